@@ -1,0 +1,1 @@
+"""From a compiler's own text to the model: one reader per stage."""

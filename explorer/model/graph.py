@@ -1,0 +1,186 @@
+"""A graph of operations, stored column-wise.
+
+A real training step has 100,000 instructions, so a node is a row: an index into numpy columns and string tables.
+`Node`, `Group` and `Frame` are cheap views on a row, made when somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+
+__all__ = ["Frame", "Graph", "Group", "Ints", "Node"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One place in the user's Python: a frame of the stack that made an operation.
+
+    Lines and columns count from 1 and from 0, as Python's own tracebacks do; 0 as `line` means unknown.
+    """
+
+    file: str
+    function: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    parent: int = -1  # index of the caller's frame in the same graph, -1 for none
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A named set of nodes that belong together: a computation, a loop body, a fusion.
+
+    `parent` and `caller` are indices: of the group around it, and of the node that calls it (-1 for none).
+    """
+
+    name: str
+    kind: str
+    parent: int = -1
+    caller: int = -1
+
+
+class Node:
+    """One operation: a view on a row of its graph."""
+
+    __slots__ = ("graph", "index")
+
+    def __init__(self, graph: Graph, index: int) -> None:
+        self.graph = graph
+        self.index = index
+
+    @property
+    def name(self) -> str:
+        return self.graph.names[self.index]
+
+    @property
+    def op(self) -> str:
+        return self.graph.ops[int(self.graph.op[self.index])]
+
+    @property
+    def type(self) -> str:
+        return self.graph.types[int(self.graph.type[self.index])]
+
+    @property
+    def scope(self) -> str:
+        """The path of transforms and named scopes that made it, or an empty string."""
+        return self.graph.scopes[int(self.graph.scope[self.index])]
+
+    @property
+    def line(self) -> int:
+        """The line of the stage's text that holds it, from 0."""
+        return int(self.graph.line[self.index])
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        graph = self.graph
+        start, end = graph.operand_start[self.index : self.index + 2]
+        return tuple(Node(graph, int(i)) for i in graph.operand[start:end])
+
+    @property
+    def users(self) -> tuple[Node, ...]:
+        """Who reads it, each once, in program order."""
+        graph = self.graph
+        user_start, user = graph.user_columns
+        return tuple(Node(graph, int(i)) for i in user[user_start[self.index] : user_start[self.index + 1]])
+
+    @property
+    def group(self) -> Group | None:
+        index = int(self.graph.group[self.index])
+        return self.graph.groups[index] if index >= 0 else None
+
+    @property
+    def source(self) -> tuple[Frame, ...]:
+        """The Python stack that made it, innermost frame first; empty where the compiler kept none."""
+        return self.graph.stack(int(self.graph.frame[self.index]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and other.graph is self.graph and other.index == self.index
+
+    def __hash__(self) -> int:
+        return hash((id(self.graph), self.index))
+
+    def __repr__(self) -> str:
+        return f"{self.name} = {self.type} {self.op}({', '.join(o.name for o in self.operands)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Operations, their operands, their groups and where they came from.
+
+    Columns have one row a node (shape `[n]`, int32); a code column indexes the string table of the plural name.
+
+    Args:
+        names: The name of each node.
+        op, type, scope: Codes into `ops`, `types`, `scopes`.
+        operand_start, operand: Compressed rows, shapes `[n + 1]` and `[edges]`: the operands of node `i` are
+            `operand[operand_start[i]:operand_start[i + 1]]`, in order, repeats included.
+        group: Index into `groups`, -1 for none.
+        frame: Index into `frames` of the innermost frame, -1 for none.
+        line: Line of the stage's text, from 0.
+    """
+
+    names: Sequence[str]
+    op: Ints
+    type: Ints
+    scope: Ints
+    operand_start: Ints
+    operand: Ints
+    group: Ints
+    frame: Ints
+    line: Ints
+    ops: Sequence[str]
+    types: Sequence[str]
+    scopes: Sequence[str]
+    groups: Sequence[Group]
+    frames: Sequence[Frame]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def nodes(self) -> Iterator[Node]:
+        return (Node(self, i) for i in range(len(self)))
+
+    def __getitem__(self, name: str) -> Node:
+        try:
+            return Node(self, self._index_of[name])
+        except KeyError:
+            raise KeyError(f"no node is named {name!r} among the {len(self):,} of this graph") from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._index_of
+
+    def stack(self, frame: int) -> tuple[Frame, ...]:
+        """The frames from `frame` outwards. A cycle in damaged input ends the walk."""
+        frames: list[Frame] = []
+        while 0 <= frame < len(self.frames) and len(frames) < len(self.frames):
+            frames.append(self.frames[frame])
+            frame = self.frames[frame].parent
+        return tuple(frames)
+
+    @cached_property
+    def user_columns(self) -> tuple[Ints, Ints]:
+        """The operand rows turned around: `(user_start, user)`, each user once."""
+        count = len(self)
+        reader = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.operand_start))
+        pairs = np.unique(self.operand.astype(np.int64) * count + reader)
+        start = np.searchsorted(pairs, np.arange(count + 1, dtype=np.int64) * count)
+        return start.astype(np.int32), (pairs % max(count, 1)).astype(np.int32)
+
+    @cached_property
+    def _index_of(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    def __repr__(self) -> str:
+        return f"Graph({len(self):,} nodes, {len(self.operand):,} edges, {len(self.groups):,} groups)"
