@@ -53,7 +53,8 @@ def test_reads_the_same_instructions_opcodes_operands_and_users_as_xla(case):
     assert {(node.group.name, node.name) for node in graph.nodes} == set(expected)
     for node in graph.nodes:
         instruction = expected[node.group.name, node.name]
-        assert node.op.replace("-", "") == instruction.opcode.name.removeprefix("k").lower()
+        # XLA's enum calls log-plus-one kLog1p, so its own printing of the one instruction is the oracle.
+        assert f" {node.op}(" in instruction.to_string()
         assert [o.name for o in node.operands] == [o.name for o in instruction.operands()]
         assert {u.name for u in node.users} == {u.name for u in instruction.users()}
 
