@@ -7,14 +7,12 @@ keeps; its line numbers link text and graph. Every computation becomes a group u
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from explorer.errors import UnreadableTextError
-from explorer.model.graph import Frame, Graph, Group, Ints
+from explorer.model.build import GraphBuilder
+from explorer.model.graph import Frame, Graph, Group
 
 __all__ = ["read_hlo"]
 
@@ -64,109 +62,74 @@ def read_hlo(text: str) -> Graph:
     return _Reader(text.splitlines()).read()
 
 
-class _Codes:
-    """A string table in the making: each distinct string gets the next number."""
-
-    def __init__(self) -> None:
-        self.code: dict[str, int] = {}
-
-    def __getitem__(self, string: str) -> int:
-        return self.code.setdefault(string, len(self.code))
-
-    def strings(self) -> list[str]:
-        return list(self.code)
-
-
 class _Reader:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
-        self.names: list[str] = []
-        self.ops, self.types, self.scopes = _Codes(), _Codes(), _Codes()
-        self.op, self.type, self.scope = array("i"), array("i"), array("i")
-        self.group, self.frame, self.line = array("i"), array("i"), array("i")
+        self.builder = GraphBuilder()
         self.operand_names: list[list[str]] = []
-        self.groups: list[Group] = []
         self.calls: list[tuple[int, str, str]] = []  # node, how it calls, name of the computation
 
     def read(self) -> Graph:
-        frames = self.read_frames()
-        frame_count = len(frames)
+        builder = self.builder
+        builder.frames = self.read_frames()
         group = -1
         for number, line in enumerate(self.lines):
             start = _INSTRUCTION.match(line)
-            if start is None:
-                opening = _COMPUTATION.match(line)
-                if opening is not None and not line.startswith("HloModule"):
-                    group = len(self.groups)
-                    self.groups.append(Group(opening[2], "entry" if opening[1] else "computation"))
+            if start is not None:
+                self.read_instruction(number, line, start[1], start.end(), group)
                 continue
-            self.read_instruction(number, line, start[1], start.end(), group, frame_count)
-        if not self.names:
+            opening = _COMPUTATION.match(line)
+            if opening is not None and not line.startswith("HloModule"):
+                group = builder.add_group(Group(opening[2], "entry" if opening[1] else "computation"))
+        if not len(builder):
             raise UnreadableTextError("this text holds no HLO instruction.")
-        operand_start, operand = self.resolve_operands()
-        return Graph(
-            names=self.names,
-            op=_ints(self.op),
-            type=_ints(self.type),
-            scope=_ints(self.scope),
-            operand_start=operand_start,
-            operand=operand,
-            group=_ints(self.group),
-            frame=_ints(self.frame),
-            line=_ints(self.line),
-            ops=self.ops.strings(),
-            types=self.types.strings(),
-            scopes=self.scopes.strings(),
-            groups=self.nest_groups(),
-            frames=frames,
-        )
+        self.resolve_operands()
+        self.nest_groups()
+        return builder.build()
 
-    def read_instruction(self, number: int, line: str, name: str, at: int, group: int, frame_count: int) -> None:
+    def read_instruction(self, number: int, line: str, name: str, at: int, group: int) -> None:
         type_end = _type_end(line, at)
         opcode = _OPCODE.match(line, type_end)
         if opcode is None:
             return
         arguments_end = _closing(line, opcode.end() - 1)
         rest = line[arguments_end:]
-        node = len(self.names)
-        self.names.append(name)
-        self.op.append(self.ops[opcode[1]])
-        self.type.append(self.types[line[at:type_end]])
-        self.group.append(group)
-        self.line.append(number)
         scope = _OP_NAME.search(rest)
-        self.scope.append(self.scopes[scope[1] if scope else ""])
         frame = _STACK_FRAME.search(rest)
-        frame_id = int(frame[1]) - 1 if frame else -1
-        self.frame.append(frame_id if frame_id < frame_count else -1)
+        frame_index = int(frame[1]) - 1 if frame else -1
+        node = self.builder.add(
+            name,
+            opcode[1],
+            line[at:type_end],
+            scope=scope[1] if scope else "",
+            group=group,
+            frame=frame_index if frame_index < len(self.builder.frames) else -1,
+            line=number,
+        )
         # A constant's and a parameter's parentheses hold a value, not operands.
         leaf = opcode[1] in ("constant", "parameter")
         self.operand_names.append([] if leaf else list(_operands(line[opcode.end() : arguments_end])))
         if "omputation" in rest or "calls=" in rest or "to_apply=" in rest or "body=" in rest:
             for how, called in _CALLED.findall(rest.split(", metadata=", 1)[0]):
+                kind = "fusion" if how == "calls" and opcode[1] == "fusion" else _KIND[how]
                 for computation in called.strip("{}").split(","):
-                    self.calls.append((node, how, computation.strip().lstrip("%")))
+                    self.calls.append((node, kind, computation.strip().lstrip("%")))
 
-    def resolve_operands(self) -> tuple[Ints, Ints]:
+    def resolve_operands(self) -> None:
         """Names to indices, within the instruction's own computation: HLO names are unique there only."""
-        index = {(group, name): i for i, (group, name) in enumerate(zip(self.group, self.names, strict=True))}
-        start, operand = array("i", [0]), array("i")
-        for group, names in zip(self.group, self.operand_names, strict=True):
-            operand.extend(index[group, name] for name in names if (group, name) in index)
-            start.append(len(operand))
-        return _ints(start), _ints(operand)
+        group_of, names = self.builder.group_of, self.builder.names
+        index = {key: i for i, key in enumerate(zip(group_of, names, strict=True))}
+        for group, operands in zip(group_of, self.operand_names, strict=True):
+            self.builder.connect(index[group, name] for name in operands if (group, name) in index)
 
-    def nest_groups(self) -> list[Group]:
-        number = {group.name: i for i, group in enumerate(self.groups)}
-        groups = list(self.groups)
-        for node, how, name in self.calls:
+    def nest_groups(self) -> None:
+        groups = self.builder.groups
+        number = {group.name: i for i, group in enumerate(groups)}
+        for node, kind, name in self.calls:
             called = number.get(name, -1)
-            if called < 0 or groups[called].caller >= 0:
-                continue
-            is_fusion = self.ops.strings()[self.op[node]] == "fusion" if how == "calls" else False
-            kind = "fusion" if is_fusion else _KIND[how]
-            groups[called] = replace(groups[called], kind=kind, caller=node, parent=self.group[node])
-        return groups
+            if called >= 0 and groups[called].caller < 0:
+                parent = self.builder.group_of[node]
+                groups[called] = replace(groups[called], kind=kind, caller=node, parent=parent)
 
     def read_frames(self) -> list[Frame]:
         """The FileNames, FunctionNames, FileLocations and StackFrames tables, as one table of frames."""
@@ -197,10 +160,6 @@ class _Reader:
                 )
             )
         return frames
-
-
-def _ints(column: array[int]) -> Ints:
-    return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
 
 
 def _fields(row: str) -> dict[str, int]:
