@@ -1,0 +1,95 @@
+"""Building a graph row by row, as a reader goes down its text."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+
+import numpy as np
+
+from explorer.model.graph import Frame, Graph, Group, Ints
+
+__all__ = ["GraphBuilder"]
+
+
+class _Codes:
+    """A string table in the making: each distinct string gets the next number."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, int] = {}
+
+    def __getitem__(self, string: str) -> int:
+        return self._code.setdefault(string, len(self._code))
+
+    def strings(self) -> list[str]:
+        return list(self._code)
+
+
+class GraphBuilder:
+    """Takes nodes in text order; operands may be given with each node, or all at the end."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.groups: list[Group] = []
+        self.frames: list[Frame] = []
+        self.group_of = array("i")
+        self._ops, self._types, self._scopes = _Codes(), _Codes(), _Codes()
+        self._op, self._type, self._scope = array("i"), array("i"), array("i")
+        self._frame, self._line = array("i"), array("i")
+        self._operand_start, self._operand = array("i", [0]), array("i")
+        self._frame_index: dict[Frame, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(
+        self, name: str, op: str, type_: str, *, scope: str = "", group: int = -1, frame: int = -1, line: int = -1
+    ) -> int:
+        """Add a node without operands and return its index."""
+        self.names.append(name)
+        self._op.append(self._ops[op])
+        self._type.append(self._types[type_])
+        self._scope.append(self._scopes[scope])
+        self.group_of.append(group)
+        self._frame.append(frame)
+        self._line.append(line)
+        return len(self.names) - 1
+
+    def connect(self, operands: Iterable[int]) -> None:
+        """Give the next node that has none its operands: call once per node, in order."""
+        self._operand.extend(operands)
+        self._operand_start.append(len(self._operand))
+
+    def add_group(self, group: Group) -> int:
+        self.groups.append(group)
+        return len(self.groups) - 1
+
+    def add_frame(self, frame: Frame) -> int:
+        """The index of this frame, the one there is if an equal one was added before."""
+        index = self._frame_index.get(frame)
+        if index is None:
+            index = self._frame_index[frame] = len(self.frames)
+            self.frames.append(frame)
+        return index
+
+    def build(self) -> Graph:
+        return Graph(
+            names=self.names,
+            op=_ints(self._op),
+            type=_ints(self._type),
+            scope=_ints(self._scope),
+            operand_start=_ints(self._operand_start),
+            operand=_ints(self._operand),
+            group=_ints(self.group_of),
+            frame=_ints(self._frame),
+            line=_ints(self._line),
+            ops=self._ops.strings(),
+            types=self._types.strings(),
+            scopes=self._scopes.strings(),
+            groups=self.groups,
+            frames=self.frames,
+        )
+
+
+def _ints(column: array[int]) -> Ints:
+    return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
