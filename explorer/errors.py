@@ -1,16 +1,35 @@
 """Every error Explorer raises, and when.
 
 ExplorerError                  anything below
-├── UnreadableTextError        text given as HLO, StableHLO or a jaxpr is none (also a ValueError)
+├── ExploreError               a step of explore() failed; `.capture` holds the steps that worked
+├── NotCallableError           a function was expected and something else came (also a TypeError)
+└── UnreadableTextError        text given as HLO is none (also a ValueError)
 """
 
 from __future__ import annotations
 
-__all__ = ["ExplorerError", "UnreadableTextError"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from explorer.model.capture import Capture
+
+__all__ = ["ExploreError", "ExplorerError", "NotCallableError", "UnreadableTextError"]
 
 
 class ExplorerError(Exception):
     """Base of every error that Explorer raises on purpose."""
+
+
+class ExploreError(ExplorerError):
+    """Tracing, lowering or compiling the user's function failed; the cause is their own error."""
+
+    def __init__(self, message: str, capture: Capture) -> None:
+        super().__init__(message)
+        self.capture = capture
+
+
+class NotCallableError(ExplorerError, TypeError):
+    """A function was expected."""
 
 
 class UnreadableTextError(ExplorerError, ValueError):

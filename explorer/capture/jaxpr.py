@@ -55,16 +55,16 @@ class _Reader:
             op = "constant" if is_constant else "parameter"
             path = "" if is_constant else _nth(names, i - len(jaxpr.constvars))
             node_of[variable] = self.builder.add(
-                name, op, str(variable.aval), scope=path, group=group, line=len(self.lines)
+                name, op, _type(variable.aval), scope=path, group=group, line=len(self.lines)
             )
             self.builder.connect(())
             name_of[variable] = name
-            labels.append(f"{name}:{variable.aval}" + (f" ({path})" if path else ""))
+            labels.append(f"{name}:{_type(variable.aval)}" + (f" ({path})" if path else ""))
         self.lines.append(f"{indent}{title} {{ lambda {' '.join(labels)} . let")
         for equation in jaxpr.eqns:
             frame = self.read_frames(equation.source_info.traceback, caller)
             self.read_equation(equation, node_of, name_of, frame, group=group, depth=depth + 1, scope=scope)
-        outputs = ", ".join(name_of.get(v, str(v)) if not hasattr(v, "val") else str(v) for v in jaxpr.outvars)
+        outputs = ", ".join(_written(v, name_of) for v in jaxpr.outvars)
         self.lines.append(f"{indent}in ({outputs}) }}")
 
     def read_equation(
@@ -81,7 +81,7 @@ class _Reader:
         primitive = equation.primitive.name
         inner = inner_jaxprs(equation.params)
         names = [self.name_variable() for _ in equation.outvars] or [self.name_variable()]
-        types = [str(variable.aval) for variable in equation.outvars]
+        types = [_type(variable.aval) for variable in equation.outvars]
         own = str(equation.source_info.name_stack)
         path = "/".join(part for part in (scope, own) if part)
         node = self.builder.add(
@@ -96,7 +96,7 @@ class _Reader:
         # A literal has a value and no maker: it is written into the line, and is no edge.
         operands = [v for v in equation.invars if not hasattr(v, "val")]
         self.builder.connect(node_of[v] for v in operands if v in node_of)
-        written = " ".join(str(v) if hasattr(v, "val") else name_of.get(v, "_") for v in equation.invars)
+        written = " ".join(_written(v, name_of) for v in equation.invars)
         left = " ".join(f"{name}:{type_}" for name, type_ in zip(names, types, strict=False))
         skipped = {key.split("[")[0] for key, _ in inner}
         params = " ".join(f"{k}={_short(v)}" for k, v in equation.params.items() if k not in skipped and v is not None)
@@ -145,6 +145,17 @@ class _Reader:
             if number == 0:
                 return name
             number -= 1
+
+
+def _type(aval: Any) -> str:
+    """`f32[8,128]`: JAX's own short form, where the aval has one."""
+    short = getattr(aval, "str_short", None)
+    return short(short_dtypes=True) if short else str(aval)
+
+
+def _written(atom: Any, name_of: dict[Any, str]) -> str:
+    """A variable by its name, a literal by its value and type."""
+    return f"{atom.val}:{_type(atom.aval)}" if hasattr(atom, "val") else name_of.get(atom, "_")
 
 
 def _nth(names: tuple[str, ...], index: int) -> str:

@@ -44,3 +44,13 @@ def test_an_equation_knows_the_users_line_and_stack():
     tanh = next(n for n in graph.nodes if n.op == "tanh")
     assert [f.function for f in tanh.source][:2] == ["loss.<locals>.body", "loss"]
     assert tanh.source[0].line == loss.__code__.co_firstlineno + 2
+
+
+def test_the_text_reads_as_jax_writes_it():
+    text, _ = read_jaxpr(jax.jit(lambda x: jnp.tanh(x) * 2.0).trace(jnp.ones((3, 4))).jaxpr)
+    assert text.splitlines() == [
+        "main { lambda a:f32[3,4] (x) . let",
+        "  b:f32[3,4] = tanh a",
+        "  c:f32[3,4] = mul b 2.0:f32[]",
+        "in (c) }",
+    ]

@@ -1,0 +1,55 @@
+"""explore(): from a function to its stages, linked to the user's lines."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from test_hlo import loss
+
+import explorer as ex
+
+WEIGHTS, X = jnp.ones((3, 16, 16)), jnp.ones((4, 16))
+
+
+def test_the_function_runs_once_and_every_stage_is_there():
+    runs = []
+
+    def double(x):
+        runs.append(1)
+        return x * 2
+
+    capture = ex.explore(double, X)
+    assert repr(capture) == "Capture(double: jaxpr → hlo)"
+    assert len(capture.jaxpr.graph) == 2
+    assert len(capture.hlo.graph) > 1
+    assert len(runs) == 1
+    assert capture.durations.trace > 0
+    assert capture.durations.compile > 0
+
+
+def test_a_source_line_leads_to_its_equation_and_to_its_instructions():
+    capture = ex.explore(jax.value_and_grad(loss), WEIGHTS, X)
+    tanh_line = loss.__code__.co_firstlineno + 2
+    assert "tanh" in {node.op for node in capture.nodes_at(tanh_line, "jaxpr", file=__file__.replace("explore", "hlo"))}
+    assert "tanh" in {node.op for node in capture.nodes_at(tanh_line, file=__file__.replace("explore", "hlo"))}
+    assert 0.5 < capture.coverage("hlo") <= 1
+
+
+def test_shapes_are_enough():
+    assert len(ex.explore(loss, jax.ShapeDtypeStruct((3, 16, 16), "float32"), X).hlo.graph)
+
+
+def test_something_that_is_no_function_is_refused_with_a_hint():
+    with pytest.raises(ex.NotCallableError, match=r"explore\(f, x\), not explore\(f\(x\)\)"):
+        ex.explore(X)
+
+
+def test_a_trace_that_fails_keeps_the_users_own_error():
+    def branch(x):
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(ex.ExploreError, match="branch could not be explored: trace failed") as caught:
+        ex.explore(branch, X)
+    assert isinstance(caught.value.__cause__, jax.errors.TracerBoolConversionError)
+    assert caught.value.capture.failure.startswith("trace failed")
+    with pytest.raises(KeyError, match="it has: none"):
+        caught.value.capture.stage("hlo")
