@@ -11,6 +11,7 @@ import jax
 
 from explorer.capture.hlo import read_hlo
 from explorer.capture.jaxpr import read_jaxpr
+from explorer.capture.stablehlo import read_stablehlo
 from explorer.errors import ExploreError, NotCallableError
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Graph
@@ -35,7 +36,7 @@ def explore(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Capture:
     Example:
         >>> import jax.numpy as jnp
         >>> explore(lambda x: jnp.tanh(x) * 2, jnp.ones(8))
-        Capture(<lambda>: jaxpr → hlo)
+        Capture(<lambda>: jaxpr → stablehlo → hlo)
     """
     if not callable(function):
         raise NotCallableError(
@@ -68,14 +69,14 @@ def explore(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Capture:
     traced = step("trace", lambda: jitted.trace(*args, **kwargs))
     stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
     lowered = step("lower", traced.lower)
+    stages.append(Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo)))
     compiled = step("compile", lowered.compile)
-    stages.append(Stage("hlo", lambda: _read_text(compiled)))
+    stages.append(Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo)))
     return capture()
 
 
-def _read_text(compiled: Any) -> tuple[str, Graph]:
-    text: str = compiled.as_text()
-    return text, read_hlo(text)
+def _read_text(text: str, read: Callable[[str], Graph]) -> tuple[str, Graph]:
+    return text, read(text)
 
 
 def _environment() -> dict[str, str]:

@@ -83,6 +83,10 @@ class Capture:
         return self.stage("jaxpr")
 
     @property
+    def stablehlo(self) -> Stage:
+        return self.stage("stablehlo")
+
+    @property
     def hlo(self) -> Stage:
         return self.stage("hlo")
 

@@ -18,7 +18,7 @@ def test_the_function_runs_once_and_every_stage_is_there():
         return x * 2
 
     capture = ex.explore(double, X)
-    assert repr(capture) == "Capture(double: jaxpr → hlo)"
+    assert repr(capture) == "Capture(double: jaxpr → stablehlo → hlo)"
     assert len(capture.jaxpr.graph) == 2
     assert len(capture.hlo.graph) > 1
     assert len(runs) == 1
@@ -31,6 +31,9 @@ def test_a_source_line_leads_to_its_equation_and_to_its_instructions():
     tanh_line = loss.__code__.co_firstlineno + 2
     assert "tanh" in {node.op for node in capture.nodes_at(tanh_line, "jaxpr", file=__file__.replace("explore", "hlo"))}
     assert "tanh" in {node.op for node in capture.nodes_at(tanh_line, file=__file__.replace("explore", "hlo"))}
+    assert "stablehlo.tanh" in {
+        node.op for node in capture.nodes_at(tanh_line, "stablehlo", file=__file__.replace("explore", "hlo"))
+    }
     assert 0.5 < capture.coverage("hlo") <= 1
 
 
