@@ -9,10 +9,13 @@ from typing import Any
 
 import jax
 
+from explorer.capture.constants import name_constants
+from explorer.capture.frames import is_runner
 from explorer.capture.hlo import read_hlo
 from explorer.capture.jaxpr import read_jaxpr
+from explorer.capture.sources import place, read_source
 from explorer.capture.stablehlo import read_stablehlo
-from explorer.errors import ExploreError, NotCallableError
+from explorer.errors import ArgumentsError, ExploreError, NotCallableError
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Graph
 
@@ -30,6 +33,7 @@ def explore(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Capture:
 
     Raises:
         NotCallableError: `function` can't be called.
+        ArgumentsError: The arguments don't fit the function's signature.
         ExploreError: Tracing, lowering or compiling failed. It has the capture of the steps that worked as
             `.capture`, and the error itself as `__cause__`.
 
@@ -43,41 +47,137 @@ def explore(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Capture:
             f"explore takes a function and its arguments; it got {type(function).__name__}. "
             "Hint: write explore(f, x), not explore(f(x))."
         )
-    plain = inspect.unwrap(function)
-    code = getattr(plain, "__code__", None)
-    name, file = getattr(plain, "__name__", type(plain).__name__), code.co_filename if code else ""
-    jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
-    stages: list[Stage] = []
-    seconds: dict[str, float] = {}
+    return _Exploration(function, args, kwargs).run()
 
-    def capture(failure: str = "") -> Capture:
-        return Capture(name, file, tuple(stages), Durations(**seconds), _environment(), failure)
 
-    def step(what: str, run: Callable[[], Any]) -> Any:
+class _Exploration:
+    """One run of explore(): the steps, and what is known so far."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.plain = inspect.unwrap(function)
+        self.name: str = getattr(self.plain, "__name__", type(self.plain).__name__)
+        self.known: dict[str, Any] = {}
+        self.stages: list[Stage] = []
+        self.seconds: dict[str, float] = {}
+
+    def run(self) -> Capture:
+        self.check_arguments()
+        jitted: Any = self.function if hasattr(self.function, "trace") else jax.jit(self.function)
+        traced = self.step("trace", lambda: jitted.trace(*self.args, **self.kwargs))
+        self.stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
+        self.known["signature"] = _signature(traced.jaxpr)
+        self.known["constants"] = name_constants(traced.jaxpr, self.plain)
+        lowered = self.step("lower", traced.lower)
+        self.stages.append(Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo)))
+        compiled = self.step("compile", lowered.compile)
+        self.stages.append(Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo)))
+        self.known["cost"] = _cost(compiled)
+        self.known["memory"] = _memory(compiled)
+        return self.capture()
+
+    def check_arguments(self) -> None:
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # a builtin has none; JAX will say what it thinks of the arguments
+            return
+        try:
+            signature.bind(*self.args, **self.kwargs)
+        except TypeError as error:
+            raise ArgumentsError(
+                f"{self.name}{signature} can't take these arguments: {error}.\n"
+                f"  given: {len(self.args)} by position"
+                + (f", and {', '.join(self.kwargs)} by name" if self.kwargs else "")
+                + ".\n  Hint: pass them as in a call: explore(f, x, y=1)."
+            ) from None
+
+    def step(self, what: str, run: Callable[[], Any]) -> Any:
         start = perf_counter()
         try:
             return run()
         except Exception as error:
+            self.seconds[what] = perf_counter() - start
             failure = f"{what} failed: {type(error).__name__}"
-            raise ExploreError(
-                f"{name} could not be explored: {failure}: {str(error).splitlines()[0] if str(error) else ''}",
-                capture(failure),
-            ) from error
+            where = _users_place(error)
+            first = str(error).strip().splitlines()[:1]
+            message = [f"{self.name} could not be explored: {failure}."]
+            message += [f"  at  {where}"] if where else []
+            message += [f"  {first[0]}"] if first else []
+            message += [f"  Hint: {'the stages before it are' if self.stages else 'what is known is'} in `.capture`."]
+            raise ExploreError("\n".join(message), self.capture(failure)) from error
         finally:
-            seconds[what] = perf_counter() - start
+            self.seconds[what] = perf_counter() - start
 
-    traced = step("trace", lambda: jitted.trace(*args, **kwargs))
-    stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
-    lowered = step("lower", traced.lower)
-    stages.append(Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo)))
-    compiled = step("compile", lowered.compile)
-    stages.append(Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo)))
-    return capture()
+    def capture(self, failure: str = "") -> Capture:
+        code = getattr(self.plain, "__code__", None) or getattr(type(self.plain).__call__, "__code__", None)
+        return Capture(
+            function=self.name,
+            file=code.co_filename if code else "",
+            line=code.co_firstlineno if code else 0,
+            stages=tuple(self.stages),
+            durations=Durations(**self.seconds),
+            environment=_environment(),
+            failure=failure,
+            read_source=read_source,
+            **self.known,
+        )
 
 
 def _read_text(text: str, read: Callable[[str], Graph]) -> tuple[str, Graph]:
     return text, read(text)
 
 
+def _users_place(error: BaseException) -> str:
+    """The innermost line of the user's own code that an error went through, as a person finds it."""
+    found = ""
+    walk = error.__traceback__
+    while walk is not None:
+        file = walk.tb_frame.f_code.co_filename
+        if not is_runner(file) and not _is_jax(walk.tb_frame.f_globals.get("__name__", "")):
+            found = place(file, walk.tb_lineno)
+        walk = walk.tb_next
+    return found
+
+
+def _is_jax(module: str) -> bool:
+    return module.partition(".")[0] in ("jax", "jaxlib", "numpy", "contextlib", "functools")
+
+
+def _signature(jaxpr: Any) -> str:
+    """`(params: 18 arrays, x: f32[8,128])`: the arguments by name, a tree by its number of arrays."""
+    names = tuple(jaxpr.debug_info.arg_names or ())
+    leaves: dict[str, list[str]] = {}
+    for i, aval in enumerate(jaxpr.in_avals):
+        path = str(names[i]) if i < len(names) and names[i] else f"arg{i}"
+        root = path.partition("[")[0].partition(".")[0]
+        leaves.setdefault(root, []).append(aval.str_short(short_dtypes=True))
+    parts = (f"{name}: {types[0] if len(types) == 1 else f'{len(types)} arrays'}" for name, types in leaves.items())
+    return f"({', '.join(parts)})"
+
+
+def _cost(compiled: Any) -> dict[str, float]:
+    """XLA's estimate of the whole program; a backend may have none."""
+    try:
+        analysis: dict[str, Any] = compiled.cost_analysis() or {}
+    except Exception:  # a backend without it raises whatever it likes, and a view can do without
+        return {}
+    wanted = ("flops", "transcendentals", "bytes accessed")
+    return {key: float(analysis[key]) for key in wanted if float(analysis.get(key, -1)) >= 0}
+
+
+def _memory(compiled: Any) -> dict[str, int]:
+    """Bytes by use; a backend may not tell."""
+    try:
+        stats = compiled.memory_analysis()
+    except Exception:  # as above
+        return {}
+    uses = ("argument", "output", "temp", "alias", "generated_code")
+    return {
+        use.replace("_", " "): size
+        for use in uses
+        if (size := getattr(stats, f"{use}_size_in_bytes", None)) is not None
+    }
+
+
 def _environment() -> dict[str, str]:
-    return {"jax": jax.__version__, "backend": jax.default_backend()}
+    return {"jax": jax.__version__, "backend": jax.default_backend(), "device": jax.devices()[0].device_kind}

@@ -7,9 +7,10 @@ keeps; its line numbers link text and graph. Every computation becomes a group u
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from explorer.capture.frames import users_frames
 from explorer.errors import UnreadableTextError
 from explorer.model.build import GraphBuilder
 from explorer.model.graph import Frame, Graph, Group
@@ -18,8 +19,14 @@ __all__ = ["read_hlo"]
 
 # A computation opens with its name and its signature; the signature's arrow tells it from an attribute.
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) (?:\(.*)?(?:-> .*)?\{\s*$")
-# `ROOT %name = type opcode(`: the type may be a tuple, with layouts and comments, so it is cut by hand.
-_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = ")
+# Nearly every instruction is `ROOT %name = type opcode(operands), attributes` with no parenthesis or string among the
+# operands: one match reads it. A hundred thousand lines make each further match or scan worth avoiding.
+_PLAIN = re.compile(
+    r"\s+(?:ROOT )?%?([\w.\-]+) = (\((?:[^()]|\([^()]*\))*\)|[^ (]\S*) ([a-z][\w\-]*)\(([^()\"]*)\)(.*)"
+)
+# The others: the type may be a tuple, with layouts and comments, so it is cut by hand.
+_INSTRUCTION = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
+_REFERENCE = re.compile(r"%([\w.\-]+)")
 _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
 _NAME = re.compile(r"%?([A-Za-z_][\w.\-]*)$")
 _CALLED = re.compile(
@@ -27,7 +34,7 @@ _CALLED = re.compile(
     r"(\{[^}]*\}|%?[\w.\-]+)"
 )
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_STACK_FRAME = re.compile(r"stack_frame_id=(\d+)")
+_DIGITS = re.compile(r"\d+")
 _ROW = re.compile(r"^(\d+) (?:\"(.*)\"|\{(.*)\})\s*$")
 _KIND = {
     "calls": "call",
@@ -66,61 +73,59 @@ class _Reader:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self.builder = GraphBuilder()
-        self.operand_names: list[list[str]] = []
+        self.pending: list[list[str]] = []  # the operand names of each instruction of the open computation
+        self.index: dict[str, int] = {}  # its instructions: HLO names are unique only within one
         self.calls: list[tuple[int, str, str]] = []  # node, how it calls, name of the computation
 
     def read(self) -> Graph:
         builder = self.builder
-        builder.frames = self.read_frames()
+        builder.frames, self.frame_of = users_frames(self.read_frames())
         group = -1
         for number, line in enumerate(self.lines):
-            start = _INSTRUCTION.match(line)
-            if start is not None:
-                self.read_instruction(number, line, start[1], start.end(), group)
+            if line.startswith("  ") and self.read_instruction(number, line, group):
                 continue
             opening = _COMPUTATION.match(line)
             if opening is not None and not line.startswith("HloModule"):
+                self.close_computation()
                 group = builder.add_group(Group(opening[2], "entry" if opening[1] else "computation"))
+        self.close_computation()
         if not len(builder):
             raise UnreadableTextError("this text holds no HLO instruction.")
-        self.resolve_operands()
         self.nest_groups()
         return builder.build()
 
-    def read_instruction(self, number: int, line: str, name: str, at: int, group: int) -> None:
-        type_end = _type_end(line, at)
-        opcode = _OPCODE.match(line, type_end)
-        if opcode is None:
-            return
-        arguments_end = _closing(line, opcode.end() - 1)
-        rest = line[arguments_end:]
-        scope = _OP_NAME.search(rest)
-        frame = _STACK_FRAME.search(rest)
-        frame_index = int(frame[1]) - 1 if frame else -1
+    def read_instruction(self, number: int, line: str, group: int) -> bool:
+        plain = _PLAIN.match(line)
+        name, type_, opcode, operands, rest = plain.groups() if plain is not None else _cut(line)
+        if not opcode:
+            return False
+        scope, frame = _metadata(rest)
         node = self.builder.add(
             name,
-            opcode[1],
-            line[at:type_end],
-            scope=scope[1] if scope else "",
+            opcode,
+            type_,
+            scope=scope,
             group=group,
-            frame=frame_index if frame_index < len(self.builder.frames) else -1,
+            frame=self.frame_of[frame] if 0 <= frame < len(self.frame_of) else -1,
             line=number,
         )
+        self.index[name] = node
         # A constant's and a parameter's parentheses hold a value, not operands.
-        leaf = opcode[1] in ("constant", "parameter")
-        self.operand_names.append([] if leaf else list(_operands(line[opcode.end() : arguments_end])))
+        leaf = not operands or opcode in ("constant", "parameter")
+        self.pending.append([] if leaf else _operands(operands))
         if "omputation" in rest or "calls=" in rest or "to_apply=" in rest or "body=" in rest:
             for how, called in _CALLED.findall(rest.split(", metadata=", 1)[0]):
-                kind = "fusion" if how == "calls" and opcode[1] == "fusion" else _KIND[how]
+                kind = "fusion" if how == "calls" and opcode == "fusion" else _KIND[how]
                 for computation in called.strip("{}").split(","):
                     self.calls.append((node, kind, computation.strip().lstrip("%")))
+        return True
 
-    def resolve_operands(self) -> None:
-        """Names to indices, within the instruction's own computation: HLO names are unique there only."""
-        group_of, names = self.builder.group_of, self.builder.names
-        index = {key: i for i, key in enumerate(zip(group_of, names, strict=True))}
-        for group, operands in zip(group_of, self.operand_names, strict=True):
-            self.builder.connect(index[group, name] for name in operands if (group, name) in index)
+    def close_computation(self) -> None:
+        """Operand names to indices. Only now: a text need not define before it uses."""
+        index = self.index
+        for operands in self.pending:
+            self.builder.connect([index[name] for name in operands if name in index])
+        self.pending, self.index = [], {}
 
     def nest_groups(self) -> None:
         groups = self.builder.groups
@@ -166,6 +171,32 @@ def _fields(row: str) -> dict[str, int]:
     return {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", row)}
 
 
+def _metadata(rest: str) -> tuple[str, int]:
+    """The op_name, empty where there is none, and the index of the stack frame, -1 where there is none."""
+    start = rest.find('op_name="')
+    scope = ""
+    if start >= 0:
+        quoted = _OP_NAME.match(rest, start)
+        scope = quoted[1] if quoted is not None else ""
+    start = rest.find("stack_frame_id=", max(start, 0))
+    if start < 0:
+        return scope, -1
+    digits = _DIGITS.match(rest, start + len("stack_frame_id="))
+    return scope, int(digits[0]) - 1 if digits is not None else -1
+
+
+def _cut(line: str) -> tuple[str, str, str, str, str]:
+    """Name, type, opcode, operands and the rest, by counting parentheses; no opcode if this is no instruction."""
+    start = _INSTRUCTION.match(line)
+    if start is not None:
+        type_end = _type_end(line, start.end())
+        opcode = _OPCODE.match(line, type_end)
+        if opcode is not None:
+            end = _closing(line, opcode.end() - 1)
+            return start[1], line[start.end() : type_end], opcode[1], line[opcode.end() : end], line[end:]
+    return "", "", "", "", ""
+
+
 def _type_end(line: str, at: int) -> int:
     """Where the type that starts at `at` ends: after its closing parenthesis, or at the next space."""
     if line[at : at + 1] == "(":
@@ -197,13 +228,9 @@ def _closing(line: str, at: int) -> int:
     return len(line)
 
 
-def _operands(arguments: str) -> Iterator[str]:
-    """The operand names in `%a, f32[8]{0} %b, /*index=5*/%c`; the last word of each piece is the name."""
+def _operands(arguments: str) -> list[str]:
+    """The operand names in `%a, f32[8]{0} %b, /*index=5*/%c`; without `%`, the last word of each piece."""
     if "%" in arguments:
-        yield from re.findall(r"%([\w.\-]+)", arguments)
-        return
-    arguments = re.sub(r"/\*.*?\*/", "", arguments)
-    for piece in re.split(r",\s+", arguments):
-        name = _NAME.search(piece.strip())
-        if name is not None:
-            yield name[1]
+        return _REFERENCE.findall(arguments)
+    pieces = re.split(r",\s+", re.sub(r"/\*.*?\*/", "", arguments))
+    return [name[1] for piece in pieces if (name := _NAME.search(piece.strip()))]

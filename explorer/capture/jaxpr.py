@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from explorer._jax import inner_jaxprs, user_stack
+from explorer.capture.frames import users_part
 from explorer.model.build import GraphBuilder
 from explorer.model.graph import Frame, Graph, Group
 
@@ -121,7 +122,7 @@ class _Reader:
             return caller
         known = self.frame_of_traceback.get((id(traceback), caller))
         if known is None:
-            stack, outer = user_stack(traceback), self.outermost(caller)
+            stack, outer = users_part(user_stack(traceback)), self.outermost(caller)
             is_cut = not stack or outer is None or (stack[-1].file, stack[-1].function) != (outer.file, outer.function)
             known = caller if is_cut else -1
             for frame in reversed(stack):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from explorer.capture.frames import users_part
 from explorer.errors import UnreadableTextError
 from explorer.model.build import GraphBuilder
 from explorer.model.graph import Frame, Graph, Group
@@ -110,7 +111,7 @@ class _Reader:
         body = line[operation.end() : location.start() if location else len(line)]
         scope, frames = self.locate(location[1].lstrip("#")) if location else ("", ())
         frame = -1
-        for outer in reversed(frames):
+        for outer in reversed(users_part(frames)):
             frame = self.builder.add_frame(replace(outer, parent=frame))
         arguments, _, type_ = body.rpartition(" : ")
         op = operation[2]

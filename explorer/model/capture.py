@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
+from os import PathLike, getpid
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from explorer.model.graph import Graph, Node
+from explorer.model.provenance import Links, placed
+from explorer.model.source import Source
 
-__all__ = ["Capture", "Durations", "Stage"]
+__all__ = ["Capture", "Constant", "Durations", "Stage", "Viewer"]
 
 
 class Stage:
@@ -50,25 +56,77 @@ class Durations:
     compile: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An array that the function closed over and the trace baked in: its name in the jaxpr, its type, its bytes."""
+
+    name: str
+    type: str
+    bytes: int
+
+
+class Viewer(Protocol):
+    """What shows captures: `explorer.view` puts itself here. The model knows that it can be shown, not how."""
+
+    def mimebundle(self, capture: Capture) -> dict[str, str]: ...
+    def html(self, capture: Capture) -> str: ...
+    def widget(self, capture: Capture) -> Any: ...
+    def selection(self, capture: Capture) -> tuple[Node, ...]: ...
+
+
+def _no_source(file: str) -> Source | None:
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class Capture:
     """What was seen of one function compiled for one signature.
 
     Args:
         function: The function's name.
-        file: The file that defines it, empty where that is unknown.
+        file, line: Where it is defined, empty and 0 where that is unknown.
+        signature: Its arguments with their types, as a person reads them: `(x: f32[8,128])`.
         stages: The stages that worked, in the compiler's order.
         durations: Seconds of trace, lower and compile.
         environment: Versions, device and options it was compiled with.
         failure: The step that raised and what it raised, empty if none did.
+        cost: XLA's own estimate for the whole program (`flops`, `bytes accessed`); a loop's body counts once.
+        memory: Bytes by use: `argument`, `output`, `temp`, `alias`, `generated code`.
+        constants: The arrays baked into the program.
+        read_source: Gives the source of a file that frames name, or None.
     """
 
     function: str
     file: str
     stages: Sequence[Stage]
     durations: Durations
+    line: int = 0
+    signature: str = ""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     failure: str = ""
+    cost: Mapping[str, float] = field(default_factory=dict[str, float])
+    memory: Mapping[str, int] = field(default_factory=dict[str, int])
+    constants: Sequence[Constant] = ()
+    read_source: Callable[[str], Source | None] = _no_source
+
+    viewer: ClassVar[Viewer | None] = None
+
+    @cached_property
+    def sources(self) -> Mapping[str, Source]:
+        """By file name, the source of every file that a stack goes through; the function's own file first."""
+        files = dict.fromkeys([self.file, *(frame.file for stage in self.stages for frame in stage.graph.frames)])
+        found = {file: self.read_source(file) for file in files if file}
+        return {file: source for file, source in found.items() if source is not None}
+
+    @cached_property
+    def links(self) -> Links:
+        """Which nodes of different stages are the same operation."""
+        return Links({stage.name: stage.graph for stage in self.stages})
+
+    @cached_property
+    def id(self) -> str:
+        """A name for this capture among others, the same for the same content."""
+        return blake2b(self.wire, digest_size=8).hexdigest()
 
     def stage(self, name: str) -> Stage:
         """The stage of this name; KeyError names the ones there are."""
@@ -104,9 +162,63 @@ class Capture:
         return tuple(Node(graph, i) for i, frame in enumerate(graph.frame.tolist()) if frame >= 0 and hit[frame])
 
     def coverage(self, stage: str) -> float:
-        """The share of a stage's nodes, 0 to 1, that know a place in the user's source."""
+        """The share of a stage's nodes, 0 to 1, that know a place in the user's source.
+
+        Most know it from the compiler; parameters, constants and layout plumbing are placed by what they belong to.
+        """
         graph = self.stage(stage).graph
-        return float((graph.frame >= 0).mean()) if len(graph) else 0.0
+        return float((placed(graph) >= 0).mean()) if len(graph) else 0.0
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one file, whole or not at all; `Capture.load` gives it back exactly."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{getpid()}.partial")
+        try:
+            partial.write_bytes(self.wire)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Capture:
+        """Read what `save` wrote.
+
+        Raises:
+            CaptureFileError: The file is no capture, truncated, altered, or of a newer format.
+            FileNotFoundError: There is none.
+        """
+        from explorer.model.wire import decode
+
+        return decode(Path(path).read_bytes())
+
+    @cached_property
+    def wire(self) -> bytes:
+        """Everything as bytes: what `save` writes and the viewer reads."""
+        from explorer.model.wire import encode
+
+        return encode(self)
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write the interactive view as one self-contained page; it needs no network and no kernel."""
+        Path(path).write_text(self._viewer().html(self), encoding="utf-8")
+        return Path(path)
+
+    def widget(self) -> Any:
+        """The view as an ipywidget, for composing layouts; `.selection` is the list of selected node names."""
+        return self._viewer().widget(self)
+
+    @property
+    def selection(self) -> tuple[Node, ...]:
+        """The nodes last selected in a live view of this capture, in any output of this kernel."""
+        return self._viewer().selection(self)
+
+    def _viewer(self) -> Viewer:
+        if self.viewer is None:
+            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
+        return self.viewer
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
 
     def _failed(self) -> str:
         return f" ({self.failure})" if self.failure else ""

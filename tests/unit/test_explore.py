@@ -56,3 +56,37 @@ def test_a_trace_that_fails_keeps_the_users_own_error():
     assert caught.value.capture.failure.startswith("trace failed")
     with pytest.raises(KeyError, match="it has: none"):
         caught.value.capture.stage("hlo")
+
+
+def test_a_trace_that_fails_points_at_the_users_own_line():
+    def branch(x):
+        return x if x.sum() > 0 else -x
+
+    line = branch.__code__.co_firstlineno + 1
+    with pytest.raises(ex.ExploreError, match=rf"test_explore.py, line {line}:   return x if x.sum\(\) > 0 else -x"):
+        ex.explore(branch, X)
+
+
+def test_arguments_that_do_not_fit_are_refused_before_any_work():
+    runs = []
+
+    def f(x, y):
+        runs.append(1)
+        return x + y
+
+    with pytest.raises(ex.ArgumentsError, match=r"f\(x, y\) can't take these arguments: missing .* 'y'"):
+        ex.explore(f, X)
+    with pytest.raises(ex.ArgumentsError, match="z"):
+        ex.explore(f, X, z=X)
+    assert not runs
+
+
+def test_a_compile_that_fails_keeps_the_stages_before_it():
+    def callback_nobody_knows(x):
+        return jax.ffi.ffi_call("no_such_target", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+    with pytest.raises(ex.ExploreError, match="compile failed") as caught:
+        ex.explore(callback_nobody_knows, X)
+    capture = caught.value.capture
+    assert repr(capture).startswith("Capture(callback_nobody_knows: jaxpr → stablehlo (compile failed")
+    assert "ffi_call" in {node.op for node in capture.jaxpr.graph.nodes}

@@ -1,0 +1,50 @@
+"""The user's part of a Python stack.
+
+Every stack of a notebook cell ends in IPython, ipykernel and tornado, every stack of a test in pytest. They say
+nothing about the function, so a stack is cut where the first of them starts. Explorer's own frames are such a place,
+which is why they are not registered with JAX as excluded: then nothing would tell the function from its caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from explorer.model.graph import Frame
+
+__all__ = ["is_runner", "users_frames", "users_part"]
+
+# Packages that run the user's code, where an environment keeps its packages; and Explorer itself, wherever it is.
+_RUNNERS = re.compile(
+    r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]"
+    r"(?:IPython|ipykernel|tornado|asyncio|_pytest|pluggy|nbclient|traitlets|runpy\.py|ipykernel_launcher\.py)"
+    r"|explorer[/\\](?:capture|aot|notebook)[/\\]\w+\.py$|^<frozen "
+)
+
+
+def is_runner(file: str) -> bool:
+    """Whether a file belongs to what runs the user's code, not to the code."""
+    return _RUNNERS.search(file) is not None
+
+
+def users_part(stack: Sequence[Frame]) -> tuple[Frame, ...]:
+    """A stack, innermost frame first, up to where its runner starts."""
+    end = next((i for i, frame in enumerate(stack) if is_runner(frame.file)), len(stack))
+    return tuple(stack[:end])
+
+
+def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
+    """A table of frames without the runners', and the new index of each old row (-1: it was a runner's).
+
+    A frame that a runner called has no parent any more.
+    """
+    kept = [i for i, frame in enumerate(frames) if frame.file and not is_runner(frame.file)]
+    index = [-1] * len(frames)
+    for new, old in enumerate(kept):
+        index[old] = new
+    parents = (frames[i].parent for i in kept)
+    return [
+        replace(frames[i], parent=index[parent] if 0 <= parent < len(frames) else -1)
+        for i, parent in zip(kept, parents, strict=True)
+    ], index

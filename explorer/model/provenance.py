@@ -1,0 +1,129 @@
+"""Which nodes of different stages are the same operation, and where the nodes without a place belong.
+
+Every stage knows, for most of its nodes, the innermost line and columns of the user's source and the primitive in its
+scope path. Both survive lowering and, where fusion kept the metadata, compilation; so equal (place, phase, primitive)
+is the link. An unrolled loop makes many nodes of one key: when two stages hold equally many they correspond in order,
+otherwise each corresponds to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from explorer.model.graph import Graph, Ints, Node
+
+__all__ = ["Links", "phase", "placed"]
+
+
+def phase(scope: str) -> str:
+    """`backward`, `forward` or empty: JAX marks what differentiation made as `transpose(jvp(…))` and `jvp(…)`."""
+    if "transpose(" in scope:
+        return "backward"
+    return "forward" if "jvp(" in scope else ""
+
+
+class Links:
+    """The correspondence between the nodes of one capture's stages.
+
+    Args:
+        graphs: Of each stage, by name, in the compiler's order.
+    """
+
+    def __init__(self, graphs: dict[str, Graph]) -> None:
+        self._graphs = graphs
+        self._codes: dict[tuple[object, ...], int] = {}
+        self.keys: dict[str, Ints] = {name: self._keys_of(graph) for name, graph in graphs.items()}
+        """By stage: each node's key, shape `[n]`, equal where nodes correspond; -1 for a node without one."""
+
+    def linked(self, node: Node, stage: str) -> tuple[Node, ...]:
+        """The nodes of `stage` that are the same operation as `node`, in program order; empty where none is known."""
+        home = next(name for name, graph in self._graphs.items() if graph is node.graph)
+        key = int(self.keys[home][node.index])
+        if key < 0:
+            return ()
+        here, there = self._rows(home, key), self._rows(stage, key)
+        if len(here) == len(there):
+            there = there[here == node.index]
+        return tuple(Node(self._graphs[stage], int(i)) for i in there)
+
+    def _rows(self, stage: str, key: int) -> Ints:
+        start, rows = self._buckets[stage]
+        return rows[start[key] : start[key + 1]]
+
+    @cached_property
+    def _buckets(self) -> dict[str, tuple[Ints, Ints]]:
+        """By stage: the nodes sorted by key, and where each key starts."""
+        buckets: dict[str, tuple[Ints, Ints]] = {}
+        for name, keys in self.keys.items():
+            order = np.argsort(keys, kind="stable").astype(np.int32)
+            start = np.searchsorted(keys[order], np.arange(len(self._codes) + 1)).astype(np.int32)
+            buckets[name] = (start, order)
+        return buckets
+
+    def _keys_of(self, graph: Graph) -> Ints:
+        # Few distinct (frame, scope) pairs serve many nodes: make a key for each pair, then look it up by row.
+        scopes = max(len(graph.scopes), 1)
+        pair = graph.frame.astype(np.int64) * scopes + graph.scope
+        pairs, row = np.unique(pair, return_inverse=True)
+        codes = [-1 if p < 0 else self._code(graph, int(p // scopes), graph.scopes[int(p % scopes)]) for p in pairs]
+        return np.asarray(codes, np.int32)[row] if len(codes) else np.zeros(0, np.int32)
+
+    def _code(self, graph: Graph, frame: int, scope: str) -> int:
+        place = graph.frames[frame]
+        # XLA joins the paths of merged instructions with `;`: the last is the one that the merged one ends in.
+        primitive = scope.rpartition("/")[2]
+        if not primitive:
+            return -1
+        key = (place.file, place.line, place.column, place.end_line, place.end_column, phase(scope), primitive)
+        return self._codes.setdefault(key, len(self._codes))
+
+
+def placed(graph: Graph) -> Ints:
+    """Each node's frame, or where it has none, that of what it belongs to by structure. Shape `[n]`, -1 for unmapped.
+
+    A node inside a fusion or a loop body belongs to the caller's place, any other to its first user's, then to its
+    first operand's: parameters, constants, tuples and layout plumbing get a place so.
+    """
+    place = graph.frame.copy()
+    caller = np.asarray([group.caller for group in graph.groups] or [-1], np.int32)[graph.group]
+    caller[graph.group < 0] = -1
+    user_start, user = graph.user_columns
+    first_user = _first(user_start, user)
+    first_operand = _first(graph.operand_start, graph.operand)
+    for source in (caller, first_user, first_operand):
+        for _ in range(_ROUNDS):
+            open_ = np.flatnonzero((place < 0) & (source >= 0))
+            found = place[source[open_]]
+            if not (found >= 0).any():
+                break
+            place[open_] = found
+    return place
+
+
+_ROUNDS = 8  # how far a place travels: a chain of this many plumbing nodes
+
+
+def _first(start: Ints, values: Ints) -> Ints:
+    """The first value of each compressed row, -1 for an empty row."""
+    has = start[1:] > start[:-1]
+    first = np.full(len(has), -1, np.int32)
+    first[has] = values[start[:-1][has]]
+    return first
+
+
+def stacks(graph: Graph) -> Sequence[tuple[int, ...]]:
+    """For each frame, the indices of its stack, outermost first; a cycle in damaged input ends the walk."""
+    known: list[tuple[int, ...] | None] = [None] * len(graph.frames)
+    for i in range(len(known)):
+        walk: list[int] = []
+        at = i
+        while 0 <= at < len(known) and known[at] is None and at not in walk:
+            walk.append(at)
+            at = graph.frames[at].parent
+        base = (known[at] or ()) if 0 <= at < len(known) else ()
+        for frame in reversed(walk):
+            base = known[frame] = (*base, frame)
+    return [stack or () for stack in known]

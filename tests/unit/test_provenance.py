@@ -1,0 +1,105 @@
+"""Links between stages, places by structure, and the groups that a person reads."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from test_hlo import loss
+
+import explorer as ex
+from explorer.model.hierarchy import nest
+from explorer.model.provenance import placed
+
+
+def norm(x):
+    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+
+
+def block(w, x):
+    return x + jnp.tanh(norm(x) @ w)
+
+
+def objective(weights, x):
+    for w in weights:
+        x = block(w, x)
+    return x.sum()
+
+
+def update(weights, x):
+    return [w - 0.1 * g for w, g in zip(weights, jax.grad(objective)(weights, x), strict=True)]
+
+
+@pytest.fixture(scope="module")
+def step():
+    return ex.explore(update, [jnp.eye(8) * (i + 1) for i in range(3)], jnp.ones((4, 8)))
+
+
+def test_an_equation_of_an_unrolled_loop_leads_to_its_own_iteration(step):
+    tanhs = [node for node in step.jaxpr.graph.nodes if node.op == "tanh"]
+    linked = [step.links.linked(node, "stablehlo") for node in tanhs]
+    assert [len(nodes) for nodes in linked] == [1, 1, 1]
+    assert [nodes[0].op for nodes in linked] == ["stablehlo.tanh"] * 3
+    assert [nodes[0].line for nodes in linked] == sorted({nodes[0].line for nodes in linked})
+    for node, (there,) in zip(tanhs, linked, strict=True):
+        assert step.links.linked(there, "jaxpr") == (node,)
+
+
+def test_an_instruction_leads_back_to_the_equation_it_came_from(step):
+    tanh = next(node for node in step.hlo.graph.nodes if node.op == "tanh")
+    assert {node.op for node in step.links.linked(tanh, "jaxpr")} == {"tanh"}
+
+
+def test_forward_and_backward_of_one_line_are_not_the_same_operation(step):
+    for name in ("jaxpr", "stablehlo"):
+        graph, keys = step.stage(name).graph, step.links.keys[name]
+        for key in set(keys.tolist()) - {-1}:
+            backward = {"transpose(" in node.scope for node in graph.nodes if keys[node.index] == key}
+            assert len(backward) == 1
+
+
+def test_what_carries_no_metadata_is_placed_by_what_it_belongs_to(step):
+    graph = step.hlo.graph
+    place = placed(graph)
+    assert (place[graph.frame >= 0] == graph.frame[graph.frame >= 0]).all()
+    assert step.coverage("hlo") == (place >= 0).mean() > (graph.frame >= 0).mean()
+
+
+def test_the_tree_is_read_from_calls_and_transforms(step):
+    tree = nest(step.jaxpr.graph)
+    names = {group.name for group in tree.groups}
+    assert {"inputs", "update"} <= names
+    assert any(name.startswith("forward") for name in names)
+    assert any(name.startswith("backward") for name in names)
+    assert any("norm" in name for name in names)
+
+
+@pytest.mark.parametrize("name", ["jaxpr", "stablehlo", "hlo"])
+def test_every_node_is_in_the_tree_and_what_a_node_calls_is_beside_it(step, name):
+    graph = step.stage(name).graph
+    tree = nest(graph)
+    assert len(tree.group) == len(graph)
+    for index, group in enumerate(tree.groups):
+        assert -1 <= group.parent < index
+        if group.caller >= 0:
+            assert tree.group[group.caller] == group.parent
+    for node in graph.nodes:
+        computation = node.group
+        if computation and computation.caller >= 0:
+            at = int(tree.group[node.index])
+            while tree.groups[at].caller != computation.caller:
+                at = tree.groups[at].parent
+                assert at >= 0
+
+
+def test_constants_carry_their_python_names():
+    weights = {"w": jnp.ones((8, 8))}
+
+    def f(x):
+        return x @ weights["w"]
+
+    (constant,) = ex.explore(f, jnp.ones((2, 8))).constants
+    assert (constant.name, constant.type, constant.bytes) == ("weights['w']", "f32[8,8]", 256)
+
+
+def test_the_signature_names_the_arguments_and_counts_a_trees_arrays():
+    assert ex.explore(loss, jnp.ones((3, 16, 16)), jnp.ones((4, 16))).signature.endswith("x: f32[4,16])")
+    assert ex.explore(lambda tree: tree["a"] + tree["b"], {"a": 1.0, "b": 2.0}).signature == "(tree: 2 arrays)"

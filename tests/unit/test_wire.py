@@ -1,0 +1,132 @@
+"""A saved capture comes back exactly, or is refused with the reason."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_hlo import loss
+
+import explorer as ex
+from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.graph import Frame, Graph, Group
+from explorer.model.wire import VERSION, decode, encode
+
+COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
+TABLES = ("names", "ops", "types", "scopes", "groups", "frames")
+TEXT = st.text(max_size=12)
+
+
+@pytest.fixture(scope="module")
+def capture():
+    return ex.explore(loss, jnp.ones((3, 16, 16)), jnp.ones((4, 16)))
+
+
+@pytest.fixture
+def saved(capture, tmp_path):
+    capture.save(tmp_path / "loss.capture")
+    return tmp_path / "loss.capture"
+
+
+def assert_same(one: Capture, other: Capture) -> None:
+    for name in ("function", "file", "line", "signature", "durations", "failure", "id"):
+        assert getattr(one, name) == getattr(other, name)
+    for name in ("environment", "cost", "memory", "sources"):
+        assert dict(getattr(one, name)) == dict(getattr(other, name))
+    assert tuple(one.constants) == tuple(other.constants)
+    assert [s.name for s in one.stages] == [s.name for s in other.stages]
+    for a, b in zip(one.stages, other.stages, strict=True):
+        assert a.text == b.text
+        for column in COLUMNS:
+            np.testing.assert_array_equal(getattr(a.graph, column), getattr(b.graph, column))
+        for table in TABLES:
+            assert list(getattr(a.graph, table)) == list(getattr(b.graph, table))
+
+
+def test_a_saved_capture_comes_back_exactly(capture, saved):
+    loaded = ex.load(saved)
+    assert_same(capture, loaded)
+    assert repr(loaded) == repr(capture) == "Capture(loss: jaxpr → stablehlo → hlo)"
+    assert loaded.nodes_at(loss.__code__.co_firstlineno + 2)
+    assert loaded.sources[loss.__code__.co_filename].label == "test_hlo.py"
+
+
+def test_saving_leaves_nothing_else_behind(saved):
+    assert [p.name for p in saved.parent.iterdir()] == ["loss.capture"]
+
+
+def test_a_save_that_fails_leaves_the_old_file_whole(capture, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full(self, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        capture.save(saved)
+    assert saved.read_bytes() == before
+
+
+def test_every_truncation_says_so(saved):
+    data = saved.read_bytes()
+    for size in (9, 20, 44, 45, len(data) // 2, len(data) - 1):
+        with pytest.raises(ex.CaptureFileError, match="truncated"):
+            decode(data[:size])
+
+
+def test_a_newer_format_names_both_versions(saved):
+    data = bytearray(saved.read_bytes())
+    data[8] = VERSION + 1
+    with pytest.raises(ex.CaptureFileError, match=rf"format {VERSION + 1}.*up to {VERSION}.*upgrade"):
+        decode(bytes(data))
+
+
+def test_something_else_is_no_capture(tmp_path):
+    for content in (b"", b"PK\x03\x04 a zip file", b"\x80\x04pickle"):
+        (tmp_path / "other").write_bytes(content)
+        with pytest.raises(ex.CaptureFileError, match="this is no capture"):
+            ex.load(tmp_path / "other")
+
+
+@given(data=st.data())
+def test_any_altered_byte_is_refused(capture, data):
+    wire = bytearray(capture.wire)
+    at = data.draw(st.integers(0, len(wire) - 1))
+    wire[at] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(ex.CaptureFileError):
+        decode(bytes(wire))
+
+
+@st.composite
+def graphs(draw):
+    size = draw(st.integers(0, 12))
+    groups = draw(st.lists(st.builds(Group, TEXT, TEXT, st.just(-1), st.just(-1)), max_size=3))
+    frames = [Frame(draw(TEXT), draw(TEXT), draw(st.integers(0, 2**31 - 1)), parent=i - 1) for i in range(3)]
+    operands = [draw(st.lists(st.integers(0, size - 1), max_size=3)) for _ in range(size)]
+    strings = draw(st.lists(TEXT, min_size=1, max_size=3, unique=True))
+
+    def column(low, high):
+        return np.asarray([draw(st.integers(low, high)) for _ in range(size)], np.int32)
+
+    return Graph(
+        names=[draw(TEXT) for _ in range(size)],
+        op=column(0, len(strings) - 1),
+        type=column(0, len(strings) - 1),
+        scope=column(0, len(strings) - 1),
+        operand_start=np.cumsum([0, *map(len, operands)], dtype=np.int32),
+        operand=np.asarray([i for row in operands for i in row], np.int32),
+        group=column(-1, len(groups) - 1),
+        frame=column(-1, 2),
+        line=column(-(2**31), 2**31 - 1),
+        ops=strings,
+        types=strings,
+        scopes=strings,
+        groups=groups,
+        frames=frames,
+    )
+
+
+@given(graph=graphs(), text=st.text(max_size=50))
+def test_any_graph_and_text_come_back_exactly(graph, text):
+    capture = Capture("f", "", (Stage("hlo", lambda: (text, graph)),), Durations())
+    assert_same(capture, decode(encode(capture)))
