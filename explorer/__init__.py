@@ -1,16 +1,27 @@
 """See what the compiler did to your JAX function, and why."""
 
-from explorer.capture.explore import explore
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from explorer.errors import (
     ArgumentsError,
     CaptureFileError,
     ExploreError,
     ExplorerError,
+    ExpressionError,
     NotCallableError,
     UnreadableTextError,
 )
 from explorer.model.capture import Capture
+from explorer.view import HtmlViewer
 
+if TYPE_CHECKING:
+    from explorer.capture.explore import explore
+    from explorer.notebook import load_ipython_extension, unload_ipython_extension
+
+Capture.viewer = HtmlViewer()  # the model knows that it can be shown; here it learns by whom
 load = Capture.load
 
 __all__ = [
@@ -19,9 +30,31 @@ __all__ = [
     "CaptureFileError",
     "ExploreError",
     "ExplorerError",
+    "ExpressionError",
     "NotCallableError",
     "UnreadableTextError",
     "explore",
     "load",
+    "load_ipython_extension",
+    "unload_ipython_extension",
 ]
 __version__ = "0.1.0"
+
+# Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
+_ROOM = {
+    "explore": "explorer.capture.explore",
+    "load_ipython_extension": "explorer.notebook",
+    "unload_ipython_extension": "explorer.notebook",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ROOM:
+        raise AttributeError(f"module 'explorer' has no attribute {name!r}")
+    value: object = getattr(import_module(_ROOM[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOM})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import jax
 
@@ -41,6 +41,6 @@ def _reachable(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     owner = getattr(function, "__self__", None if inspect.isfunction(function) else function)
     roots |= {f"self.{name}": value for name, value in getattr(owner, "__dict__", {}).items()}
     for root, value in roots.items():
-        leaves: list[tuple[Any, Any]] = jax.tree_util.tree_flatten_with_path(value)[0]
+        leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
         for path, leaf in leaves:
             yield root + jax.tree_util.keystr(path), leaf

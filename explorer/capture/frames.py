@@ -37,14 +37,25 @@ def users_part(stack: Sequence[Frame]) -> tuple[Frame, ...]:
 def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
     """A table of frames without the runners', and the new index of each old row (-1: it was a runner's).
 
-    A frame that a runner called has no parent any more.
+    A frame that a runner called has no parent any more. Nor has one that stands where its own outermost caller stands:
+    XLA, inlining a call, puts the callee's whole stack on top of the caller's whole stack, which is the same again.
     """
     kept = [i for i, frame in enumerate(frames) if frame.file and not is_runner(frame.file)]
     index = [-1] * len(frames)
     for new, old in enumerate(kept):
         index[old] = new
-    parents = (frames[i].parent for i in kept)
-    return [
-        replace(frames[i], parent=index[parent] if 0 <= parent < len(frames) else -1)
-        for i, parent in zip(kept, parents, strict=True)
-    ], index
+    parents = [index[p] if 0 <= (p := frames[i].parent) < len(frames) else -1 for i in kept]
+    users = [replace(frames[i], parent=-1) for i in kept]
+    for i in range(len(users)):
+        root = _root(parents, i)
+        if root != i and users[root] == users[i]:
+            parents[i] = -1
+    return [replace(frame, parent=parent) for frame, parent in zip(users, parents, strict=True)], index
+
+
+def _root(parents: Sequence[int], at: int) -> int:
+    for _ in range(len(parents)):  # a cycle in damaged input ends the walk
+        if parents[at] < 0:
+            break
+        at = parents[at]
+    return at

@@ -66,7 +66,7 @@ class Constant:
 
 
 class Viewer(Protocol):
-    """What shows captures: `explorer.view` puts itself here. The model knows that it can be shown, not how."""
+    """What shows captures; `explorer` puts one here. The model knows that it can be shown, not how."""
 
     def mimebundle(self, capture: Capture) -> dict[str, str]: ...
     def html(self, capture: Capture) -> str: ...

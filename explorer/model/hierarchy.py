@@ -42,7 +42,9 @@ class _Nesting:
         self.graph = graph
         self.groups: list[Group] = []
         self.index: dict[tuple[int, str, str], int] = {}
-        self.place = placed(graph)
+        by = placed(graph)
+        self.place = np.where(by >= 0, graph.frame[by], np.int32(-1))
+        self.scope = np.where(by >= 0, graph.scope[by], np.int32(-1))
         self.stacks = stacks(graph)
         self.phases = [phase(scope) for scope in graph.scopes]
         self.differentiates = "backward" in self.phases
@@ -90,7 +92,7 @@ class _Nesting:
             if graph.op[node] == inputs:
                 group[node] = self.child(box, "inputs", "inputs")
                 continue
-            key = (int(self.place[node]), int(graph.scope[node]) if is_entry else -1)
+            key = (int(self.place[node]), int(self.scope[node]) if is_entry else -1)
             at = cache.get(key)
             if at is None:
                 at = cache[key] = self.descend(box, key[0], self.phase_of(key[1]), depth)
@@ -136,15 +138,16 @@ def _without_trivial(tree: Hierarchy) -> Hierarchy:
             children[group.parent] += 1
     new: list[int] = []
     kept: list[Group] = []
-    prefix: dict[int, str] = {}  # of a dropped group: what its child's name begins with
+    prefix: dict[int, tuple[str, str]] = {}  # of a dropped group: what its child's name begins with, and its kind
     for i, group in enumerate(tree.groups):
         parent = new[group.parent] if group.parent >= 0 else -1
-        name = prefix.get(group.parent, "") + group.name if group.kind in _MADE else group.name
+        before, kind = prefix.get(group.parent, ("", group.kind)) if group.kind in _MADE else ("", group.kind)
+        name = before + group.name
         if group.kind in _MADE and children[i] == 1:
             new.append(parent)
-            prefix[i] = f"{name} ▸ "
+            prefix[i] = (f"{name} ▸ ", kind)
         else:
             new.append(len(kept))
-            kept.append(Group(name, group.kind, parent, group.caller))
+            kept.append(Group(name, kind, parent, group.caller))
     index = np.asarray([*new, -1], np.int32)
     return Hierarchy(kept, index[tree.group])

@@ -82,12 +82,12 @@ class Links:
 
 
 def placed(graph: Graph) -> Ints:
-    """Each node's frame, or where it has none, that of what it belongs to by structure. Shape `[n]`, -1 for unmapped.
+    """For each node, the node whose place it has: itself, or what it belongs to by structure. Shape `[n]`, -1: unmapped.
 
-    A node inside a fusion or a loop body belongs to the caller's place, any other to its first user's, then to its
-    first operand's: parameters, constants, tuples and layout plumbing get a place so.
+    A node without a frame inside a fusion or a loop body belongs to the caller, any other to its first user, then to
+    its first operand: parameters, constants, tuples and layout plumbing get a place so.
     """
-    place = graph.frame.copy()
+    at = np.where(graph.frame >= 0, np.arange(len(graph), dtype=np.int32), np.int32(-1))
     caller = np.asarray([group.caller for group in graph.groups] or [-1], np.int32)[graph.group]
     caller[graph.group < 0] = -1
     user_start, user = graph.user_columns
@@ -95,12 +95,12 @@ def placed(graph: Graph) -> Ints:
     first_operand = _first(graph.operand_start, graph.operand)
     for source in (caller, first_user, first_operand):
         for _ in range(_ROUNDS):
-            open_ = np.flatnonzero((place < 0) & (source >= 0))
-            found = place[source[open_]]
+            open_ = np.flatnonzero((at < 0) & (source >= 0))
+            found = at[source[open_]]
             if not (found >= 0).any():
                 break
-            place[open_] = found
-    return place
+            at[open_] = found
+    return at
 
 
 _ROUNDS = 8  # how far a place travels: a chain of this many plumbing nodes

@@ -1,0 +1,116 @@
+// How things are called on the screen.
+
+import { type Graph, type Item, isGroup } from "./model";
+
+export const STAGE_TITLES: Record<string, string> = { jaxpr: "jaxpr", stablehlo: "StableHLO", hlo: "HLO" };
+const UNITS: Record<string, [one: string, many: string]> = {
+  jaxpr: ["equation", "equations"],
+  stablehlo: ["operation", "operations"],
+  hlo: ["instruction", "instructions"],
+};
+
+export const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+export const units = (stage: string, n: number): string => count(n, ...(UNITS[stage] ?? ["node", "nodes"]));
+export const cut = (text: string, longest: number): string => (text.length <= longest ? text : `${text.slice(0, longest - 1)}…`);
+
+/** `f32[8,128]` from any stage's way to write it; layouts and tuples' insides are for the details. */
+export function shortType(type: string): string {
+  const tensor = /^tensor<(.*)>$/.exec(type);
+  if (tensor) {
+    const parts = tensor[1]!.split("x");
+    return `${parts.pop()}[${parts.join(",")}]`;
+  }
+  if (type.startsWith("(")) return `(${(type.match(/\w+\[[^\]]*\]|tensor</g) ?? []).length} arrays)`;
+  return type.replace(/\{[^}]*\}/g, "");
+}
+
+const BITS: Record<string, number> = { pred: 8, bool: 8, i1: 8, s4: 4, u4: 4 };
+
+/** Bytes of all arrays in a type; 0 where a dimension is not a number. */
+export function bytesOf(type: string): number {
+  let bytes = 0;
+  for (const [, dtype, dims] of shortTypes(type).matchAll(/([a-z]+\d*\w*)\[([\d,<=]*)\]/g)) {
+    const bits = BITS[dtype!] ?? Number(/\d+/.exec(dtype!)?.[0] ?? 8);
+    bytes += (dims ? dims.split(",").reduce((all, dim) => all * Number(dim.replace(/\D/g, "")), 1) : 1) * (bits / 8);
+  }
+  return bytes;
+}
+
+const shortTypes = (type: string): string => type.replace(/tensor<[^>]*>/g, shortType);
+
+export function bytesText(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (bytes >= 1000 && unit < units.length - 1) {
+    bytes /= 1000;
+    unit++;
+  }
+  return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${units[unit]}`;
+}
+
+export function amount(value: number): string {
+  for (const [size, unit] of [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]] as const)
+    if (value >= size) return (value / size).toFixed(1) + unit;
+  return String(Math.round(value));
+}
+
+export function secondsText(seconds: number): string {
+  if (seconds >= 1) return `${seconds.toFixed(seconds >= 10 ? 0 : 1)} s`;
+  return seconds >= 0.001 ? `${Math.round(seconds * 1000)} ms` : `${Math.round(seconds * 1e6)} µs`;
+}
+
+export const opText = (op: string): string => op.replace(/^stablehlo\./, "");
+
+export interface Label {
+  title: string;
+  sub: string;
+}
+
+export function labelOf(graph: Graph, stage: string, item: Item): Label {
+  if (isGroup(item)) {
+    const group = graph.c.groups[~item]!;
+    // A body's own name is the compiler's number for it: what it is comes first.
+    const title = /^(body|condition|branch|call|region|function)$/.test(group.kind) && group.caller >= 0 ? `${group.kind} · ${group.name}` : group.name;
+    return { title: cut(title, 34), sub: contents(graph, stage, graph.below(~item)) };
+  }
+  const type = shortType(graph.type(item));
+  const op = opText(graph.op(item));
+  const inner = graph.inside(item);
+  const isNamed = stage === "hlo" && !isInKernel(graph, item);
+  const title = op === "parameter" ? graph.scope(item) || graph.name(item) : isNamed ? graph.name(item) : op;
+  if (inner.length) return { title: cut(title, 34), sub: `${units(stage, inner.reduce((n, g) => n + graph.below(g).length, 0))} · ${cut(type, 22)}` };
+  return { title: cut(title, 30), sub: isInKernel(graph, item) ? "" : cut(isNamed && op !== "fusion" && !title.startsWith(op) ? `${op} ${type}` : type, 30) };
+}
+
+export function isInKernel(graph: Graph, node: number): boolean {
+  const kind = graph.c.groups[graph.c.groupOf[node]!]?.kind;
+  return kind === "fusion" || kind === "apply";
+}
+
+/** The kernels that nodes run in: themselves, or the fusion around them; each once, in program order. */
+export function kernelsOf(graph: Graph, nodes: Iterable<number>): number[] {
+  const found = new Set<number>();
+  for (const node of nodes) {
+    let at = node;
+    for (let steps = 0; isInKernel(graph, at) && steps < 8; steps++) {
+      const { caller } = graph.c.groups[graph.c.groupOf[at]!]!;
+      if (caller < 0) break;
+      at = caller;
+    }
+    if (graph.isKernel(at)) found.add(at);
+  }
+  return [...found].sort((a, b) => a - b);
+}
+
+export function kernels(graph: Graph, nodes: ArrayLike<number>): number {
+  let n = 0;
+  for (let i = 0; i < nodes.length; i++) n += graph.isKernel(nodes[i]!) ? 1 : 0;
+  return n;
+}
+
+function contents(graph: Graph, stage: string, nodes: Int32Array): string {
+  const all = units(stage, nodes.length);
+  if (stage !== "hlo") return all;
+  const n = kernels(graph, nodes);
+  return n ? `${count(n, "kernel")} · ${all}` : all;
+}

@@ -1,0 +1,16 @@
+/** The indices of `keys`, grouped by key: those of key k are `list[start[k]]` … `list[start[k + 1] - 1]`, in order. */
+export interface Buckets {
+  start: Int32Array;
+  list: Int32Array;
+}
+
+/** Groups indices by their key, 0 ≤ key < count, in linear time. */
+export function buckets(count: number, keys: ArrayLike<number>): Buckets {
+  const start = new Int32Array(count + 1);
+  for (let i = 0; i < keys.length; i++) start[keys[i]! + 1]!++;
+  for (let k = 0; k < count; k++) start[k + 1]! += start[k]!;
+  const next = start.slice();
+  const list = new Int32Array(keys.length);
+  for (let i = 0; i < keys.length; i++) list[next[keys[i]!]!++] = i;
+  return { start, list };
+}

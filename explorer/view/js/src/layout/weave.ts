@@ -1,0 +1,118 @@
+// From edges to links between neighbouring layers. An edge that passes layers gets a slot in each of them, and shares
+// it: with all edges of its source (one value is one trunk that branches), or with all edges of a target that
+// gathers very many (the tuple a computation returns).
+
+import { buckets } from "./buckets";
+import type { Dag, Ranks } from "./rank";
+
+/** Nodes come first among the items, then the slots. Link l leads from `upper[l]` to `lower[l]`, one layer below. */
+export interface Weave {
+  nodes: number;
+  layer: Int32Array; // per item
+  layers: number;
+  to: Int32Array; // per edge
+  owner: Int32Array; // per item: the node it stands for, itself for a node
+  upper: Int32Array;
+  lower: Int32Array;
+  gathers: Uint8Array; // per link: it ends in a slot shared with other sources
+  paths: Int32Array[]; // per edge: its links from top to bottom; empty where it goes along the side
+  bySide: Uint8Array; // per edge
+  hub: Uint8Array; // per node: gathers so many edges that they share slots
+}
+
+const MANY = 8; // operands
+
+export function weave(dag: Dag, { layer: rankOf, layers, back }: Ranks): Weave {
+  const { from, to } = dag;
+  const nodes = dag.width.length;
+  const degree = new Int32Array(nodes);
+  for (const node of to) degree[node]!++;
+  const hub = Uint8Array.from(degree, (count) => (count > MANY ? 1 : 0));
+
+  // Slots are granted to short edges first and are limited, so that all that follows stays linear.
+  const bySide = back.slice();
+  const bySpan = buckets(layers, Int32Array.from(from, (node, edge) => Math.max(0, rankOf[to[edge]!]! - rankOf[node]!)));
+  let budget = 20_000 + 20 * (nodes + from.length);
+  for (const edge of bySpan.list) {
+    if (back[edge]) continue;
+    budget -= rankOf[to[edge]!]! - rankOf[from[edge]!]! - 1;
+    if (budget < 0) bySide[edge] = 1;
+  }
+
+  const end = new Int32Array(nodes).fill(-1); // a source's trunk goes down to this layer
+  const start = new Int32Array(nodes).fill(layers); // a hub's begins in this one
+  for (let edge = 0; edge < from.length; edge++) {
+    const [source, target] = [from[edge]!, to[edge]!];
+    if (bySide[edge] || rankOf[target]! - rankOf[source]! < 2) continue;
+    if (hub[target]) start[target] = Math.min(start[target]!, rankOf[source]! + 1);
+    else end[source] = Math.max(end[source]!, rankOf[target]! - 1);
+  }
+
+  const layer: number[] = Array.from(rankOf);
+  const owner: number[] = Array.from(rankOf, (_, node) => node);
+  const upper: number[] = [];
+  const lower: number[] = [];
+  const gathers: number[] = [];
+  const link = (above: number, below: number, shared: boolean) => {
+    upper.push(above);
+    lower.push(below);
+    gathers.push(shared ? 1 : 0);
+    return upper.length - 1;
+  };
+  const slot = (node: number, row: number) => {
+    owner.push(node);
+    layer.push(row);
+    return owner.length - 1;
+  };
+
+  const trunk = new Int32Array(nodes); // slot of the source's trunk in layer 0, were it that long; likewise its link
+  const trunkLink = new Int32Array(nodes);
+  const funnel = new Int32Array(nodes);
+  const funnelLink = new Int32Array(nodes);
+  for (let node = 0; node < nodes; node++) {
+    const below = rankOf[node]! + 1;
+    trunk[node] = owner.length - below;
+    trunkLink[node] = upper.length - below;
+    for (let row = below, above = node; row <= end[node]!; row++) {
+      const next = slot(node, row);
+      link(above, next, false);
+      above = next;
+    }
+    funnel[node] = owner.length - start[node]!;
+    funnelLink[node] = upper.length - start[node]!;
+    for (let row = start[node]!; row < rankOf[node]!; row++) {
+      const next = slot(node, row);
+      const last = row + 1 === rankOf[node]!;
+      link(next, last ? node : next + 1, !last);
+    }
+  }
+
+  const paths = Array.from(from, (source, edge) => {
+    const target = to[edge]!;
+    const [top, bottom] = [rankOf[source]!, rankOf[target]!];
+    if (bySide[edge]) return new Int32Array();
+    const path = new Int32Array(bottom - top);
+    if (bottom - top === 1) path[0] = link(source, target, false);
+    else if (hub[target]) {
+      path[0] = link(source, funnel[target]! + top + 1, true);
+      for (let row = top + 1; row < bottom; row++) path[row - top] = funnelLink[target]! + row;
+    } else {
+      for (let row = top + 1; row < bottom; row++) path[row - top - 1] = trunkLink[source]! + row;
+      path[bottom - top - 1] = link(trunk[source]! + bottom - 1, target, false);
+    }
+    return path;
+  });
+  return {
+    nodes,
+    layer: Int32Array.from(layer),
+    layers,
+    to,
+    owner: Int32Array.from(owner),
+    upper: Int32Array.from(upper),
+    lower: Int32Array.from(lower),
+    gathers: Uint8Array.from(gathers),
+    paths,
+    bySide,
+    hub,
+  };
+}

@@ -1,0 +1,96 @@
+// Lays graphs out in a worker, or on the main thread where there can't be one (no blob: URLs under a strict policy).
+
+import { layout, type LayoutInput, type LayoutResult } from "./layout";
+import type { Reply, Request } from "./layout.worker";
+import source from "worker:./layout.worker.ts";
+
+const REMEMBERED = 256;
+
+interface Job {
+  input: LayoutInput;
+  result: Promise<LayoutResult>;
+}
+
+interface Waiting {
+  input: LayoutInput;
+  resolve(result: LayoutResult | Promise<LayoutResult>): void;
+}
+
+export class Layouter {
+  private readonly jobs = new Map<number, Job>(); // by hash of the input, the oldest first
+  private readonly waiting = new Map<number, Waiting>();
+  private worker: Worker | undefined;
+  private url = "";
+  private asked = 0;
+
+  constructor() {
+    try {
+      this.url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+      this.worker = new Worker(this.url);
+      this.worker.onmessage = ({ data: { id, result } }: MessageEvent<Reply>) => {
+        this.waiting.get(id)?.resolve(result);
+        this.waiting.delete(id);
+      };
+      this.worker.onerror = (event) => {
+        event.preventDefault();
+        this.giveUpWorker();
+      };
+    } catch {
+      this.giveUpWorker();
+    }
+  }
+
+  /** The layout of a graph; equal graphs get the same result object. Doesn't settle once disposed. */
+  layout(input: LayoutInput): Promise<LayoutResult> {
+    const key = hash(input);
+    const known = this.jobs.get(key);
+    if (known && equal(known.input, input)) return known.result;
+    const kept = { width: input.width.slice(), height: input.height.slice(), edges: input.edges.slice() };
+    const result = this.start(kept);
+    this.jobs.set(key, { input: kept, result });
+    if (this.jobs.size > REMEMBERED) this.jobs.delete(this.jobs.keys().next().value!);
+    return result;
+  }
+
+  dispose(): void {
+    this.worker?.terminate();
+    this.worker = undefined;
+    this.waiting.clear();
+    this.jobs.clear();
+    URL.revokeObjectURL(this.url);
+  }
+
+  private start(input: LayoutInput): Promise<LayoutResult> {
+    const worker = this.worker;
+    if (!worker) return Promise.resolve(input).then(layout);
+    return new Promise((resolve) => {
+      const id = this.asked++;
+      this.waiting.set(id, { input, resolve });
+      worker.postMessage({ id, input } satisfies Request);
+    });
+  }
+
+  /** From now on on the main thread, also what the worker still owes. */
+  private giveUpWorker(): void {
+    this.worker?.terminate();
+    this.worker = undefined;
+    for (const { input, resolve } of this.waiting.values()) resolve(Promise.resolve(input).then(layout));
+    this.waiting.clear();
+  }
+}
+
+function hash({ width, height, edges }: LayoutInput): number {
+  let value = 0x811c9dc5; // FNV-1a
+  for (const array of [width, height, edges]) {
+    const words = new Uint32Array(array.buffer, array.byteOffset, array.byteLength / 4);
+    for (const word of words) value = Math.imul(value ^ word, 0x01000193);
+    value = Math.imul(value ^ array.length, 0x01000193);
+  }
+  return value >>> 0;
+}
+
+function equal(a: LayoutInput, b: LayoutInput): boolean {
+  const same = (p: ArrayLike<number>, q: ArrayLike<number>) =>
+    p.length === q.length && Array.prototype.every.call(p, (value: number, i: number) => value === q[i]);
+  return same(a.width, b.width) && same(a.height, b.height) && same(a.edges, b.edges);
+}

@@ -1,0 +1,242 @@
+// A capture in the browser: the same columns as explorer/model/graph.py, read by index.
+
+import type { Header } from "./wire";
+
+export interface Frame {
+  file: string;
+  function: string;
+  line: number;
+  column: number;
+  end_line: number;
+  end_column: number;
+  parent: number;
+}
+
+export interface Group {
+  name: string;
+  kind: string;
+  parent: number;
+  caller: number;
+}
+
+export interface Source {
+  file: string;
+  label: string;
+  text: string;
+}
+
+interface Columns {
+  names: string[];
+  ops: string[];
+  types: string[];
+  scopes: string[];
+  op: Int32Array;
+  type: Int32Array;
+  scope: Int32Array;
+  operandStart: Int32Array;
+  operand: Int32Array;
+  frame: Int32Array;
+  line: Int32Array;
+  frames: Frame[];
+  keys: Int32Array;
+  groups: Group[];
+  groupOf: Int32Array;
+}
+
+/** What stands in the picture's place of a node: itself, or the group that holds it. Groups are numbered ~group. */
+export type Item = number;
+export const groupItem = (group: number): Item => ~group;
+export const isGroup = (item: Item): boolean => item < 0;
+
+const CHIPS = /^(constant|parameter|stablehlo\.constant|iota)$/;
+const RETURNS = /^(return|func\.return|stablehlo\.return|tuple)$/;
+
+export class Graph {
+  readonly size: number;
+  /** Groups that a node calls, by node: a fusion's kernel, a loop's condition and body. */
+  readonly calledBy = new Map<number, number[]>();
+  /** Is shown on its readers, not as a box: constants, parameters, the final tuple. */
+  readonly isChip: Uint8Array;
+  private readonly childGroups = new Map<number, number[]>();
+  private readonly childNodes = new Map<number, number[]>();
+  private readonly userStart: Int32Array;
+  private readonly user: Int32Array;
+  private readonly rowNode = new Map<number, number>();
+  private readonly keyRows = new Map<number, number[]>();
+  /** Nodes by place in the tree: those below a group are order[from…to]. */
+  private readonly order: Int32Array;
+  private readonly from: Int32Array;
+  private readonly to: Int32Array;
+
+  constructor(readonly c: Columns) {
+    this.size = c.names.length;
+    const readers = new Int32Array(this.size + 1);
+    for (const operand of c.operand) readers[operand + 1]!++;
+    for (let i = 0; i < this.size; i++) readers[i + 1]! += readers[i]!;
+    this.userStart = readers;
+    this.user = new Int32Array(c.operand.length);
+    const next = readers.slice();
+    for (let node = 0; node < this.size; node++)
+      for (let k = c.operandStart[node]!; k < c.operandStart[node + 1]!; k++) this.user[next[c.operand[k]!]!++] = node;
+
+    c.groups.forEach((group, index) => {
+      if (group.caller >= 0) push(this.calledBy, group.caller, index);
+      else push(this.childGroups, group.parent, index);
+    });
+    for (let node = 0; node < this.size; node++) {
+      push(this.childNodes, c.groupOf[node]!, node);
+      push(this.keyRows, c.keys[node]!, node);
+      if (!this.rowNode.has(c.line[node]!)) this.rowNode.set(c.line[node]!, node);
+    }
+    this.isChip = new Uint8Array(this.size);
+    const chipOps = c.ops.map((op) => CHIPS.test(op));
+    const returnOps = c.ops.map((op) => RETURNS.test(op));
+    for (let node = 0; node < this.size; node++) {
+      const op = c.op[node]!;
+      const isInput = c.groups[c.groupOf[node]!]?.kind === "inputs";
+      const hasUsers = this.userStart[node + 1]! > this.userStart[node]!;
+      if ((chipOps[op] && hasUsers && !isInput) || (returnOps[op] && !hasUsers)) this.isChip[node] = 1;
+    }
+    this.order = new Int32Array(this.size);
+    this.from = new Int32Array(c.groups.length);
+    this.to = new Int32Array(c.groups.length);
+    this.sortByTree();
+  }
+
+  private sortByTree(): void {
+    let at = 0;
+    const visit = (group: number) => {
+      if (group >= 0) this.from[group] = at;
+      for (const node of this.childNodes.get(group) ?? []) {
+        this.order[at++] = node;
+        for (const called of this.calledBy.get(node) ?? []) visit(called);
+      }
+      for (const child of this.childGroups.get(group) ?? []) visit(child);
+      if (group >= 0) this.to[group] = at;
+    };
+    visit(-1);
+  }
+
+  op = (node: number): string => this.c.ops[this.c.op[node]!]!;
+  type = (node: number): string => this.c.types[this.c.type[node]!]!;
+  scope = (node: number): string => this.c.scopes[this.c.scope[node]!]!;
+  name = (node: number): string => this.c.names[node]!;
+  operands = (node: number): Int32Array => this.c.operand.subarray(this.c.operandStart[node]!, this.c.operandStart[node + 1]!);
+  users = (node: number): number[] => [...new Set(this.user.subarray(this.userStart[node]!, this.userStart[node + 1]!))];
+  nodeAtRow = (row: number): number => this.rowNode.get(row) ?? -1;
+  nodesOfKey = (key: number): number[] => (key < 0 ? [] : (this.keyRows.get(key) ?? []));
+
+  /** The innermost frame first. */
+  stack(node: number): Frame[] {
+    const frames: Frame[] = [];
+    for (let i = this.c.frame[node]!; i >= 0 && frames.length < 64; i = this.c.frames[i]!.parent) frames.push(this.c.frames[i]!);
+    return frames;
+  }
+
+  /** All nodes below a group, or every node for -1. */
+  below(group: number): Int32Array {
+    return group < 0 ? this.order : this.order.subarray(this.from[group]!, this.to[group]!);
+  }
+
+  /** A node and all that it calls. */
+  within(node: number): number[] {
+    return [node, ...(this.calledBy.get(node) ?? []).flatMap((group) => Array.from(this.below(group)))];
+  }
+
+  nodesOf(item: Item): ArrayLike<number> {
+    return isGroup(item) ? this.below(~item) : this.within(item);
+  }
+
+  /** What opening a group shows, in program order, chips left out. */
+  children(group: number): Item[] {
+    const nodes = (this.childNodes.get(group) ?? []).filter((node) => !this.isChip[node]);
+    const groups = (this.childGroups.get(group) ?? []).filter((child) => this.to[child]! > this.from[child]!);
+    const at = new Map([...nodes, ...groups.map(groupItem)].map((item) => [item, isGroup(item) ? this.when(~item) : item]));
+    return [...at.keys()].sort((a, b) => at.get(a)! - at.get(b)!);
+  }
+
+  /** Where in program order a group stands: a schedule mixes groups, so their middle counts; phases have their own order. */
+  private when(group: number): number {
+    const { kind, name } = this.c.groups[group]!;
+    if (kind === "inputs") return -4;
+    if (kind === "phase") return ["forward", "backward", "update"].indexOf(name.split(" ")[0]!) - 3;
+    const nodes = this.below(group);
+    return nodes.reduce((all, node) => all + node, 0) / nodes.length;
+  }
+
+  /** The groups that opening an item shows the inside of. */
+  inside(item: Item): number[] {
+    return isGroup(item) ? [~item] : (this.calledBy.get(item) ?? []);
+  }
+
+  /** The item directly inside `group` that holds a node; undefined if the node is elsewhere. */
+  itemIn(group: number, node: number): Item | undefined {
+    let at = this.c.groupOf[node]!;
+    if (at === group) return node;
+    while (at >= 0) {
+      const { parent, caller } = this.c.groups[at]!;
+      if (parent === group) return caller >= 0 ? caller : groupItem(at);
+      at = parent;
+    }
+    return undefined;
+  }
+
+  /** The groups around a node, outermost first. */
+  ancestors(node: number): number[] {
+    const groups: number[] = [];
+    for (let at = this.c.groupOf[node]!; at >= 0; at = this.c.groups[at]!.parent) groups.unshift(at);
+    return groups;
+  }
+
+  /** Does the node lie in the place that runs, not inside a kernel? Then it is a kernel of its own. */
+  isKernel(node: number): boolean {
+    const group = this.c.groups[this.c.groupOf[node]!];
+    if (group && (group.kind === "fusion" || group.kind === "apply")) return false;
+    return !NO_KERNEL.test(this.op(node));
+  }
+}
+
+const NO_KERNEL = /^(parameter|constant|tuple|get-tuple-element|bitcast|while|conditional|call|after-all|opt-barrier|stablehlo\..*|func\..*|return)$/;
+
+export class Stage {
+  constructor(
+    readonly name: string,
+    private readonly readText: () => string,
+    private readonly readGraph: () => Graph,
+    readonly size: number,
+    readonly ops: string[],
+  ) {}
+  private text_?: string[];
+  private graph_?: Graph;
+  get lines(): string[] {
+    return (this.text_ ??= this.readText().split("\n"));
+  }
+  get graph(): Graph {
+    return (this.graph_ ??= this.readGraph());
+  }
+}
+
+export class Capture {
+  constructor(
+    readonly header: Header,
+    readonly stages: Stage[],
+  ) {}
+
+  stage(name: string): Stage {
+    return this.stages.find((stage) => stage.name === name) ?? this.stages[this.stages.length - 1]!;
+  }
+
+  /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/model/provenance.py. */
+  linked(from: Stage, node: number, to: Stage): number[] {
+    const key = from.graph.c.keys[node]!;
+    const here = from.graph.nodesOfKey(key);
+    const there = to.graph.nodesOfKey(key);
+    return here.length === there.length ? there.slice(here.indexOf(node), here.indexOf(node) + 1) : there;
+  }
+}
+
+export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}

@@ -1,0 +1,157 @@
+// What is shown and what is in focus: the one state that every pane draws.
+
+import { type Capture, type Frame, type Item, type Stage, isGroup } from "./model";
+import { kernels } from "./labels";
+import { Lines, lineKey } from "./sources";
+
+export type Mode = "graph" | "text" | "table";
+
+/** What is lit: nodes of the current stage and lines of the source, however they were reached. */
+export interface Focus {
+  nodes: Set<number>;
+  lines: Set<string>;
+  /** The node that was chosen, if one was; the details pane tells about it. */
+  item?: Item;
+  line?: { file: string; line: number };
+  query?: string;
+}
+
+const NOTHING: Focus = { nodes: new Set(), lines: new Set() };
+
+export type Change = "stage" | "focus" | "preview" | "mode";
+
+export class Session {
+  readonly lines: Lines;
+  stage: Stage;
+  mode: Mode = "graph";
+  focus: Focus = NOTHING;
+  /** What the pointer is over; lit more lightly, gone when it leaves. */
+  preview: Focus = NOTHING;
+  private readonly listeners: ((change: Change) => void)[] = [];
+
+  constructor(readonly capture: Capture, first?: string) {
+    this.lines = new Lines(capture);
+    this.stage = capture.stage(first ?? "hlo");
+  }
+
+  listen(listener: (change: Change) => void): void {
+    this.listeners.push(listener);
+  }
+
+  private tell(change: Change): void {
+    for (const listener of this.listeners) listener(change);
+  }
+
+  setMode(mode: Mode): void {
+    this.mode = mode;
+    this.tell("mode");
+  }
+
+  /** Switch the stage; what was in focus is found again in the other representation. */
+  setStage(name: string): void {
+    const from = this.stage;
+    const to = this.capture.stage(name);
+    if (from === to) return;
+    this.stage = to;
+    const { line, query, nodes } = this.focus;
+    this.preview = NOTHING;
+    if (line) this.focus = this.ofLine(line.file, line.line);
+    else if (query) this.focus = this.ofQuery(query);
+    else if (nodes.size) {
+      const linked = new Set([...nodes].flatMap((node) => this.capture.linked(from, node, to)));
+      const item = linked.size === 1 ? [...linked][0] : undefined;
+      this.focus = { nodes: linked, lines: this.focus.lines, ...(item === undefined ? {} : { item }) };
+    }
+    this.tell("stage");
+  }
+
+  focusItem(item: Item | undefined): void {
+    this.focus = item === undefined ? NOTHING : this.ofItem(item);
+    this.tell("focus");
+  }
+
+  focusLine(file: string, line: number): void {
+    this.focus = this.ofLine(file, line);
+    this.tell("focus");
+  }
+
+  search(query: string): void {
+    this.focus = query.trim() ? this.ofQuery(query) : NOTHING;
+    this.tell("focus");
+  }
+
+  previewItem(item: Item | undefined): void {
+    this.preview = item === undefined ? NOTHING : this.ofItem(item);
+    this.tell("preview");
+  }
+
+  previewLine(file: string, line: number): void {
+    this.preview = this.ofLine(file, line);
+    this.tell("preview");
+  }
+
+  isLit(node: number): boolean {
+    return this.focus.nodes.has(node);
+  }
+
+  private ofItem(item: Item): Focus {
+    const { graph } = this.stage;
+    const nodes = new Set(Array.from(graph.nodesOf(item)));
+    // A group's lines are its whole program: only a kernel's are worth lighting.
+    const lines = new Set<string>();
+    if (!isGroup(item) || nodes.size < 400)
+      for (const node of nodes) {
+        const place = this.lines.place(graph, node);
+        if (place) lines.add(lineKey(place.file, place.line));
+      }
+    return { nodes, lines, item };
+  }
+
+  /** Every node whose stack goes through the line: for a call, all that it led to. */
+  private ofLine(file: string, line: number): Focus {
+    const { graph } = this.stage;
+    const { frames, frame } = graph.c;
+    const through = new Uint8Array(frames.length);
+    frames.forEach((f, i) => {
+      for (let at: Frame | undefined = f, steps = 0; at && steps < 64 && !through[i]; at = frames[at.parent], steps++)
+        if (at.line === line && at.file === file) through[i] = 1;
+    });
+    const nodes = new Set<number>();
+    for (let node = 0; node < graph.size; node++) if (frame[node]! >= 0 && through[frame[node]!]) nodes.add(node);
+    return { nodes, lines: new Set([lineKey(file, line)]), line: { file, line } };
+  }
+
+  private ofQuery(query: string): Focus {
+    const { graph } = this.stage;
+    const test = matcher(query);
+    const nodes = new Set<number>();
+    for (let node = 0; node < graph.size; node++)
+      if (test(graph.name(node), graph.op(node), graph.type(node), graph.scope(node), this.lines.place(graph, node)?.line ?? 0))
+        nodes.add(node);
+    return { nodes, lines: new Set(), query };
+  }
+
+  /** How much of the stage knows its line, and how many kernels it runs. */
+  summary(): { kernels: number } {
+    return { kernels: this.stage.name === "hlo" ? kernels(this.stage.graph, this.stage.graph.below(-1)) : 0 };
+  }
+}
+
+type Matcher = (name: string, op: string, type: string, scope: string, line: number) => boolean;
+
+/** Words that must all be found: anywhere, or in one field as `op:dot`, `type:f32[8`, `scope:attention`, `line:12`. */
+export function matcher(query: string): Matcher {
+  const tests = query
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((word): Matcher => {
+      const [, field, value] = /^(name|op|type|scope|line):(.+)$/.exec(word) ?? [];
+      if (field === "line") return (_n, _o, _t, _s, line) => line === Number(value);
+      if (field === undefined || value === undefined)
+        return (name, op, type, scope) => `${name} ${op} ${type} ${scope}`.toLowerCase().includes(word);
+      const pick = { name: 0, op: 1, type: 2, scope: 3 }[field as "name" | "op" | "type" | "scope"];
+      return (...fields) => String(fields[pick]).toLowerCase().includes(value);
+    });
+  return (...fields) => tests.every((test) => test(...fields));
+}

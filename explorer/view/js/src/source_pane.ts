@@ -1,0 +1,174 @@
+// The user's source, with the colour of the kernels each line became.
+
+import { element } from "./dom";
+import { kernelsOf } from "./labels";
+import type { Source } from "./model";
+import type { Session } from "./session";
+import { lineKey } from "./sources";
+
+const WHOLE = 160; // lines: a longer file shows only what the program touches
+const AROUND = 4; // lines of context then
+
+export class SourcePane {
+  readonly root: HTMLElement;
+  private readonly rows = new Map<string, HTMLElement>();
+
+  constructor(private readonly session: Session) {
+    this.root = element("div", { class: "explorer-source", role: "list", "aria-label": "source" });
+    this.fill();
+    this.listen();
+  }
+
+  /** Draw the lines with what the current stage made of each. */
+  fill(): void {
+    const { session } = this;
+    const { header } = session.capture;
+    this.root.replaceChildren();
+    this.rows.clear();
+    const counts = this.counts();
+    const { sources } = session.lines;
+    for (const source of sources) {
+      const touched = [...counts.keys()].filter((key) => key.endsWith(`\u0000${source.file}`)).map((key) => Number(key.split("\u0000")[0]));
+      if (!touched.length && source.file !== header.file) continue;
+      if (sources.length > 1) this.root.append(element("div", { class: "file" }, source.label));
+      this.fillFile(source, new Set(touched), counts);
+    }
+    if (!sources.length) this.root.append(element("div", { class: "empty" }, "The source text is not known."));
+  }
+
+  private fillFile(source: Source, touched: Set<number>, counts: Map<string, Map<number, number>>): void {
+    const lines = source.text.replace(/\n$/, "").split("\n");
+    const near = (line: number) => {
+      for (let at = line - AROUND; at <= line + AROUND; at++) if (touched.has(at)) return true;
+      return line === this.session.capture.header.line;
+    };
+    const shown = lines.map((_, i) => lines.length <= WHOLE || near(i + 1));
+    let gap = false;
+    lines.forEach((text, i) => {
+      if (!shown[i]) {
+        gap = true;
+        return;
+      }
+      if (gap) this.root.append(element("div", { class: "gap" }, "⋯"));
+      gap = false;
+      const line = i + 1;
+      const key = lineKey(source.file, line);
+      const colours = counts.get(key);
+      const marks = element("span", { class: "marks" });
+      // At most three colours: more say no more than "many".
+      const ranked = [...(colours ?? [])].sort(([, a], [, b]) => b - a).slice(0, 3);
+      for (const [colour] of ranked) marks.append(element("i", { class: `k${colour}` }));
+      const total = [...(colours?.values() ?? [])].reduce((a, b) => a + b, 0);
+      const row = element(
+        "div",
+        { class: total ? "line used" : "line", role: "listitem", tabindex: total ? "0" : "-1", "data-line": line, "data-file": source.file },
+        element("span", { class: "number" }, String(line)),
+        marks,
+        element("span", { class: "code" }, ...highlight(text)),
+        element("span", { class: "count", title: total ? "operations of this stage" : "" }, total ? total.toLocaleString("en") : ""),
+      );
+      this.rows.set(key, row);
+      this.root.append(row);
+    });
+  }
+
+  /** For each line, how many nodes of the stage it made, by the colour of the kernel that runs them. */
+  private counts(): Map<string, Map<number, number>> {
+    const { stage, lines } = this.session;
+    const { graph } = stage;
+    const counts = new Map<string, Map<number, number>>();
+    const kernelColour = this.kernelColours();
+    for (let node = 0; node < graph.size; node++) {
+      const place = lines.place(graph, node);
+      if (!place) continue;
+      const key = lineKey(place.file, place.line);
+      const colour = kernelColour(node);
+      const of = counts.get(key) ?? counts.set(key, new Map()).get(key)!;
+      of.set(colour, (of.get(colour) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  private kernelColours(): (node: number) => number {
+    const { stage, lines } = this.session;
+    const { graph } = stage;
+    return (node) => {
+      const [kernel = node] = kernelsOf(graph, [node]);
+      const colour = lines.colour(lines.place(graph, kernel));
+      return Math.max(colour >= 0 ? colour : lines.colour(lines.place(graph, node)), 0);
+    };
+  }
+
+  light(): void {
+    const { focus, preview } = this.session;
+    for (const [key, row] of this.rows) {
+      row.classList.toggle("lit", focus.lines.has(key));
+      row.classList.toggle("over", preview.lines.has(key));
+    }
+  }
+
+  /** Bring the first line in focus into sight. */
+  scroll(): void {
+    for (const key of this.session.focus.lines) {
+      const row = this.rows.get(key);
+      if (row) return intoSight(this.root, row.offsetTop, row.offsetHeight);
+    }
+  }
+
+  /** Start at the function itself. */
+  toFunction(): void {
+    const { file, line } = this.session.capture.header;
+    const row = this.rows.get(lineKey(file, line));
+    if (row) this.root.scrollTop = Math.max(row.offsetTop - 30, 0);
+  }
+
+  private listen(): void {
+    const rowOf = (target: EventTarget | null) => (target as Element | null)?.closest?.<HTMLElement>("[data-line]") ?? undefined;
+    const place = (row: HTMLElement): [string, number] => [row.dataset["file"]!, Number(row.dataset["line"])];
+    this.root.addEventListener("click", (event) => {
+      const row = rowOf(event.target);
+      if (row) this.session.focusLine(...place(row));
+    });
+    this.root.addEventListener("pointerover", (event) => {
+      const row = rowOf(event.target);
+      if (row?.classList.contains("used")) this.session.previewLine(...place(row));
+      else this.session.previewItem(undefined);
+    });
+    this.root.addEventListener("pointerleave", () => this.session.previewItem(undefined));
+    this.root.addEventListener("keydown", (event) => {
+      const row = rowOf(event.target);
+      if (!row) return;
+      const next = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key] as "nextElementSibling" | undefined;
+      if (event.key === "Enter" || event.key === " ") this.session.focusLine(...place(row));
+      else if (next) {
+        let at = row[next];
+        while (at && !at.classList.contains("used")) at = at[next];
+        (at as HTMLElement | null)?.focus();
+      } else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+}
+
+export function intoSight(pane: HTMLElement, top: number, height: number): void {
+  if (top < pane.scrollTop || top + height > pane.scrollTop + pane.clientHeight) pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
+}
+
+const TOKEN =
+  /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|lambda|class|import|from|as|with|while|not|and|or|is|None|True|False|yield|assert|raise|try|except)\b|(@[\w.]+)/g;
+const TOKENS = ["comment", "string", "keyword", "decorator"];
+
+/** Python enough to be read: comments, strings, keywords. */
+function highlight(text: string): (Node | string)[] {
+  const parts: (Node | string)[] = [];
+  let at = 0;
+  for (const match of text.matchAll(TOKEN)) {
+    if (match.index > at) parts.push(text.slice(at, match.index));
+    const kind = TOKENS[match.slice(1).findIndex((group) => group !== undefined)]!;
+    parts.push(element("span", { class: `t-${kind}` }, match[0]));
+    at = match.index + match[0].length;
+  }
+  parts.push(text.slice(at) || (at ? "" : " "));
+  return parts;
+}

@@ -1,0 +1,134 @@
+"""What a capture looks like where no script runs, and what travels to where one does."""
+
+import base64
+import gzip
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+
+import jax.numpy as jnp
+import pytest
+
+import explorer as ex
+from explorer.model.capture import Capture, Durations
+from explorer.view.html import bundle, fragment
+from explorer.view.picture import picture, summary
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def normalise(x):
+    return (x - x.mean()) / x.std()
+
+
+def two_steps(x):
+    return jnp.tanh(normalise(x)) + normalise(x * 2)
+
+
+@pytest.fixture(scope="module")
+def capture():
+    return ex.explore(two_steps, jnp.ones((8, 16)))
+
+
+def part(html: str, name: str) -> bytes:
+    found = re.search(rf'data-part="{name}">([^<]*)<', html)
+    assert found
+    return base64.b64decode(found[1])
+
+
+def test_model_and_view_work_without_jax(capture, tmp_path):
+    capture.save(tmp_path / "f.capture")
+    code = (
+        "import sys; sys.modules['jax'] = sys.modules['jaxlib'] = None\n"
+        "import explorer, explorer.model, explorer.view\n"
+        f"capture = explorer.load({str(tmp_path / 'f.capture')!r})\n"
+        f"capture.to_html({str(tmp_path / 'f.html')!r})\n"
+        "print(capture, len(capture.hlo.graph))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{capture} {len(capture.hlo.graph)}"
+    assert "explorer-output" in (tmp_path / "f.html").read_text()
+
+
+def test_a_display_has_text_and_html(capture):
+    bundle_ = capture._repr_mimebundle_()
+    assert bundle_["text/plain"] == "Capture(two_steps: jaxpr → stablehlo → hlo)"
+    assert 'class="explorer-output"' in bundle_["text/html"]
+
+
+def test_the_page_carries_the_whole_capture_and_the_viewer(capture):
+    html = fragment(capture)
+    assert part(html, "capture") == capture.wire
+    assert gzip.decompress(part(html, "viewer")).decode() == bundle()
+
+
+def test_nothing_is_loaded_from_anywhere(capture, tmp_path):
+    html = capture.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
+    sources: list[str] = []
+
+    class Loads(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            sources.extend(value for name, value in attrs if name in ("src", "href"))
+
+    Loads().feed(html)
+    assert sources
+    assert all(source.startswith("data:") for source in sources)
+    assert not re.search(r"https?://(?!www\.w3\.org/)", bundle())
+    assert len(bundle().encode()) < 200_000
+
+
+def test_the_picture_names_every_stage_and_function(capture):
+    texts = [text.text or "" for text in ElementTree.fromstring(picture(capture)).iter(f"{SVG}text")]
+    assert any(text.startswith("two_steps") for text in texts)
+    for title in ("jaxpr", "StableHLO", "HLO"):
+        assert any(text.startswith(title) for text in texts)
+    assert any("normalise" in text for text in texts)
+
+
+def test_the_table_counts_what_the_stages_hold(capture):
+    _, *rows = summary(capture)
+    assert [row[1] for row in rows[:3]] == [f"{len(stage.graph):,}" for stage in capture.stages]
+
+
+def test_the_users_text_is_never_html():
+    def f(x):
+        return x * 2
+
+    f.__name__ = "<script>alert(1)</script>"
+    html = fragment(ex.explore(f, jnp.ones(3)))
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)" in html
+
+
+def test_a_capture_without_stages_shows_its_failure():
+    html = fragment(Capture("f", "", (), Durations(), failure="trace failed: ValueError"))
+    image = base64.b64decode(re.search(r"base64,([^\"]*)", html)[1]).decode()
+    assert "trace failed: ValueError" in image
+    assert "<script" not in html
+
+
+def test_a_fault_in_the_view_leaves_the_text_and_says_why(capture, monkeypatch):
+    monkeypatch.setattr("explorer.view.html.picture", lambda _: 1 / 0)
+    shown = capture._repr_mimebundle_()
+    assert list(shown) == ["text/plain"]
+    assert shown["text/plain"].startswith(f"{capture}\n(the view failed: ZeroDivisionError")
+
+
+def test_the_widget_carries_the_capture_and_has_a_plain_text():
+    capture = ex.explore(two_steps, jnp.ones((8, 16)))
+    widget = capture.widget()
+    assert widget.wire == capture.wire
+    assert widget._repr_mimebundle_()["text/plain"] == f"Widget({capture})"
+
+
+def test_what_the_browser_selects_is_a_python_value_and_is_checked():
+    capture = ex.explore(two_steps, jnp.ones((8, 16)))
+    widget = capture.widget()
+    assert capture.selection == ()
+    widget.selected = {"stage": "jaxpr", "nodes": [1, 0, 10**9, "2", -1]}
+    assert [node.index for node in capture.selection] == [0, 1]
+    assert widget.selection == [node.name for node in capture.selection]
+    widget.selected = {"stage": "no such stage", "nodes": [0]}
+    assert capture.selection == ()
