@@ -34,6 +34,7 @@ _CALLED = re.compile(
     r"(\{[^}]*\}|%?[\w.\-]+)"
 )
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 _DIGITS = re.compile(r"\d+")
 _ROW = re.compile(r"^(\d+) (?:\"(.*)\"|\{(.*)\})\s*$")
 _KIND = {
@@ -178,6 +179,8 @@ def _metadata(rest: str) -> tuple[str, int]:
     if start >= 0:
         quoted = _OP_NAME.match(rest, start)
         scope = quoted[1] if quoted is not None else ""
+        if "\\" in scope:  # an argument's path, `state[\'step\']`
+            scope = _ESCAPED.sub(r"\1", scope)
     start = rest.find("stack_frame_id=", max(start, 0))
     if start < 0:
         return scope, -1

@@ -24,8 +24,12 @@ const id = %(id)s;
 for (const host of document.querySelectorAll(`[data-explorer="${id}"]:not([data-started])`)) {
   host.dataset.started = "";
   const fallback = host.querySelector(".explorer-static");
-  const text = (name) => host.querySelector(`[data-part="${name}"]`).textContent;
-  const bytes = (name) => Uint8Array.from(atob(text(name)), (c) => c.charCodeAt(0));
+  const bytes = (name) => {
+    const text = atob(host.querySelector(`[data-part="${name}"]`).textContent);
+    const values = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) values[i] = text.charCodeAt(i);
+    return values;
+  };
   const place = document.createElement("div");
   try {
     const viewers = (window.explorerViewers ??= new Map());

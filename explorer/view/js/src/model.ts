@@ -1,5 +1,6 @@
 // A capture in the browser: the same columns as explorer/model/graph.py, read by index.
 
+import { type Buckets, buckets } from "./layout/buckets";
 import type { Header } from "./wire";
 
 export interface Frame {
@@ -58,11 +59,12 @@ export class Graph {
   /** Is shown on its readers, not as a box: constants, parameters, the final tuple. */
   readonly isChip: Uint8Array;
   private readonly childGroups = new Map<number, number[]>();
-  private readonly childNodes = new Map<number, number[]>();
+  /** The nodes directly in a group, for the top at the end. */
+  private readonly childNodes: Buckets;
   private readonly userStart: Int32Array;
   private readonly user: Int32Array;
-  private readonly rowNode = new Map<number, number>();
-  private readonly keyRows = new Map<number, number[]>();
+  private rowNode?: Int32Array;
+  private keyRows?: Map<number, number[]>;
   /** Nodes by place in the tree: those below a group are order[from…to]. */
   private readonly order: Int32Array;
   private readonly from: Int32Array;
@@ -83,11 +85,8 @@ export class Graph {
       if (group.caller >= 0) push(this.calledBy, group.caller, index);
       else push(this.childGroups, group.parent, index);
     });
-    for (let node = 0; node < this.size; node++) {
-      push(this.childNodes, c.groupOf[node]!, node);
-      push(this.keyRows, c.keys[node]!, node);
-      if (!this.rowNode.has(c.line[node]!)) this.rowNode.set(c.line[node]!, node);
-    }
+    const top = c.groups.length;
+    this.childNodes = buckets(top + 1, c.groupOf.map((group) => (group < 0 ? top : group)));
     this.isChip = new Uint8Array(this.size);
     const chipOps = c.ops.map((op) => CHIPS.test(op));
     const returnOps = c.ops.map((op) => RETURNS.test(op));
@@ -107,7 +106,7 @@ export class Graph {
     let at = 0;
     const visit = (group: number) => {
       if (group >= 0) this.from[group] = at;
-      for (const node of this.childNodes.get(group) ?? []) {
+      for (const node of this.nodesIn(group)) {
         this.order[at++] = node;
         for (const called of this.calledBy.get(node) ?? []) visit(called);
       }
@@ -123,8 +122,29 @@ export class Graph {
   name = (node: number): string => this.c.names[node]!;
   operands = (node: number): Int32Array => this.c.operand.subarray(this.c.operandStart[node]!, this.c.operandStart[node + 1]!);
   users = (node: number): number[] => [...new Set(this.user.subarray(this.userStart[node]!, this.userStart[node + 1]!))];
-  nodeAtRow = (row: number): number => this.rowNode.get(row) ?? -1;
-  nodesOfKey = (key: number): number[] => (key < 0 ? [] : (this.keyRows.get(key) ?? []));
+
+  private nodesIn(group: number): Int32Array {
+    const { start, list } = this.childNodes;
+    const at = group < 0 ? this.c.groups.length : group;
+    return list.subarray(start[at]!, start[at + 1]!);
+  }
+
+  /** The first node that a row of the text holds, -1 for none. */
+  nodeAtRow(row: number): number {
+    if (!this.rowNode) {
+      this.rowNode = new Int32Array(this.c.line.reduce((most, line) => Math.max(most, line), 0) + 1).fill(-1);
+      for (let node = this.size - 1; node >= 0; node--) if (this.c.line[node]! >= 0) this.rowNode[this.c.line[node]!] = node;
+    }
+    return this.rowNode[row] ?? -1;
+  }
+
+  nodesOfKey(key: number): number[] {
+    if (!this.keyRows) {
+      this.keyRows = new Map();
+      for (let node = 0; node < this.size; node++) push(this.keyRows, this.c.keys[node]!, node);
+    }
+    return key < 0 ? [] : (this.keyRows.get(key) ?? []);
+  }
 
   /** The innermost frame first. */
   stack(node: number): Frame[] {
@@ -149,7 +169,7 @@ export class Graph {
 
   /** What opening a group shows, in program order, chips left out. */
   children(group: number): Item[] {
-    const nodes = (this.childNodes.get(group) ?? []).filter((node) => !this.isChip[node]);
+    const nodes = Array.from(this.nodesIn(group)).filter((node) => !this.isChip[node]);
     const groups = (this.childGroups.get(group) ?? []).filter((child) => this.to[child]! > this.from[child]!);
     const at = new Map([...nodes, ...groups.map(groupItem)].map((item) => [item, isGroup(item) ? this.when(~item) : item]));
     return [...at.keys()].sort((a, b) => at.get(a)! - at.get(b)!);
@@ -169,16 +189,25 @@ export class Graph {
     return isGroup(item) ? [~item] : (this.calledBy.get(item) ?? []);
   }
 
-  /** The item directly inside `group` that holds a node; undefined if the node is elsewhere. */
-  itemIn(group: number, node: number): Item | undefined {
-    let at = this.c.groupOf[node]!;
-    if (at === group) return node;
-    while (at >= 0) {
-      const { parent, caller } = this.c.groups[at]!;
-      if (parent === group) return caller >= 0 ? caller : groupItem(at);
-      at = parent;
-    }
-    return undefined;
+  /** For any node, the position among `items` of the one directly inside `group` that holds it; -1 for elsewhere and chips. */
+  positions(group: number, items: Item[]): (node: number) => number {
+    const { groups, groupOf } = this.c;
+    const ofItem = new Map(items.map((item, i) => [item, i]));
+    // A hundred thousand nodes ask, a few groups answer.
+    const ofGroup = new Map<number, number>([[-1, -1]]);
+    const find = (at: number): number => {
+      let position = ofGroup.get(at);
+      if (position === undefined) {
+        const { parent, caller } = groups[at]!;
+        position = parent === group ? (ofItem.get(caller >= 0 ? caller : groupItem(at)) ?? -1) : find(parent);
+        ofGroup.set(at, position);
+      }
+      return position;
+    };
+    return (node) => {
+      if (this.isChip[node]) return -1;
+      return groupOf[node] === group ? (ofItem.get(node) ?? -1) : find(groupOf[node]!);
+    };
   }
 
   /** The groups around a node, outermost first. */
@@ -199,15 +228,20 @@ export class Graph {
 const NO_KERNEL = /^(parameter|constant|tuple|get-tuple-element|bitcast|while|conditional|call|after-all|opt-barrier|stablehlo\..*|func\..*|return)$/;
 
 export class Stage {
+  /** Nothing is read until it is asked for; the frames alone are enough for the source pane's colours. */
   constructor(
     readonly name: string,
     private readonly readText: () => string,
     private readonly readGraph: () => Graph,
+    private readonly readFrames: () => Frame[],
     readonly size: number,
-    readonly ops: string[],
   ) {}
   private text_?: string[];
   private graph_?: Graph;
+  private frames_?: Frame[];
+  get frames(): Frame[] {
+    return (this.frames_ ??= this.readFrames());
+  }
   get lines(): string[] {
     return (this.text_ ??= this.readText().split("\n"));
   }

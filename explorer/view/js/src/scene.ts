@@ -111,28 +111,21 @@ export class SceneBuilder {
   /** The operands of everything below `group`, as pairs of positions in `items`, each pair once. */
   private edges(group: number, items: Item[]): number[] {
     const { graph } = this;
-    const position = new Map(items.map((item, i) => [item, i]));
     const nodes = graph.below(group);
-    const at = new Map<number, number>();
-    for (const node of nodes) {
-      if (graph.isChip[node]) continue;
-      const item = graph.itemIn(group, node);
-      const index = item === undefined ? undefined : position.get(item);
-      if (index !== undefined) at.set(node, index);
-    }
+    const at = graph.positions(group, items);
     const seen = new Set<number>();
-    const edges: number[] = [];
-    for (const [node, to] of at)
+    for (const node of nodes) {
+      const to = at(node);
+      if (to < 0) continue;
       for (const operand of graph.operands(node)) {
-        const from = at.get(operand);
+        const from = at(operand);
         // The inputs feed everything: among many boxes their lines would be hair.
-        if (from === undefined || from === to || (items.length > FEW && this.isInputs(items[from]!))) continue;
-        const key = from * items.length + to;
-        if (seen.has(key)) continue;
-        seen.add(key);
-        edges.push(from, to);
+        if (from < 0 || from === to || (items.length > FEW && this.isInputs(items[from]!))) continue;
+        seen.add(from * items.length + to);
       }
-    return edges;
+    }
+    // In the order of the items, so that where groups need each other the layout turns the edge that goes back.
+    return [...seen].sort((a, b) => a - b).flatMap((key) => [Math.floor(key / items.length), key % items.length]);
   }
 
   private isInputs(item: Item): boolean {

@@ -1,10 +1,10 @@
 // The user's source, with the colour of the kernels each line became.
 
 import { element } from "./dom";
-import { kernelsOf } from "./labels";
+import { isInKernel, kernelsOf } from "./labels";
 import type { Source } from "./model";
 import type { Session } from "./session";
-import { lineKey } from "./sources";
+import { COLOURS, lineKey } from "./sources";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches
 const AROUND = 4; // lines of context then
@@ -76,27 +76,33 @@ export class SourcePane {
   private counts(): Map<string, Map<number, number>> {
     const { stage, lines } = this.session;
     const { graph } = stage;
-    const counts = new Map<string, Map<number, number>>();
-    const kernelColour = this.kernelColours();
+    const frames = lines.frames(graph);
+    const { frame, groupOf } = graph.c;
+    // Counted by frame and colour first: there are few of them, and a hundred thousand nodes.
+    const colourOfGroup = new Map<number, number>();
+    const tally = new Int32Array(frames.length * (COLOURS + 1));
     for (let node = 0; node < graph.size; node++) {
-      const place = lines.place(graph, node);
-      if (!place) continue;
-      const key = lineKey(place.file, place.line);
-      const colour = kernelColour(node);
-      const of = counts.get(key) ?? counts.set(key, new Map()).get(key)!;
-      of.set(colour, (of.get(colour) ?? 0) + 1);
+      const at = frame[node]!;
+      if (at < 0) continue;
+      const group = groupOf[node]!;
+      let colour = colourOfGroup.get(group);
+      if (colour === undefined) {
+        const [kernel = -1] = isInKernel(graph, node) ? kernelsOf(graph, [node]) : [];
+        colour = frames[graph.c.frame[kernel] ?? -1]?.colour ?? -1;
+        colourOfGroup.set(group, colour);
+      }
+      tally[at * (COLOURS + 1) + (colour < 0 ? frames[at]!.colour : colour) + 1]!++;
     }
+    const counts = new Map<string, Map<number, number>>();
+    tally.forEach((n, i) => {
+      const { place } = frames[Math.floor(i / (COLOURS + 1))]!;
+      if (!n || !place) return;
+      const key = lineKey(place.file, place.line);
+      const of = counts.get(key) ?? counts.set(key, new Map()).get(key)!;
+      const colour = Math.max((i % (COLOURS + 1)) - 1, 0);
+      of.set(colour, (of.get(colour) ?? 0) + n);
+    });
     return counts;
-  }
-
-  private kernelColours(): (node: number) => number {
-    const { stage, lines } = this.session;
-    const { graph } = stage;
-    return (node) => {
-      const [kernel = node] = kernelsOf(graph, [node]);
-      const colour = lines.colour(lines.place(graph, kernel));
-      return Math.max(colour >= 0 ? colour : lines.colour(lines.place(graph, node)), 0);
-    };
   }
 
   light(): void {

@@ -12,7 +12,7 @@ export class Lines {
   readonly sources: Source[];
   private readonly own: Set<string>;
   private readonly colours = new Map<string, number>();
-  private readonly ofFrame = new Map<Graph, (Frame | undefined)[]>();
+  private readonly ofFrame = new Map<Frame[], (Frame | undefined)[]>();
 
   constructor(private readonly capture: Capture) {
     const all = capture.header.sources;
@@ -24,19 +24,23 @@ export class Lines {
 
   /** The innermost frame in the user's own files; in a library only where there is no other. */
   place(graph: Graph, node: number): Frame | undefined {
-    return this.framePlaces(graph)[graph.c.frame[node]!];
+    return this.framePlaces(graph.c.frames)[graph.c.frame[node]!];
   }
 
-  private framePlaces(graph: Graph): (Frame | undefined)[] {
-    let places = this.ofFrame.get(graph);
+  /** For each frame of a graph, its place and the place's colour, -1 for none. */
+  frames(graph: Graph): { place: Frame | undefined; colour: number }[] {
+    return this.framePlaces(graph.c.frames).map((place) => ({ place, colour: this.colour(place) }));
+  }
+
+  private framePlaces(frames: Frame[]): (Frame | undefined)[] {
+    let places = this.ofFrame.get(frames);
     if (!places) {
-      const { frames } = graph.c;
       places = frames.map((frame) => {
         for (let at: Frame | undefined = frame, steps = 0; at && steps < 64; at = frames[at.parent], steps++)
           if (this.own.has(at.file)) return at;
         return frame;
       });
-      this.ofFrame.set(graph, places);
+      this.ofFrame.set(frames, places);
     }
     return places;
   }
@@ -50,7 +54,7 @@ export class Lines {
     const found = new Map<string, { file: number; line: number }>();
     const order = new Map(this.sources.map((source, i) => [source.file, i]));
     for (const stage of this.capture.stages)
-      for (const frame of this.framePlaces(stage.graph))
+      for (const frame of this.framePlaces(stage.frames))
         if (frame) found.set(lineKey(frame.file, frame.line), { file: order.get(frame.file) ?? 1e9, line: frame.line });
     const sorted = [...found].sort(([, a], [, b]) => a.file - b.file || a.line - b.line);
     sorted.forEach(([key], i) => this.colours.set(key, i % COLOURS));

@@ -55,7 +55,7 @@ export async function decode(wire: Uint8Array): Promise<Capture> {
 
 function readStage(header: StageHeader, blobs: Uint8Array): Stage {
   const columns = (name: string) => column(header.columns[name]!, blobs);
-  return new Stage(
+  const stage: Stage = new Stage(
     header.name,
     () => new TextDecoder().decode(blobs.subarray(header.text[0], header.text[0] + header.text[1])),
     () =>
@@ -71,14 +71,15 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
         operand: columns("operand"),
         frame: columns("frame"),
         line: columns("line"),
-        frames: rows<Frame>(header.frames, blobs),
+        frames: stage.frames,
         keys: column(header.keys, blobs),
         groups: rows<Group>(header.tree, blobs),
         groupOf: column(header.tree_of, blobs),
       }),
+    () => rows<Frame>(header.frames, blobs),
     header.names.length,
-    header.ops,
   );
+  return stage;
 }
 
 /** Byte planes of zigzag differences, back to the numbers. */
