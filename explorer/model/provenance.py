@@ -2,12 +2,14 @@
 
 Every stage knows, for most of its nodes, the innermost line and columns of the user's source and the primitive in its
 scope path. Both survive lowering and, where fusion kept the metadata, compilation; so equal (place, phase, primitive)
-is the link. An unrolled loop makes many nodes of one key: when two stages hold equally many they correspond in order,
-otherwise each corresponds to all.
+is the link. An unrolled loop or a function called twice makes many nodes of one key: those with as many elements as the
+node are taken, where there are any; if two stages hold equally many they correspond in order, otherwise each to all.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from explorer.model.graph import Graph, Ints, Node
 
-__all__ = ["Links", "phase", "placed"]
+__all__ = ["Links", "elements", "phase", "placed", "stacks"]
 
 
 def phase(scope: str) -> str:
@@ -23,6 +25,16 @@ def phase(scope: str) -> str:
     if "transpose(" in scope:
         return "backward"
     return "forward" if "jvp(" in scope else ""
+
+
+def elements(type_: str) -> int:
+    """How many elements the first array of a type has, in any stage's notation: layouts and transposes keep that."""
+    found = _SHAPE.search(type_)
+    sizes = re.findall(r"\d+", found[1] or found[2] or "") if found else ()
+    return math.prod(map(int, sizes))
+
+
+_SHAPE = re.compile(r"\[([^\]]*)\]|tensor<((?:\d+x)*)")
 
 
 class Links:
@@ -44,10 +56,19 @@ class Links:
         key = int(self.keys[home][node.index])
         if key < 0:
             return ()
+        size = elements(node.type)
         here, there = self._rows(home, key), self._rows(stage, key)
+        if len(here) != len(there):
+            alike = self._of_size(stage, there, size)
+            if len(alike):
+                here, there = self._of_size(home, here, size), alike
         if len(here) == len(there):
             there = there[here == node.index]
         return tuple(Node(self._graphs[stage], int(i)) for i in there)
+
+    def _of_size(self, stage: str, rows: Ints, size: int) -> Ints:
+        graph = self._graphs[stage]
+        return rows[[elements(graph.types[int(graph.type[i])]) == size for i in rows]]
 
     def _rows(self, stage: str, key: int) -> Ints:
         start, rows = self._buckets[stage]

@@ -8,7 +8,7 @@ from test_hlo import loss
 
 import explorer as ex
 from explorer.model.hierarchy import nest
-from explorer.model.provenance import placed
+from explorer.model.provenance import elements, placed
 
 
 def norm(x):
@@ -91,6 +91,25 @@ def test_every_node_is_in_the_tree_and_what_a_node_calls_is_beside_it(step, name
             while tree.groups[at].caller != computation.caller:
                 at = tree.groups[at].parent
                 assert at >= 0
+
+
+@pytest.mark.parametrize(
+    ("type_", "size"),
+    [("f32[]", 1), ("f32[8,4]{1,0}", 32), ("tensor<8x4xf32>", 32), ("tensor<i32>", 1), ("(f32[2,3]{1,0}, f32[9])", 6)],
+)
+def test_the_number_of_elements_is_read_from_any_stages_notation(type_, size):
+    assert elements(type_) == size
+
+
+def test_a_function_called_on_two_shapes_is_not_confused():
+    def twice(x):
+        return norm(x).sum() + norm(x[:, :4]).sum()
+
+    step = ex.explore(twice, jnp.ones((4, 8)))
+    products = [node for node in step.jaxpr.graph.nodes if node.op == "mul"]
+    for node in products:
+        assert {elements(there.type) for there in step.links.linked(node, "hlo")} <= {elements(node.type)}
+    assert any(step.links.linked(node, "hlo") for node in products)
 
 
 def test_constants_carry_their_python_names():

@@ -1,7 +1,8 @@
 // The graph: boxes and lines in one SVG, moved and zoomed as a whole; only what is in sight is in the document.
 
 import { type Item, groupItem, isGroup } from "./model";
-import { count, cut, kernelsOf, units } from "./labels";
+import { arrowHead, drawBox, drawLine } from "./graph_draw";
+import { count, kernelsOf, units } from "./labels";
 import { Layouter } from "./layouter";
 import { type Box, type Line, type Scene, SceneBuilder, openable } from "./scene";
 import type { Session } from "./session";
@@ -22,6 +23,7 @@ export class GraphPane {
   private readonly world: SVGGElement;
   private readonly layers: { below: SVGGElement; lines: SVGGElement; above: SVGGElement };
   private readonly crumbs: HTMLElement;
+  private readonly arrow = arrowHead();
   private readonly layouter = new Layouter();
   private readonly opened = new Map<string, Set<Item>>();
   private readonly shown = new Map<Box | Line, SVGElement>();
@@ -35,7 +37,7 @@ export class GraphPane {
     this.world = svg("g");
     this.layers = { below: svg("g"), lines: svg("g"), above: svg("g") };
     this.world.append(this.layers.below, this.layers.lines, this.layers.above);
-    this.canvas = svg("svg", { class: "canvas", role: "application", tabindex: "0", "aria-label": "graph" }, arrows(), this.world);
+    this.canvas = svg("svg", { class: "canvas", role: "application", tabindex: "0", "aria-label": "graph" }, this.arrow.defs, this.world);
     this.crumbs = element("div", { class: "hint" });
     this.root = element("div", { class: "explorer-graph" }, this.canvas, this.crumbs);
     this.listen();
@@ -206,7 +208,7 @@ export class GraphPane {
       }
     };
     for (const box of this.scene.boxes)
-      show(box, isIn(box.x, box.y, box.x + box.width, box.y + box.height), () => this.drawBox(box), box.open ? this.layers.below : this.layers.above);
+      show(box, isIn(box.x, box.y, box.x + box.width, box.y + box.height), () => drawBox(this.session, box), box.open ? this.layers.below : this.layers.above);
     for (const line of this.scene.lines) {
       const { points } = line;
       let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
@@ -216,55 +218,9 @@ export class GraphPane {
         y0 = Math.min(y0, points[i + 1]!);
         y1 = Math.max(y1, points[i + 1]!);
       }
-      show(line, isIn(x0, y0, x1, y1), () => drawLine(line), this.layers.lines);
+      show(line, isIn(x0, y0, x1, y1), () => drawLine(line, this.arrow.id), this.layers.lines);
     }
     this.light();
-  }
-
-  private drawBox(box: Box): SVGElement {
-    const { session } = this;
-    const { graph, name } = session.stage;
-    const { item, label } = box;
-    const place = isGroup(item) ? undefined : this.placeOf(item);
-    const colour = session.lines.colour(place);
-    const kind = isGroup(item) ? `group ${graph.c.groups[~item]!.kind}` : graph.inside(item).length ? "kernel" : box.pill ? "pill" : "node";
-    const says = [label.title, isGroup(item) ? "" : graph.op(item), label.sub, place ? `line ${place.line}` : ""].filter(Boolean).join(", ");
-    const g = svg("g", { class: `box ${kind}${colour >= 0 ? ` k${colour}` : ""}`, tabindex: "-1", role: "button", "aria-label": says });
-    if (isGroup(item)) g.dataset["group"] = String(~item);
-    else {
-      g.dataset["node"] = String(item);
-      const inside = graph.inside(item);
-      if (inside.length) g.dataset["group"] = String(inside[0]);
-    }
-    if (box.open !== undefined) g.setAttribute("aria-expanded", String(box.open));
-    const radius = box.pill ? 12 : isGroup(item) ? 9 : 6;
-    g.append(svg("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: radius }));
-    const mark = box.open === undefined ? "" : box.open ? " ▾" : " ▸";
-    const middle = box.x + box.width / 2;
-    if (box.pill) g.append(text(label.title, middle, box.y + 16, "op"));
-    else if (box.open) {
-      g.append(text(label.title + mark, box.x + 12, box.y + 20, "title"));
-      g.append(text(label.sub, box.x + 26 + (label.title.length + 2) * 7, box.y + 20, "sub"));
-    } else {
-      g.append(text(label.title + mark, box.x + 11, box.y + 18, "title"));
-      if (label.sub) g.append(text(label.sub, box.x + 11, box.y + 34, "sub"));
-    }
-    const tip = svg("title");
-    tip.textContent = isGroup(item) ? `${label.title}: ${units(name, graph.below(~item).length)}` : `${graph.name(item)} = ${cut(graph.type(item), 200)} ${graph.op(item)}`;
-    g.append(tip);
-    return g;
-  }
-
-  /** Where a node comes from; a kernel that lost its own place has that of what it holds. */
-  private placeOf(node: number) {
-    const { graph } = this.session.stage;
-    const own = this.session.lines.place(graph, node);
-    if (own || !graph.inside(node).length) return own;
-    for (const inner of graph.within(node)) {
-      const place = this.session.lines.place(graph, inner);
-      if (place) return place;
-    }
-    return undefined;
   }
 
   /** Mark what the focus and the pointer light up. */
@@ -304,7 +260,7 @@ export class GraphPane {
     if (focus.item !== undefined) return "";
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, focus.nodes).length : 0;
     const what = `${units(stage.name, focus.nodes.size)}${runs ? ` in ${count(runs, "kernel")}` : ""}`;
-    return `${focus.query ? `“${focus.query}”` : `line ${focus.line?.line ?? ""}`}: ${what}${boxes ? "" : " (none in sight)"}`;
+    return `${focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : "linked"}: ${what}${boxes ? "" : " (none in sight)"}`;
   }
 
   private itemOf(target: EventTarget | null): Item | undefined {
@@ -406,24 +362,4 @@ export class GraphPane {
     event.stopPropagation();
     action();
   }
-}
-
-function text(content: string, x: number, y: number, kind: string): SVGTextElement {
-  const made = svg("text", { x, y, class: kind });
-  made.textContent = content;
-  return made;
-}
-
-function drawLine(line: Line): SVGElement {
-  const { points } = line;
-  let path = "";
-  for (let i = 0; i < points.length; i += 2) path += `${i ? "L" : "M"}${points[i]!.toFixed(1)} ${points[i + 1]!.toFixed(1)}`;
-  return svg("path", { class: "edge", d: path });
-}
-
-/** Arrow heads, shared by every viewer of the page: the same name draws the same thing. */
-function arrows(): SVGElement {
-  const head = (id: string, kind: string) =>
-    svg("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8z", class: kind }));
-  return svg("defs", {}, head("explorer-arrow", "arrow"), head("explorer-arrow-lit", "arrow lit"));
 }

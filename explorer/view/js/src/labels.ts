@@ -15,12 +15,13 @@ export const cut = (text: string, longest: number): string => (text.length <= lo
 
 /** `f32[8,128]` from any stage's way to write it; layouts and tuples' insides are for the details. */
 export function shortType(type: string): string {
-  const tensor = /^tensor<(.*)>$/.exec(type);
+  const tensor = /^tensor<([^<>]*)>$/.exec(type);
   if (tensor) {
     const parts = tensor[1]!.split("x");
     return `${parts.pop()}[${parts.join(",")}]`;
   }
-  if (type.startsWith("(")) return `(${(type.match(/\w+\[[^\]]*\]|tensor</g) ?? []).length} arrays)`;
+  const arrays = type.match(/\w+\[[^\]]*\]|tensor</g) ?? [];
+  if (arrays.length > 1) return `(${arrays.length} arrays)`;
   return type.replace(/\{[^}]*\}/g, "");
 }
 

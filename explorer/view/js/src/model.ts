@@ -263,10 +263,21 @@ export class Capture {
   /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/model/provenance.py. */
   linked(from: Stage, node: number, to: Stage): number[] {
     const key = from.graph.c.keys[node]!;
-    const here = from.graph.nodesOfKey(key);
-    const there = to.graph.nodesOfKey(key);
+    let here = from.graph.nodesOfKey(key);
+    let there = to.graph.nodesOfKey(key);
+    if (here.length !== there.length) {
+      const size = elements(from.graph.type(node));
+      const alike = there.filter((at) => elements(to.graph.type(at)) === size);
+      if (alike.length) [here, there] = [here.filter((at) => elements(from.graph.type(at)) === size), alike];
+    }
     return here.length === there.length ? there.slice(here.indexOf(node), here.indexOf(node) + 1) : there;
   }
+}
+
+/** How many elements the first array of a type has, in any stage's notation. */
+export function elements(type: string): number {
+  const found = /\[([^\]]*)\]|tensor<((?:\d+x)*)/.exec(type);
+  return ((found?.[1] || found?.[2] || "").match(/\d+/g) ?? []).reduce((all, size) => all * Number(size), 1);
 }
 
 export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {

@@ -1,0 +1,74 @@
+// One box, one line of the graph, as SVG.
+
+import { svg } from "./dom";
+import { cut, units } from "./labels";
+import { type Frame, isGroup } from "./model";
+import type { Box, Line } from "./scene";
+import type { Session } from "./session";
+
+export function drawBox(session: Session, box: Box): SVGElement {
+  const { graph, name } = session.stage;
+  const { item, label } = box;
+  const place = isGroup(item) ? undefined : placeOf(session, item);
+  const colour = session.lines.colour(place);
+  const kind = isGroup(item) ? `group ${graph.c.groups[~item]!.kind}` : graph.inside(item).length ? "kernel" : box.pill ? "pill" : "node";
+  const says = [label.title, isGroup(item) ? "" : graph.op(item), label.sub, place ? `line ${place.line}` : ""].filter(Boolean).join(", ");
+  const g = svg("g", { class: `box ${kind}${colour >= 0 ? ` k${colour}` : ""}`, tabindex: "-1", role: "button", "aria-label": says });
+  if (isGroup(item)) g.dataset["group"] = String(~item);
+  else {
+    g.dataset["node"] = String(item);
+    const inside = graph.inside(item);
+    if (inside.length) g.dataset["group"] = String(inside[0]);
+  }
+  if (box.open !== undefined) g.setAttribute("aria-expanded", String(box.open));
+  const radius = box.pill ? 12 : isGroup(item) ? 9 : 6;
+  g.append(svg("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: radius }));
+  const mark = box.open === undefined ? "" : box.open ? " ▾" : " ▸";
+  const middle = box.x + box.width / 2;
+  if (box.pill) g.append(text(label.title, middle, box.y + 16, "op"));
+  else if (box.open) {
+    g.append(text(label.title + mark, box.x + 12, box.y + 20, "title"));
+    g.append(text(label.sub, box.x + 26 + (label.title.length + 2) * 7, box.y + 20, "sub"));
+  } else {
+    g.append(text(label.title + mark, box.x + 11, box.y + 18, "title"));
+    if (label.sub) g.append(text(label.sub, box.x + 11, box.y + 34, "sub"));
+  }
+  const tip = svg("title");
+  tip.textContent = isGroup(item) ? `${label.title}: ${units(name, graph.below(~item).length)}` : `${graph.name(item)} = ${cut(graph.type(item), 200)} ${graph.op(item)}`;
+  g.append(tip);
+  return g;
+}
+
+/** Where a node comes from; a kernel that lost its own place has that of what it holds. */
+function placeOf(session: Session, node: number): Frame | undefined {
+  const { graph } = session.stage;
+  const own = session.lines.place(graph, node);
+  if (own || !graph.inside(node).length) return own;
+  for (const inner of graph.within(node)) {
+    const place = session.lines.place(graph, inner);
+    if (place) return place;
+  }
+  return undefined;
+}
+
+function text(content: string, x: number, y: number, kind: string): SVGTextElement {
+  const made = svg("text", { x, y, class: kind });
+  made.textContent = content;
+  return made;
+}
+
+export function drawLine(line: Line, arrow: string): SVGElement {
+  const { points } = line;
+  let path = "";
+  for (let i = 0; i < points.length; i += 2) path += `${i ? "L" : "M"}${points[i]!.toFixed(1)} ${points[i + 1]!.toFixed(1)}`;
+  return svg("path", { class: "edge", d: path, "marker-end": `url(#${arrow})` });
+}
+
+let arrows = 0;
+
+/** An arrow head under a name of its own: one in a hidden part of the page would not draw for the others. */
+export function arrowHead(): { id: string; defs: SVGElement } {
+  const id = `explorer-arrow-${arrows++}`;
+  const head = svg("path", { d: "M0 0L8 4L0 8z", class: "arrow" });
+  return { id, defs: svg("defs", {}, svg("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, head)) };
+}
