@@ -2,8 +2,8 @@
 
 Every stage knows, for most of its nodes, the innermost line and columns of the user's source and the primitive in its
 scope path. Both survive lowering and, where fusion kept the metadata, compilation; so equal (place, phase, primitive)
-is the link. An unrolled loop or a function called twice makes many nodes of one key: those with as many elements as the
-node are taken, where there are any; if two stages hold equally many they correspond in order, otherwise each to all.
+is the link. An unrolled loop or a function called twice makes many nodes of one key: of those with as many elements,
+equally many in two stages correspond in order, otherwise each to all.
 """
 
 from __future__ import annotations
@@ -58,10 +58,8 @@ class Links:
             return ()
         size = elements(node.type)
         here, there = self._rows(home, key), self._rows(stage, key)
-        if len(here) != len(there):
-            alike = self._of_size(stage, there, size)
-            if len(alike):
-                here, there = self._of_size(home, here, size), alike
+        if len(here) > 1 or len(there) > 1:
+            here, there = self._of_size(home, here, size), self._of_size(stage, there, size)
         if len(here) == len(there):
             there = there[here == node.index]
         return tuple(Node(self._graphs[stage], int(i)) for i in there)
@@ -103,7 +101,7 @@ class Links:
 
 
 def placed(graph: Graph) -> Ints:
-    """For each node, the node whose place it has: itself, or what it belongs to by structure. Shape `[n]`, -1: unmapped.
+    """For each node, the node whose place it has: itself, or what it belongs to by structure; -1 for unmapped.
 
     A node without a frame inside a fusion or a loop body belongs to the caller, any other to its first user, then to
     its first operand: parameters, constants, tuples and layout plumbing get a place so.

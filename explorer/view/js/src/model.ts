@@ -265,10 +265,10 @@ export class Capture {
     const key = from.graph.c.keys[node]!;
     let here = from.graph.nodesOfKey(key);
     let there = to.graph.nodesOfKey(key);
-    if (here.length !== there.length) {
+    if (here.length > 1 || there.length > 1) {
       const size = elements(from.graph.type(node));
-      const alike = there.filter((at) => elements(to.graph.type(at)) === size);
-      if (alike.length) [here, there] = [here.filter((at) => elements(from.graph.type(at)) === size), alike];
+      here = here.filter((at) => elements(from.graph.type(at)) === size);
+      there = there.filter((at) => elements(to.graph.type(at)) === size);
     }
     return here.length === there.length ? there.slice(here.indexOf(node), here.indexOf(node) + 1) : there;
   }

@@ -32,7 +32,7 @@ export function weave(dag: Dag, { layer: rankOf, layers, back }: Ranks): Weave {
   // Slots are granted to short edges first and are limited, so that all that follows stays linear.
   const bySide = back.slice();
   const bySpan = buckets(layers, Int32Array.from(from, (node, edge) => Math.max(0, rankOf[to[edge]!]! - rankOf[node]!)));
-  let budget = 20_000 + 20 * (nodes + from.length);
+  let budget = 2_000 + 4 * (nodes + from.length);
   for (const edge of bySpan.list) {
     if (back[edge]) continue;
     budget -= rankOf[to[edge]!]! - rankOf[from[edge]!]! - 1;
