@@ -1,0 +1,35 @@
+"""The public surface: what a user may rely on."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import explorer as ex
+from explorer import errors
+
+
+@pytest.mark.parametrize("name", ex.__all__)
+def test_every_public_name_is_there_with_a_docstring(name):
+    assert inspect.getdoc(getattr(ex, name))
+    assert name in dir(ex)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'frobnicate'"):
+        ex.frobnicate  # noqa: B018
+
+
+def test_every_error_is_public_drawn_in_the_tree_and_an_explorer_error():
+    for name in errors.__all__:
+        assert issubclass(getattr(ex, name), ex.ExplorerError)
+        assert name in (errors.__doc__ or "")
+
+
+def test_importing_explorer_imports_neither_jax_nor_the_view_nor_the_notebook():
+    code = (
+        "import sys, explorer; print(*sorted({'jax', 'anywidget', 'IPython', 'explorer.view.html'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
