@@ -8,16 +8,29 @@ from typing import TYPE_CHECKING
 from explorer.errors import (
     ArgumentsError,
     CaptureFileError,
+    DuplicateArgumentError,
     ExploreError,
     ExplorerError,
     ExpressionError,
+    ExtraArgumentError,
+    InputDtypeError,
+    InputError,
+    InputInfoError,
+    InputRankError,
+    InputShapeError,
+    InputStructureError,
+    MissingArgumentError,
+    NotAnArrayError,
     NotCallableError,
+    OptionError,
+    OutputError,
     UnreadableTextError,
 )
 from explorer.model.capture import Capture
 from explorer.view import HtmlViewer
 
 if TYPE_CHECKING:
+    from explorer.aot import Executable, InputInfo, compile
     from explorer.capture.explore import explore
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
 
@@ -28,11 +41,26 @@ __all__ = [
     "ArgumentsError",
     "Capture",
     "CaptureFileError",
+    "DuplicateArgumentError",
+    "Executable",
     "ExploreError",
     "ExplorerError",
     "ExpressionError",
+    "ExtraArgumentError",
+    "InputDtypeError",
+    "InputError",
+    "InputInfo",
+    "InputInfoError",
+    "InputRankError",
+    "InputShapeError",
+    "InputStructureError",
+    "MissingArgumentError",
+    "NotAnArrayError",
     "NotCallableError",
+    "OptionError",
+    "OutputError",
     "UnreadableTextError",
+    "compile",
     "explore",
     "load",
     "load_ipython_extension",
@@ -42,6 +70,9 @@ __version__ = "0.1.0"
 
 # Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
 _ROOM = {
+    "Executable": "explorer.aot",
+    "InputInfo": "explorer.aot",
+    "compile": "explorer.aot",
     "explore": "explorer.capture.explore",
     "load_ipython_extension": "explorer.notebook",
     "unload_ipython_extension": "explorer.notebook",

@@ -1,10 +1,23 @@
 """Every error Explorer raises, and when.
 
 ExplorerError                  anything below
-├── ArgumentsError             the arguments given to explore() do not fit the function (also a TypeError)
+├── ArgumentsError             the arguments described to explore() or compile() do not fit (also a TypeError)
 ├── CaptureFileError           a capture file is none, truncated, altered, or newer (also a ValueError)
 ├── ExploreError               a step of explore() failed; `.capture` holds the steps that worked
+├── ExpressionError            a magic was given something it can't take: an option, or no call (also a ValueError)
+├── InputError                 an executable was called with something it was not compiled for
+│   ├── DuplicateArgumentError   one argument twice, by position and by name (also a TypeError)
+│   ├── ExtraArgumentError       an argument too many, or of another name (also a TypeError)
+│   ├── InputDtypeError          an array of another dtype (also a TypeError)
+│   ├── InputRankError           an array of another number of dimensions (also a ValueError)
+│   ├── InputShapeError          an array of another size (also a ValueError)
+│   ├── InputStructureError      a list, dict or object without what was compiled for (also a ValueError)
+│   ├── MissingArgumentError     an argument is not there (also a TypeError)
+│   └── NotAnArrayError          something that is no array (also a TypeError)
+├── InputInfoError             a shape or dtype that no input can have (also a ValueError)
 ├── NotCallableError           a function was expected and something else came (also a TypeError)
+├── OptionError                an option of compile() is out of range (also a ValueError)
+├── OutputError                a function returns something that is no array (also a TypeError)
 └── UnreadableTextError        text given as HLO is none (also a ValueError)
 """
 
@@ -18,9 +31,22 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentsError",
     "CaptureFileError",
+    "DuplicateArgumentError",
     "ExploreError",
     "ExplorerError",
+    "ExpressionError",
+    "ExtraArgumentError",
+    "InputDtypeError",
+    "InputError",
+    "InputInfoError",
+    "InputRankError",
+    "InputShapeError",
+    "InputStructureError",
+    "MissingArgumentError",
+    "NotAnArrayError",
     "NotCallableError",
+    "OptionError",
+    "OutputError",
     "UnreadableTextError",
 ]
 
@@ -30,7 +56,7 @@ class ExplorerError(Exception):
 
 
 class ArgumentsError(ExplorerError, TypeError):
-    """The arguments given to explore() do not fit the function's signature."""
+    """The arguments given to explore() or compile() do not fit the function's signature."""
 
 
 class CaptureFileError(ExplorerError, ValueError):
@@ -45,8 +71,60 @@ class ExploreError(ExplorerError):
         self.capture = capture
 
 
+class ExpressionError(ExplorerError, ValueError):
+    """A magic was given an option or an expression that it can't take."""
+
+
+class InputError(ExplorerError):
+    """An executable was called with something that it was not compiled for."""
+
+
+class DuplicateArgumentError(InputError, TypeError):
+    """One argument was given by position and by name."""
+
+
+class ExtraArgumentError(InputError, TypeError):
+    """An argument too many, or one of a name that the executable doesn't have."""
+
+
+class InputDtypeError(InputError, TypeError):
+    """An array of another dtype."""
+
+
+class InputRankError(InputError, ValueError):
+    """An array of another number of dimensions."""
+
+
+class InputShapeError(InputError, ValueError):
+    """An array of another size."""
+
+
+class InputStructureError(InputError, ValueError):
+    """A list, dict or object lacks what the executable was compiled for."""
+
+
+class MissingArgumentError(InputError, TypeError):
+    """An argument is not there."""
+
+
+class NotAnArrayError(InputError, TypeError):
+    """An array was expected."""
+
+
+class InputInfoError(ExplorerError, ValueError):
+    """A shape or dtype that no input can have."""
+
+
 class NotCallableError(ExplorerError, TypeError):
     """A function was expected."""
+
+
+class OptionError(ExplorerError, ValueError):
+    """An option of compile() is out of range."""
+
+
+class OutputError(ExplorerError, TypeError):
+    """A function to compile returns something that is no array."""
 
 
 class UnreadableTextError(ExplorerError, ValueError):

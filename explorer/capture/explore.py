@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 
@@ -19,17 +19,17 @@ from explorer.errors import ArgumentsError, ExploreError, NotCallableError
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Graph
 
-__all__ = ["explore"]
+__all__ = ["Exploration", "explore"]
 
 
-def explore(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Capture:
+def explore(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Capture:
     """Compile a function for these arguments and keep every stage of it.
 
     The function's Python runs once, to be traced; the compiled program is not run.
 
     Args:
-        function: Any callable, or a `jax.jit` function.
-        args, kwargs: Arrays or `jax.ShapeDtypeStruct`, or trees of them, as for a call.
+        function: Any callable, a `jax.jit` function, or an `Executable` (which was compiled already: no arguments).
+        args, kwargs: Arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them, as for a call.
 
     Raises:
         NotCallableError: `function` can't be called.
@@ -42,19 +42,60 @@ def explore(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Capture:
         >>> explore(lambda x: jnp.tanh(x) * 2, jnp.ones(8))
         Capture(<lambda>: jaxpr → stablehlo → hlo)
     """
+    __tracebackhide__ = True
     if not callable(function):
         raise NotCallableError(
             f"explore takes a function and its arguments; it got {type(function).__name__}. "
             "Hint: write explore(f, x), not explore(f(x))."
         )
-    return _Exploration(function, args, kwargs).run()
+    known: object = function
+    if isinstance(known, Explored) and not args and not kwargs:
+        return known.explore()
+    args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
+    return Exploration(function, args, kwargs).run()
 
 
-class _Exploration:
-    """One run of explore(): the steps, and what is known so far."""
+@runtime_checkable
+class Explored(Protocol):
+    """What was compiled already and kept its capture, as an `Executable` does."""
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def explore(self) -> Capture: ...
+
+
+@runtime_checkable
+class Described(Protocol):
+    """What stands for an array that is not there yet, as an `InputInfo` does."""
+
+    def to_struct(self) -> jax.ShapeDtypeStruct: ...
+
+
+def _struct(leaf: Any) -> Any:
+    return leaf.to_struct() if isinstance(leaf, Described) else leaf
+
+
+class Exploration:
+    """One run of trace, lower and compile: the steps, and what is known so far.
+
+    Args:
+        function: What the user calls; its name and place stand in the capture.
+        args, kwargs: For `target`.
+        target: What is compiled, where that is another callable than `function`.
+        options: XLA's compiler options.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        target: Callable[..., Any] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
+        self.target: Any = function if target is None else target
+        self.options = options
+        self.compiled: Any = None
         self.plain = inspect.unwrap(function)
         self.name: str = getattr(self.plain, "__name__", type(self.plain).__name__)
         self.known: dict[str, Any] = {}
@@ -62,15 +103,16 @@ class _Exploration:
         self.seconds: dict[str, float] = {}
 
     def run(self) -> Capture:
+        __tracebackhide__ = True
         self.check_arguments()
-        jitted: Any = self.function if hasattr(self.function, "trace") else jax.jit(self.function)
+        jitted: Any = self.target if hasattr(self.target, "trace") else jax.jit(self.target)
         traced = self.step("trace", lambda: jitted.trace(*self.args, **self.kwargs))
         self.stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
         self.known["signature"] = _signature(traced.jaxpr)
         self.known["constants"] = name_constants(traced.jaxpr, self.plain)
         lowered = self.step("lower", traced.lower)
         self.stages.append(Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo)))
-        compiled = self.step("compile", lowered.compile)
+        self.compiled = compiled = self.step("compile", lambda: lowered.compile(compiler_options=self.options))
         self.stages.append(Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo)))
         self.known["cost"] = _cost(compiled)
         self.known["memory"] = _memory(compiled)
@@ -78,7 +120,7 @@ class _Exploration:
 
     def check_arguments(self) -> None:
         try:
-            signature = inspect.signature(self.function)
+            signature = inspect.signature(self.target)
         except (TypeError, ValueError):  # a builtin has none; JAX will say what it thinks of the arguments
             return
         try:
@@ -92,6 +134,7 @@ class _Exploration:
             ) from None
 
     def step(self, what: str, run: Callable[[], Any]) -> Any:
+        __tracebackhide__ = True
         start = perf_counter()
         try:
             return run()

@@ -35,12 +35,19 @@ def users_part(stack: Sequence[Frame]) -> tuple[Frame, ...]:
 
 
 def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
-    """A table of frames without the runners', and the new index of each old row (-1: it was a runner's).
+    """A table of frames without the runners' and their callers', and the new index of each old row (-1: left out).
 
     A frame that a runner called has no parent any more. Nor has one that stands where its own outermost caller stands:
     XLA, inlining a call, puts the callee's whole stack on top of the caller's whole stack, which is the same again.
     """
-    kept = [i for i, frame in enumerate(frames) if frame.file and not is_runner(frame.file)]
+    outside = [not frame.file or is_runner(frame.file) for frame in frames]
+    for i in [i for i, frame in enumerate(frames) if frame.file and outside[i]]:
+        # Who called the runner is no part of the function: the cell with `%explore`, the script that calls explore().
+        at = frames[i].parent
+        while 0 <= at < len(frames) and not outside[at]:
+            outside[at] = True
+            at = frames[at].parent
+    kept = [i for i in range(len(frames)) if not outside[i]]
     index = [-1] * len(frames)
     for new, old in enumerate(kept):
         index[old] = new

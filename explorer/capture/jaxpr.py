@@ -10,12 +10,14 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import jax
+
 from explorer._jax import inner_jaxprs, user_stack
 from explorer.capture.frames import users_part
 from explorer.model.build import GraphBuilder
 from explorer.model.graph import Frame, Graph, Group
 
-__all__ = ["read_jaxpr"]
+__all__ = ["read_jaxpr", "short_type"]
 
 _LONGEST_PARAMETER = 60
 
@@ -146,6 +148,11 @@ class _Reader:
             if number == 0:
                 return name
             number -= 1
+
+
+def short_type(value: Any) -> str:
+    """`f32[8,128]`: JAX's short form of what has a shape and dtype."""
+    return _type(jax.typeof(value))
 
 
 def _type(aval: Any) -> str:

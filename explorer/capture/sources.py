@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 from pathlib import PurePath
-from typing import Any, cast
+from typing import Any
 
 from explorer.model.source import Source
 
@@ -16,19 +16,35 @@ _LARGEST = 2_000_000  # characters: a generated file larger than this is not kep
 
 def read_source(file: str) -> Source | None:
     """The source of a file that frames name; None if its text cannot be had."""
-    lines = linecache.getlines(file)
-    text = "".join(lines)
-    return Source(file, label(file), text) if lines and len(text) <= _LARGEST else None
+    text = _typed(file) or "".join(linecache.getlines(file))
+    return Source(file, label(file), text) if text and len(text) <= _LARGEST else None
 
 
 def label(file: str) -> str:
     """`cell [4]` for a notebook's cell, else the file's own name."""
-    # IPython maps the name it compiled a cell under to the cell's execution count. It is asked only where it runs.
-    ipython = sys.modules.get("IPython")
-    shell = cast(Any, ipython).get_ipython() if ipython is not None else None
-    counts: dict[str, Any] = getattr(getattr(shell, "compile", None), "_filename_map", None) or {}
-    count = counts.get(file)
+    count = _cells().get(file)
     return f"cell [{count}]" if count is not None else PurePath(file).name
+
+
+def _shell() -> Any:
+    # Asked only where it runs: a script pays nothing for notebooks.
+    ipython: Any = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def _cells() -> dict[str, int]:
+    """IPython's map from the name it compiled a cell under to the cell's execution count."""
+    return getattr(getattr(_shell(), "compile", None), "_filename_map", None) or {}
+
+
+def _typed(file: str) -> str:
+    """A cell as it was typed: linecache has what IPython made of it, with magics turned into calls."""
+    count = _cells().get(file)
+    typed: list[str] = getattr(getattr(_shell(), "history_manager", None), "input_hist_raw", None) or []
+    text = typed[count] if count is not None and 0 < count < len(typed) else ""
+    # Without history (nbval runs cells so) the count names another cell: the line numbers must fit.
+    lines = linecache.getlines(file)
+    return text if len(text.splitlines()) == len(lines) else ""
 
 
 def place(file: str, line: int) -> str:

@@ -1,0 +1,213 @@
+"""compile(): InputInfo leaves become inputs, all else is constant; a call that doesn't fit is refused first."""
+
+import inspect
+import re
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import explorer as ex
+
+F32 = ex.InputInfo((2, 8), jnp.float32)
+X = jnp.arange(16, dtype=jnp.float32).reshape(2, 8)
+
+
+class GEGLU:
+    """The seeds' module, in JAX."""
+
+    def __init__(self, inputs, outputs):
+        self.weight = jnp.ones((inputs, 2 * outputs))
+        self.bias = jnp.ones(2 * outputs)
+
+    def __call__(self, x):
+        x, gate = jnp.split(x @ self.weight + self.bias, 2, axis=-1)
+        return x * jax.nn.gelu(gate)
+
+
+def test_a_module_compiles_with_its_weights_as_constants():
+    layer = GEGLU(8, 4)
+    fast = ex.compile(layer, args=[F32])
+    np.testing.assert_allclose(fast(X), layer(X), rtol=1e-6)
+    assert repr(fast) == "Executable(GEGLU(x: f32[2,8]) → f32[2,4])"
+    assert {constant.name for constant in fast.explore().constants} == {"self.weight", "self.bias"}
+
+
+def test_the_python_runs_once_whatever_the_calls():
+    runs = []
+
+    def double(x):
+        runs.append(1)
+        return x * 2
+
+    fast = ex.compile(double, args=[F32])
+    for _ in range(3):
+        fast(X)
+    assert len(runs) == 1
+
+
+def test_explore_shows_the_very_same_compilation():
+    fast = ex.compile(GEGLU(8, 4), args=[F32])
+    assert fast.explore() is fast.explore() is ex.explore(fast)
+    assert repr(fast.explore()) == "Capture(GEGLU: jaxpr → stablehlo → hlo)"
+    assert fast.explore().signature == "(x: f32[2,8])"
+
+
+def test_explore_takes_input_infos():
+    assert ex.explore(lambda x: x * 2, F32).signature == "(x: f32[2,8])"
+
+
+class Point(NamedTuple):
+    x: object
+    y: object
+
+
+def nested(data, scale, point, *, offset):
+    return {"sum": data["a"] + data["b"][1] * scale + point.y[3], "offset": offset}
+
+
+def test_inputs_are_found_in_any_tree_and_named_by_their_path():
+    fast = ex.compile(
+        nested,
+        args=[{"a": F32, "b": [None, F32]}, 2.0, Point(None, {3: F32})],
+        kwargs={"offset": ex.InputInfo((), "int32")},
+    )
+    assert list(fast.input_infos) == ["data.a", "data.b[1]", "point.y[3]", "offset"]
+    assert list(inspect.signature(fast).parameters) == ["data", "point", "offset"]
+    out = fast({"a": X, "b": [None, X]}, offset=jnp.int32(3), point=Point(None, {3: X}))
+    np.testing.assert_array_equal(out["sum"], 4 * X)
+    assert out["offset"] == 3
+    assert fast.output_infos == {"result.offset": ex.InputInfo((), "int32"), "result.sum": F32}
+
+
+def test_a_constant_slot_may_hold_anything_and_a_constant_key_may_be_left_out():
+    fast = ex.compile(lambda d, s: d["x"] * d["k"] + s[1], args=[{"x": F32, "k": 3.0}, [7, F32]])
+    np.testing.assert_array_equal(fast({"x": X}, ["anything", X]), 4 * X)
+
+
+def test_variadic_arguments_are_frozen_to_what_was_compiled():
+    def total(*args, **kwargs):
+        return sum(args) + sum(kwargs.values())
+
+    fast = ex.compile(total, args=[F32, 1.0, F32], kwargs={"b": F32, "a": 2.0})
+    assert list(fast.input_infos) == ["args0", "args2", "b"]
+    np.testing.assert_array_equal(fast(X, X, b=X), 3 * X + 3)
+
+
+def test_a_function_without_inputs_compiles():
+    assert ex.compile(lambda: jnp.arange(3))().tolist() == [0, 1, 2]
+
+
+def test_bound_methods_and_partials_compile():
+    layer = GEGLU(8, 4)
+    np.testing.assert_allclose(ex.compile(layer.__call__, args=[F32])(X), layer(X), rtol=1e-6)
+    np.testing.assert_array_equal(ex.compile(partial(jnp.multiply, 2.0), args=[F32])(X), 2 * X)
+
+
+def test_outputs_keep_the_functions_own_tree():
+    out = ex.compile(lambda x: [Point(x, (x,))], args=[F32])(X)
+    assert isinstance(out, list)
+    assert isinstance(out[0], Point)
+    assert isinstance(out[0].y, tuple)
+
+
+def test_there_is_one_specialization_with_its_shapes():
+    (one,) = ex.compile(lambda x: x, args=[F32]).specializations
+    assert repr(one) == "Specialization({x: (2, 8)}, 'compiled')"
+    assert one.seconds > 0
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_every_level_gives_the_same_result(level):
+    fast = ex.compile(GEGLU(8, 4), args=[F32], optimization_level=level)
+    np.testing.assert_allclose(fast(X), GEGLU(8, 4)(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("level", [-1, 4, 5, 6, True, "3", None, 2.5])
+def test_a_level_out_of_range_is_refused_naming_the_allowed_ones(level):
+    with pytest.raises(ex.OptionError, match=rf"{re.escape(repr(level))}; allowed are 0, 1, 2, 3"):
+        ex.compile(lambda x: x, args=[F32], optimization_level=level)
+
+
+@pytest.fixture(scope="module")
+def add():
+    return ex.compile(lambda x, y: x + y, args=[F32, F32])
+
+
+BAD_CALLS = [
+    ((X,), {}, ex.MissingArgumentError, "argument `y` is missing"),
+    ((X, X, X), {}, ex.ExtraArgumentError, "3 arguments by position, of at most 2"),
+    ((X, X), {"z": X}, ex.ExtraArgumentError, "argument `z` is none of this executable's"),
+    ((X,), {"x": X}, ex.DuplicateArgumentError, "argument `x` is given twice"),
+    ((X, X[:1]), {}, ex.InputShapeError, r"`y` has shape \(1, 8\); dimension 0 is 1, not 2"),
+    ((X, X[0]), {}, ex.InputRankError, r"`y` has 1 dimensions, \(8,\), not 2"),
+    ((X, np.ones((2, 8))), {}, ex.InputDtypeError, "`y` has dtype float64, not float32"),
+    ((X, X.astype(jnp.int32)), {}, ex.InputDtypeError, "`y` has dtype int32, not float32"),
+    ((X, 1.0), {}, ex.NotAnArrayError, "`y` is no array but float"),
+    ((X, [X]), {}, ex.InputError, "`y`"),
+]
+
+
+@pytest.mark.parametrize(("args", "kwargs", "kind", "says"), BAD_CALLS)
+def test_a_call_that_does_not_fit_is_refused_and_says_where(add, args, kwargs, kind, says):
+    line = inspect.currentframe().f_lineno + 2
+    with pytest.raises(kind, match=says) as caught:
+        add(*args, **kwargs)
+    assert re.search(
+        rf"called at  test_compile.py, line {line}:   add\(\*args, \*\*kwargs\)\n  Hint: ", str(caught.value)
+    )
+    np.testing.assert_array_equal(add(X, X), 2 * X)
+
+
+def test_a_missing_part_of_a_tree_is_named():
+    fast = ex.compile(lambda d: d["a"][0] + d["b"], args=[{"a": [F32], "b": F32}])
+    with pytest.raises(ex.InputStructureError, match=r"input `d\.a\[0\]` is not there: list has nothing at \[0\]"):
+        fast({"a": [], "b": X})
+
+
+@pytest.mark.parametrize("returned", [None, "text"])
+def test_an_output_that_is_no_array_is_refused_by_its_place(returned):
+    with pytest.raises(ex.OutputError, match=rf"returns {returned!r} as `result\[1\]`"):
+        ex.compile(lambda x: (x, returned), args=[F32])
+
+
+def test_a_trace_that_fails_points_at_the_users_line_and_keeps_their_error():
+    def branch(x):
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(ex.ExploreError, match=r"test_compile.py, line \d+:   return x if") as caught:
+        ex.compile(branch, args=[F32])
+    assert isinstance(caught.value.__cause__, jax.errors.TracerBoolConversionError)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "says"),
+    [
+        (8, "float32", "a shape is a tuple of ints"),
+        ((2, -1), "float32", "dimension 1 of a shape is -1"),
+        ((2.0,), "float32", r"dimension 0 of a shape is 2\.0"),
+        ((True,), "float32", "dimension 0 of a shape is True"),
+        (((1, 2, 3), 4), "float32", "not built yet"),
+        ((2,), "float33", "is no dtype"),
+        ((2,), "float64", "would become float32"),
+    ],
+)
+def test_a_shape_or_dtype_that_no_input_can_have_is_refused(shape, dtype, says):
+    with pytest.raises(ex.InputInfoError, match=says):
+        ex.InputInfo(shape, dtype)
+
+
+def test_input_infos_are_values():
+    assert ex.InputInfo([2, 8], "float32") == F32
+    assert hash(ex.InputInfo((np.int64(2), 8), np.float32)) == hash(F32)
+    assert repr(F32) == "InputInfo((2, 8), float32)"
+
+
+def test_arguments_that_do_not_fit_the_function_are_refused_before_tracing():
+    with pytest.raises(ex.ArgumentsError, match="missing a required argument: 'y'"):
+        ex.compile(lambda x, y: x + y, args=[F32])
+    with pytest.raises(ex.NotCallableError):
+        ex.compile(X, args=[F32])
