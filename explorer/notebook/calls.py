@@ -1,0 +1,112 @@
+"""What a person writes after `%explore`: options, then one call, which is taken apart before it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, cast
+
+from explorer.errors import ExploreError, ExpressionError
+from explorer.model.capture import Capture
+
+__all__ = ["CALLEE", "Call", "assigns", "last_call", "redirect", "single_call", "split_options"]
+
+# The name that a redirected call calls. No identifier, so it can't be one of the user's.
+CALLEE = "explore this call"
+
+_OPTION = re.compile(r"""\s*(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?""")
+_LINE = "%explore takes one call"
+_CELL = "%%explore takes a cell that ends in a call, f(x) or y = f(x)"
+_LINE_HINT = "write the call as ever, %explore f(x, y=1); it is compiled instead of run"
+_CELL_HINT = "the last statement is what is explored; for no more than one call there is %explore f(x)"
+
+
+class Call:
+    """Stands in for the callee of the user's call: gets the function and its arguments, and explores them.
+
+    Args:
+        assigned: The user wants the value too: `y = f(x)`. Then the function is also called, even where it can't be
+            compiled: nothing that their cell computes may be lost.
+    """
+
+    def __init__(self, assigned: bool) -> None:
+        self.assigned = assigned
+        self.capture: Capture | None = None
+        self.failure: ExploreError | None = None
+
+    def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
+        from explorer.capture.explore import explore
+
+        try:
+            self.capture = explore(function, *args, **kwargs)
+        except ExploreError as error:
+            self.failure = error
+            if not self.assigned:
+                raise
+        return function(*args, **kwargs) if self.assigned else None
+
+
+def split_options(line: str) -> tuple[list[str], str]:
+    """Cut `--save "a b" f(x, '--no')` into the words of its options and the rest. Every option takes a value."""
+    words: list[str] = []
+    at = 0
+    while option := _OPTION.match(line, at):
+        words += [word.strip("\"'") for word in option.groups() if word is not None]
+        at = option.end()
+    return words, line[at:].strip()
+
+
+def single_call(expression: str, line: int, column: int) -> ast.stmt:
+    """The call that an expression is, placed at the line and column of the file that it stands in."""
+    try:
+        body = ast.parse(expression).body
+    except SyntaxError as error:
+        caret = " " * (len("  given:  ") + (error.offset or 1) - 1)
+        raise _refused(_LINE, f"{expression}\n{caret}^ {error.msg}", _LINE_HINT) from None
+    if len(body) != 1 or not isinstance(body[0], ast.Expr) or not _is_call(body[0].value):
+        raise _refused(_LINE, expression, _LINE_HINT)
+    ast.increment_lineno(body[0], line - 1)
+    for node in ast.walk(body[0]):
+        if isinstance(node, (ast.expr, ast.stmt, ast.keyword, ast.arg)):
+            node.col_offset += column
+            node.end_col_offset = (node.end_col_offset or 0) + column
+    return body[0]
+
+
+def last_call(cell: ast.Module) -> ast.stmt:
+    """Take the last statement off a cell: `f(x)`, `y = f(x)`, `y: Array = f(x)` or `y += f(x)`."""
+    last = cell.body[-1] if cell.body else None
+    if not isinstance(last, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)) or not _is_call(last.value):
+        raise _refused(_CELL, ast.unparse(last).partition("\n")[0] if last else "", _CELL_HINT)
+    return cell.body.pop()
+
+
+def assigns(statement: ast.stmt) -> bool:
+    """Whether a statement keeps the value of its call."""
+    return not isinstance(statement, ast.Expr)
+
+
+def redirect(statement: ast.stmt) -> ast.Module:
+    """From `y = f(a, *b)` to `y = CALLEE(f, a, *b)`: Python evaluates it all, but calls `CALLEE`."""
+    call = cast(ast.Call, cast(Any, statement).value)
+    call.args.insert(0, call.func)
+    call.func = ast.copy_location(ast.Name(CALLEE, ast.Load()), call.func)
+    return ast.Module([statement], [])
+
+
+def _is_call(node: ast.expr | None) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "block_until_ready" and not node.args:
+        # This calls a method of a finished array: explored, it would show a program that says nothing.
+        raise _refused(
+            "a call that is explored has no result to wait for",
+            ast.unparse(node),
+            f"leave the waiting out: {ast.unparse(node.func.value)}",
+        )
+    return True
+
+
+def _refused(what: str, given: str, hint: str) -> ExpressionError:
+    return ExpressionError(f"{what}.\n  given:  {given or 'nothing'}\n  Hint: {hint}.")

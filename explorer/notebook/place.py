@@ -1,0 +1,52 @@
+"""Where a magic stands in the user's notebook, and tracebacks that end there."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from types import FrameType, TracebackType
+from typing import Any
+
+__all__ = ["calling_frame", "name_cell", "users_traceback"]
+
+# An error passes these between the user's lines; IPython is not among them, for it is never inside.
+_NOT_THE_USERS = ("explorer", "jax", "jaxlib", "contextlib", "functools")
+
+
+def calling_frame(shell: Any) -> FrameType | None:
+    """The frame of the cell, or of the function defined in one, that the running magic stands in."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals is not shell.user_global_ns:
+        frame = frame.f_back
+    return frame
+
+
+def name_cell(shell: Any, frame: FrameType | None, text: str) -> str:
+    """The file name to compile the body of a `%%` cell under, so that frames lead to `text`, the cell as it was typed.
+
+    It is the name that IPython has for the cell. To IPython, the text under that name is one call of the magic, with
+    the whole body in a string; nobody can find a line in that, so it is replaced.
+    """
+    file = frame.f_code.co_filename if frame is not None else ""
+    known = linecache.getlines(file)
+    if len(known) == 1 and known[0].startswith("get_ipython().run_cell_magic("):
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        return file
+    return shell.compile.cache(text, shell.execution_count)  # a program called the magic: there is no such cell
+
+
+def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackType | None:
+    """The user's own lines that an error and its cause went through; the line of the magic if there are none."""
+    steps: list[tuple[FrameType, int, int]] = []
+    for part in (error, error.__cause__):
+        walk = part.__traceback__ if part is not None else None
+        while walk is not None:
+            if str(walk.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_THE_USERS:
+                steps.append((walk.tb_frame, walk.tb_lasti, walk.tb_lineno))
+            walk = walk.tb_next
+    if not steps and frame is not None:
+        steps = [(frame, frame.f_lasti, frame.f_lineno)]
+    kept: TracebackType | None = None
+    for step in reversed(steps):
+        kept = TracebackType(kept, *step)
+    return kept
