@@ -1,18 +1,27 @@
-# One virtual environment per Python, set up on first use; every target works on a fresh clone.
+# Every target works on a fresh clone with Python and make: it sets up what it needs on first use, in virtual environments here.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+LAB := $(VENV)-lab
+NEWEST := $(VENV)-newest
+JS := explorer/view/js
 
-.PHONY: test unit unit-newest lint types contracts
+.PHONY: help lab demo test lint types contracts bundle unit unit-newest notebooks browser bench clean
 
-test: lint types contracts unit unit-newest
+help:
+	@echo "make lab     open the tutorial in JupyterLab"
+	@echo "make demo    explore a training step, write report.html"
+	@echo "make test    run every check: lint types contracts bundle unit unit-newest notebooks browser"
+	@echo "make bench   measure what Explorer costs, against its targets"
+	@echo "make clean   remove what these made"
 
-$(VENV)/ready: pyproject.toml constraints.txt
-	@command -v $(PYTHON) >/dev/null || { echo "explorer needs Python 3.11 or newer: '$(PYTHON)' was not found (set PYTHON=…)"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "explorer needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) -V) (set PYTHON=…)"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
-	@touch $@
+lab: $(LAB)/ready
+	$(LAB)/bin/jupyter lab notebooks/00_start_here.ipynb $(LAB_ARGS)
+
+demo: $(LAB)/ready
+	@$(LAB)/bin/python -m tests.examples.demo report.html
+
+test: lint types contracts bundle unit unit-newest notebooks browser
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -27,15 +36,70 @@ contracts: $(VENV)/ready
 unit: $(VENV)/ready
 	$(BIN)/python -m pytest tests/unit --cov=explorer --cov-report=term
 
+notebooks: $(VENV)/ready
+	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks
+	$(BIN)/python -m pytest tests/notebooks
+
+browser: $(VENV)/ready
+	$(BIN)/python -m pytest tests/browser
+
+bench: $(VENV)/ready
+	@missed=0; for part in bench bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
+
+clean:
+	rm -rf $(VENV) $(LAB) $(NEWEST) $(JS)/node_modules report.html artefacts tests/browser/artefacts dist
+	rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+
+# Virtual environments ------------------------------------------------------------------------------------------------
+
+PIP_INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
+
+# $(call environment,folder,extra): the pinned packages of one extra, and explorer itself as it is here.
+define environment
+	@command -v $(PYTHON) >/dev/null || { echo "explorer needs Python 3.11 or newer: '$(PYTHON)' was not found (set PYTHON=…)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "explorer needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) -V) (set PYTHON=…)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "explorer needs Python's venv module: $(PYTHON) has none (on Debian: apt install python3-venv)" >&2; exit 1; }
+	@echo "setting up $(1) (once, some minutes)"
+	@$(PYTHON) -m venv $(1)
+	@$(1)/bin/python $(PIP_INSTALL) -c constraints.txt -e '.[$(2)]'
+	@touch $(1)/ready
+endef
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(call environment,$(VENV),test)
+
+$(LAB)/ready: pyproject.toml constraints.txt
+	$(call environment,$(LAB),lab)
+
 # The other end: the newest JAX needs Python 3.12; looked for on the PATH and under pyenv.
 NEWEST_PYTHON ?= $(shell for p in python3.13 python3.12 $$HOME/.pyenv/versions/3.13.*/bin/python $$HOME/.pyenv/versions/3.12.*/bin/python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo "$$p"; break; }; done)
 
-unit-newest:
 ifeq ($(NEWEST_PYTHON),)
+unit-newest:
 	@echo "skipped: the unit tests on the newest JAX need Python 3.12 or newer, and none was found (set NEWEST_PYTHON=…)"
 else
-	@test -e $(VENV)-newest/ready || { $(NEWEST_PYTHON) -m venv $(VENV)-newest && \
-		$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' && touch $(VENV)-newest/ready; }
-	$(VENV)-newest/bin/python -m pytest tests/unit -p no:cacheprovider
+unit-newest: $(NEWEST)/ready
+	$(NEWEST)/bin/python -m pytest tests/unit -p no:cacheprovider
+
+$(NEWEST)/ready: pyproject.toml
+	@echo "setting up $(NEWEST) (once, some minutes)"
+	@$(NEWEST_PYTHON) -m venv $(NEWEST)
+	@$(NEWEST)/bin/python $(PIP_INSTALL) --upgrade -e '.[unit]'
+	@touch $@
+endif
+
+# The viewer's bundle ---------------------------------------------------------------------------------------------------
+
+ifeq ($(shell command -v npm 2>/dev/null),)
+bundle:
+	@echo "skipped: whether the bundle is fresh can't be seen, because npm (Node.js) was not found"
+	@test "$$EXPLORER_CI" != 1
+else
+bundle: $(JS)/node_modules/ready
+	cd $(JS) && npm run --silent check && npm test --silent
+
+$(JS)/node_modules/ready: $(JS)/package.json $(JS)/package-lock.json
+	cd $(JS) && npm ci --silent --no-fund --no-audit
+	@touch $@
 endif

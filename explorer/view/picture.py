@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from html import escape
 
 from explorer.model.capture import Capture, Stage
-from explorer.model.graph import Graph
-from explorer.model.hierarchy import Hierarchy, nest
+from explorer.model.graph import Graph, Group
+from explorer.model.hierarchy import nest
 
 __all__ = ["picture", "summary"]
 
@@ -34,6 +34,7 @@ class _Part:
     """One group of the picture and how much runs in it."""
 
     name: str
+    order: float  # where it stands among its siblings
     size: int = 0
     children: list[_Part] = field(default_factory=list["_Part"])
 
@@ -130,25 +131,32 @@ def _running(graph: Graph) -> Sequence[int]:
 
 
 def _parts(stage: Stage) -> _Part:
-    """The stage's groups with what runs in each, the small ones of one parent counted together."""
+    """The stage's groups, in program order, with what runs in each."""
     graph, tree = stage.graph, nest(stage.graph)
     counted = _running(graph) if stage.name == "hlo" else range(len(graph))
-    parts = [_Part(group.name) for group in tree.groups]
-    root = _Part("")
+    nodes: list[list[int]] = [[] for _ in tree.groups]
     for node in counted:
         at = int(tree.group[node])
-        root.size += 1
         while at >= 0:
-            parts[at].size += 1
+            nodes[at].append(node)
             at = tree.groups[at].parent
-    _hang(tree, parts, root)
-    return root
-
-
-def _hang(tree: Hierarchy, parts: list[_Part], root: _Part) -> None:
+    root = _Part("", 0, len(counted))
+    parts = [
+        _Part(group.name, _order(group, inside), len(inside)) for group, inside in zip(tree.groups, nodes, strict=True)
+    ]
     for group, part in zip(tree.groups, parts, strict=True):
         if part.size and group.kind not in ("fusion", "apply", "inputs"):
             (parts[group.parent] if group.parent >= 0 else root).children.append(part)
+    for part in (root, *parts):
+        part.children.sort(key=lambda child: child.order)
+    return root
+
+
+def _order(group: Group, nodes: Sequence[int]) -> float:
+    """A schedule mixes groups, so the middle of their nodes counts; phases have an order of their own."""
+    if group.kind == "phase":
+        return ("forward", "backward", "update").index(group.name.partition(" ")[0]) - 3
+    return sum(nodes) / len(nodes) if nodes else 0
 
 
 def _depth(part: _Part) -> int:

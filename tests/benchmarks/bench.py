@@ -1,0 +1,106 @@
+"""What Explorer costs on a 24-layer training step, in seconds and bytes: medians, and ratios within one run.
+
+python -m tests.benchmarks.bench [layers] [repeats]
+"""
+
+import subprocess
+import sys
+from gc import collect
+from statistics import median
+from time import perf_counter
+
+import jax
+
+import explorer as ex
+from explorer.capture.hlo import read_hlo
+from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.wire import encode
+from tests.benchmarks.table import row
+from tests.examples.training import training_step
+
+STARTS = 9
+
+IMPORT_JAX = "import time; t = time.perf_counter(); import jax; print(time.perf_counter() - t)"
+IMPORT_BOTH = "import time; t = time.perf_counter(); import jax, explorer; print(time.perf_counter() - t)"
+LOAD_EXTENSION = """
+import time
+from IPython.core.interactiveshell import InteractiveShell
+import jax, explorer
+shell = InteractiveShell.instance()
+t = time.perf_counter()
+shell.run_line_magic("load_ext", "explorer")
+print(time.perf_counter() - t)
+"""
+
+
+def seconds(run):
+    """How long one call takes, with nothing kept from an earlier one, and what it returned."""
+    jax.clear_caches()
+    collect()
+    start = perf_counter()
+    result = run()
+    return perf_counter() - start, result
+
+
+def start_up(code):
+    """The time that a fresh interpreter prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def overhead(layers, repeats):
+    """Seconds of explore(), and of trace, lower and compile alone; also the module's text."""
+    step, arguments = training_step(layers)
+
+    def alone():
+        return jax.jit(step).trace(*arguments).lower().compile()
+
+    def explored():
+        return ex.explore(step, *arguments)
+
+    times = {alone: [], explored: []}
+    last = None
+    for turn in range(repeats):
+        # each repeat in the other order, so that neither always meets the colder machine
+        for run in (alone, explored) if turn % 2 == 0 else (explored, alone):
+            last = None  # one big program in memory at a time
+            spent, last = seconds(run)
+            times[run].append(spent)
+    text = last.hlo.text if isinstance(last, Capture) else last.as_text()
+    return median(times[explored]), median(times[alone]), text
+
+
+def reading(text):
+    """From HLO text to the bytes a browser reads: the time, the bytes, the instructions."""
+
+    def read():
+        capture = Capture("step", "", (Stage("hlo", lambda: (text, read_hlo(text))),), Durations())
+        return encode(capture), len(capture.hlo.graph)
+
+    times, results = zip(*(seconds(read) for _ in range(5)), strict=True)
+    wire, instructions = results[0]
+    return median(times), len(wire), instructions
+
+
+def main(layers=24, repeats=3):
+    overhead(layers=1, repeats=1)  # what only a process's first compile pays belongs to neither side
+    explored, alone, text = overhead(layers, repeats)
+    reads, size, instructions = reading(text)
+    print(f"{layers} layers, {instructions:,} instructions, {len(text) / 1e6:.1f} MB of text, JAX {jax.__version__}")
+    print(f"explore() {explored:.1f} s; trace, lower and compile alone {alone:.1f} s\n")
+
+    starts = [(start_up(IMPORT_JAX), start_up(IMPORT_BOTH), start_up(LOAD_EXTENSION)) for _ in range(STARTS)]
+    plain, both, extension = (median(column) for column in zip(*starts, strict=True))
+
+    held = [
+        row("explore() over trace, lower and compile alone", explored / alone, 1.10, "×"),
+        row("HLO text to graph to wire", reads, 1.5, "s"),
+        row("wire", size, 4e6, "MB"),
+        row("import explorer, after import jax", both - plain, 0.150, "ms"),
+        row("%load_ext explorer, after both", extension, 0.020, "ms"),
+    ]
+    return all(held)
+
+
+if __name__ == "__main__":
+    sys.exit(not main(*map(int, sys.argv[1:])))
