@@ -54,7 +54,9 @@ def encode(capture: Capture) -> bytes:
         "memory": dict(capture.memory),
         "constants": [asdict(constant) for constant in capture.constants],
         "sources": [asdict(source) for source in capture.sources.values()],
-        "stages": [_stage(blobs, stage, links.keys[stage.name]) for stage in capture.stages],
+        "stages": [
+            _stage(blobs, stage, links.keys[stage.name], capture.coverage(stage.name)) for stage in capture.stages
+        ],
     }
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
         "utf-8", "surrogatepass"
@@ -158,7 +160,7 @@ def _read_column(place: list[int], blobs: memoryview) -> Ints:
     return np.cumsum(delta, dtype=np.int32)
 
 
-def _stage(blobs: _Blobs, stage: Stage, keys: Ints) -> dict[str, Any]:
+def _stage(blobs: _Blobs, stage: Stage, keys: Ints, coverage: float) -> dict[str, Any]:
     graph = stage.graph
     tree = nest(graph)
     return {
@@ -172,6 +174,7 @@ def _stage(blobs: _Blobs, stage: Stage, keys: Ints) -> dict[str, Any]:
         "groups": _table(blobs, graph.groups, Group),
         "frames": _table(blobs, graph.frames, Frame),
         # For the viewer, which has no reader of its own; a loaded capture makes them anew.
+        "coverage": coverage,
         "keys": blobs.column(keys),
         "tree": _table(blobs, tree.groups, Group),
         "tree_of": blobs.column(tree.group),

@@ -41,11 +41,11 @@ class _Part:
 
 def summary(capture: Capture) -> list[tuple[str, ...]]:
     """The same as a table: a head, the stages, then the groups of the last stage, outermost first."""
-    rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "line known")]
+    rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "linked to a line")]
     for stage in capture.stages:
         kernels = f"{len(_running(stage.graph)):,}" if stage.name == "hlo" else ""
-        known = f"{(stage.graph.frame >= 0).mean():.0%}" if len(stage.graph) else ""
-        rows.append((_TITLES.get(stage.name, stage.name), f"{len(stage.graph):,}", kernels, known))
+        linked = f"{capture.coverage(stage.name):.0%}"
+        rows.append((_TITLES.get(stage.name, stage.name), f"{len(stage.graph):,}", kernels, linked))
     if capture.stages:
         root = _parts(capture.stages[-1])
         rows += [(name, "", f"{size:,}", "") for name, size in _flat(root, 0)]

@@ -1,7 +1,7 @@
 // What is known about what is chosen; of the whole program while nothing is.
 
 import { element } from "./dom";
-import { STAGE_TITLES, amount, bytesOf, bytesText, count, cut, kernels, kernelsOf, labelOf, opText, shortType, units } from "./labels";
+import { STAGE_TITLES, amount, bytesOf, bytesText, count, cut, kernelsOf, labelOf, number, opText, shortType, units } from "./labels";
 import { type Frame, type Graph, isGroup } from "./model";
 import type { Session } from "./session";
 
@@ -31,7 +31,7 @@ export class DetailsPane {
     const { stage } = this.session;
     const parts: Node[] = [title(header.function), note(`${units(stage.name, stage.size)} in this stage. Click a line of the source, or a box, to see where it went.`), facts(rows)];
     if (header.failure) parts.splice(1, 0, element("p", { class: "failure" }, header.failure));
-    parts.push(...this.operations([...stage.graph.below(-1)]));
+    parts.push(...this.operations(stage.graph.below(-1)));
     if (header.constants.length)
       parts.push(heading("baked in"), list(header.constants.map((c) => [c.name, `${c.type} · ${bytesText(c.bytes)}`])));
     parts.push(heading("compiled with"), list(Object.entries(header.environment)));
@@ -42,8 +42,8 @@ export class DetailsPane {
     const { graph, name } = this.session.stage;
     const nodes = graph.below(group);
     const { title: label } = labelOf(graph, name, ~group);
-    const runs = name === "hlo" ? ` in ${count(kernels(graph, nodes), "kernel")}` : "";
-    return [title(label), note(`${units(name, nodes.length)}${runs}`), ...this.operations([...nodes])];
+    const runs = name === "hlo" ? ` in ${count(graph.kernelsIn(~group), "kernel")}` : "";
+    return [title(label), note(`${units(name, nodes.length)}${runs}`), ...this.operations(nodes)];
   }
 
   private found(nodes: number[]): Node[] {
@@ -124,15 +124,16 @@ export class DetailsPane {
   }
 
   /** The most frequent operations: clicking one finds them all. */
-  private operations(nodes: number[]): Node[] {
-    const { graph } = this.session.stage;
-    const counts = new Map<string, number>();
-    for (const node of nodes) counts.set(graph.op(node), (counts.get(graph.op(node)) ?? 0) + 1);
+  private operations(nodes: Int32Array): Node[] {
+    const { c } = this.session.stage.graph;
+    const tally = new Int32Array(c.ops.length);
+    for (const node of nodes) tally[c.op[node]!]!++;
+    const counts = new Map(c.ops.map((op, code) => [op, tally[code]!] as const).filter(([, n]) => n));
     const ranked = [...counts].sort(([, a], [, b]) => b - a).slice(0, 12);
     return [
       heading("operations"),
       list(
-        ranked.map(([op, n]) => [opText(op), n.toLocaleString("en")]),
+        ranked.map(([op, n]) => [opText(op), number(n)]),
         counts.size - ranked.length,
         (row) => this.session.search(`op:${ranked[row]![0]}`),
       ),
@@ -163,6 +164,6 @@ function list(rows: [string, string][], more = 0, choose?: (row: number) => void
     if (choose) line.addEventListener("click", () => choose(row));
     made.append(line);
   });
-  if (more > 0) made.append(note(`and ${more.toLocaleString("en")} more`));
+  if (more > 0) made.append(note(`and ${number(more)} more`));
   return made;
 }

@@ -6,13 +6,14 @@ import { type Frame, isGroup } from "./model";
 import type { Box, Line } from "./scene";
 import type { Session } from "./session";
 
-export function drawBox(session: Session, box: Box): SVGElement {
+/** A box; from afar, without the text that nobody could read. */
+export function drawBox(session: Session, box: Box, far: boolean): SVGElement {
   const { graph, name } = session.stage;
   const { item, label } = box;
-  const place = isGroup(item) ? undefined : placeOf(session, item);
-  const colour = session.lines.colour(place);
+  const from = isGroup(item) ? undefined : sourceOf(session, item);
+  const colour = session.lines.colour(from);
   const kind = isGroup(item) ? `group ${graph.c.groups[~item]!.kind}` : graph.inside(item).length ? "kernel" : box.pill ? "pill" : "node";
-  const says = [label.title, isGroup(item) ? "" : graph.op(item), label.sub, place ? `line ${place.line}` : ""].filter(Boolean).join(", ");
+  const says = [label.title, isGroup(item) ? "" : graph.op(item), label.sub, from ? `line ${from.line}` : ""].filter(Boolean).join(", ");
   const g = svg("g", { class: `box ${kind}${colour >= 0 ? ` k${colour}` : ""}`, tabindex: "-1", role: "button", "aria-label": says });
   if (isGroup(item)) g.dataset["group"] = String(~item);
   else {
@@ -22,25 +23,31 @@ export function drawBox(session: Session, box: Box): SVGElement {
   }
   if (box.open !== undefined) g.setAttribute("aria-expanded", String(box.open));
   const radius = box.pill ? 12 : isGroup(item) ? 9 : 6;
-  g.append(svg("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: radius }));
+  g.append(svg("rect", { width: box.width, height: box.height, rx: radius }));
+  place(g, box);
+  if (far) return g;
   const mark = box.open === undefined ? "" : box.open ? " ▾" : " ▸";
-  const middle = box.x + box.width / 2;
-  if (box.pill) g.append(text(label.title, middle, box.y + 16, "op"));
+  if (box.pill) g.append(text(label.title, box.width / 2, 16, "op"));
   else if (box.open) {
-    g.append(text(label.title + mark, box.x + 12, box.y + 20, "title"));
-    g.append(text(label.sub, box.x + 26 + (label.title.length + 2) * 7, box.y + 20, "sub"));
+    g.append(text(label.title + mark, 12, 20, "title"));
+    g.append(text(label.sub, 26 + (label.title.length + 2) * 7, 20, "sub"));
   } else {
-    g.append(text(label.title + mark, box.x + 11, box.y + 18, "title"));
-    if (label.sub) g.append(text(label.sub, box.x + 11, box.y + 34, "sub"));
+    g.append(text(label.title + mark, 11, 18, "title"));
+    if (label.sub) g.append(text(label.sub, 11, 34, "sub"));
   }
   const tip = svg("title");
-  tip.textContent = isGroup(item) ? `${label.title}: ${units(name, graph.below(~item).length)}` : `${graph.name(item)} = ${cut(graph.type(item), 200)} ${graph.op(item)}`;
+  tip.textContent = isGroup(item) ? `${label.title}: ${units(name, graph.count(item))}` : `${graph.name(item)} = ${cut(graph.type(item), 200)} ${graph.op(item)}`;
   g.append(tip);
   return g;
 }
 
+/** Move a drawn box to where its box is. */
+export function place(drawn: SVGElement, box: Box): void {
+  drawn.setAttribute("transform", `translate(${box.x} ${box.y})`);
+}
+
 /** Where a node comes from; a kernel that lost its own place has that of what it holds. */
-function placeOf(session: Session, node: number): Frame | undefined {
+function sourceOf(session: Session, node: number): Frame | undefined {
   const { graph } = session.stage;
   const own = session.lines.place(graph, node);
   if (own || !graph.inside(node).length) return own;
@@ -57,11 +64,25 @@ function text(content: string, x: number, y: number, kind: string): SVGTextEleme
   return made;
 }
 
+export function path({ points }: Line): string {
+  let drawn = "";
+  for (let i = 0; i < points.length; i += 2) drawn += `${i ? "L" : "M"}${points[i]!.toFixed(1)} ${points[i + 1]!.toFixed(1)}`;
+  return drawn;
+}
+
+/** The arrow head at a line's end, as a triangle along its last piece. */
+export function head({ points }: Line): string {
+  const n = points.length;
+  const [x, y] = [points[n - 2]!, points[n - 1]!];
+  const [dx, dy] = [x - points[n - 4]!, y - points[n - 3]!];
+  const length = Math.hypot(dx, dy) || 1;
+  const [u, v] = [(dx / length) * 8, (dy / length) * 8];
+  return `M${x.toFixed(1)} ${y.toFixed(1)}l${(-u - v / 2).toFixed(1)} ${(-v + u / 2).toFixed(1)}l${v.toFixed(1)} ${(-u).toFixed(1)}z`;
+}
+
+/** One line by itself, lit. */
 export function drawLine(line: Line, arrow: string): SVGElement {
-  const { points } = line;
-  let path = "";
-  for (let i = 0; i < points.length; i += 2) path += `${i ? "L" : "M"}${points[i]!.toFixed(1)} ${points[i + 1]!.toFixed(1)}`;
-  return svg("path", { class: "edge", d: path, "marker-end": `url(#${arrow})` });
+  return svg("path", { class: "edge lit", d: path(line), "marker-end": `url(#${arrow})` });
 }
 
 let arrows = 0;

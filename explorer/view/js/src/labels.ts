@@ -9,7 +9,9 @@ const UNITS: Record<string, [one: string, many: string]> = {
   hlo: ["instruction", "instructions"],
 };
 
-export const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+const NUMBER = new Intl.NumberFormat("en"); // making one is slow
+export const number = (n: number): string => NUMBER.format(n);
+export const count = (n: number, one: string, many = `${one}s`): string => `${number(n)} ${n === 1 ? one : many}`;
 export const units = (stage: string, n: number): string => count(n, ...(UNITS[stage] ?? ["node", "nodes"]));
 export const cut = (text: string, longest: number): string => (text.length <= longest ? text : `${text.slice(0, longest - 1)}…`);
 
@@ -72,14 +74,14 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
     const group = graph.c.groups[~item]!;
     // A body's own name is the compiler's number for it: what it is comes first.
     const title = /^(body|condition|branch|call|region|function)$/.test(group.kind) && group.caller >= 0 ? `${group.kind} · ${group.name}` : group.name;
-    return { title: cut(title, 34), sub: contents(graph, stage, graph.below(~item)) };
+    return { title: cut(title, 34), sub: contents(graph, stage, item) };
   }
   const type = shortType(graph.type(item));
   const op = opText(graph.op(item));
   const inner = graph.inside(item);
   const isNamed = stage === "hlo" && !isInKernel(graph, item);
   const title = op === "parameter" ? graph.scope(item) || graph.name(item) : isNamed ? graph.name(item) : op;
-  if (inner.length) return { title: cut(title, 34), sub: `${units(stage, inner.reduce((n, g) => n + graph.below(g).length, 0))} · ${cut(type, 22)}` };
+  if (inner.length) return { title: cut(title, 34), sub: `${units(stage, graph.count(item) - 1)} · ${cut(type, 22)}` };
   return { title: cut(title, 30), sub: isInKernel(graph, item) ? "" : cut(isNamed && op !== "fusion" && !title.startsWith(op) ? `${op} ${type}` : type, 30) };
 }
 
@@ -103,15 +105,9 @@ export function kernelsOf(graph: Graph, nodes: Iterable<number>): number[] {
   return [...found].sort((a, b) => a - b);
 }
 
-export function kernels(graph: Graph, nodes: ArrayLike<number>): number {
-  let n = 0;
-  for (let i = 0; i < nodes.length; i++) n += graph.isKernel(nodes[i]!) ? 1 : 0;
-  return n;
-}
-
-function contents(graph: Graph, stage: string, nodes: Int32Array): string {
-  const all = units(stage, nodes.length);
+function contents(graph: Graph, stage: string, item: Item): string {
+  const all = units(stage, graph.count(item));
   if (stage !== "hlo") return all;
-  const n = kernels(graph, nodes);
+  const n = graph.kernelsIn(item);
   return n ? `${count(n, "kernel")} · ${all}` : all;
 }

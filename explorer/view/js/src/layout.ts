@@ -114,19 +114,25 @@ function connected(n: number, edges: Int32Array): Part[] {
   }));
 }
 
-/** Places boxes in rows, the highest first, so that all together are a little wider than high. */
+/** Places boxes in rows of columns, the highest first, so that all together are a little wider than high. */
 function pack(boxes: { width: number; height: number }[]): { at: [number, number][]; width: number; height: number } {
   const area = boxes.reduce((sum, { width, height }) => sum + (width + APART) * (height + APART), 0);
-  const row = boxes.reduce((most, { width }) => Math.max(most, width), Math.sqrt(area * ASPECT));
+  const limit = boxes.reduce((most, { width }) => Math.max(most, width), Math.sqrt(area * ASPECT));
   const at: [number, number][] = new Array(boxes.length);
-  let [left, top, width, bottom] = [0, 0, 0, 0];
+  let [width, bottom] = [0, -APART]; // of all rows
+  let [top, left, right, next] = [0, 0, -APART, 0]; // of the row, and of its last column with the next free place in it
   for (const i of [...boxes.keys()].sort((a, b) => boxes[b]!.height - boxes[a]!.height || a - b)) {
     const box = boxes[i]!;
-    if (left > 0 && left + box.width > row) [left, top] = [0, bottom + APART];
-    at[i] = [left, top];
-    width = Math.max(width, left + box.width);
-    bottom = Math.max(bottom, top + box.height);
-    left += box.width + APART;
+    if (next + box.height > bottom || left + box.width > limit) {
+      left = right + APART;
+      next = top;
+      if (left + box.width > limit || bottom < 0) [top, left, right, next] = [bottom + APART, 0, 0, bottom + APART];
+    }
+    at[i] = [left, next];
+    next += box.height + APART;
+    right = Math.max(right, left + box.width);
+    width = Math.max(width, right);
+    bottom = Math.max(bottom, at[i]![1] + box.height);
   }
-  return { at, width, height: bottom };
+  return { at, width, height: Math.max(0, bottom) };
 }

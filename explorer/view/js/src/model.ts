@@ -66,9 +66,12 @@ export class Graph {
   private rowNode?: Int32Array;
   private keyRows?: Map<number, number[]>;
   /** Nodes by place in the tree: those below a group are order[from…to]. */
-  private readonly order: Int32Array;
+  readonly order: Int32Array;
   private readonly from: Int32Array;
   private readonly to: Int32Array;
+  private readonly at: Int32Array; // each node's place in the order
+  private readonly opRuns: boolean[];
+  private kernelSums?: Int32Array; // how many of order[0…i] run as kernels
 
   constructor(readonly c: Columns) {
     this.size = c.names.length;
@@ -87,6 +90,7 @@ export class Graph {
     });
     const top = c.groups.length;
     this.childNodes = buckets(top + 1, c.groupOf.map((group) => (group < 0 ? top : group)));
+    this.opRuns = c.ops.map((op) => !NO_KERNEL.test(op));
     this.isChip = new Uint8Array(this.size);
     const chipOps = c.ops.map((op) => CHIPS.test(op));
     const returnOps = c.ops.map((op) => RETURNS.test(op));
@@ -97,6 +101,7 @@ export class Graph {
       if ((chipOps[op] && hasUsers && !isInput) || (returnOps[op] && !hasUsers)) this.isChip[node] = 1;
     }
     this.order = new Int32Array(this.size);
+    this.at = new Int32Array(this.size);
     this.from = new Int32Array(c.groups.length);
     this.to = new Int32Array(c.groups.length);
     this.sortByTree();
@@ -107,6 +112,7 @@ export class Graph {
     const visit = (group: number) => {
       if (group >= 0) this.from[group] = at;
       for (const node of this.nodesIn(group)) {
+        this.at[node] = at;
         this.order[at++] = node;
         for (const called of this.calledBy.get(node) ?? []) visit(called);
       }
@@ -156,6 +162,28 @@ export class Graph {
   /** All nodes below a group, or every node for -1. */
   below(group: number): Int32Array {
     return group < 0 ? this.order : this.order.subarray(this.from[group]!, this.to[group]!);
+  }
+
+  /** The stretch of `order` that an item stands for; what a node calls follows it. */
+  range(item: Item): [from: number, to: number] {
+    if (isGroup(item)) return [this.from[~item]!, this.to[~item]!];
+    const called = this.calledBy.get(item);
+    return [this.at[item]!, called ? this.to[called[called.length - 1]!]! : this.at[item]! + 1];
+  }
+
+  count(item: Item): number {
+    const [from, to] = this.range(item);
+    return to - from;
+  }
+
+  /** How many kernels run in an item, or in all. */
+  kernelsIn(item?: Item): number {
+    if (!this.kernelSums) {
+      this.kernelSums = new Int32Array(this.size + 1);
+      for (let i = 0; i < this.size; i++) this.kernelSums[i + 1] = this.kernelSums[i]! + (this.isKernel(this.order[i]!) ? 1 : 0);
+    }
+    const [from, to] = item === undefined ? [0, this.size] : this.range(item);
+    return this.kernelSums[to]! - this.kernelSums[from]!;
   }
 
   /** A node and all that it calls. */
@@ -221,7 +249,7 @@ export class Graph {
   isKernel(node: number): boolean {
     const group = this.c.groups[this.c.groupOf[node]!];
     if (group && (group.kind === "fusion" || group.kind === "apply")) return false;
-    return !NO_KERNEL.test(this.op(node));
+    return this.opRuns[this.c.op[node]!]!;
   }
 }
 
@@ -235,6 +263,7 @@ export class Stage {
     private readonly readGraph: () => Graph,
     private readonly readFrames: () => Frame[],
     readonly size: number,
+    readonly coverage: number,
   ) {}
   private text_?: string[];
   private graph_?: Graph;

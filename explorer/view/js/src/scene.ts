@@ -27,21 +27,28 @@ export interface Line {
 export interface Scene {
   boxes: Box[];
   lines: Line[];
+  /** Pairs that are connected, but not drawn unless one of them is chosen: too many lines say nothing. */
+  hidden: [from: Item, to: Item][];
   width: number;
   height: number;
 }
 
 const FEW = 8; // boxes
+const MOST_LINES = 1200; // in one group
 const HEADER = 30;
 const PAD = 14;
 const TITLE_WIDTH = 7.1; // of one character, in the fonts of style.css
 const SUB_WIDTH = 6.2;
 
 interface Content extends Scene {
-  header: number;
+  /** Some of its own lines are left out. */
+  isHair: boolean;
 }
 
+/** Makes the scenes of one stage. What is in a group and how it is connected doesn't change: it is found once. */
 export class SceneBuilder {
+  private readonly known = new Map<number, { items: Item[]; edges: number[] }>();
+
   constructor(
     private readonly graph: Graph,
     private readonly stage: string,
@@ -55,7 +62,7 @@ export class SceneBuilder {
   private async content(groups: number[], open: ReadonlySet<Item>, depth: number, header: number): Promise<Content> {
     const { graph } = this;
     const only = groups.length === 1 ? groups[0]! : undefined;
-    const items = only !== undefined ? graph.children(only) : groups.map(groupItem);
+    const { items, edges: all } = only !== undefined ? this.inside(only) : { items: groups.map(groupItem), edges: [] };
     const inner = await Promise.all(
       items.map((item) => {
         const inside = graph.inside(item);
@@ -63,13 +70,14 @@ export class SceneBuilder {
       }),
     );
     const boxes = items.map((item, i): Box => this.box(item, inner[i], depth));
-    const edges = only !== undefined ? this.edges(only, items) : [];
+    const isHair = all.length > 2 * MOST_LINES;
+    const edges = isHair ? nearest(all) : all;
     const placed = await this.layout({
       width: Float64Array.from(boxes, (box) => box.width),
       height: Float64Array.from(boxes, (box) => box.height),
       edges: Int32Array.from(edges),
     });
-    const scene: Content = { boxes: [], lines: [], width: placed.width + 2 * PAD, height: placed.height + 2 * PAD + header, header };
+    const scene: Content = { boxes: [], lines: [], hidden: [], width: placed.width + 2 * PAD, height: placed.height + 2 * PAD + header, isHair };
     boxes.forEach((box, i) => {
       box.x = placed.x[i]! + PAD;
       box.y = placed.y[i]! + PAD + header;
@@ -77,6 +85,7 @@ export class SceneBuilder {
       const within = inner[i];
       if (within) addMoved(scene, within, box.x, box.y);
     });
+    if (isHair) for (let i = 0; i < all.length; i += 2) scene.hidden.push([items[all[i]!]!, items[all[i + 1]!]!]);
     placed.edges.forEach((points, i) => {
       scene.lines.push({
         from: items[edges[2 * i]!]!,
@@ -90,6 +99,7 @@ export class SceneBuilder {
   private box(item: Item, inner: Content | undefined, depth: number): Box {
     const { graph } = this;
     const label = labelOf(graph, this.stage, item);
+    if (inner?.isHair) label.sub += " · too many lines: choose a box to see its own";
     const hasInside = graph.inside(item).length > 0;
     const pill = !isGroup(item) && !hasInside && isInKernel(graph, item);
     const text = Math.max(label.title.length * TITLE_WIDTH + (hasInside ? 16 : 0), label.sub.length * SUB_WIDTH);
@@ -108,17 +118,27 @@ export class SceneBuilder {
     };
   }
 
+  private inside(group: number): { items: Item[]; edges: number[] } {
+    let known = this.known.get(group);
+    if (!known) {
+      const items = this.graph.children(group);
+      this.known.set(group, (known = { items, edges: this.edges(group, items) }));
+    }
+    return known;
+  }
+
   /** The operands of everything below `group`, as pairs of positions in `items`, each pair once. */
   private edges(group: number, items: Item[]): number[] {
     const { graph } = this;
     const nodes = graph.below(group);
+    const { operand, operandStart } = graph.c;
     const at = graph.positions(group, items);
     const seen = new Set<number>();
     for (const node of nodes) {
       const to = at(node);
       if (to < 0) continue;
-      for (const operand of graph.operands(node)) {
-        const from = at(operand);
+      for (let k = operandStart[node]!; k < operandStart[node + 1]!; k++) {
+        const from = at(operand[k]!);
         // The inputs feed everything: among many boxes their lines would be hair.
         if (from < 0 || from === to || (items.length > FEW && this.isInputs(items[from]!))) continue;
         seen.add(from * items.length + to);
@@ -133,7 +153,18 @@ export class SceneBuilder {
   }
 }
 
+/** Of the lines into each box, the one from the nearest box before it: enough to order them by. */
+function nearest(edges: number[]): number[] {
+  const from = new Map<number, number>();
+  for (let i = 0; i < edges.length; i += 2) {
+    const [a, b] = [edges[i]!, edges[i + 1]!];
+    if (a < b) from.set(b, Math.max(from.get(b) ?? -1, a));
+  }
+  return [...from].flatMap(([b, a]) => [a, b]);
+}
+
 function addMoved(scene: Scene, inner: Scene, x: number, y: number): void {
+  scene.hidden.push(...inner.hidden);
   for (const box of inner.boxes) {
     box.x += x;
     box.y += y;
@@ -149,7 +180,7 @@ export function openable(graph: Graph, open: ReadonlySet<Item>): Item[] {
     if (!open.has(item)) return inside.length ? [item] : [];
     return inside.length > 1 ? inside.flatMap((group) => closed(groupItem(group))) : graph.children(inside[0]!).flatMap(closed);
   };
-  const size = (item: Item) => (isGroup(item) ? 1e9 : 0) + graph.nodesOf(item).length;
+  const size = (item: Item) => (isGroup(item) ? 1e9 : 0) + graph.count(item);
   return graph
     .children(-1)
     .flatMap(closed)

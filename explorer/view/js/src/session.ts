@@ -1,7 +1,6 @@
 // What is shown and what is in focus: the one state that every pane draws.
 
 import { type Capture, type Frame, type Item, type Stage, isGroup } from "./model";
-import { kernels } from "./labels";
 import { Lines, lineKey } from "./sources";
 
 export type Mode = "graph" | "text" | "table";
@@ -129,11 +128,6 @@ export class Session {
       if (test(graph.name(node), graph.op(node), graph.type(node), graph.scope(node), this.lines.place(graph, node)?.line ?? 0))
         nodes.add(node);
     return { nodes, lines: new Set(), query };
-  }
-
-  /** How much of the stage knows its line, and how many kernels it runs. */
-  summary(): { kernels: number } {
-    return { kernels: this.stage.name === "hlo" ? kernels(this.stage.graph, this.stage.graph.below(-1)) : 0 };
   }
 }
 

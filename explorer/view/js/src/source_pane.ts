@@ -1,7 +1,7 @@
 // The user's source, with the colour of the kernels each line became.
 
 import { element } from "./dom";
-import { isInKernel, kernelsOf } from "./labels";
+import { isInKernel, kernelsOf, number } from "./labels";
 import type { Source } from "./model";
 import type { Session } from "./session";
 import { COLOURS, lineKey } from "./sources";
@@ -65,7 +65,7 @@ export class SourcePane {
         element("span", { class: "number" }, String(line)),
         marks,
         element("span", { class: "code" }, ...highlight(text)),
-        element("span", { class: "count", title: total ? "operations of this stage" : "" }, total ? total.toLocaleString("en") : ""),
+        element("span", { class: "count", title: total ? "operations of this stage" : "" }, total ? number(total) : ""),
       );
       this.rows.set(key, row);
       this.root.append(row);

@@ -3,7 +3,7 @@
 import { DetailsPane } from "./details_pane";
 import { element } from "./dom";
 import { GraphPane } from "./graph_pane";
-import { STAGE_TITLES, count, kernels, secondsText } from "./labels";
+import { STAGE_TITLES, count, number, secondsText } from "./labels";
 import { type Model, tellSelection } from "./live";
 import type { Capture } from "./model";
 import { type Mode, Session } from "./session";
@@ -130,8 +130,8 @@ export class Viewer {
 
   private stageCount(name: string): string {
     const stage = this.capture.stage(name);
-    if (name !== "hlo") return stage.size.toLocaleString("en");
-    return count(kernels(stage.graph, stage.graph.below(-1)), "kernel");
+    if (name !== "hlo") return number(stage.size);
+    return count(stage.graph.kernelsIn(), "kernel");
   }
 
   private async showStage(): Promise<void> {
@@ -204,8 +204,12 @@ export class Viewer {
     const { graph } = stage;
     let known = 0;
     for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) known++;
-    const share = graph.size ? Math.floor((known / graph.size) * 100) : 0;
-    const linked = element("span", { title: "the share of this stage's nodes for which the compiler kept the line; the others are placed by what they belong to" }, `${share}% carry their line`);
+    const percent = (share: number) => `${Math.floor(share * 100)}%`;
+    const linked = element(
+      "span",
+      { title: "nodes whose line the compiler kept, and those placed by what they belong to: parameters, constants, layout plumbing" },
+      `linked ${percent(stage.coverage)} · ${percent(graph.size ? known / graph.size : 0)} told by the compiler, the rest by structure`,
+    );
     const { jax, backend } = header.environment;
     this.foot.replaceChildren(bar, linked, element("span", { class: "stretch" }), element("span", {}, header.failure || `jax ${jax ?? "?"} · ${backend ?? "?"}`));
   }

@@ -18,6 +18,7 @@ interface StageHeader {
   columns: Record<string, Place>;
   groups: Record<string, Column>;
   frames: Record<string, Column>;
+  coverage: number;
   keys: Place;
   tree: Record<string, Column>;
   tree_of: Place;
@@ -78,6 +79,7 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
       }),
     () => rows<Frame>(header.frames, blobs),
     header.names.length,
+    header.coverage,
   );
   return stage;
 }

@@ -41,45 +41,47 @@ export class Channel {
     // Of those going right the leftmost is lowest, of those going left the rightmost: then neighbours don't cross.
     const rightwards = nets.filter(goesRight).sort((a, b) => start(a) - start(b));
     const leftwards = nets.filter((net) => !goesRight(net)).sort((a, b) => start(b) - start(a));
-    const origin = Math.min(...nets.map((net) => net.low)) - BIN;
+    const origin = nets.reduce((least, net) => Math.min(least, net.low), Infinity) - BIN;
+    const end = nets.reduce((most, net) => Math.max(most, net.high), -Infinity);
     const bin = (x: number) => Math.floor((x - origin) / BIN);
     const endsAt = new Map<number, Net[]>();
     for (const net of nets) for (const x of net.bottoms) push(endsAt, bin(x), net);
 
-    const skyline = new Int32Array(bin(Math.max(...nets.map((net) => net.high))) + 3);
+    const skyline = new Int32Array(bin(end) + 3);
     const seen = new Set<Net>();
-    const place = (first: Net) => {
-      // A net that ends where this one begins must run below it, or their vertical parts would lie on each other.
-      const stack: [Net, Iterator<Net>][] = [[first, beneath(first)]];
-      seen.add(first);
-      while (stack.length > 0) {
-        const [net, rest] = stack[stack.length - 1]!;
-        const { value, done } = rest.next();
-        if (!done) {
-          if (seen.has(value)) continue;
-          seen.add(value);
-          stack.push([value, beneath(value)]);
-          continue;
-        }
-        stack.pop();
-        const [from, to] = [bin(net.low) - 1, bin(net.high) + 2];
-        let level = 0;
-        for (let i = Math.max(0, from); i < to; i++) level = Math.max(level, skyline[i]!);
-        skyline.fill(level + 1, Math.max(0, from), to);
-        net.level = level;
-        this.levels = Math.max(this.levels, level + 1);
-      }
+    const place = (net: Net) => {
+      const [first, last] = [Math.max(0, bin(net.low) - 1), bin(net.high) + 2];
+      let level = 0;
+      for (let i = first; i < last; i++) if (skyline[i]! > level) level = skyline[i]!;
+      skyline.fill(level + 1, first, last);
+      net.level = level;
+      this.levels = Math.max(this.levels, level + 1);
     };
-    function* beneath(net: Net): Iterator<Net> {
+    // A net that ends where another begins must run below it, or their vertical parts would lie on each other.
+    const beneath = (net: Net) => {
+      const found: Net[] = [];
       for (const x of net.tops) {
         for (let near = bin(x) - 1; near <= bin(x) + 1; near++) {
           for (const other of endsAt.get(near) ?? []) {
-            if (other !== net && other.bottoms.some((end) => Math.abs(end - x) < 4)) yield other;
+            if (!seen.has(other) && other.bottoms.some((bottom) => Math.abs(bottom - x) < 4)) found.push(other);
           }
         }
       }
+      return found;
+    };
+    for (const net of [...rightwards, ...leftwards]) {
+      const stack = [net];
+      while (stack.length > 0) {
+        const top = stack[stack.length - 1]!;
+        if (!seen.has(top)) {
+          seen.add(top);
+          stack.push(...beneath(top));
+        } else {
+          stack.pop();
+          if (top.level < 0) place(top);
+        }
+      }
     }
-    for (const net of [...rightwards, ...leftwards]) if (!seen.has(net)) place(net);
     return Math.max(LEAST, 2 * PADDING + (this.levels - 1) * TRACK);
   }
 
@@ -90,7 +92,7 @@ export class Channel {
 
   /** The y of a net's track. */
   track(net: number): number {
-    return this.bottom - Math.max(0, this.nets.get(net)!.level) * TRACK;
+    return this.bottom - Math.max(0, this.nets.get(net)?.level ?? 0) * TRACK;
   }
 }
 

@@ -25,10 +25,9 @@ export function order(weave: Weave): Int32Array[] {
     for (let row = 1; row < rows.length; row++) sweep(rows[row]!, above, upper, position);
     for (let row = rows.length - 2; row >= 0; row--) sweep(rows[row]!, below, lower, position);
     const now = crossings(rows, below, lower, position);
-    if (now < fewest) {
-      fewest = now;
-      best = rows.map((row) => row.slice());
-    }
+    if (now >= fewest) break;
+    fewest = now;
+    best = rows.map((row) => row.slice());
   }
   return best;
 }

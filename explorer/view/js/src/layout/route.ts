@@ -34,7 +34,11 @@ export function route(dag: Dag, weave: Weave, centre: Float64Array): Drawing {
   const { enter, side } = ports(weave, dag.width, centre);
   const channels = Array.from({ length: layers + 1 }, () => new Channel()); // channel i is above layer i
   const netOf = (link: number) => (gathers[link] ? items + lower[link]! : upper[link]!);
+  const size = new Int32Array(2 * items);
+  for (let link = 0; link < upper.length; link++) size[netOf(link)]!++;
+  for (const edge of bySide.keys()) if (bySide[edge]) size[from[edge]!]!++;
   for (let link = 0; link < upper.length; link++) {
+    if (size[netOf(link)] === 1 && centre[upper[link]!] === enter[link]) continue; // straight and alone: most are
     const channel = channels[layer[lower[link]!]!]!;
     channel.pin(netOf(link), centre[upper[link]!]!, "top");
     channel.pin(netOf(link), enter[link]!, "bottom");

@@ -32,20 +32,25 @@ export function weave(dag: Dag, { layer: rankOf, layers, back }: Ranks): Weave {
   // Slots are granted to short edges first and are limited, so that all that follows stays linear.
   const bySide = back.slice();
   const bySpan = buckets(layers, Int32Array.from(from, (node, edge) => Math.max(0, rankOf[to[edge]!]! - rankOf[node]!)));
-  let budget = 2_000 + 4 * (nodes + from.length);
-  for (const edge of bySpan.list) {
-    if (back[edge]) continue;
-    budget -= rankOf[to[edge]!]! - rankOf[from[edge]!]! - 1;
-    if (budget < 0) bySide[edge] = 1;
-  }
-
   const end = new Int32Array(nodes).fill(-1); // a source's trunk goes down to this layer
   const start = new Int32Array(nodes).fill(layers); // a hub's begins in this one
-  for (let edge = 0; edge < from.length; edge++) {
+  let slots = 2_000 + 2 * (nodes + from.length);
+  let steps = 20_000 + 40 * (nodes + from.length);
+  for (const edge of bySpan.list) {
+    if (back[edge]) continue;
     const [source, target] = [from[edge]!, to[edge]!];
-    if (bySide[edge] || rankOf[target]! - rankOf[source]! < 2) continue;
-    if (hub[target]) start[target] = Math.min(start[target]!, rankOf[source]! + 1);
-    else end[source] = Math.max(end[source]!, rankOf[target]! - 1);
+    const [first, last] = [rankOf[source]! + 1, rankOf[target]! - 1];
+    if (first > last) continue;
+    const have = hub[target] ? Math.min(start[target]!, last + 1) : Math.max(end[source]!, first - 1);
+    const more = Math.max(0, hub[target] ? have - first : last - have);
+    if (more > slots || last - first > steps) {
+      bySide[edge] = 1;
+      continue;
+    }
+    slots -= more;
+    steps -= last - first;
+    if (hub[target]) start[target] = Math.min(have, first);
+    else end[source] = Math.max(have, last);
   }
 
   const layer: number[] = Array.from(rankOf);
