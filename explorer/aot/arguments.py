@@ -1,28 +1,28 @@
-"""From a call's arguments to the leaves that are inputs, by name; what doesn't fit is told apart here."""
+"""From a call's arguments to the leaves that are inputs, by name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from typing import Any, NoReturn, cast
 
 import jax
 
+from explorer.aot.fit import called_at
 from explorer.aot.inputs import InputInfo
-from explorer.capture.sources import place
 from explorer.errors import (
+    ArgumentsError,
     DuplicateArgumentError,
     ExtraArgumentError,
-    InputDtypeError,
-    InputRankError,
-    InputShapeError,
     InputStructureError,
     MissingArgumentError,
-    NotAnArrayError,
 )
 
-__all__ = ["Parameter", "bind", "called_at", "check", "is_input", "leaf_name", "parameters_of"]
+__all__ = ["Parameter", "bind", "is_input", "leaf_name", "parameters_of"]
+
+_GONE = "what was constant when compiling is no argument any more"
 
 
 def is_input(leaf: Any) -> bool:
@@ -35,12 +35,14 @@ class Parameter:
     """One parameter of the executable: a tree of which some leaves are inputs.
 
     Args:
-        name: As in the function's signature.
-        kind: As in the function's signature.
+        name, kind: As in the function's signature.
         paths: Of each input, from the parameter's value.
         names: Of each input: `x`, `data.b.list[1]`.
         infos: Of each input.
-        structure: The tree's, where every leaf is an input: then a call's value is checked by one comparison.
+        described: The tree, with None for its constants.
+        structure: Of the tree, its constants counted as leaves: a call's value is checked by one comparison with it.
+        positions: Of each input among those leaves.
+        is_whole: Whether there are no constants: then a value of another structure never fits.
     """
 
     name: str
@@ -48,63 +50,117 @@ class Parameter:
     paths: tuple[tuple[Any, ...], ...]
     names: tuple[str, ...]
     infos: tuple[InputInfo, ...]
+    described: Any = field(repr=False)
     structure: Any = field(repr=False)
+    positions: tuple[int, ...] = field(repr=False)
+    is_whole: bool
 
-    def leaves(self, value: Any, where: Callable[[], str]) -> list[Any]:
-        """The inputs of a call's value: its leaves, or where constants are among them, what lies at the paths."""
-        if self.structure is not None:
-            leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(value))
-            if structure == self.structure:
-                return leaves
-        return [self.at(value, path, name, where) for path, name in zip(self.paths, self.names, strict=True)]
+    def leaves(self, value: Any) -> list[Any]:
+        """The inputs in a call's value, in order. Its constants may be missing or anything else.
 
-    def at(self, value: Any, path: Sequence[Any], name: str, where: Callable[[], str]) -> Any:
-        for key in path:
+        Raises:
+            InputStructureError: An input is not there, or something is given that would be dropped in silence.
+        """
+        leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(value))
+        if structure == self.structure:
+            return leaves if self.is_whole else [leaves[i] for i in self.positions]
+        found = [self._at(value, path, name) for path, name in zip(self.paths, self.names, strict=True)]
+        if self.is_whole and jax.tree_util.all_leaves(found):
+            self._refuse(f"`{self.name}` has the structure {structure}, not {self.structure}")
+        return found
+
+    def _at(self, value: Any, path: Sequence[Any], name: str) -> Any:
+        known = self.described
+        for depth, key in enumerate(path):
+            inside = leaf_name(self.name, path[:depth])
+            if type(value) is not type(known):
+                self._refuse(f"`{inside}` is {type(value).__name__}, not {type(known).__name__}")
             try:
-                if isinstance(key, jax.tree_util.GetAttrKey):
-                    value = getattr(value, key.name)
-                else:
-                    value = value[getattr(key, "key", getattr(key, "idx", None))]
+                inner = _step(value, key)
             except (KeyError, IndexError, TypeError, AttributeError):
-                raise InputStructureError(
-                    f"input `{name}` is not there: {type(value).__name__} has nothing at {key}.\n{where()}"
-                    f"  Hint: give `{self.name}` the structure it was compiled with."
-                ) from None
+                self._refuse(f"input `{name}` is not there: {type(value).__name__} has nothing at {key}")
+            extra = _extra(value, known)
+            if extra:
+                self._refuse(f"`{inside}` has more than it was compiled with: {extra}")
+            value, known = inner, _step(known, key)
         return value
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise InputStructureError(
+            f"{what}.\n{called_at()}  Hint: give `{self.name}` the structure it was compiled with."
+        )
+
+
+def _step(value: Any, key: Any) -> Any:
+    if isinstance(key, jax.tree_util.GetAttrKey):
+        return getattr(value, key.name)
+    return value[key.idx if isinstance(key, jax.tree_util.SequenceKey) else key.key]
+
+
+def _extra(value: Any, known: Any) -> str:
+    """What a container holds beyond the one that was compiled for, as text; empty if nothing."""
+    if isinstance(known, Mapping):
+        return ", ".join(repr(key) for key in cast(Mapping[Any, Any], value) if key not in known)
+    if isinstance(known, (list, tuple)):
+        wanted = len(cast(Sequence[Any], known))
+        return f"{len(value)} elements, not {wanted}" if len(value) > wanted else ""
+    return ""
 
 
 def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
-    """The parameters that hold an input, in the order of the function's signature; the others are constants."""
-    found: list[Parameter] = []
-    kinds = bound.signature.parameters
+    """The parameters that hold an input, in the order of the function's signature; the others are constants.
+
+    What `*args` and `**kwargs` took is frozen: each of it is a parameter of its own, `args0` or the keyword.
+
+    Raises:
+        ArgumentsError: A keyword is none that a signature can show.
+    """
+    kind_of = inspect.Parameter
+    kinds = {name: parameter.kind for name, parameter in bound.signature.parameters.items()}
+    taken = {name for name, kind in kinds.items() if kind in (kind_of.POSITIONAL_OR_KEYWORD, kind_of.KEYWORD_ONLY)}
+    taken |= {key for name, kind in kinds.items() if kind is kind_of.VAR_KEYWORD for key in bound.arguments[name]}
+
+    def own(name: str) -> str:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
+    flat: list[tuple[str, Any, Any]] = []
     for name, value in bound.arguments.items():
-        leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])
-        inputs = [(path, leaf) for path, leaf in leaves if is_input(leaf)]
-        if not inputs:
-            continue
-        # What *args and **kwargs took is frozen: each of them is a parameter of its own.
-        if kinds[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            heads = dict.fromkeys(path[0] for path, _ in inputs)
-            for head in heads:
-                label = head.key if isinstance(head, jax.tree_util.DictKey) else f"{name}{head.idx}"
-                own = [(path[1:], leaf) for path, leaf in inputs if path[0] == head]
-                found.append(_parameter(label, kinds[name].kind, own, None))
+        kind = kinds[name]
+        if kind is kind_of.VAR_POSITIONAL:
+            flat += [(own(f"{name}{i}"), kind_of.POSITIONAL_OR_KEYWORD, part) for i, part in enumerate(value)]
+        elif kind is kind_of.VAR_KEYWORD:
+            flat += [(key, kind_of.KEYWORD_ONLY, value[key]) for key in sorted(value)]  # as JAX orders a dict's leaves
         else:
-            whole = cast(Any, jax.tree.structure(value, is_leaf=is_input)) if len(inputs) == len(leaves) else None
-            found.append(_parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, inputs, whole))
-    return found
+            flat.append((own(name) if kind is kind_of.POSITIONAL_ONLY else name, kind, value))
+    found = (_parameter(*part) for part in flat)
+    return [parameter for parameter in found if parameter.paths]
 
 
-def _parameter(name: str, kind: Any, inputs: list[tuple[Any, Any]], structure: Any) -> Parameter:
-    keyword = kind is inspect.Parameter.VAR_KEYWORD
+def _parameter(name: str, kind: Any, value: Any) -> Parameter:
+    if not name.isidentifier() or iskeyword(name):
+        raise ArgumentsError(f"{name!r} can't name an argument.\n  Hint: take a dict instead of **keywords.")
+    leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])
+    inputs = [(i, tuple(path), leaf) for i, (path, leaf) in enumerate(leaves) if is_input(leaf)]
+    # To JAX None is no leaf; here it is a constant like any other.
+    with_none = jax.tree.leaves(value, is_leaf=lambda leaf: leaf is None or is_input(leaf))
     return Parameter(
         name,
-        inspect.Parameter.KEYWORD_ONLY if keyword else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        tuple(tuple(path) for path, _ in inputs),
-        tuple(leaf_name(name, path) for path, _ in inputs),
-        tuple(leaf if isinstance(leaf, InputInfo) else InputInfo(leaf.shape, leaf.dtype) for _, leaf in inputs),
-        structure,
+        kind,
+        tuple(path for _, path, _ in inputs),
+        tuple(leaf_name(name, path) for _, path, _ in inputs),
+        tuple(leaf if isinstance(leaf, InputInfo) else InputInfo.like(leaf) for *_, leaf in inputs),
+        jax.tree.map(_without_constant, value, is_leaf=is_input),
+        jax.tree.structure(value, is_leaf=is_input),
+        tuple(i for i, *_ in inputs),
+        len(inputs) == len(with_none),
     )
+
+
+def _without_constant(leaf: Any) -> Any:
+    return leaf if is_input(leaf) else None
 
 
 def leaf_name(root: str, path: Sequence[Any]) -> str:
@@ -121,75 +177,32 @@ def leaf_name(root: str, path: Sequence[Any]) -> str:
     return name
 
 
-def bind(
-    parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any], where: Callable[[], str]
-) -> list[Any]:
-    """The value for each parameter. `where` writes the line of an error that says where the call stands."""
-    names = [parameter.name for parameter in parameters]
-    expected = f"  expected: ({', '.join(names)})\n"
-    positional = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+def bind(parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The value for each parameter of a call.
+
+    Raises:
+        ExtraArgumentError, DuplicateArgumentError, MissingArgumentError: They are not the ones compiled for.
+    """
+    names = [p.name for p in parameters]
+    positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    unnamed = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY]
     if len(args) > len(positional):
-        raise ExtraArgumentError(
-            f"{len(args)} arguments by position, of at most {len(positional)}.\n{expected}{where()}"
-            "  Hint: what was constant when compiling is no argument any more."
-        )
+        _refuse(ExtraArgumentError, f"{len(args)} arguments by position, of at most {len(positional)}", names, _GONE)
     values = dict(zip(positional, args, strict=False))
     for name, value in kwargs.items():
+        if name in unnamed:
+            _refuse(ExtraArgumentError, f"argument `{name}` is given by name", names, "give it by position")
         if name not in names:
-            raise ExtraArgumentError(
-                f"argument `{name}` is none of this executable's.\n{expected}{where()}"
-                "  Hint: what was constant when compiling is no argument any more."
-            )
+            _refuse(ExtraArgumentError, f"argument `{name}` is none of this executable's", names, _GONE)
         if name in values:
-            raise DuplicateArgumentError(
-                f"argument `{name}` is given twice, by position and by name.\n{expected}{where()}  Hint: give it once."
-            )
+            twice = f"argument `{name}` is given twice, by position and by name"
+            _refuse(DuplicateArgumentError, twice, names, "give it once")
         values[name] = value
-    missing = [name for name in names if name not in values]
-    if missing:
-        raise MissingArgumentError(
-            f"argument `{missing[0]}` is missing.\n{expected}{where()}  Hint: give every argument listed."
-        )
+    for name in names:
+        if name not in values:
+            _refuse(MissingArgumentError, f"argument `{name}` is missing", names, "give every argument listed")
     return [values[name] for name in names]
 
 
-def check(name: str, info: InputInfo, value: Any, where: Callable[[], str]) -> None:
-    """Refuse a value that is not what was compiled for; returns if it fits after all."""
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    told = f"  compiled for {info.dtype}{list(info.shape)}\n{where()}"
-    if shape is None or dtype is None:
-        raise NotAnArrayError(
-            f"input `{name}` is no array but {type(value).__name__}.\n{told}"
-            f"  Hint: jnp.asarray(value, {str(info.dtype)!r})."
-        )
-    if len(shape) != len(info.shape):
-        _refuse(
-            InputRankError,
-            f"input `{name}` has {len(shape)} dimensions, {tuple(shape)}, not {len(info.shape)}",
-            told,
-            "reshape it, or compile for this rank",
-        )
-    for axis, (got, wanted) in enumerate(zip(shape, info.shape, strict=True)):
-        if got != wanted:
-            _refuse(
-                InputShapeError,
-                f"input `{name}` has shape {tuple(shape)}; dimension {axis} is {got}, not {wanted}",
-                told,
-                "compile for this shape too",
-            )
-    if dtype != info.dtype:
-        _refuse(
-            InputDtypeError,
-            f"input `{name}` has dtype {dtype}, not {info.dtype}",
-            told,
-            f"convert it, {name}.astype({str(info.dtype)!r}), or compile for {dtype}",
-        )
-
-
-def _refuse(kind: type[Exception], what: str, told: str, hint: str) -> NoReturn:
-    raise kind(f"{what}.\n{told}  Hint: {hint}.")
-
-
-def called_at(frame: Any) -> str:
-    """The line of an error that says where the user called."""
-    return f"  called at  {place(frame.f_code.co_filename, frame.f_lineno)}\n" if frame is not None else ""
+def _refuse(kind: type[Exception], what: str, names: Sequence[str], hint: str) -> NoReturn:
+    raise kind(f"{what}.\n  expected: ({', '.join(names)})\n{called_at()}  Hint: {hint}.")

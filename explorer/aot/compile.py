@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ _OPTIONS: dict[int, dict[str, Any]] = {
     1: {"xla_backend_optimization_level": 1},
     2: {"xla_backend_optimization_level": 2},
     3: {},
+    4: {"exec_time_optimization_effort": 1.0},
 }
 
 
@@ -37,9 +39,11 @@ def compile(
     Args:
         function: Any callable; its Python runs once.
         args, kwargs: As for a call. `InputInfo` (or `jax.ShapeDtypeStruct`), also inside lists, tuples, dicts and
-            other pytrees, stands for an array given at run time; all else, arrays too, is a constant of the program.
-        optimization_level: 0 (compiles fastest) to 3 (runs fastest, what `jax.jit` does), by XLA's
-            `xla_backend_optimization_level`; 0 also leaves out LLVM's expensive passes.
+            other pytrees, stands for an array given at run time; all else, arrays too, is a constant of the program
+            (`InputInfo.like(x)` makes an input of an array).
+        optimization_level: 3 is what `jax.jit` does. 0 to 2 compile faster, by XLA's `xla_backend_optimization_level`
+            (on CPU 1 and 2 give the same code); 0 also leaves out LLVM's expensive passes. 4 asks XLA for its highest
+            `exec_time_optimization_effort`, which changes nothing on CPU.
 
     Returns:
         An `Executable` whose parameters are those that hold an input, in the function's order.
@@ -60,7 +64,7 @@ def compile(
     if not callable(function):
         raise NotCallableError(f"compile takes a function; it got {type(function).__name__}.")
     options = _options(optimization_level)
-    bound = _bound(function, args, kwargs or {})
+    bound = _bound(function, args, {} if kwargs is None else kwargs)
     parameters = parameters_of(bound)
     values = list(bound.arguments.values())
     leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(values, is_leaf=is_input))
@@ -91,8 +95,8 @@ def compile(
 
 
 def _options(level: Any) -> dict[str, Any]:
-    if isinstance(level, bool) or level not in _OPTIONS:
-        measured = " 4 and 5, which measure candidates, are not built yet." if level in (4, 5) else ""
+    if type(level) is not int or level not in _OPTIONS:  # True and 3.0 equal a level
+        measured = " 5, which measures candidates, is not built yet." if level == 5 else ""
         raise OptionError(
             f"optimization_level is {level!r}; allowed are {', '.join(map(str, _OPTIONS))}.{measured}\n"
             "  Hint: 3, the default, is what jax.jit does."
@@ -100,7 +104,13 @@ def _options(level: Any) -> dict[str, Any]:
     return _OPTIONS[level]
 
 
-def _bound(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
+    given = f"args is {type(args).__name__}, kwargs is {type(kwargs).__name__}"
+    if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
+        raise ArgumentsError(
+            f"{given}; allowed are a list and a dict.\n  Hint: compile(f, args=[InputInfo((2, 8), jnp.float32)])."
+        )
+    args, kwargs = cast(Sequence[Any], args), cast(Mapping[str, Any], kwargs)
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a builtin: it takes what it takes, by position
@@ -118,10 +128,14 @@ def _bound(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
 
 
 def _signature(names: Sequence[str]) -> inspect.Signature:
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    return inspect.Signature(
-        [inspect.Parameter(name if name.isidentifier() else f"input{i}", kind) for i, name in enumerate(names)]
-    )
+    """What XLA is to call each input, in letters it can write: `data_b_1` for `data.b[1]`."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"\W+", "_", name).rstrip("_") if not name.isidentifier() else name
+        while plain in found:
+            plain += "_"
+        found.append(plain)
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in found])
 
 
 def _described(result: Any) -> dict[str, InputInfo]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from inspect import currentframe
 from typing import Any
 
-from explorer.aot.arguments import Parameter, bind, called_at, check
+from explorer.aot.arguments import Parameter, bind
+from explorer.aot.fit import check
 from explorer.aot.inputs import InputInfo
 from explorer.capture.jaxpr import short_type
 from explorer.model.capture import Capture
@@ -52,38 +52,34 @@ class Executable:
         capture: Capture,
     ) -> None:
         self._parameters = tuple(parameters)
-        self._is_positional = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
         self._program = program
         self._outputs = outputs
         self._capture = capture
-        self._expected = [
-            (name, info, info.shape, info.dtype)
-            for parameter in parameters
-            for name, info in zip(parameter.names, parameter.infos, strict=True)
-        ]
+        self._inputs = {
+            name: info for parameter in parameters for name, info in zip(parameter.names, parameter.infos, strict=True)
+        }
+        # Ready for the cached path: how many arguments a call by position has, and what each input must look like.
+        self._count = -1 if any(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters) else len(parameters)
+        self._is_flat = all(parameter.paths == ((),) for parameter in parameters)
+        self._expected = [(info.shape, info.dtype) for info in self._inputs.values()]
         self.__name__ = capture.function
         self.__signature__ = inspect.Signature([inspect.Parameter(p.name, p.kind) for p in parameters])
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        frame = currentframe()
-
-        def where() -> str:
-            return called_at(frame.f_back if frame is not None else None)
-
-        is_plain = self._is_positional and not kwargs and len(args) == len(self._parameters)
-        values = args if is_plain else bind(self._parameters, args, kwargs, where)
-        leaves: list[Any] = []
-        for parameter, value in zip(self._parameters, values, strict=True):
-            leaves += parameter.leaves(value, where)
-        for leaf, (name, info, shape, dtype) in zip(leaves, self._expected, strict=True):
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        values = args if not kwargs and len(args) == self._count else bind(self._parameters, args, kwargs)
+        leaves = values
+        if not self._is_flat:
+            leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
+        for leaf, (shape, dtype) in zip(leaves, self._expected, strict=True):
             if getattr(leaf, "shape", None) != shape or getattr(leaf, "dtype", None) != dtype:
-                check(name, info, leaf, where)
+                for value, (name, info) in zip(leaves, self._inputs.items(), strict=True):
+                    check(name, info, value)
         return self._program(*leaves)
 
     @property
     def input_infos(self) -> dict[str, InputInfo]:
         """By name, what each input must look like."""
-        return {name: info for name, info, *_ in self._expected}
+        return dict(self._inputs)
 
     @property
     def output_infos(self) -> dict[str, InputInfo]:

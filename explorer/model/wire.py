@@ -27,6 +27,7 @@ from explorer.errors import CaptureFileError
 from explorer.model.capture import Capture, Constant, Durations, Stage
 from explorer.model.graph import Frame, Graph, Group, Ints
 from explorer.model.hierarchy import nest
+from explorer.model.provenance import placed
 from explorer.model.source import Source
 
 __all__ = ["VERSION", "decode", "encode"]
@@ -175,6 +176,7 @@ def _stage(blobs: _Blobs, stage: Stage, keys: Ints, coverage: float) -> dict[str
         "frames": _table(blobs, graph.frames, Frame),
         # For the viewer, which has no reader of its own; a loaded capture makes them anew.
         "coverage": coverage,
+        "placed": blobs.column(placed(graph)),
         "keys": blobs.column(keys),
         "tree": _table(blobs, tree.groups, Group),
         "tree_of": blobs.column(tree.group),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,18 +28,28 @@ FLAGS = [
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 
 
+@contextmanager
+def launched(path: str) -> Iterator[Chromium]:
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=[*FLAGS, OFFLINE])
+        yield running
+        running.close()
+
+
+def chromium_path() -> str | None:
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Chromium]:
-    path = next(filter(None, map(shutil.which, NAMES)), None)
+    path = chromium_path()
     if path is None:
         reason = f"the browser tests need Chromium: none of {', '.join(NAMES)} is on the PATH"
         if os.environ.get("EXPLORER_CI") == "1":
             pytest.fail(reason, pytrace=False)
         pytest.skip(reason)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=[*FLAGS, OFFLINE])
+    with launched(path) as running:
         yield running
-        running.close()
 
 
 @pytest.fixture(scope="package")

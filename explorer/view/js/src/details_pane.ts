@@ -61,7 +61,7 @@ export class DetailsPane {
     const { session } = this;
     const { graph, name } = session.stage;
     const inside = graph.within(node).slice(1);
-    const place = session.lines.place(graph, node);
+    const place = session.lines.place(graph, graph.c.placed[node]!);
     const parts: Node[] = [title(graph.name(node), session.lines.colour(place))];
     parts.push(note(inside.length ? `1 ${opText(graph.op(node))} of ${units(name, inside.length)}` : opText(graph.op(node))));
     const bytes = bytesOf(graph.type(node));
@@ -71,8 +71,10 @@ export class DetailsPane {
     if (bytes) rows.push(["writes", bytesText(bytes)]);
     if (graph.scope(node)) rows.push(["scope", graph.scope(node)]);
     parts.push(facts(rows));
-    const stack = graph.stack(node);
+    const owner = graph.c.placed[node]!;
+    const stack = owner >= 0 ? graph.stack(owner) : [];
     parts.push(heading("from"), stack.length ? this.stack(stack) : note("The compiler kept no place for it."));
+    if (stack.length && owner !== node) parts.push(note(`The compiler kept no place for it: this is ${graph.name(owner)}'s, to which it belongs.`));
     for (const stage of session.capture.stages) {
       if (stage === session.stage) continue;
       const linked = [...new Set([node, ...inside].flatMap((at) => session.capture.linked(session.stage, at, stage)))];

@@ -46,16 +46,17 @@ export function place(drawn: SVGElement, box: Box): void {
   drawn.setAttribute("transform", `translate(${box.x} ${box.y})`);
 }
 
-/** Where a node comes from; a kernel that lost its own place has that of what it holds. */
+/** Where a node comes from; one that lost its own place has that of what it holds, or of what it belongs to. */
 function sourceOf(session: Session, node: number): Frame | undefined {
   const { graph } = session.stage;
-  const own = session.lines.place(graph, node);
-  if (own || !graph.inside(node).length) return own;
+  const { lines } = session;
+  const own = lines.place(graph, node);
+  if (own) return own;
   for (const inner of graph.within(node)) {
-    const place = session.lines.place(graph, inner);
+    const place = lines.place(graph, inner);
     if (place) return place;
   }
-  return undefined;
+  return lines.place(graph, graph.c.placed[node]!);
 }
 
 function text(content: string, x: number, y: number, kind: string): SVGTextElement {

@@ -40,6 +40,8 @@ interface Columns {
   line: Int32Array;
   frames: Frame[];
   keys: Int32Array;
+  /** Whose place a node has: its own, that of what it belongs to by structure, or -1. */
+  placed: Int32Array;
   groups: Group[];
   groupOf: Int32Array;
 }

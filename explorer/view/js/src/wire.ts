@@ -19,6 +19,7 @@ interface StageHeader {
   groups: Record<string, Column>;
   frames: Record<string, Column>;
   coverage: number;
+  placed: Place;
   keys: Place;
   tree: Record<string, Column>;
   tree_of: Place;
@@ -74,6 +75,7 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
         line: columns("line"),
         frames: stage.frames,
         keys: column(header.keys, blobs),
+        placed: column(header.placed, blobs),
         groups: rows<Group>(header.tree, blobs),
         groupOf: column(header.tree_of, blobs),
       }),

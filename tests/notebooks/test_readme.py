@@ -1,0 +1,40 @@
+"""What the README shows runs as it stands, and says what it prints."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from execution import execute, output_problems
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def readme():
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_run_in_a_notebook_and_print_what_they_say(readme, tmp_path, monkeypatch):
+    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert len(blocks) == 3
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(block) for block in blocks])
+    monkeypatch.chdir(tmp_path)  # the examples write files
+    execute(notebook)
+    assert not output_problems(notebook)
+    assert "text/html" in notebook.cells[0].outputs[-1].data
+    assert {path.name for path in tmp_path.iterdir()} == {"gelu.capture", "report.html"}
+    printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.outputs)
+    for said in re.findall(r"print\(\w+\)  # (\w+\(.*)", readme):
+        assert said in printed
+
+
+def test_every_file_it_points_to_is_there(readme):
+    for target in re.findall(r'\]\(([^)#]+)\)|(?:src|srcset)="([^"]+)"', readme):
+        assert (ROOT / (target[0] or target[1])).exists()
+
+
+def test_every_make_target_it_names_exists(readme):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"`make (\w+)`", readme)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
