@@ -70,7 +70,8 @@ class InputInfo:
 def _checked_shape(shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, (tuple, list)):
         raise InputInfoError(
-            f"a shape is a tuple of ints; it came as {type(shape).__name__}.\n  Hint: a vector of 8 is InputInfo((8,), dtype)."
+            f"a shape is a tuple of ints; it came as {type(shape).__name__}.\n"
+            "  Hint: a vector of 8 is InputInfo((8,), dtype)."
         )
     return tuple(_checked_size(axis, size) for axis, size in enumerate(cast(Sequence[Any], shape)))
 

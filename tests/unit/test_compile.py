@@ -5,6 +5,7 @@ import inspect
 import keyword
 import re
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -209,7 +210,8 @@ def test_a_level_reaches_the_compiler():
         return x
 
     def size(level):
-        return ex.compile(long, args=[F32], optimization_level=level).explore().memory["generated code"]
+        fast = ex.compile(long, args=[F32], optimization_level=level)
+        return len(fast._program.runtime_executable().serialize())  # nothing public tells one binary from another
 
     assert size(0) != size(3)
 
@@ -332,10 +334,8 @@ ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() 
 
 @given(ANYTHING, ANYTHING)
 def test_an_input_info_is_made_or_refused_never_a_crash(shape, dtype):
-    try:
-        ex.InputInfo(shape, dtype)
-    except ex.InputInfoError as error:
-        assert "Hint: " in str(error)
+    with suppress(ex.InputInfoError):
+        assert hash(ex.InputInfo(shape, dtype)) == hash(ex.InputInfo(shape, dtype))
 
 
 def test_an_array_says_what_an_input_is_like():
