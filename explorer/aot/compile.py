@@ -23,7 +23,6 @@ _OPTIONS: dict[int, dict[str, Any]] = {
     1: {"xla_backend_optimization_level": 1},
     2: {"xla_backend_optimization_level": 2},
     3: {},
-    4: {"exec_time_optimization_effort": 1.0},
 }
 
 
@@ -41,9 +40,8 @@ def compile(
         args, kwargs: As for a call. `InputInfo` (or `jax.ShapeDtypeStruct`), also inside lists, tuples, dicts and
             other pytrees, stands for an array given at run time; all else, arrays too, is a constant of the program
             (`InputInfo.like(x)` makes an input of an array).
-        optimization_level: 3 is what `jax.jit` does. 0 to 2 compile faster, by XLA's `xla_backend_optimization_level`
-            (on CPU 1 and 2 give the same code); 0 also leaves out LLVM's expensive passes. 4 asks XLA for its highest
-            `exec_time_optimization_effort`, which changes nothing on CPU.
+        optimization_level: 0 (least) to 3 (what `jax.jit` does), XLA's `xla_backend_optimization_level`; 0 also leaves
+            out LLVM's expensive passes. 4 and 5 are refused: nothing XLA can be told is above 3 without measuring.
 
     Returns:
         An `Executable` whose parameters are those that hold an input, in the function's order.
@@ -96,7 +94,7 @@ def compile(
 
 def _options(level: Any) -> dict[str, Any]:
     if type(level) is not int or level not in _OPTIONS:  # True and 3.0 equal a level
-        measured = " 5, which measures candidates, is not built yet." if level == 5 else ""
+        measured = " 4 and 5, which measure candidates, are not built yet." if level in (4, 5) else ""
         raise OptionError(
             f"optimization_level is {level!r}; allowed are {', '.join(map(str, _OPTIONS))}.{measured}\n"
             "  Hint: 3, the default, is what jax.jit does."

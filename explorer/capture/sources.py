@@ -44,7 +44,9 @@ def _typed(file: str) -> str:
     text = typed[count] if count is not None and 0 < count < len(typed) else ""
     # Without history (nbval runs cells so) the count names another cell: the line numbers must fit.
     lines = linecache.getlines(file)
-    return text if len(text.splitlines()) == len(lines) else ""
+    if len(text.splitlines()) != len(lines):
+        return ""
+    return text + "\n" if lines[-1:] and lines[-1].endswith("\n") and not text.endswith("\n") else text
 
 
 def place(file: str, line: int) -> str:
