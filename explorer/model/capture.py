@@ -33,7 +33,10 @@ class Stage:
 
     @cached_property
     def _content(self) -> tuple[str, Graph]:
-        return self._read()
+        content = self._read()
+        # What was read from, an executable with its memory, is not held for longer.
+        self._read = lambda: content
+        return content
 
     @property
     def text(self) -> str:

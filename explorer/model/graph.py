@@ -161,6 +161,21 @@ class Graph:
     def __contains__(self, name: str) -> bool:
         return name in self._index_of
 
+    def where(self, query: str) -> tuple[Node, ...]:
+        """The nodes that a query finds, in program order; the same as the search field of the view.
+
+        Args:
+            query: Words that must all be found, in any case: anywhere in name, op, type or scope, or in one field as
+                `name:dot.3`, `op:dot`, `type:f32[8`, `scope:attention`; `line:12` is the innermost source line.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(jnp.tanh, jnp.ones(8)).jaxpr.graph.where("op:tanh")
+            (b = f32[8] tanh(a),)
+        """
+        tests = [(field, value) for field, value in map(_split_word, query.lower().split()) if value]
+        return tuple(node for node in self.nodes if all(_has(node, field, value) for field, value in tests))
+
     def stack(self, frame: int) -> tuple[Frame, ...]:
         """The frames from `frame` outwards. A cycle in damaged input ends the walk."""
         frames: list[Frame] = []
@@ -184,3 +199,19 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({len(self):,} nodes, {len(self.operand):,} edges, {len(self.groups):,} groups)"
+
+
+_FIELDS = ("name", "op", "type", "scope", "line")
+
+
+def _split_word(word: str) -> tuple[str, str]:
+    field, colon, value = word.partition(":")
+    return (field, value) if colon and value and field in _FIELDS else ("", word)
+
+
+def _has(node: Node, field: str, value: str) -> bool:
+    if field == "line":
+        return bool(node.source) and str(node.source[0].line) == value
+    if field:
+        return value in str(getattr(node, field)).lower()
+    return any(value in text.lower() for text in (node.name, node.op, node.type, node.scope))

@@ -6,7 +6,7 @@ import keyword
 import re
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -114,6 +114,20 @@ def test_a_dataclass_tree_holds_inputs():
     np.testing.assert_array_equal(fast(Batch(X, 2.0)), 2 * X)
     with pytest.raises(ex.InputStructureError, match="`batch` is dict, not Batch"):
         fast({"image": X})
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Scaled:
+    array: object
+    by: int = field(metadata={"static": True})
+
+
+def test_another_static_value_than_the_one_compiled_in_is_refused():
+    fast = ex.compile(lambda s: s.array * s.by, args=[Scaled(F32, 2)])
+    np.testing.assert_array_equal(fast(Scaled(X, 2)), 2 * X)
+    with pytest.raises(ex.InputStructureError, match="`s` has the structure"):
+        fast(Scaled(X, 3))
 
 
 def test_the_compiler_calls_the_inputs_by_their_paths():

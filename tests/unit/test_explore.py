@@ -1,11 +1,15 @@
 """explore(): from a function to its stages, linked to the user's lines."""
 
+import weakref
+
 import jax
 import jax.numpy as jnp
 import pytest
 from test_hlo import loss
 
 import explorer as ex
+from explorer.capture.hlo import read_hlo
+from explorer.model.capture import Stage
 
 WEIGHTS, X = jnp.ones((3, 16, 16)), jnp.ones((4, 16))
 
@@ -90,3 +94,27 @@ def test_a_compile_that_fails_keeps_the_stages_before_it():
     capture = caught.value.capture
     assert repr(capture).startswith("Capture(callback_nobody_knows: jaxpr → stablehlo (compile failed")
     assert "ffi_call" in {node.op for node in capture.jaxpr.graph.nodes}
+
+
+def test_a_query_finds_nodes_by_all_its_words_in_any_field_or_in_one():
+    graph = ex.explore(loss, WEIGHTS, X).jaxpr.graph
+    tanh = next(node for node in graph.nodes if node.op == "tanh")
+    assert tanh in graph.where("op:tanh")
+    assert graph.where("op:TANH f32[") == graph.where("op:tanh")
+    assert {node.op for node in graph.where("op:tanh")} == {"tanh"}
+    assert tanh in graph.where(f"line:{tanh.source[0].line}")
+    assert graph.where("op:tanh type:bf16") == ()
+    assert len(graph.where("")) == len(graph)
+
+
+def test_a_stage_lets_go_of_what_it_was_read_from():
+    class Compiled:
+        text = "ENTRY %main () -> f32[] {\n  ROOT %c = f32[] constant(1)\n}\n"
+
+    compiled = Compiled()
+    held = weakref.ref(compiled)
+    stage = Stage("hlo", lambda read=compiled: (read.text, read_hlo(read.text)))
+    del compiled
+    assert len(stage.graph) == 1
+    assert held() is None
+    assert stage.text.startswith("ENTRY")
