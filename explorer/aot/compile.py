@@ -82,7 +82,7 @@ def compile(
 
     program.__signature__ = _signature(names)  # pyright: ignore[reportFunctionMemberAccess]  JAX names arguments by it
     infos = [info.to_struct() for parameter in parameters for info in parameter.infos]
-    exploration = Exploration(function, tuple(infos), {}, target=program, options=options)
+    exploration = Exploration(function, tuple(infos), {}, target=program, options=options, verb="compiled")
     try:
         capture = exploration.run()
     except ExploreError as error:

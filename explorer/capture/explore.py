@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
@@ -81,6 +82,7 @@ class Exploration:
         args, kwargs: For `target`.
         target: What is compiled, where that is another callable than `function`.
         options: XLA's compiler options.
+        verb: What an error says could not be done.
     """
 
     def __init__(
@@ -91,12 +93,14 @@ class Exploration:
         *,
         target: Callable[..., Any] | None = None,
         options: dict[str, Any] | None = None,
+        verb: str = "explored",
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.target: Any = function if target is None else target
         self.options = options
+        self.verb = verb
         self.compiled: Any = None
-        self.plain = inspect.unwrap(function)
+        self.plain = _plain(function)
         self.name: str = getattr(self.plain, "__name__", type(self.plain).__name__)
         self.known: dict[str, Any] = {}
         self.stages: list[Stage] = []
@@ -143,7 +147,7 @@ class Exploration:
             failure = f"{what} failed: {type(error).__name__}"
             where = _users_place(error)
             first = str(error).strip().splitlines()[:1]
-            message = [f"{self.name} could not be explored: {failure}."]
+            message = [f"{self.name} could not be {self.verb}: {failure}."]
             message += [f"  at  {where}"] if where else []
             message += [f"  {first[0]}"] if first else []
             message += [f"  Hint: {'the stages before it are' if self.stages else 'what is known is'} in `.capture`."]
@@ -164,6 +168,13 @@ class Exploration:
             read_source=read_source,
             **self.known,
         )
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function below partial() and decorators that say what they wrap: its name and place are the user's."""
+    while isinstance(function, partial) or hasattr(function, "__wrapped__"):
+        function = function.func if isinstance(function, partial) else inspect.unwrap(function)
+    return function
 
 
 def _read_text(text: str, read: Callable[[str], Graph]) -> tuple[str, Graph]:

@@ -1,6 +1,7 @@
 """explore(): from a function to its stages, linked to the user's lines."""
 
 import weakref
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -118,3 +119,7 @@ def test_a_stage_lets_go_of_what_it_was_read_from():
     assert len(stage.graph) == 1
     assert held() is None
     assert stage.text.startswith("ENTRY")
+
+
+def test_a_partial_has_its_functions_name():
+    assert repr(ex.explore(partial(loss, WEIGHTS), X)) == "Capture(loss: jaxpr → stablehlo → hlo)"

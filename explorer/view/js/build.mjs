@@ -19,7 +19,6 @@ const common = {
   target: "es2022",
   legalComments: "none",
   charset: "utf8",
-  loader: { ".css": "text" },
   logLevel: "warning",
   write: false,
 };
@@ -40,9 +39,20 @@ const workers = {
   },
 };
 
+// `import css from "./style.css"` is the sheet as a string, minified: it travels inside every saved output too.
+const sheets = {
+  name: "sheet",
+  setup(build) {
+    build.onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await esbuild.transform(readFileSync(path, "utf8"), { loader: "css", minify: true });
+      return { contents: code.trim(), loader: "text", watchFiles: [path] };
+    });
+  },
+};
+
 async function bundle() {
   const entryPoints = [join(ROOT, "src/main.ts")];
-  const { outputFiles } = await esbuild.build({ ...common, entryPoints, minify: true, plugins: [workers] });
+  const { outputFiles } = await esbuild.build({ ...common, entryPoints, minify: true, plugins: [workers, sheets] });
   return Buffer.from(outputFiles[0].contents);
 }
 
@@ -76,7 +86,7 @@ async function test() {
       outdir: built,
       platform: "node",
       sourcemap: "inline",
-      plugins: [workers],
+      plugins: [workers, sheets],
     });
     const files = outputFiles.map(({ path, contents }) => {
       const file = join(built, basename(path, ".js") + ".mjs");

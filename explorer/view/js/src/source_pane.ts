@@ -1,6 +1,6 @@
 // The user's source, with the colour of the kernels each line became.
 
-import { element } from "./dom";
+import { element, spans } from "./dom";
 import { isInKernel, kernelsOf, number } from "./labels";
 import type { Source } from "./model";
 import type { Session } from "./session";
@@ -64,7 +64,7 @@ export class SourcePane {
         { class: total ? "line used" : "line", role: "listitem", tabindex: total ? "0" : "-1", "data-line": line, "data-file": source.file },
         element("span", { class: "number" }, String(line)),
         marks,
-        element("span", { class: "code" }, ...highlight(text)),
+        element("span", { class: "code" }, ...spans(text || " ", PYTHON, PYTHON_KINDS)),
         element("span", { class: "count", title: total ? "operations of this stage" : "" }, total ? number(total) : ""),
       );
       this.rows.set(key, row);
@@ -161,20 +161,7 @@ export function intoSight(pane: HTMLElement, top: number, height: number): void 
   if (top < pane.scrollTop || top + height > pane.scrollTop + pane.clientHeight) pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
 }
 
-const TOKEN =
-  /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|lambda|class|import|from|as|with|while|not|and|or|is|None|True|False|yield|assert|raise|try|except)\b|(@[\w.]+)/g;
-const TOKENS = ["comment", "string", "keyword", "decorator"];
-
-/** Python enough to be read: comments, strings, keywords. */
-function highlight(text: string): (Node | string)[] {
-  const parts: (Node | string)[] = [];
-  let at = 0;
-  for (const match of text.matchAll(TOKEN)) {
-    if (match.index > at) parts.push(text.slice(at, match.index));
-    const kind = TOKENS[match.slice(1).findIndex((group) => group !== undefined)]!;
-    parts.push(element("span", { class: `t-${kind}` }, match[0]));
-    at = match.index + match[0].length;
-  }
-  parts.push(text.slice(at) || (at ? "" : " "));
-  return parts;
-}
+// Python enough to be read: comments, strings, keywords.
+const PYTHON =
+  /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|lambda|class|import|from|as|with|while|not|and|or|is|None|True|False|yield|assert|raise|try|except)\b|(?<=^\s*)(@[\w.]+)/g;
+const PYTHON_KINDS = ["comment", "string", "keyword", "decorator"];

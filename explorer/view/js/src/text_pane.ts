@@ -1,6 +1,6 @@
 // The stage's own text, and the same nodes as a table: two lists over one graph.
 
-import { element } from "./dom";
+import { element, spans } from "./dom";
 import { bytesOf, bytesText, shortType } from "./labels";
 import { Rows } from "./rows";
 import type { Session } from "./session";
@@ -50,7 +50,7 @@ export class TextPane {
       { class: "row", "data-row": row },
       element("span", { class: "number" }, String(row + 1)),
       element("i", { class: `k${session.lines.colour(place)}` }),
-      element("span", { class: "code" }, ...coloured(line)),
+      element("span", { class: "code" }, ...spans(line, PARTS, KINDS)),
       element("span", { class: "from" }, place ? `${place.function.split(".").pop()} · ${place.line}` : ""),
     );
     return marked(made, session, node);
@@ -156,17 +156,4 @@ function follow(root: HTMLElement, session: Session, nodeOf: (row: HTMLElement) 
   });
   root.addEventListener("pointerover", (event) => session.previewItem(at(event)));
   root.addEventListener("pointerleave", () => session.previewItem(undefined));
-}
-
-function coloured(line: string): (Node | string)[] {
-  const parts: (Node | string)[] = [];
-  let at = 0;
-  for (const match of line.matchAll(PARTS)) {
-    if (match.index > at) parts.push(line.slice(at, match.index));
-    const kind = KINDS[match.slice(1).findIndex((group) => group !== undefined)]!;
-    parts.push(element("span", { class: `t-${kind}` }, match[0]));
-    at = match.index + match[0].length;
-  }
-  parts.push(line.slice(at));
-  return parts;
 }
