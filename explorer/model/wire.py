@@ -16,7 +16,8 @@ import gzip
 import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from hashlib import blake2b
 from typing import Any
@@ -75,7 +76,7 @@ def decode(data: bytes) -> Capture:
         CaptureFileError: The data is no capture, is truncated or altered, or comes from a newer Explorer.
     """
     raw = memoryview(_unpack(data))
-    try:
+    with _refusal():
         (size,) = struct.unpack_from("<I", raw)
         header = json.loads(bytes(raw[4 : 4 + size]))
         blobs = raw[4 + size :]
@@ -94,7 +95,14 @@ def decode(data: bytes) -> Capture:
             constants=tuple(Constant(**constant) for constant in header["constants"]),
             read_source=sources.get,
         )
-    except (KeyError, TypeError, ValueError, struct.error, IndexError) as error:
+
+
+@contextmanager
+def _refusal() -> Generator[None]:
+    """A checksum says that the bytes are as written, not who wrote them: what doesn't fit the format is refused."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, struct.error, IndexError, AttributeError) as error:
         raise CaptureFileError(f"this capture's content does not fit its format: {error}.") from error
 
 
@@ -185,19 +193,42 @@ def _stage(blobs: _Blobs, stage: Stage, keys: Ints, coverage: float) -> dict[str
 
 def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
     def read() -> tuple[str, Graph]:
-        start, size = header["text"]
-        graph = Graph(
-            names=header["names"],
-            ops=header["ops"],
-            types=header["types"],
-            scopes=header["scopes"],
-            groups=_read_table(header["groups"], blobs, Group),
-            frames=_read_table(header["frames"], blobs, Frame),
-            **{name: _read_column(place, blobs) for name, place in header["columns"].items()},
-        )
-        return bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass"), graph
+        with _refusal():
+            start, size = header["text"]
+            graph = Graph(
+                names=header["names"],
+                ops=header["ops"],
+                types=header["types"],
+                scopes=header["scopes"],
+                groups=_read_table(header["groups"], blobs, Group),
+                frames=_read_table(header["frames"], blobs, Frame),
+                **{name: _read_column(place, blobs) for name, place in header["columns"].items()},
+            )
+            _check(graph)
+            return bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass"), graph
 
     return Stage(header["name"], read)
+
+
+def _check(graph: Graph) -> None:
+    """Raise ValueError if an index of a graph leads out of it."""
+    size = len(graph)
+    tables = {"op": len(graph.ops), "type": len(graph.types), "scope": len(graph.scopes)}
+    optional = {"group": len(graph.groups), "frame": len(graph.frames)}
+    for name, length in {**tables, **optional, "line": 2**31}.items():
+        column: Ints = getattr(graph, name)
+        lowest = -(2**31) if name == "line" else -1 if name in optional else 0
+        if len(column) != size or (size and not lowest <= column.min() <= column.max() < length):
+            raise ValueError(f"column {name} leads out of the graph")
+    starts = graph.operand_start
+    is_rising = len(starts) == size + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
+    if not is_rising or starts[-1] != len(graph.operand) or ((graph.operand < 0) | (graph.operand >= size)).any():
+        raise ValueError("an operand leads out of the graph")
+    parents = [(group.parent, len(graph.groups)) for group in graph.groups]
+    parents += [(group.caller, size) for group in graph.groups]
+    parents += [(frame.parent, len(graph.frames)) for frame in graph.frames]
+    if not all(-1 <= index < length for index, length in parents):
+        raise ValueError("a group or frame leads out of the graph")
 
 
 def _table(blobs: _Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:

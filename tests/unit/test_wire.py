@@ -1,5 +1,10 @@
 """A saved capture comes back exactly, or is refused with the reason."""
 
+import gzip
+import struct
+from dataclasses import replace
+from hashlib import blake2b
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +15,7 @@ from test_hlo import loss
 import explorer as ex
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Frame, Graph, Group
-from explorer.model.wire import VERSION, decode, encode
+from explorer.model.wire import VERSION, _Blobs, _read_stage, _table, decode, encode
 
 COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
 TABLES = ("names", "ops", "types", "scopes", "groups", "frames")
@@ -130,3 +135,60 @@ def graphs(draw):
 def test_any_graph_and_text_come_back_exactly(graph, text):
     capture = Capture("f", "", (Stage("hlo", lambda: (text, graph)),), Durations())
     assert_same(capture, decode(encode(capture)))
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("columns", "op", 9),
+        ("columns", "frame", -2),
+        ("columns", "operand", 5),
+        ("columns", "operand_start", -1),
+        ("frames", "parent", 7),
+        ("groups", "caller", 4),
+    ],
+)
+def test_a_file_whose_checksum_fits_but_whose_indices_lead_out_is_refused(table, column, value):
+    graph = Graph(
+        names=["a", "b"],
+        **{name: np.zeros(2, np.int32) for name in ("op", "type", "scope", "group", "frame", "line")},
+        operand_start=np.asarray([0, 0, 1], np.int32),
+        operand=np.asarray([0], np.int32),
+        ops=["add"],
+        types=["f32[]"],
+        scopes=[""],
+        groups=[Group("main", "entry")],
+        frames=[Frame("f.py", "f", 1)],
+    )
+    if table == "columns":
+        getattr(graph, column)[-1] = value
+    else:
+        rows = getattr(graph, table)
+        rows[0] = replace(rows[0], **{column: value})
+    with pytest.raises(ex.CaptureFileError, match="leads out of the graph"):
+        _check_through_file(graph)
+
+
+def _check_through_file(graph: Graph) -> None:
+    """What a file made by another hand would hold: written without reading the graph."""
+    blobs = _Blobs()
+    stage = {
+        "name": "hlo",
+        "text": blobs.add(b""),
+        **{name: list(getattr(graph, name)) for name in ("names", "ops", "types", "scopes")},
+        "columns": {name: blobs.column(getattr(graph, name)) for name in COLUMNS},
+        "groups": _table(blobs, graph.groups, Group),
+        "frames": _table(blobs, graph.frames, Frame),
+    }
+    (read,) = [_read_stage(stage, memoryview(b"".join(blobs.parts)))]
+    assert len(read.graph)
+
+
+def test_a_file_without_what_the_format_wants_is_refused():
+    head = b"{}  "
+    raw = struct.pack("<I", len(head)) + head
+    payload = gzip.compress(raw)
+    digest = blake2b(payload, digest_size=16).digest()
+    data = struct.pack("<8sIQQ16s", b"EXPLORER", VERSION, len(raw), len(payload), digest) + payload
+    with pytest.raises(ex.CaptureFileError, match="does not fit its format: 'sources'"):
+        decode(data)
