@@ -39,6 +39,16 @@ def test_inner_jaxprs_are_groups_under_the_equation_that_calls_them():
     assert {"scan", "cond", "jit"} <= callers
 
 
+@pytest.mark.parametrize(
+    ("case", "callers"), [("custom rules", {"custom_jvp_call", "custom_vjp_call"}), ("shard_map", {"shard_map"})]
+)
+def test_custom_rules_and_shard_map_are_groups_too(case, callers):
+    function, *args = FUNCTIONS[case]
+    _, graph = read_jaxpr(jax.jit(function).trace(*args).jaxpr)
+    nodes = list(graph.nodes)
+    assert callers <= {nodes[group.caller].op for group in graph.groups if group.caller >= 0}
+
+
 def test_an_equation_knows_the_users_line_and_stack():
     _, graph = read_jaxpr(jax.jit(loss).trace(jnp.ones((3, 16, 16)), jnp.ones((4, 16))).jaxpr)
     tanh = next(n for n in graph.nodes if n.op == "tanh")

@@ -74,7 +74,8 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
     const group = graph.c.groups[~item]!;
     // A body's own name is the compiler's number for it: what it is comes first.
     const title = /^(body|condition|branch|call|region|function)$/.test(group.kind) && group.caller >= 0 ? `${group.kind} · ${group.name}` : group.name;
-    return { title: cut(title, 34), sub: contents(graph, stage, item) };
+    const sub = group.kind === "inputs" ? count(graph.count(item), "array") : contents(graph, stage, item);
+    return { title: cut(title, 34), sub };
   }
   const type = shortType(graph.type(item));
   const op = opText(graph.op(item));
