@@ -110,13 +110,13 @@ class Exploration:
         __tracebackhide__ = True
         self.check_arguments()
         jitted: Any = self.target if hasattr(self.target, "trace") else jax.jit(self.target)
-        traced = self.step("trace", lambda: jitted.trace(*self.args, **self.kwargs))
+        traced = self.step("trace", jitted.trace, *self.args, **self.kwargs)
         self.stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
         self.known["signature"] = _signature(traced.jaxpr)
         self.known["constants"] = name_constants(traced.jaxpr, self.plain)
         lowered = self.step("lower", traced.lower)
         self.stages.append(Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo)))
-        self.compiled = compiled = self.step("compile", lambda: lowered.compile(compiler_options=self.options))
+        self.compiled = compiled = self.step("compile", lowered.compile, compiler_options=self.options)
         self.stages.append(Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo)))
         self.known["cost"] = _cost(compiled)
         self.known["memory"] = _memory(compiled)
@@ -137,11 +137,11 @@ class Exploration:
                 + ".\n  Hint: pass them as in a call: explore(f, x, y=1)."
             ) from None
 
-    def step(self, what: str, run: Callable[[], Any]) -> Any:
+    def step(self, what: str, run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         start = perf_counter()
         try:
-            return run()
+            return run(*args, **kwargs)
         except Exception as error:
             self.seconds[what] = perf_counter() - start
             failure = f"{what} failed: {type(error).__name__}"
@@ -150,7 +150,7 @@ class Exploration:
             message = [f"{self.name} could not be {self.verb}: {failure}."]
             message += [f"  at  {where}"] if where else []
             message += [f"  {first[0]}"] if first else []
-            message += [f"  Hint: {'the stages before it are' if self.stages else 'what is known is'} in `.capture`."]
+            message += ["  Hint: the stages before it are in this error's `.capture`."] if self.stages else []
             raise ExploreError("\n".join(message), self.capture(failure)) from error
         finally:
             self.seconds[what] = perf_counter() - start

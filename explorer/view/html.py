@@ -99,14 +99,19 @@ def page(capture: Capture) -> str:
 def _static(capture: Capture) -> str:
     """An image with its description, and a table: what every sanitiser leaves standing."""
     image = base64.b64encode(picture(capture).encode()).decode()
+    shown = f'<img alt="{html.escape(_description(capture))}" src="data:image/svg+xml;base64,{image}">' + (
+        _table(capture) if capture.stages else ""
+    )
+    return f'<div class="explorer-static">{shown}</div>'
+
+
+def _table(capture: Capture) -> str:
     head, *rows = summary(capture)
     cells = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return (
-        '<div class="explorer-static">'
-        f'<img alt="{html.escape(_description(capture))}" src="data:image/svg+xml;base64,{image}">'
         f"<details><summary>{html.escape(capture.function)}: stages and kernels as a table</summary>"
         f"<table><thead><tr>{''.join(f'<th>{html.escape(cell)}</th>' for cell in head)}</tr></thead>"
-        f"<tbody>{cells}</tbody></table></details></div>"
+        f"<tbody>{cells}</tbody></table></details>"
     )
 
 

@@ -25,7 +25,8 @@ _NO_KERNEL = frozenset(
     ["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call", "after-all"]
 )
 _STYLE = (
-    "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}.b{font-weight:600}"
+    "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}"
+    ".f{fill:#b45309;font-weight:600}.b{font-weight:600}"
 )
 
 
@@ -76,7 +77,7 @@ def picture(capture: Capture) -> str:
         parts.append(_text(x + 10, 56, label, "w" if last else ""))
         x += width + 8
     if capture.failure:
-        parts.append(_text(x + 8, 56, capture.failure, "b"))
+        parts.append(_text(x, 56, capture.failure, "f"))
     y = 80
     if capture.stages:
         root = _parts(capture.stages[-1])
@@ -110,7 +111,8 @@ def _times(capture: Capture, y: float) -> list[str]:
             parts.append(_text(x + 6, y + 12.5, f"{name} {_seconds(seconds)}", "w"))
         x += width
     known = capture.environment
-    note = f"jax {known.get('jax', '?')} · {known.get('backend', '?')} · run the cell to explore it"
+    note = f"jax {known.get('jax', '?')} · {known.get('backend', '?')}"
+    note += "" if capture.failure else " · run the cell to explore it"
     parts.append(_text(x + 14, y + 12.5, note, "m"))
     return parts
 

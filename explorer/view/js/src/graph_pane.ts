@@ -78,6 +78,17 @@ export class GraphPane {
     await this.rebuild(() => this.fit());
   }
 
+  /** Of the whole picture, at full size. */
+  get height(): number {
+    return this.canvas.scene.height;
+  }
+
+  /** Fit anew after the pane's size was changed. */
+  refit(): void {
+    this.canvas.measure(this.root);
+    this.fit();
+  }
+
   /** Lay out anew what is open; `look` then says where to look, and paints. */
   private rebuild(look: () => void): Promise<void> {
     this.drawn = this.drawn.then(async () => {

@@ -83,7 +83,8 @@ export class SceneBuilder {
       box.y = placed.y[i]! + PAD + header;
       scene.boxes.push(box);
       const within = inner[i];
-      if (within) addMoved(scene, within, box.x, box.y);
+      // A header may be wider than what is inside.
+      if (within) addMoved(scene, within, box.x + (box.width - within.width) / 2, box.y);
     });
     if (isHair) for (let i = 0; i < all.length; i += 2) scene.hidden.push([items[all[i]!]!, items[all[i + 1]!]!]);
     placed.edges.forEach((points, i) => {

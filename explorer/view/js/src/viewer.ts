@@ -17,6 +17,8 @@ const MODES: [Mode, string][] = [
   ["table", "Table"],
 ];
 
+const LOWEST = 330; // pixels of the panes: the details need them
+
 export interface Options {
   id: string;
   stage?: string;
@@ -34,6 +36,7 @@ export class Viewer {
   private readonly details: DetailsPane;
   private readonly stages = element("div", { class: "switch", role: "tablist", "aria-label": "stage" });
   private readonly modes = element("div", { class: "switch modes", role: "tablist", "aria-label": "representation" });
+  private readonly panes = element("div", { class: "panes" });
   private readonly foot = element("div", { class: "explorer-foot" });
   private readonly search = element("input", { type: "search", placeholder: "find  op:dot  line:12", "aria-label": "find", spellcheck: "false" });
   private readonly stop: () => void;
@@ -50,12 +53,13 @@ export class Viewer {
     this.table = new TablePane(session);
     this.details = new DetailsPane(session, (node) => this.reveal(node));
     const middle = element("div", { class: "middle" }, this.graph.root, this.text.root, this.table.root);
+    this.panes.append(this.source.root, middle, this.details.root);
     // Lab's own shortcuts must not take the keys typed here.
     this.root = element(
       "div",
       { class: "explorer", "data-capture": options.id, "data-lm-suppress-shortcuts": "true" },
       this.bar(),
-      element("div", { class: "panes" }, this.source.root, middle, this.details.root),
+      this.panes,
       this.foot,
     );
     this.stop = followTheme(this.root);
@@ -75,8 +79,19 @@ export class Viewer {
   /** Draw everything once; resolves when the graph is on the screen. */
   async start(): Promise<void> {
     await this.showStage();
+    this.shrink();
     this.source.toFunction();
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset["ready"] = "true")));
+  }
+
+  /** A small program needs no tall panes. They can be pulled to any height afterwards. */
+  private shrink(): void {
+    const source = this.source.root.lastElementChild;
+    const lines = source instanceof HTMLElement ? source.offsetTop + source.offsetHeight + 8 : 0;
+    const needed = Math.max(lines, this.graph.height + 24, LOWEST);
+    if (needed >= this.panes.clientHeight) return;
+    this.panes.style.height = `${needed}px`;
+    this.graph.refit();
   }
 
   dispose(): void {
