@@ -109,8 +109,7 @@ class Exploration:
     def run(self) -> Capture:
         __tracebackhide__ = True
         self.check_arguments()
-        jitted: Any = self.target if hasattr(self.target, "trace") else jax.jit(self.target)
-        traced = self.step("trace", jitted.trace, *self.args, **self.kwargs)
+        traced = self.step("trace", self.trace)
         self.stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
         self.known["signature"] = _signature(traced.jaxpr)
         self.known["constants"] = name_constants(traced.jaxpr, self.plain)
@@ -121,6 +120,12 @@ class Exploration:
         self.known["cost"] = _cost(compiled)
         self.known["memory"] = _memory(compiled)
         return self.capture()
+
+    def trace(self) -> Any:
+        __tracebackhide__ = True
+        # jax.jit itself refuses some callables, such as generators.
+        jitted = self.target if hasattr(self.target, "trace") else jax.jit(self.target)
+        return jitted.trace(*self.args, **self.kwargs)
 
     def check_arguments(self) -> None:
         try:
@@ -137,11 +142,11 @@ class Exploration:
                 + ".\n  Hint: pass them as in a call: explore(f, x, y=1)."
             ) from None
 
-    def step(self, what: str, run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    def step(self, what: str, run: Callable[..., Any], **options: Any) -> Any:
         __tracebackhide__ = True
         start = perf_counter()
         try:
-            return run(*args, **kwargs)
+            return run(**options)
         except Exception as error:
             self.seconds[what] = perf_counter() - start
             failure = f"{what} failed: {type(error).__name__}"

@@ -123,3 +123,46 @@ def test_a_stage_lets_go_of_what_it_was_read_from():
 
 def test_a_partial_has_its_functions_name():
     assert repr(ex.explore(partial(loss, WEIGHTS), X)) == "Capture(loss: jaxpr → stablehlo → hlo)"
+
+
+def numbers(x):
+    yield x
+
+
+class Layer:
+    weight = jnp.eye(16)
+
+    def __call__(self, x):
+        return x @ self.weight
+
+    def method(self, x):
+        return x @ self.weight
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "name"),
+    [
+        (jax.jit(lambda x, n: x * n, static_argnums=1), (X, 3), "<lambda>"),
+        (lambda: jnp.zeros(3), (), "<lambda>"),
+        (lambda x: None, (X,), "<lambda>"),
+        (lambda x: 1.0, (X,), "<lambda>"),
+        (Layer(), (X,), "Layer"),
+        (Layer().method, (X,), "method"),
+        (jnp.matmul, (X, X.T), "matmul"),
+        (jax.vmap(jnp.sin), (X,), "sin"),
+        (lambda key: jax.random.normal(key, (3,)), (jax.random.key(0),), "<lambda>"),
+        (lambda x: x * float("nan"), (X,), "<lambda>"),
+    ],
+)
+def test_any_callable_is_explored_and_shown(function, args, name):
+    capture = ex.explore(function, *args)
+    assert capture.function == name
+    assert [stage.name for stage in capture.stages] == ["jaxpr", "stablehlo", "hlo"]
+    assert "text/html" in capture._repr_mimebundle_()
+
+
+@pytest.mark.parametrize(("function", "args"), [(numbers, (X,)), (lambda x: x, ("text",)), (max, (1, 2))])
+def test_what_jax_refuses_is_one_clear_error(function, args):
+    with pytest.raises(ex.ExploreError, match="could not be explored: trace failed") as caught:
+        ex.explore(function, *args)
+    assert caught.value.__cause__ is not None
