@@ -13,6 +13,7 @@ from explorer.errors import (
     ExplorerError,
     ExpressionError,
     ExtraArgumentError,
+    InputDeviceError,
     InputDtypeError,
     InputError,
     InputInfoError,
@@ -24,13 +25,15 @@ from explorer.errors import (
     NotCallableError,
     OptionError,
     OutputError,
+    TracedPerShapeWarning,
+    TracedValueError,
     UnreadableTextError,
 )
 from explorer.model.capture import Capture
 from explorer.view import HtmlViewer
 
 if TYPE_CHECKING:
-    from explorer.aot import Executable, InputInfo, compile
+    from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.capture.explore import explore
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
 
@@ -41,12 +44,15 @@ __all__ = [
     "ArgumentsError",
     "Capture",
     "CaptureFileError",
+    "Compiler",
+    "DimensionInputInfo",
     "DuplicateArgumentError",
     "Executable",
     "ExploreError",
     "ExplorerError",
     "ExpressionError",
     "ExtraArgumentError",
+    "InputDeviceError",
     "InputDtypeError",
     "InputError",
     "InputInfo",
@@ -55,10 +61,14 @@ __all__ = [
     "InputShapeError",
     "InputStructureError",
     "MissingArgumentError",
+    "NamedDimension",
     "NotAnArrayError",
     "NotCallableError",
     "OptionError",
     "OutputError",
+    "OutputInfo",
+    "TracedPerShapeWarning",
+    "TracedValueError",
     "UnreadableTextError",
     "compile",
     "explore",
@@ -70,8 +80,12 @@ __version__ = "0.1.0"
 
 # Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
 _ROOM = {
+    "Compiler": "explorer.aot",
+    "DimensionInputInfo": "explorer.aot",
     "Executable": "explorer.aot",
     "InputInfo": "explorer.aot",
+    "NamedDimension": "explorer.aot",
+    "OutputInfo": "explorer.aot",
     "compile": "explorer.aot",
     "explore": "explorer.capture.explore",
     "load_ipython_extension": "explorer.notebook",

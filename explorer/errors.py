@@ -4,10 +4,12 @@ ExplorerError                  anything below
 ├── ArgumentsError             the arguments described to explore() or compile() do not fit (also a TypeError)
 ├── CaptureFileError           a capture file is none, truncated, altered, or newer (also a ValueError)
 ├── ExploreError               a step of explore() failed; `.capture` holds the steps that worked
+│   └── TracedValueError         the function needs the value of something that is only traced (also a TypeError)
 ├── ExpressionError            a magic was given something it can't take: an option, or no call (also a ValueError)
 ├── InputError                 an executable was called with something it was not compiled for
 │   ├── DuplicateArgumentError   one argument twice, by position and by name (also a TypeError)
 │   ├── ExtraArgumentError       an argument too many, or of another name (also a TypeError)
+│   ├── InputDeviceError         an array on another device (also a ValueError)
 │   ├── InputDtypeError          an array of another dtype (also a TypeError)
 │   ├── InputRankError           an array of another number of dimensions (also a ValueError)
 │   ├── InputShapeError          an array of another size (also a ValueError)
@@ -36,6 +38,7 @@ __all__ = [
     "ExplorerError",
     "ExpressionError",
     "ExtraArgumentError",
+    "InputDeviceError",
     "InputDtypeError",
     "InputError",
     "InputInfoError",
@@ -47,6 +50,7 @@ __all__ = [
     "NotCallableError",
     "OptionError",
     "OutputError",
+    "TracedValueError",
     "UnreadableTextError",
 ]
 
@@ -71,6 +75,10 @@ class ExploreError(ExplorerError):
         self.capture = capture
 
 
+class TracedValueError(ExploreError, TypeError):
+    """The user's function asks for the value of something that has none while it is traced: `if x > 0`, `float(x)`."""
+
+
 class ExpressionError(ExplorerError, ValueError):
     """A magic was given an option or an expression that it can't take."""
 
@@ -85,6 +93,10 @@ class DuplicateArgumentError(InputError, TypeError):
 
 class ExtraArgumentError(InputError, TypeError):
     """An argument too many, or one of a name that the executable doesn't have."""
+
+
+class InputDeviceError(InputError, ValueError):
+    """An array on another device, or spread over others, than the executable was compiled for."""
 
 
 class InputDtypeError(InputError, TypeError):
@@ -129,3 +141,7 @@ class OutputError(ExplorerError, TypeError):
 
 class UnreadableTextError(ExplorerError, ValueError):
     """The text holds no module of the expected kind."""
+
+
+class TracedPerShapeWarning(UserWarning):
+    """A function can't be traced for all its shapes at once; each that comes is traced for itself."""

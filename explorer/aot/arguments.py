@@ -10,8 +10,8 @@ from typing import Any, NoReturn, cast
 
 import jax
 
-from explorer.aot.fit import called_at
-from explorer.aot.inputs import InputInfo
+from explorer.aot.inputs import DimensionInputInfo, InputInfo
+from explorer.capture.sources import called_at
 from explorer.errors import (
     ArgumentsError,
     DuplicateArgumentError,
@@ -27,7 +27,7 @@ _GONE = "what was constant when compiling is no argument any more"
 
 def is_input(leaf: Any) -> bool:
     """Whether a leaf of a compile() argument is given at run time; all else is a constant."""
-    return isinstance(leaf, (InputInfo, jax.ShapeDtypeStruct))
+    return isinstance(leaf, (InputInfo, DimensionInputInfo, jax.ShapeDtypeStruct))
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Parameter:
     kind: Any
     paths: tuple[tuple[Any, ...], ...]
     names: tuple[str, ...]
-    infos: tuple[InputInfo, ...]
+    infos: tuple[InputInfo | DimensionInputInfo, ...]
     described: Any = field(repr=False)
     structure: Any = field(repr=False)
     positions: tuple[int, ...] = field(repr=False)
@@ -151,7 +151,7 @@ def _parameter(name: str, kind: Any, value: Any) -> Parameter:
         kind,
         tuple(path for _, path, _ in inputs),
         tuple(leaf_name(name, path) for _, path, _ in inputs),
-        tuple(leaf if isinstance(leaf, InputInfo) else InputInfo.like(leaf) for *_, leaf in inputs),
+        tuple(InputInfo.like(leaf) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf for *_, leaf in inputs),
         jax.tree.map(_without_constant, value, is_leaf=is_input),
         jax.tree.structure(value, is_leaf=is_input),
         tuple(i for i, *_ in inputs),

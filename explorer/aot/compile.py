@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 import inspect
-import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-import jax
-
-from explorer.aot.arguments import is_input, leaf_name, parameters_of
+from explorer.aot.arguments import parameters_of
 from explorer.aot.executable import Executable
-from explorer.aot.inputs import InputInfo
-from explorer.capture.explore import Exploration
-from explorer.errors import ArgumentsError, ExploreError, NotCallableError, OptionError, OutputError
+from explorer.aot.levels import autotuned, options_of
+from explorer.aot.program import Program
+from explorer.aot.symbols import Symbols
+from explorer.errors import ArgumentsError, NotCallableError, OptionError, TracedPerShapeWarning
 
-__all__ = ["compile"]
-
-# What each level tells XLA. 3 is what jax.jit does: XLA's own default.
-_OPTIONS: dict[int, dict[str, Any]] = {
-    0: {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True},
-    1: {"xla_backend_optimization_level": 1},
-    2: {"xla_backend_optimization_level": 2},
-    3: {},
-}
+__all__ = ["Compiler", "compile"]
 
 
 def compile(
     function: Callable[..., Any],
+    optimization_level: int = 3,
     *,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-    optimization_level: int = 3,
+    donate: Sequence[str] = (),
+    max_specializations: int = 64,
 ) -> Executable:
     """Compile a function ahead of time.
 
+    Its Python runs once, whatever the sizes: dimensions that vary are traced as symbols. XLA then compiles for each
+    shape that comes, the one to optimise for at once. Where a symbol can't stand for a size (`if x.shape[0] > 5`, an
+    equality that holds for some sizes only), each shape is traced by itself, and a `TracedPerShapeWarning` says why.
+
     Args:
-        function: Any callable; its Python runs once.
-        args, kwargs: As for a call. `InputInfo` (or `jax.ShapeDtypeStruct`), also inside lists, tuples, dicts and
-            other pytrees, stands for an array given at run time; all else, arrays too, is a constant of the program
-            (`InputInfo.like(x)` makes an input of an array).
-        optimization_level: 0 (least) to 3 (what `jax.jit` does), XLA's `xla_backend_optimization_level`; 0 also leaves
-            out LLVM's expensive passes. 4 and 5 are refused: nothing XLA can be told is above 3 without measuring.
+        function: Any callable: a function, a module with its weights, a bound method.
+        optimization_level: 0 to 5; what each tells XLA is in `explorer.aot.levels`. 3, the default, is what `jax.jit`
+            does; 5 measures candidates on the shape to optimise for and keeps the fastest: see `.autotuning`.
+        args, kwargs: As for a call. `InputInfo` (or `jax.ShapeDtypeStruct`) and `DimensionInputInfo`, also inside
+            lists, tuples, dicts and other pytrees, stand for what is given at run time; all else, arrays too, is a
+            constant of the program (`InputInfo.like(x)` makes an input of an array).
+        donate: Parameters whose arrays a call may overwrite to save memory; they can't be used afterwards.
+        max_specializations: How many binaries are kept; past it the least recently used is let go.
 
     Returns:
         An `Executable` whose parameters are those that hold an input, in the function's order.
@@ -49,57 +48,73 @@ def compile(
     Raises:
         NotCallableError: `function` can't be called.
         ArgumentsError: The arguments don't fit its signature.
-        OptionError: The level is out of range.
+        InputInfoError: One dimension name has two bounds.
+        OptionError: The level, a donated name or the limit is none.
         OutputError: The function returns something that is no array.
         ExploreError: Tracing, lowering or compiling failed; `.capture` has the steps that worked.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> double = compile(lambda x: x * 2, args=[InputInfo((2,), "float32")])
-        >>> double(jnp.ones(2, "float32"))
-        Array([2., 2.], dtype=float32)
+        >>> import explorer as ex, jax.numpy as jnp
+        >>> batch = ex.NamedDimension("batch", 1, 8, 64)
+        >>> double = ex.compile(lambda x: x * 2, args=[ex.InputInfo((batch, 2), "float32")])
+        >>> double
+        Executable(<lambda>(x: f32[batch,2]) → f32[batch,2])
+        >>> double(jnp.ones((3, 2), "float32")).shape
+        (3, 2)
     """
     if not callable(function):
         raise NotCallableError(f"compile takes a function; it got {type(function).__name__}.")
-    options = _options(optimization_level)
+    options = options_of(optimization_level)
     bound = _bound(function, args, {} if kwargs is None else kwargs)
     parameters = parameters_of(bound)
-    values = list(bound.arguments.values())
-    leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(values, is_leaf=is_input))
-    positions = [i for i, leaf in enumerate(leaves) if is_input(leaf)]
-    names = [name for parameter in parameters for name in parameter.names]
-    outputs: dict[str, InputInfo] = {}
+    _check_options(donate, [p.name for p in parameters], max_specializations)
+    inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
+    program = Program(function, bound, Symbols(inputs))
 
-    def program(*inputs: Any) -> Any:
-        filled = list(leaves)
-        for position, value in zip(positions, inputs, strict=True):
-            filled[position] = value
-        values = jax.tree.unflatten(structure, filled)
-        call = inspect.BoundArguments(bound.signature, dict(zip(bound.arguments, values, strict=True)))
-        result = function(*call.args, **call.kwargs)
-        outputs.update(_described(result))
-        return result
+    def build(options: Mapping[str, Any]) -> Executable:
+        return Executable(parameters, program, options=options, donated=donate, limit=max_specializations)
 
-    program.__signature__ = _signature(names)  # pyright: ignore[reportFunctionMemberAccess]  JAX names arguments by it
-    infos = [info.to_struct() for parameter in parameters for info in parameter.infos]
-    exploration = Exploration(function, tuple(infos), {}, target=program, options=options, verb="compiled")
-    try:
-        capture = exploration.run()
-    except ExploreError as error:
-        if isinstance(error.__cause__, OutputError):
-            raise error.__cause__ from None
-        raise
-    return Executable(parameters, exploration.compiled, outputs, capture)
-
-
-def _options(level: Any) -> dict[str, Any]:
-    if type(level) is not int or level not in _OPTIONS:  # True and 3.0 equal a level
-        measured = " 4 and 5, which measure candidates, are not built yet." if level in (4, 5) else ""
-        raise OptionError(
-            f"optimization_level is {level!r}; allowed are {', '.join(map(str, _OPTIONS))}.{measured}\n"
-            "  Hint: 3, the default, is what jax.jit does."
+    executable = autotuned(build) if options is None else build(options)
+    if program.why_each_shape:
+        warnings.warn(
+            f"{executable.__name__} is traced for each shape that comes, because one trace for all can't be: "
+            f"{program.why_each_shape}",
+            TracedPerShapeWarning,
+            stacklevel=2,
         )
-    return _OPTIONS[level]
+    return executable
+
+
+class Compiler:
+    """The older form of `compile`: `Compiler(f).compile(InputInfo((2, 8), jnp.float32))`.
+
+    Args:
+        function: What will be compiled.
+
+    Example:
+        >>> import explorer as ex
+        >>> ex.Compiler(lambda x: x * 2).compile(ex.InputInfo((2,), "float32"))
+        Executable(<lambda>(x: f32[2]) → f32[2])
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def compile(self, /, *args: Any, optimization_level: int = 3, **kwargs: Any) -> Executable:
+        """`compile`, with the function's arguments as they are."""
+        return compile(self.function, optimization_level, args=args, kwargs=kwargs)
+
+
+def _check_options(donate: Any, names: Sequence[str], limit: Any) -> None:
+    wrong = [name for name in donate if name not in names] if not isinstance(donate, str) else [donate]
+    if wrong:
+        raise OptionError(
+            f"donate has {wrong[0]!r}; the parameters are {', '.join(names)}.\n  Hint: donate=[{names[0]!r}]."
+            if names
+            else f"donate has {wrong[0]!r}, but there are no inputs."
+        )
+    if type(limit) is not int or limit < 1:
+        raise OptionError(f"max_specializations is {limit!r}; allowed is an int of at least 1.")
 
 
 def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
@@ -123,36 +138,3 @@ def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.Boun
         ) from None
     bound.apply_defaults()
     return bound
-
-
-def _signature(names: Sequence[str]) -> inspect.Signature:
-    """What XLA is to call each input, in letters it can write: `data_b_1` for `data.b[1]`."""
-    found: list[str] = []
-    for name in names:
-        plain = re.sub(r"\W+", "_", name).rstrip("_") if not name.isidentifier() else name
-        while plain in found:
-            plain += "_"
-        found.append(plain)
-    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in found])
-
-
-def _described(result: Any) -> dict[str, InputInfo]:
-    """What the function returns, by name; only arrays can be returned, for nothing else comes out of a program."""
-    found: dict[str, InputInfo] = {}
-    # To JAX None is no leaf at all.
-    leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(result, is_leaf=_is_none)[0])
-    for path, leaf in leaves:
-        name = leaf_name("result", path)
-        try:
-            aval = jax.typeof(leaf)
-        except TypeError:
-            raise OutputError(
-                f"the function returns {leaf!r} as `{name}`; only arrays can be returned.\n"
-                "  Hint: return arrays, and keep the rest outside the function."
-            ) from None
-        found[name] = InputInfo(aval.shape, aval.dtype)
-    return found
-
-
-def _is_none(leaf: Any) -> bool:
-    return leaf is None

@@ -1,107 +1,178 @@
-"""What compile() gives: a program for one set of shapes, called like the function."""
+"""What compile() gives: a program for all the shapes it was compiled for, called like the function."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from explorer._jax import dispatcher
 from explorer.aot.arguments import Parameter, bind
-from explorer.aot.fit import check
-from explorer.aot.inputs import InputInfo
+from explorer.aot.binaries import Binaries
+from explorer.aot.fit import sizes_of
+from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
+from explorer.aot.levels import Autotuning
+from explorer.aot.program import Program
 from explorer.capture.jaxpr import short_type
 from explorer.model.capture import Capture
+from explorer.model.specialization import Specialization
 
-__all__ = ["Executable", "Specialization"]
+__all__ = ["Executable"]
 
-
-@dataclass(frozen=True)
-class Specialization:
-    """One binary of an executable.
-
-    Args:
-        shapes: Of each input, by name.
-        reason: Why it was compiled.
-        seconds: What trace, lower and compile took.
-    """
-
-    shapes: dict[str, tuple[int, ...]]
-    reason: str
-    seconds: float
-
-    def __repr__(self) -> str:
-        shapes = ", ".join(f"{name}: {shape}" for name, shape in self.shapes.items())
-        return f"Specialization({{{shapes}}}, {self.reason!r})"
+_KINDS_OF_CALL = 8  # that one shape may come in: on a device or not yet, by name or position
 
 
 class Executable:
     """A compiled function. Call it with the arguments that were described to compile(), by position or name.
 
-    A call is checked before it runs. Raises on a call:
+    A call is checked before it runs. The first with other sizes than before compiles for them; several threads may call
+    at once, and each shape is compiled once. Under `jax.jit`, `jax.grad` and `jax.vmap` it is part of their program.
+
+    Raises on a call:
         MissingArgumentError, ExtraArgumentError, DuplicateArgumentError: The arguments are not the ones compiled for.
-        NotAnArrayError, InputStructureError, InputShapeError, InputRankError, InputDtypeError: One of them isn't what
-            was compiled for.
+        NotAnArrayError, InputStructureError, InputShapeError, InputRankError, InputDtypeError, InputDeviceError: One of
+            them isn't what was compiled for.
     """
 
     def __init__(
         self,
         parameters: Sequence[Parameter],
-        program: Callable[..., Any],
-        outputs: dict[str, InputInfo],
-        capture: Capture,
+        program: Program,
+        *,
+        options: Mapping[str, Any],
+        donated: Sequence[str] = (),
+        limit: int = 64,
     ) -> None:
         self._parameters = tuple(parameters)
         self._program = program
-        self._outputs = outputs
-        self._capture = capture
-        self._inputs = {
-            name: info for parameter in parameters for name, info in zip(parameter.names, parameter.infos, strict=True)
-        }
-        # Ready for the cached path: how many arguments a call by position has, and what each input must look like.
-        self._count = -1 if any(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters) else len(parameters)
-        self._is_flat = all(parameter.paths == ((),) for parameter in parameters)
-        self._expected = [(info.shape, info.dtype) for info in self._inputs.values()]
-        self.__name__ = capture.function
+        self._symbols = program.symbols
+        self._binaries = Binaries(
+            parameters, program, options=options, donated=donated, limit=limit, on_drop=self._forget_calls
+        )
+        self._is_whole = all(parameter.is_whole for parameter in parameters)
+        self._dispatcher = dispatcher(program.name, self._answer, capacity=_KINDS_OF_CALL * limit)
+        self.autotuning: Autotuning | None = None  # what optimization level 5 measured
+        self._opt = self._binaries.binary(
+            program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
+        )
+        self.__name__ = self._opt.capture.function
         self.__signature__ = inspect.Signature([inspect.Parameter(p.name, p.kind) for p in parameters])
+        if self._dispatcher is not None:
+            # A class of its own, for that is where Python looks for __call__; a method that calls the dispatcher would
+            # cost a tenth of a small call.
+            call = {"__call__": staticmethod(self._dispatcher), "__module__": __name__}
+            self.__class__ = cast(type[Executable], type("Executable", (type(self),), call))  # pyright: ignore[reportAttributeAccessIssue]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        values = args if not kwargs and len(args) == self._count else bind(self._parameters, args, kwargs)
-        leaves = values
-        if not self._is_flat:
-            leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
-        for leaf, (shape, dtype) in zip(leaves, self._expected, strict=True):
-            if getattr(leaf, "shape", None) != shape or getattr(leaf, "dtype", None) != dtype:
-                for value, (name, info) in zip(leaves, self._inputs.items(), strict=True):
-                    check(name, info, value)
-        return self._program(*leaves)
+        return self._answer(*args, **kwargs)[0]
+
+    def _answer(self, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Any call that the dispatcher doesn't know: what doesn't fit is refused, and what is new is compiled.
+
+        With the result comes how the dispatcher may do it by itself the next time: only if it finds in the arguments,
+        leaf by leaf, what the binary was given here. It looks at shapes, dtypes, weak types, devices and structure.
+        """
+        leaves, sizes = self._bound(args, kwargs)
+        infos = self._symbols.inputs.values()
+        fitted = [_fitted(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
+        if any(isinstance(leaf, Tracer) for leaf in fitted):
+            arrays = [leaf for leaf in fitted if not isinstance(leaf, int)]
+            return self._binaries.plain(sizes)(*arrays), None
+        result, fast_path = self._binaries.binary(sizes).call(*self._binaries.arguments(fitted))
+        order = [p.name for p in self._parameters[: len(args)]] + sorted(
+            kwargs
+        )  # of the leaves, as JAX flattens a call
+        is_same = self._is_whole and all(one is other for one, other in zip(leaves, fitted, strict=True))
+        return result, fast_path if is_same and order == [p.name for p in self._parameters] else None
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, int]]:
+        """A call's inputs in order, and their sizes, once they are known to fit."""
+        values = bind(self._parameters, args, kwargs)
+        leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
+        return leaves, sizes_of(self._symbols, leaves)
+
+    def _forget_calls(self) -> None:
+        """A binary was let go. The dispatcher has it still, and can't say which of its own are in use: it starts anew.
+
+        So every shape that is in use comes by here once more, and the next to go is one that doesn't.
+        """
+        if self._dispatcher is not None:
+            self._dispatcher._clear_cache()
 
     @property
-    def input_infos(self) -> dict[str, InputInfo]:
+    def input_infos(self) -> dict[str, InputInfo | DimensionInputInfo]:
         """By name, what each input must look like."""
-        return dict(self._inputs)
+        return dict(self._symbols.inputs)
 
     @property
-    def output_infos(self) -> dict[str, InputInfo]:
-        """By name, what each output looks like: `result`, or its place in the returned tree."""
-        return dict(self._outputs)
+    def output_infos(self) -> dict[str, OutputInfo]:
+        """By name, what each output looks like: `result`, or its place in the returned tree.
+
+        A size that depends on the inputs' is the expression; where each shape is traced for itself there is none, and
+        it is the size that was optimised for.
+        """
+        return dict(self._program.outputs.infos)
+
+    def get_input_info(self) -> dict[str, InputInfo | DimensionInputInfo]:
+        """The same as `input_infos`, as older Tripy code calls it."""
+        return self.input_infos
+
+    def get_output_info(self) -> dict[str, OutputInfo]:
+        """The same as `output_infos`, as older Tripy code calls it."""
+        return self.output_infos
 
     @property
     def specializations(self) -> tuple[Specialization, ...]:
-        """The binaries there are: one, for the shapes it was compiled for."""
-        durations = self._capture.durations
-        seconds = durations.trace + durations.lower + durations.compile
-        return (Specialization({name: info.shape for name, info in self.input_infos.items()}, "compiled", seconds),)
+        """The binaries there are, the least recently compiled first."""
+        return tuple(binary.specialization for binary in self._binaries)
 
-    def explore(self) -> Capture:
-        """What the compiler did in this very compilation."""
-        return self._capture
+    def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
+        """What the compiler did: for the shapes of a call, or without one for those that were optimised for."""
+        if not args and not kwargs:
+            return self._opt.capture
+        return self._binaries.binary(self._bound(args, kwargs)[1], "explored").capture
+
+    def run_opt(self, arguments: Sequence[Any]) -> Any:
+        """Run the binary that was optimised for, without any check; for who measures it."""
+        return self._opt.compiled(*arguments)
+
+    def made_up_arguments(self) -> tuple[Any, ...]:
+        """What `run_opt` takes: ones, of the shapes to optimise for."""
+        leaves = [s if isinstance(s, int) else _ones(s) for s in self._symbols.structs(self._symbols.opt)]
+        return self._binaries.arguments(leaves)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{name}: {_short(info)}" for name, info in self.input_infos.items())
-        outputs = ", ".join(_short(info) for info in self._outputs.values())
-        return f"Executable({self.__name__}({inputs}) → {outputs})"
+        shapes = self._symbols.shapes({symbol: symbol for symbol in self._symbols.bounds})
+        inputs = ", ".join(
+            f"{name}: {_short(info.dtype, shapes[name]) if isinstance(info, InputInfo) else 'int'}"
+            for name, info in self.input_infos.items()
+        )
+        outputs = ", ".join(_short(info.dtype, info.shape) for info in self.output_infos.values())
+        each = ", each shape traced by itself" if self._program.why_each_shape else ""
+        return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
 
 
-def _short(info: InputInfo) -> str:
-    return short_type(info.to_struct())
+def _fitted(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
+    """A leaf that fits as the program takes it: a NumPy array moved, a weak type made firm, a size an int."""
+    if isinstance(info, DimensionInputInfo):
+        return int(leaf)
+    if isinstance(leaf, jax.Array) and not jax.typeof(leaf).weak_type:
+        array: Any = leaf
+        is_placed = info.sharding is None or isinstance(leaf, Tracer) or leaf.sharding == info.sharding
+        return array if is_placed else jax.device_put(array, info.sharding)
+    return jnp.asarray(leaf, info.dtype)
+
+
+def _ones(struct: jax.ShapeDtypeStruct) -> jax.Array:
+    if jnp.issubdtype(struct.dtype, jax.dtypes.prng_key):
+        return jax.random.split(key_like(struct.dtype), struct.shape)
+    return jax.device_put(jnp.ones(struct.shape, struct.dtype), struct.sharding)
+
+
+def _short(dtype: Any, shape: Sequence[int | str]) -> str:
+    """`f32[batch,8]`."""
+    return short_type(jax.ShapeDtypeStruct((), dtype))[:-1] + ",".join(map(str, shape)) + "]"

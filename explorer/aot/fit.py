@@ -1,50 +1,163 @@
-"""Whether a value is what an input was compiled for; if not, what exactly is wrong, and where the user called."""
+"""Whether a call's values are what was compiled for; if not, what exactly is wrong, and where the user called."""
 
 from __future__ import annotations
 
-import inspect
+import operator
+from collections.abc import Sequence
 from typing import Any
 
-from explorer.aot.inputs import InputInfo
-from explorer.capture.sources import place
-from explorer.errors import InputDtypeError, InputRankError, InputShapeError, NotAnArrayError
+import jax
+from jax.core import Tracer
 
-__all__ = ["called_at", "check"]
+from explorer.aot.dimensions import Dimension, NamedDimension, bounds_of
+from explorer.aot.inputs import DimensionInputInfo, InputInfo
+from explorer.aot.symbols import Symbols
+from explorer.capture.sources import called_at
+from explorer.errors import (
+    InputDeviceError,
+    InputDtypeError,
+    InputRankError,
+    InputShapeError,
+    NotAnArrayError,
+)
+
+__all__ = ["described", "sizes_of"]
 
 
-def check(name: str, info: InputInfo, value: Any) -> None:
-    """Refuse a value that is not what was compiled for.
+def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
+    """The size of every open dimension in a call.
 
     Raises:
-        NotAnArrayError, InputRankError, InputShapeError, InputDtypeError: By what is wrong with it.
+        NotAnArrayError, InputRankError, InputShapeError, InputDtypeError, InputDeviceError: By what is wrong.
     """
+    sizes: dict[str, int] = {}
+    for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
+        if isinstance(info, InputInfo):
+            _check_array(name, info, value)
+            found = {axis: value.shape[axis] for axis in symbols.axes[name]}
+        else:
+            found = {0: _checked_value(name, info, value)} if symbols.axes[name] else {}
+        for axis, symbol in symbols.axes[name].items():
+            if sizes.setdefault(symbol, found[axis]) != found[axis]:
+                _refuse_unequal(symbols, symbol, values, name)
+    return sizes
+
+
+def _check_array(name: str, info: InputInfo, value: Any) -> None:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    told = f"  compiled for {info.dtype}{list(info.shape)}\n{called_at()}  Hint: "
     if shape is None or dtype is None:
         raise NotAnArrayError(
-            f"input `{name}` is no array but {type(value).__name__}.\n{told}jnp.asarray(value, {str(info.dtype)!r})."
+            f"input `{name}` is no array but {type(value).__name__}.\n"
+            f"{_told(info)}jnp.asarray(value, {str(info.dtype)!r})."
         )
     if len(shape) != len(info.shape):
         raise InputRankError(
             f"input `{name}` has rank {len(shape)}, shape {tuple(shape)}, not rank {len(info.shape)}.\n"
-            f"{told}reshape it, or compile for this rank."
+            f"{_told(info)}reshape it, or compile for this rank."
         )
     for axis, (got, wanted) in enumerate(zip(shape, info.shape, strict=True)):
         if got != wanted:
-            raise InputShapeError(
-                f"input `{name}` has shape {tuple(shape)}; dimension {axis} is {got}, not {wanted}.\n"
-                f"{told}compile for this shape too."
-            )
+            bounds = bounds_of(wanted)
+            if not bounds.min <= got <= bounds.max:
+                _refuse_size(name, info, tuple(shape), axis)
     if dtype != info.dtype:
         raise InputDtypeError(
             f"input `{name}` has dtype {dtype}, not {info.dtype}.\n"
-            f"{told}convert it, {name}.astype({str(info.dtype)!r}), or compile for {dtype}."
+            f"{_told(info)}convert it, {name}.astype({str(info.dtype)!r}), or compile for {dtype}."
         )
+    if info.sharding is not None and not isinstance(value, Tracer):
+        _check_sharding(name, info, value)
 
 
-def called_at() -> str:
-    """The line of an error that says where the user called: the innermost frame outside this room."""
-    frame = inspect.currentframe()
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith("explorer.aot."):
-        frame = frame.f_back
-    return f"  called at  {place(frame.f_code.co_filename, frame.f_lineno)}\n" if frame is not None else ""
+def _check_sharding(name: str, info: InputInfo, value: Any) -> None:
+    given = getattr(value, "sharding", None)
+    # What isn't committed to a device goes where the executable wants it.
+    if given is None or not getattr(value, "committed", False) or given.is_equivalent_to(info.sharding, value.ndim):
+        return
+    raise InputDeviceError(
+        f"input `{name}` is on {_devices(given)}, spread as {given}.\n"
+        f"  compiled for {_devices(info.sharding)}, spread as {info.sharding}\n"
+        f"{called_at()}  Hint: jax.device_put({name}, exe.input_infos[{name!r}].sharding)."
+    )
+
+
+def _devices(sharding: Any) -> str:
+    return ", ".join(sorted(str(device) for device in sharding.device_set))
+
+
+def _checked_value(name: str, info: DimensionInputInfo, value: Any) -> int:
+    told = f"  compiled for a size, {described(info)}\n{called_at()}  Hint: "
+    try:
+        size = None if isinstance(value, bool) else operator.index(value)
+    except (TypeError, jax.errors.JAXTypeError):
+        size = None
+    if size is None:
+        traced = isinstance(value, Tracer)
+        kind = "a traced value, which has no size yet" if traced else f"no int but {type(value).__name__}"
+        raise NotAnArrayError(f"input `{name}` is {kind}.\n{told}give an int: shapes depend on it.")
+    bounds = info.value_bounds
+    if not bounds.min <= size <= bounds.max:
+        raise InputShapeError(
+            f"input `{name}` is {size}, outside of {_range(name, info.dimension)}.\n{told}compile for a wider range."
+        )
+    return size
+
+
+def _refuse_size(name: str, info: InputInfo, shape: tuple[int, ...], axis: int) -> None:
+    got, wanted = shape[axis], info.shape[axis]
+    if isinstance(wanted, int):
+        raise InputShapeError(
+            f"input `{name}` has shape {shape}; dimension {axis} is {got}, not {wanted}.\n"
+            f"{_told(info)}compile for this shape too."
+        )
+    bounds, named = bounds_of(wanted), f" (`{wanted.name}`)" if isinstance(wanted, NamedDimension) else ""
+    wider = (min(bounds.min, got), bounds.opt, max(bounds.max, got))
+    new = f"NamedDimension{(wanted.name, *wider)}" if isinstance(wanted, NamedDimension) else f"{wider}"
+    other = ", or split it" if got > bounds.max else ""
+    raise InputShapeError(
+        f"input `{name}` has shape {shape}, outside the range this executable was compiled for.\n"
+        f"  dimension {axis}{named} is {got}; compiled for {_range(f'dimension {axis}', wanted)} "
+        f"(optimised for {bounds.opt})\n"
+        f"{called_at()}  Hint: compile with {new}{other}."
+    )
+
+
+def _refuse_unequal(symbols: Symbols, symbol: str, values: Sequence[Any], upto: str) -> None:
+    """Everybody who has a say in a size, with what they say."""
+    said: list[str] = []
+    for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
+        for axis, its in symbols.axes[name].items():
+            if its == symbol:
+                is_array = isinstance(info, InputInfo)
+                said.append(
+                    f"{value.shape[axis]} in `{name}` (dimension {axis})" if is_array else f"{value} in `{name}`"
+                )
+        if name == upto:
+            break
+    raise InputShapeError(
+        f"dimension `{symbol}` has several sizes in one call: {', '.join(said)}.\n"
+        f"  compiled for one size wherever `{symbol}` stands\n"
+        f"{called_at()}  Hint: give inputs of one `{symbol}`, or compile with dimensions of different names."
+    )
+
+
+def _told(info: InputInfo) -> str:
+    return f"  compiled for {described(info)}\n{called_at()}  Hint: "
+
+
+def _range(name: str, dimension: Any) -> str:
+    bounds = bounds_of(dimension)
+    return f"{bounds.min} ≤ {getattr(dimension, 'name', name)} ≤ {bounds.max}"
+
+
+def described(info: InputInfo | DimensionInputInfo) -> str:
+    """`float32[batch, 8]`, `int32[1…64]`, `1 ≤ value ≤ 8`: what a call must bring, in short."""
+    if isinstance(info, DimensionInputInfo):
+        return _range("value", info.dimension)
+    return f"{info.dtype}[{', '.join(map(_size, info.shape))}]"
+
+
+def _size(dimension: Dimension) -> str:
+    if isinstance(dimension, int):
+        return str(dimension)
+    return dimension.name if isinstance(dimension, NamedDimension) else f"{dimension.min}…{dimension.max}"

@@ -1,21 +1,33 @@
-"""What an input will look like."""
+"""What an input will look like, and what comes out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from explorer.aot.dimensions import (
+    Bounds,
+    Dimension,
+    ShapeBounds,
+    bounds_of,
+    checked_dimension,
+    dimension_from_json,
+    dimension_to_json,
+    shape_bounds,
+)
+from explorer.aot.shardings import sharding_from_json, sharding_to_json
 from explorer.errors import InputInfoError
 
-__all__ = ["InputInfo"]
+__all__ = ["DimensionInputInfo", "InputInfo", "OutputInfo", "key_like"]
 
-_SIZES = 2**63  # XLA counts in int64
 _KINDS = (jnp.number, jnp.bool_)
+_KEYS = ("threefry2x32", "rbg", "unsafe_rbg")
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -23,27 +35,39 @@ class InputInfo:
     """The shape and dtype of an array that is given at run time.
 
     Args:
-        shape: A tuple or list of the dimensions' sizes, ints of at least 0; `()` for a scalar.
-        dtype: Anything JAX takes as one: `jnp.float32`, `"int8"`.
+        shape: A tuple or list with, for each dimension, its size, `(min, opt, max)`, or a `NamedDimension`; `()` for a
+            scalar. Or an array or `jax.ShapeDtypeStruct`, whose shape is meant.
+        dtype: Anything JAX takes as one: `jnp.float32`, `"int8"`. May be left out where `shape` is an array.
+        sharding: Over which devices the array is spread; None follows the arrays of each call.
 
     Raises:
-        InputInfoError: A size is no such int, or the dtype is unknown, or JAX would silently narrow it.
+        InputInfoError: A dimension is none, or the dtype is unknown, or JAX would silently narrow it, or the sharding
+            doesn't fit the shape.
 
     Example:
         >>> InputInfo((2, 8), "float32")
         InputInfo((2, 8), float32)
+        >>> import explorer as ex
+        >>> InputInfo((ex.NamedDimension("batch", 1, 8, 64), 128), "float32")
+        InputInfo((NamedDimension('batch', 1, 8, 64), 128), float32)
     """
 
-    shape: tuple[int, ...]
+    shape: tuple[Dimension, ...]
     dtype: np.dtype[Any]
+    sharding: jax.sharding.Sharding | None
 
-    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
+    def __init__(self, shape: Any, dtype: Any = None, *, sharding: jax.sharding.Sharding | None = None) -> None:
+        if hasattr(shape, "shape") and hasattr(shape, "dtype"):
+            shape, dtype = shape.shape, shape.dtype if dtype is None else dtype
         object.__setattr__(self, "shape", _checked_shape(shape))
         object.__setattr__(self, "dtype", _checked_dtype(dtype))
+        object.__setattr__(self, "sharding", _checked_sharding(sharding, self.shape))
 
     @classmethod
     def like(cls, array: Any) -> InputInfo:
         """What an array is, or what a `jax.ShapeDtypeStruct` says; the array itself is not kept.
+
+        A sharding over several devices is kept: one device is what a call brings along by itself.
 
         Raises:
             InputInfoError: It has no shape and dtype, or none that an input can have.
@@ -57,38 +81,144 @@ class InputInfo:
             raise InputInfoError(
                 f"{type(array).__name__} has no shape and dtype.\n  Hint: give an array, or InputInfo(shape, dtype)."
             )
-        return cls(shape, dtype)
+        sharding = None if isinstance(array, Tracer) else getattr(array, "sharding", None)
+        return cls(shape, dtype, sharding=sharding if len(getattr(sharding, "device_set", ())) > 1 else None)
+
+    @property
+    def shape_bounds(self) -> ShapeBounds:
+        """The smallest shape, the one to optimise for, and the largest."""
+        return shape_bounds(self.shape)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a dimension may have several sizes."""
+        return self.shape_bounds.min != self.shape_bounds.max
 
     def to_struct(self) -> jax.ShapeDtypeStruct:
-        """The same, as JAX writes it."""
-        return jax.ShapeDtypeStruct(self.shape, self.dtype)
+        """The same, as JAX writes it; where sizes vary, with the ones to optimise for."""
+        return jax.ShapeDtypeStruct(self.shape_bounds.opt, self.dtype, sharding=self.sharding)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as numbers, text, lists and dicts.
+
+        Raises:
+            InputInfoError: Its sharding is of a kind that JSON can't say.
+
+        Example:
+            >>> InputInfo(((1, 8, 64), 128), "float32").to_json()
+            {'shape': [[1, 8, 64], 128], 'dtype': 'float32'}
+        """
+        said = {"shape": [dimension_to_json(dimension) for dimension in self.shape], "dtype": str(self.dtype)}
+        return said if self.sharding is None else {**said, "sharding": sharding_to_json(self.sharding)}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> InputInfo:
+        """The reverse of `to_json`.
+
+        Raises:
+            InputInfoError: It says no input, or its sharding needs more devices than there are.
+
+        Example:
+            >>> InputInfo.from_json({"shape": [[1, 8, 64], 128], "dtype": "float32"})
+            InputInfo(((1, 8, 64), 128), float32)
+        """
+        if not {"shape", "dtype"} <= set(said) <= {"shape", "dtype", "sharding"}:
+            _refuse_json(said)
+        shape, dtype = said["shape"], said["dtype"]
+        if not isinstance(shape, list) or not isinstance(dtype, str):
+            _refuse_json(said)
+        dimensions = [dimension_from_json(f"dimension {i}", d) for i, d in enumerate(cast(list[Any], shape))]
+        sharding = sharding_from_json(said["sharding"]) if "sharding" in said else None
+        return cls(dimensions, key_like(dtype).dtype if dtype.startswith("key<") else dtype, sharding=sharding)
 
     def __repr__(self) -> str:
-        return f"InputInfo({self.shape}, {self.dtype})"
+        where = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"InputInfo({_written(self.shape)}, {self.dtype}{where})"
 
 
-def _checked_shape(shape: Any) -> tuple[int, ...]:
+@dataclass(frozen=True, init=False, repr=False)
+class DimensionInputInfo:
+    """A size that is given at run time as an int of its own, and used in shapes.
+
+    Args:
+        value_bounds: `(min, opt, max)`, or a `NamedDimension`: then it equals that dimension of the other inputs.
+
+    Raises:
+        InputInfoError: The bounds are none.
+
+    Example:
+        >>> DimensionInputInfo((1, 8, 64))
+        DimensionInputInfo((1, 8, 64))
+    """
+
+    dimension: Dimension
+
+    def __init__(self, value_bounds: Any) -> None:
+        object.__setattr__(self, "dimension", checked_dimension("the value", value_bounds))
+
+    @property
+    def value_bounds(self) -> Bounds:
+        """The smallest value, the one to optimise for, the largest."""
+        return bounds_of(self.dimension)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as numbers, text, lists and dicts."""
+        return {"value": dimension_to_json(self.dimension)}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> DimensionInputInfo:
+        """The reverse of `to_json`.
+
+        Raises:
+            InputInfoError: It says no size.
+        """
+        if set(said) != {"value"}:
+            _refuse_json(said)
+        return cls(dimension_from_json("the value", said["value"]))
+
+    def __repr__(self) -> str:
+        inner = self.dimension
+        return f"DimensionInputInfo({tuple(inner) if isinstance(inner, Bounds) else inner!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class OutputInfo:
+    """The shape and dtype of an array that comes out.
+
+    Args:
+        shape: Sizes, and where they vary with the inputs' the expression: `("batch", "2*seq")`.
+        dtype: Its dtype.
+
+    Example:
+        >>> OutputInfo(("batch", 8), np.dtype("float32"))
+        OutputInfo((batch, 8), float32)
+    """
+
+    shape: tuple[int | str, ...]
+    dtype: np.dtype[Any]
+
+    def __repr__(self) -> str:
+        inner = ", ".join(map(str, self.shape)) + ("," if len(self.shape) == 1 else "")
+        return f"OutputInfo(({inner}), {self.dtype})"
+
+
+def _written(shape: tuple[Dimension, ...]) -> str:
+    inner = ", ".join(repr(tuple(d) if isinstance(d, Bounds) else d) for d in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def _refuse_json(said: Any) -> NoReturn:
+    raise InputInfoError(f"{said!r} describes no input.\n  Hint: what to_json() gives.")
+
+
+def _checked_shape(shape: Any) -> tuple[Dimension, ...]:
     if not isinstance(shape, (tuple, list)):
         raise InputInfoError(
             f"a shape is a tuple of ints; it came as {type(shape).__name__}.\n"
             "  Hint: a vector of 8 is InputInfo((8,), dtype)."
         )
-    return tuple(_checked_size(axis, size) for axis, size in enumerate(cast(Sequence[Any], shape)))
-
-
-def _checked_size(axis: int, size: Any) -> int:
-    # True is an int to Python, and np.int64 is none: what counts as a size is decided here.
-    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < _SIZES:
-        return int(cast(int, size))
-    hint = "dimensions that vary, (min, opt, max) or named, are not built yet; " if _is_range(size) else ""
-    raise InputInfoError(
-        f"dimension {axis} of a shape is {size!r}; allowed is an int of at least 0, below 2**63.\n"
-        f"  Hint: {hint}compile once for each size."
-    )
-
-
-def _is_range(size: Any) -> bool:
-    return isinstance(size, (tuple, list)) or hasattr(size, "min")
+    sizes = enumerate(cast(Sequence[Any], shape))
+    return tuple(checked_dimension(f"dimension {axis} of a shape", size) for axis, size in sizes)
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
@@ -110,3 +240,35 @@ def _checked_dtype(dtype: Any) -> np.dtype[Any]:
             f"  Hint: say {got}, or allow 64 bits with jax.config.update('jax_enable_x64', True)."
         )
     return wanted
+
+
+def key_like(dtype: Any) -> jax.Array:
+    """A PRNG key of this dtype, or of this dtype's name.
+
+    Raises:
+        InputInfoError: JAX has none such.
+    """
+    for kind in _KEYS:
+        key = jax.random.key(0, impl=kind)
+        if str(key.dtype) == str(dtype):
+            return key
+    raise InputInfoError(f"{dtype} is no PRNG key's dtype.\n  Hint: jax.random.key(0).dtype.")
+
+
+def _checked_sharding(sharding: Any, shape: tuple[Dimension, ...]) -> jax.sharding.Sharding | None:
+    if sharding is None:
+        return None
+    if not isinstance(sharding, jax.sharding.Sharding):
+        raise InputInfoError(
+            f"sharding is {type(sharding).__name__}; allowed is a jax.sharding.Sharding.\n"
+            "  Hint: jax.NamedSharding(mesh, jax.P('x', None)), or x.sharding of an array."
+        )
+    try:
+        for sizes in shape_bounds(shape):
+            sharding.shard_shape(sizes)
+    except ValueError as error:
+        raise InputInfoError(
+            f"the sharding doesn't fit the shape {_written(shape)}: {str(error).splitlines()[0]}\n"
+            "  Hint: each size that is split must be a multiple of the devices it is split over."
+        ) from None
+    return sharding

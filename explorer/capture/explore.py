@@ -20,7 +20,7 @@ from explorer.errors import ArgumentsError, ExploreError, NotCallableError
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Graph
 
-__all__ = ["Exploration", "explore"]
+__all__ = ["Exploration", "explore", "users_place"]
 
 
 def explore(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Capture:
@@ -150,7 +150,7 @@ class Exploration:
         except Exception as error:
             self.seconds[what] = perf_counter() - start
             failure = f"{what} failed: {type(error).__name__}"
-            where = _users_place(error)
+            where = users_place(error)
             first = str(error).strip().splitlines()[:1]
             message = [f"{self.name} could not be {self.verb}: {failure}."]
             message += [f"  at  {where}"] if where else []
@@ -186,7 +186,7 @@ def _read_text(text: str, read: Callable[[str], Graph]) -> tuple[str, Graph]:
     return text, read(text)
 
 
-def _users_place(error: BaseException) -> str:
+def users_place(error: BaseException) -> str:
     """The innermost line of the user's own code that an error went through, as a person finds it."""
     found = ""
     walk = error.__traceback__

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import linecache
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
 from explorer.model.source import Source
 
-__all__ = ["place", "read_source"]
+__all__ = ["Span", "called_at", "is_ours", "place", "read_source", "syntax_at", "users_frame"]
 
 _LARGEST = 2_000_000  # characters: a generated file larger than this is not kept in every capture
 
@@ -53,3 +58,70 @@ def place(file: str, line: int) -> str:
     """`cell [7], line 3:   y = f(x)`: where something is, as a person finds it."""
     text = linecache.getline(file, line).strip()
     return f"{label(file)}, line {line}" + (f":   {text}" if text else "")
+
+
+def users_frame() -> FrameType | None:
+    """Where the user called: the innermost live frame outside Explorer, JAX and what stands between them and the user."""
+    frame = inspect.currentframe()
+    while frame is not None and is_ours(frame):
+        frame = frame.f_back
+    return frame
+
+
+def called_at() -> str:
+    """The line of an error that says where the user called."""
+    frame = users_frame()
+    return f"  called at  {place(frame.f_code.co_filename, frame.f_lineno)}\n" if frame is not None else ""
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame is Explorer's or JAX's, or of the standard library's wrappers that both use."""
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return package in ("explorer", "jax", "jaxlib", "contextlib", "functools")
+
+
+class Span(NamedTuple):
+    """A piece of a file: lines from 1, columns from 0 in UTF-8 bytes, as Python's own positions are."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @classmethod
+    def of(cls, node: Any) -> Span:
+        return cls(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+
+    def __contains__(self, other: object) -> bool:
+        return isinstance(other, Span) and self[:2] <= other[:2] and other[2:] <= self[2:]
+
+
+def syntax_at(file: str, span: Span) -> tuple[ast.AST, ...]:
+    """The syntax tree's way from the whole file down to what stands at a span; empty if the text can't be had."""
+    text = "".join(linecache.getlines(file))
+    tree = _parsed(text) or _parsed(_MAGIC.sub("", text)) if 0 < len(text) <= _LARGEST else None
+    if tree is None:
+        return ()
+    way: list[ast.AST] = [tree]
+    while inner := next((node for node in _parts(way[-1]) if span in Span.of(node)), None):
+        way.append(inner)
+    return tuple(way)
+
+
+_MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """What a node is made of, through those parts that have no place of their own (such as a comprehension's `for`)."""
+    for part in ast.iter_child_nodes(node):
+        if hasattr(part, "lineno"):
+            yield part
+        else:
+            yield from _parts(part)

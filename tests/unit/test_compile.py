@@ -93,7 +93,10 @@ def test_inputs_are_found_in_any_tree_and_named_by_their_path():
     out = fast({"a": X, "b": [None, X]}, offset=jnp.int32(3), point=Point(None, {3: X}))
     np.testing.assert_array_equal(out["sum"], 4 * X)
     assert out["offset"] == 3
-    assert fast.output_infos == {"result.offset": ex.InputInfo((), "int32"), "result.sum": F32}
+    assert fast.output_infos == {
+        "result.offset": ex.OutputInfo((), np.dtype("int32")),
+        "result.sum": ex.OutputInfo((2, 8), np.dtype("float32")),
+    }
 
 
 def test_a_constant_slot_may_hold_anything_and_a_constant_key_may_be_left_out():
@@ -131,10 +134,10 @@ def test_another_static_value_than_the_one_compiled_in_is_refused():
 
 
 def test_the_compiler_calls_the_inputs_by_their_paths():
-    # The third would be the first, written so that XLA can.
     infos = [{"a-b": F32, "b": [F32]}, F32]
-    capture = ex.compile(lambda d, d_b_0: d["a-b"] + d["b"][0] + d_b_0, args=infos).explore()
-    assert capture.signature == "(d_a_b: f32[2,8], d_b_0: f32[2,8], d_b_0_: f32[2,8])"
+    capture = ex.compile(lambda d, y: d["a-b"] + d["b"][0] + y, args=infos).explore()
+    assert capture.signature == "(d: 2 arrays, y: f32[2,8])"
+    assert "d['b'][0]" in capture.stablehlo.text
 
 
 def test_variadic_arguments_are_frozen_to_what_was_compiled():
@@ -205,15 +208,15 @@ def test_there_is_one_specialization_with_its_shapes():
     assert one.seconds > 0
 
 
-@pytest.mark.parametrize("level", [0, 1, 2, 3])
+@pytest.mark.parametrize("level", [0, 1, 2, 3, 4])
 def test_every_level_gives_the_same_result(level):
     fast = ex.compile(GEGLU(8, 4), args=[F32], optimization_level=level)
     np.testing.assert_allclose(fast(X), GEGLU(8, 4)(X), rtol=1e-5)
 
 
-@pytest.mark.parametrize("level", [-1, 4, 5, 6, True, "3", None, 3.0, [3]])
+@pytest.mark.parametrize("level", [-1, 6, True, "3", None, 3.0, [3]])
 def test_a_level_out_of_range_is_refused_naming_the_allowed_ones(level):
-    with pytest.raises(ex.OptionError, match=rf"{re.escape(repr(level))}; allowed are 0, 1, 2, 3\."):
+    with pytest.raises(ex.OptionError, match=rf"{re.escape(repr(level))}; allowed are 0 to 5\."):
         ex.compile(lambda x: x, args=[F32], optimization_level=level)
 
 
@@ -225,7 +228,7 @@ def test_a_level_reaches_the_compiler():
 
     def size(level):
         fast = ex.compile(long, args=[F32], optimization_level=level)
-        return len(fast._program.runtime_executable().serialize())  # nothing public tells one binary from another
+        return len(fast._opt.compiled.runtime_executable().serialize())  # nothing public tells one binary from another
 
     assert size(1) == size(1) != size(3)
 
@@ -320,7 +323,7 @@ def test_a_trace_that_fails_points_at_the_users_line_and_keeps_their_error():
         ((2, -1), "float32", "dimension 1 of a shape is -1"),
         ((2.0,), "float32", r"dimension 0 of a shape is 2\.0"),
         ((True,), "float32", "dimension 0 of a shape is True"),
-        (((1, 2, 3), 4), "float32", "not built yet"),
+        (((1, 2), 4), "float32", r"dimension 0 of a shape is \(1, 2\)"),
         ({2}, "float32", "a shape is a tuple of ints"),
         ((2**63,), "float32", "dimension 0 of a shape is 9223372036854775808"),
         ((2,), "float33", "is no dtype"),

@@ -1,0 +1,151 @@
+"""The binaries of an executable: one for each shape it met, compiled once, the least recently used let go."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import jax
+
+from explorer._jax import with_fast_path
+from explorer.aot.arguments import Parameter
+from explorer.aot.program import Program
+from explorer.capture.explore import Exploration
+from explorer.errors import ExploreError, ExplorerError
+from explorer.model.capture import Capture
+from explorer.model.specialization import Specialization
+
+__all__ = ["Binaries", "Binary"]
+
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A compiled program for one set of sizes, and what is told of it.
+
+    Args:
+        call: Takes the parameters' values, arrays only; gives the result, and how the dispatcher gets it by itself.
+    """
+
+    call: Callable[..., tuple[Any, Any]]
+    compiled: Any
+    capture: Capture
+    specialization: Specialization
+
+
+class Binaries:
+    """Compiles a program for the sizes it is asked for, each once however many threads ask, and keeps the binaries.
+
+    Args:
+        parameters: Of the executable.
+        program: What is compiled.
+        options: XLA's compiler options.
+        donated: Names of parameters whose arrays a call may overwrite.
+        limit: How many binaries are kept.
+        on_drop: Called when one was let go.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        program: Program,
+        *,
+        options: Mapping[str, Any],
+        donated: Sequence[str],
+        limit: int,
+        on_drop: Callable[[], None],
+    ) -> None:
+        self._program = program
+        self._symbols = program.symbols
+        self._options = dict(options)
+        self._limit = limit
+        self._on_drop = on_drop
+        self._names = [parameter.name for parameter in parameters]
+        self._donated = [i for i, name in enumerate(self._names) if name in donated]
+        self._trees: list[Any] = [jax.tree.structure(parameter.described) for parameter in parameters]
+        self._kept: OrderedDict[Key, Binary] = OrderedDict()
+        self._plain: dict[Key, Any] = {}
+        self._lock = Lock()
+        self._locks: dict[Key, Lock] = {}
+
+    def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The value of each parameter in its own tree, arrays only: what is constant, or a size, is left out."""
+        given = iter([None if isinstance(leaf, int) else leaf for leaf in leaves])
+        return tuple(tree.unflatten([next(given) for _ in range(tree.num_leaves)]) for tree in self._trees)
+
+    def binary(self, sizes: Mapping[str, int], reason: str = "called") -> Binary:
+        """The binary for these sizes, compiled now if there is none."""
+        key = self._key(sizes)
+        found = self._known(key)
+        if found is None:
+            with self._lock:
+                lock = self._locks.setdefault(key, Lock())
+            with lock:
+                found = self._known(key)
+                if found is None:
+                    found = self._compile(sizes, reason)
+                    self._keep(key, found)
+            with self._lock:
+                self._locks.pop(key, None)
+        return found
+
+    def plain(self, sizes: Mapping[str, int]) -> Any:
+        """The program as a jax.jit function of its arrays: it has derivatives and batches, and no compiler options."""
+        key = self._key(sizes)
+        with self._lock:
+            if key not in self._plain:
+                if len(self._plain) >= self._limit:
+                    self._plain.clear()
+                self._plain[key] = jax.jit(self._program.at(sizes))
+            return self._plain[key]
+
+    def __iter__(self) -> Iterator[Binary]:
+        with self._lock:
+            return iter(list(self._kept.values()))
+
+    def _key(self, sizes: Mapping[str, int]) -> Key:
+        return tuple(sizes[symbol] for symbol in self._symbols.bounds)
+
+    def _known(self, key: Key) -> Binary | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def _keep(self, key: Key, binary: Binary) -> None:
+        with self._lock:
+            self._kept[key] = binary
+            dropped = [self._kept.popitem(last=False)[0] for _ in range(len(self._kept) - self._limit)]
+        for old in dropped:
+            self._program.forget(dict(zip(self._symbols.bounds, old, strict=True)))
+        if dropped:
+            self._on_drop()
+
+    def _compile(self, sizes: Mapping[str, int], reason: str) -> Binary:
+        def program(*values: Any) -> Any:
+            return self._program.at(sizes)(*jax.tree.leaves(values))
+
+        # JAX names the module and its arguments by these.
+        program.__name__ = self._program.name
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        program.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self._names])  # pyright: ignore[reportFunctionMemberAccess]
+        target = jax.jit(program, donate_argnums=self._donated, compiler_options=self._options or None)
+        arguments = self.arguments(self._symbols.structs(sizes))
+        exploration = Exploration(self._program.function, arguments, {}, target=target, verb="compiled")
+        try:
+            capture = exploration.run()
+        except ExploreError as error:
+            # What Explorer itself refuses in the user's function says it better alone.
+            if isinstance(error.__cause__, ExplorerError):
+                raise error.__cause__ from None
+            raise
+        why = "; ".join(filter(None, [reason, self._program.why(sizes)]))
+        spent = capture.durations
+        seconds = spent.trace + spent.lower + spent.compile
+        told = Specialization(self._symbols.shapes(sizes), why, seconds, capture=capture)
+        return Binary(with_fast_path(exploration.compiled), exploration.compiled, capture, told)

@@ -1,0 +1,162 @@
+"""The user's function as a program of its inputs alone, traced once for all sizes if that can be."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import jax
+from jax.extend.core import jaxpr_as_fun
+
+from explorer._jax import at_sizes, undecided_equalities
+from explorer.aot.arguments import is_input, leaf_name
+from explorer.aot.inputs import InputInfo, OutputInfo
+from explorer.aot.symbols import Symbols
+from explorer.capture.explore import users_place
+from explorer.capture.sources import place
+from explorer.errors import OutputError
+
+__all__ = ["Outputs", "Program", "Traced"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What the function returns: arrays, by name, in its own tree."""
+
+    structure: Any
+    infos: dict[str, OutputInfo]
+
+
+@dataclass(frozen=True, eq=False)  # jax.jit keys what it calls by identity
+class Traced:
+    """A program for given sizes: a jaxpr of the arrays, and what its results are."""
+
+    closed: Any
+    outputs: Outputs
+
+    def __call__(self, *arrays: Any) -> Any:
+        return jax.tree.unflatten(self.outputs.structure, cast(list[Any], jaxpr_as_fun(self.closed)(*arrays)))
+
+
+class Program:
+    """A function, with its constants in place, to be called with its inputs alone.
+
+    Args:
+        function: The user's.
+        bound: Its arguments, some of whose leaves are inputs.
+        symbols: Of those inputs.
+    """
+
+    def __init__(self, function: Callable[..., Any], bound: inspect.BoundArguments, symbols: Symbols) -> None:
+        self.function = function
+        self.symbols = symbols
+        self._bound = bound
+        values = list(bound.arguments.values())
+        self._leaves, self._structure = cast(tuple[list[Any], Any], jax.tree.flatten(values, is_leaf=is_input))
+        self._positions = [i for i, leaf in enumerate(self._leaves) if is_input(leaf)]
+        self._known: dict[tuple[int, ...], Traced] = {}
+        # For every size at once, and if there is none, why.
+        self.symbolic: Traced | None = None
+        self.why_each_shape = self._trace_symbolically() if symbols.is_dynamic else ""
+
+    def at(self, sizes: Mapping[str, int]) -> Traced:
+        """The program for these sizes.
+
+        It runs the user's Python, once, only where one trace doesn't serve every size; there, or where a dimension is
+        empty, which no symbol can say.
+        """
+        key = tuple(sizes.values())
+        if key not in self._known:
+            if self.symbolic is None or 0 in key:
+                self._known[key] = self._trace(sizes)
+            else:
+                self._known[key] = Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
+        return self._known[key]
+
+    @property
+    def outputs(self) -> Outputs:
+        """What comes out: for every size at once, or else for the sizes that were first traced."""
+        return (self.symbolic or next(iter(self._known.values()))).outputs
+
+    @property
+    def name(self) -> str:
+        """What the compiler calls it: as the function."""
+        plain = inspect.unwrap(self.function)
+        return getattr(plain, "__name__", type(plain).__name__)
+
+    def why(self, sizes: Mapping[str, int]) -> str:
+        """Why the program for these sizes was traced for them alone; empty if it wasn't."""
+        if self.symbolic is not None and 0 in sizes.values():
+            return "traced by itself, because no symbol can be 0"
+        return f"traced by itself, because {self.why_each_shape}" if self.why_each_shape else ""
+
+    def forget(self, sizes: Mapping[str, int]) -> None:
+        """Let go of the program for these sizes."""
+        self._known.pop(tuple(sizes.values()), None)
+
+    def _trace(self, sizes: Mapping[str, Any]) -> Traced:
+        outputs: list[Outputs] = []
+
+        def run(*arrays: Any) -> Any:
+            result = self._call(sizes, arrays)
+            outputs.append(_described(result))
+            return result
+
+        structs = [struct for struct in self.symbols.structs(sizes) if isinstance(struct, jax.ShapeDtypeStruct)]
+        closed = jax.jit(run).trace(*structs).jaxpr
+        return Traced(closed, outputs[0])
+
+    def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
+        """The user's function with its constants and these inputs."""
+        filled, given, shapes = list(self._leaves), iter(arrays), self.symbols.shapes(sizes)
+        for position, (name, info) in zip(self._positions, self.symbols.inputs.items(), strict=True):
+            filled[position] = next(given) if isinstance(info, InputInfo) else shapes[name]
+        values = jax.tree.unflatten(self._structure, filled)
+        call = inspect.BoundArguments(self._bound.signature, dict(zip(self._bound.arguments, values, strict=True)))
+        return self.function(*call.args, **call.kwargs)
+
+    def _trace_symbolically(self) -> str:
+        """Trace for every size at once; if that fails, why.
+
+        Whatever is raised here may be JAX's or the user's: a trace with sizes, which follows, tells.
+        """
+        try:
+            with undecided_equalities() as undecided:
+                traced = self._trace(self.symbols.symbolic())
+        except Exception as error:
+            where, first = users_place(error), str(error).strip().partition("\n")[0]
+            return f"{first or type(error).__name__}  at  {where}" if where else first
+        if undecided:
+            asked = undecided[0]
+            return f"`{asked.text}` holds for some sizes only  at  {place(asked.file, asked.line)}"
+        self.symbolic = traced
+        return ""
+
+
+def _described(result: Any) -> Outputs:
+    """What the function returns, by name; only arrays can be returned, for nothing else comes out of a program."""
+    found: dict[str, OutputInfo] = {}
+    # To JAX None is no leaf at all.
+    leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(result, is_leaf=_is_none)[0])
+    for path, leaf in leaves:
+        name = leaf_name("result", path)
+        try:
+            aval = jax.typeof(leaf)
+        except TypeError:
+            raise OutputError(
+                f"the function returns {leaf!r} as `{name}`; only arrays can be returned.\n"
+                "  Hint: return arrays, and keep the rest outside the function."
+            ) from None
+        found[name] = OutputInfo(tuple(map(_size, aval.shape)), aval.dtype)
+    return Outputs(jax.tree.structure(result), found)
+
+
+def _size(size: Any) -> int | str:
+    return size if isinstance(size, int) else re.sub(r"\s+", "", str(size))
+
+
+def _is_none(leaf: Any) -> bool:
+    return leaf is None

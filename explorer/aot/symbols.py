@@ -1,0 +1,104 @@
+"""Which dimensions of the inputs vary, and which of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+from jax import export
+
+from explorer.aot.dimensions import Bounds, Dimension, NamedDimension, bounds_of
+from explorer.aot.inputs import DimensionInputInfo, InputInfo
+from explorer.errors import InputInfoError
+
+__all__ = ["Input", "Symbols"]
+
+Input = InputInfo | DimensionInputInfo
+
+
+class Symbols:
+    """The sizes that an executable leaves open, each with a name: a dimension's own, or its place, `x_0`.
+
+    Args:
+        inputs: By name.
+
+    Raises:
+        InputInfoError: One name has two bounds.
+    """
+
+    def __init__(self, inputs: Mapping[str, Input]) -> None:
+        self.inputs = dict(inputs)
+        self.bounds: dict[str, Bounds] = {}
+        self._where: dict[str, str] = {}
+        names = {d.name for info in inputs.values() for d in dimensions_of(info) if isinstance(d, NamedDimension)}
+        self._taken = names
+        # Of each input, the symbol of every axis that has one; of a fixed dimension with a name too: it binds others.
+        self.axes: dict[str, dict[int, str]] = {}
+        for name, info in inputs.items():
+            self.axes[name] = {
+                axis: self._symbol(name, axis, dimension)
+                for axis, dimension in enumerate(dimensions_of(info))
+                if not isinstance(dimension, int)
+            }
+
+    def _symbol(self, name: str, axis: int, dimension: Dimension) -> str:
+        place = f"dimension {axis} of `{name}`" if isinstance(self.inputs[name], InputInfo) else f"`{name}`"
+        if not isinstance(dimension, NamedDimension):
+            plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
+            symbol = f"{plain}_{axis}" if isinstance(self.inputs[name], InputInfo) else plain
+            while symbol in self._taken or not symbol.isidentifier():
+                symbol = f"{symbol}_" if symbol.isidentifier() else f"n{symbol}"
+            self._taken.add(symbol)
+        else:
+            symbol = dimension.name
+        bounds = bounds_of(dimension)
+        if self.bounds.setdefault(symbol, bounds) != bounds:
+            raise InputInfoError(
+                f"dimension `{symbol}` has two bounds: {tuple(self.bounds[symbol])} in {self._where[symbol]}, "
+                f"{tuple(bounds)} in {place}.\n  Hint: make one NamedDimension and use it in both."
+            )
+        self._where.setdefault(symbol, place)
+        return symbol
+
+    @property
+    def opt(self) -> dict[str, int]:
+        """The sizes to optimise for."""
+        return {symbol: bounds.opt for symbol, bounds in self.bounds.items()}
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether anything varies."""
+        return any(bounds.min < bounds.max for bounds in self.bounds.values())
+
+    def symbolic(self) -> dict[str, Any]:
+        """For each size JAX's symbol for it, which is at least 1; a fixed one stays a number."""
+        varying = {symbol: bounds for symbol, bounds in self.bounds.items() if bounds.min < bounds.max}
+        limits = [f"{symbol} >= {max(1, bounds.min)}" for symbol, bounds in varying.items()]
+        limits += [f"{symbol} <= {bounds.max}" for symbol, bounds in varying.items()]
+        dimensions = export.symbolic_shape(", ".join(varying), constraints=limits) if varying else ()
+        return {**self.opt, **dict(zip(varying, dimensions, strict=True))}
+
+    def shapes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+        """The shape of each input at these sizes, and the size itself where that is the input."""
+        found: dict[str, Any] = {}
+        for name, info in self.inputs.items():
+            axes = self.axes[name]
+            shape = tuple(sizes[axes[i]] if i in axes else d for i, d in enumerate(dimensions_of(info)))
+            found[name] = shape if isinstance(info, InputInfo) else shape[0]
+        return found
+
+    def structs(self, sizes: Mapping[str, Any]) -> list[Any]:
+        """Each input at these sizes: a struct for an array, and the size itself where that is the input."""
+        shapes = self.shapes(sizes)
+        return [
+            jax.ShapeDtypeStruct(shapes[name], info.dtype, sharding=info.sharding)
+            if isinstance(info, InputInfo)
+            else shapes[name]
+            for name, info in self.inputs.items()
+        ]
+
+
+def dimensions_of(info: Input) -> tuple[Dimension, ...]:
+    """Of an array its shape; a size that is an input is one dimension."""
+    return info.shape if isinstance(info, InputInfo) else (info.dimension,)

@@ -1,0 +1,33 @@
+"""One binary of a compiled function: for which shapes, why, and what it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from explorer.model.capture import Capture
+
+__all__ = ["Specialization"]
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """One binary of a compiled function.
+
+    Args:
+        shapes: Of each input, by name; of an input that is a size, that size.
+        reason: Why it was compiled.
+        seconds: What trace, lower and compile took.
+        when: The moment it was ready.
+        capture: What the compiler did, where it was seen.
+    """
+
+    shapes: dict[str, tuple[int, ...] | int]
+    reason: str
+    seconds: float
+    when: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False, compare=False)
+    capture: Capture | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}: {shape}" for name, shape in self.shapes.items())
+        return f"Specialization({{{shapes}}}, {self.reason!r})"
