@@ -22,7 +22,7 @@ _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
 _TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "HLO"}
 # Plumbing that runs no kernel of its own.
 _NO_KERNEL = frozenset(
-    ["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call", "after-all"]
+    "parameter constant tuple get-tuple-element bitcast while conditional call after-all opt-barrier".split()
 )
 _STYLE = (
     "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}"

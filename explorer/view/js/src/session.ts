@@ -89,10 +89,6 @@ export class Session {
     this.tell("preview");
   }
 
-  isLit(node: number): boolean {
-    return this.focus.nodes.has(node);
-  }
-
   private ofItem(item: Item): Focus {
     const { graph } = this.stage;
     const nodes = new Set(Array.from(graph.nodesOf(item)));

@@ -157,7 +157,7 @@ export class SourcePane {
   }
 }
 
-export function intoSight(pane: HTMLElement, top: number, height: number): void {
+function intoSight(pane: HTMLElement, top: number, height: number): void {
   if (top < pane.scrollTop || top + height > pane.scrollTop + pane.clientHeight) pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
 }
 

@@ -1,7 +1,7 @@
 // Light or dark, as the page around is; it may change while we are shown.
 
 /** What the host says, or else the system: JupyterLab and Notebook, VS Code, Colab, plain pages. */
-export function isDark(): boolean {
+function isDark(): boolean {
   const { dataset, classList } = document.body;
   if (dataset["jpThemeLight"] !== undefined) return dataset["jpThemeLight"] === "false";
   if (dataset["vscodeThemeKind"] !== undefined) return /dark|high-contrast$/.test(dataset["vscodeThemeKind"]);
