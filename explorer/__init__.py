@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from explorer.errors import (
+    ArchiveError,
     ArgumentsError,
     CaptureFileError,
     DuplicateArgumentError,
@@ -20,14 +21,19 @@ from explorer.errors import (
     InputRankError,
     InputShapeError,
     InputStructureError,
+    LeakedStateError,
     MissingArgumentError,
     NotAnArrayError,
     NotCallableError,
     OptionError,
     OutputError,
+    RecompilationWarning,
+    StateError,
     TracedPerShapeWarning,
     TracedValueError,
+    TransformationError,
     UnreadableTextError,
+    UnwrittenStateWarning,
 )
 from explorer.model.capture import Capture
 from explorer.view import HtmlViewer
@@ -35,12 +41,14 @@ from explorer.view import HtmlViewer
 if TYPE_CHECKING:
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.capture.explore import explore
+    from explorer.jitted import Jitted, disable_compile, enable_compile, jit
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
 
 Capture.viewer = HtmlViewer()  # the model knows that it can be shown; here it learns by whom
 load = Capture.load
 
 __all__ = [
+    "ArchiveError",
     "ArgumentsError",
     "Capture",
     "CaptureFileError",
@@ -60,6 +68,8 @@ __all__ = [
     "InputRankError",
     "InputShapeError",
     "InputStructureError",
+    "Jitted",
+    "LeakedStateError",
     "MissingArgumentError",
     "NamedDimension",
     "NotAnArrayError",
@@ -67,11 +77,18 @@ __all__ = [
     "OptionError",
     "OutputError",
     "OutputInfo",
+    "RecompilationWarning",
+    "StateError",
     "TracedPerShapeWarning",
     "TracedValueError",
+    "TransformationError",
     "UnreadableTextError",
+    "UnwrittenStateWarning",
     "compile",
+    "disable_compile",
+    "enable_compile",
     "explore",
+    "jit",
     "load",
     "load_ipython_extension",
     "unload_ipython_extension",
@@ -84,10 +101,14 @@ _ROOM = {
     "DimensionInputInfo": "explorer.aot",
     "Executable": "explorer.aot",
     "InputInfo": "explorer.aot",
+    "Jitted": "explorer.jitted",
     "NamedDimension": "explorer.aot",
     "OutputInfo": "explorer.aot",
     "compile": "explorer.aot",
+    "disable_compile": "explorer.jitted",
+    "enable_compile": "explorer.jitted",
     "explore": "explorer.capture.explore",
+    "jit": "explorer.jitted",
     "load_ipython_extension": "explorer.notebook",
     "unload_ipython_extension": "explorer.notebook",
 }

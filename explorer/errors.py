@@ -1,6 +1,7 @@
 """Every error Explorer raises, and when.
 
 ExplorerError                  anything below
+├── ArchiveError               a file of an executable is none, truncated, altered, or newer (also a ValueError)
 ├── ArgumentsError             the arguments described to explore() or compile() do not fit (also a TypeError)
 ├── CaptureFileError           a capture file is none, truncated, altered, or newer (also a ValueError)
 ├── ExploreError               a step of explore() failed; `.capture` holds the steps that worked
@@ -17,10 +18,20 @@ ExplorerError                  anything below
 │   ├── MissingArgumentError     an argument is not there (also a TypeError)
 │   └── NotAnArrayError          something that is no array (also a TypeError)
 ├── InputInfoError             a shape or dtype that no input can have (also a ValueError)
+├── LeakedStateError           captured state would be left with a traced value (also a ValueError)
 ├── NotCallableError           a function was expected and something else came (also a TypeError)
 ├── OptionError                an option of compile() is out of range (also a ValueError)
 ├── OutputError                a function returns something that is no array (also a TypeError)
+├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
+├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
 └── UnreadableTextError        text given as HLO is none (also a ValueError)
+
+And every warning:
+
+UserWarning
+├── RecompilationWarning       a function is traced again and again
+├── TracedPerShapeWarning      a function can't be traced for all its shapes at once
+└── UnwrittenStateWarning      a function changed state that is captured as inputs only: the change is dropped
 """
 
 from __future__ import annotations
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
     from explorer.model.capture import Capture
 
 __all__ = [
+    "ArchiveError",
     "ArgumentsError",
     "CaptureFileError",
     "DuplicateArgumentError",
@@ -45,18 +57,28 @@ __all__ = [
     "InputRankError",
     "InputShapeError",
     "InputStructureError",
+    "LeakedStateError",
     "MissingArgumentError",
     "NotAnArrayError",
     "NotCallableError",
     "OptionError",
     "OutputError",
+    "RecompilationWarning",
+    "StateError",
+    "TracedPerShapeWarning",
     "TracedValueError",
+    "TransformationError",
     "UnreadableTextError",
+    "UnwrittenStateWarning",
 ]
 
 
 class ExplorerError(Exception):
     """Base of every error that Explorer raises on purpose."""
+
+
+class ArchiveError(ExplorerError, ValueError):
+    """An executable can't be in a file, or a file holds none that this Explorer can read."""
 
 
 class ArgumentsError(ExplorerError, TypeError):
@@ -127,6 +149,10 @@ class InputInfoError(ExplorerError, ValueError):
     """A shape or dtype that no input can have."""
 
 
+class LeakedStateError(ExplorerError, ValueError):
+    """Captured state would be left with a traced value, because an outer trace doesn't capture it."""
+
+
 class NotCallableError(ExplorerError, TypeError):
     """A function was expected."""
 
@@ -139,9 +165,25 @@ class OutputError(ExplorerError, TypeError):
     """A function to compile returns something that is no array."""
 
 
+class StateError(ExplorerError, TypeError):
+    """`inputs` or `outputs` of jit() is nothing whose arrays could be captured."""
+
+
+class TransformationError(ExplorerError, TypeError):
+    """An executable from a file is under a transformation that it can't follow: it has no Python to trace anew."""
+
+
 class UnreadableTextError(ExplorerError, ValueError):
     """The text holds no module of the expected kind."""
 
 
+class RecompilationWarning(UserWarning):
+    """A function is traced again and again, which takes longer than running it."""
+
+
 class TracedPerShapeWarning(UserWarning):
     """A function can't be traced for all its shapes at once; each that comes is traced for itself."""
+
+
+class UnwrittenStateWarning(UserWarning):
+    """A function changed state that is captured as `inputs` only: the change is dropped."""

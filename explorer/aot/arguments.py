@@ -20,7 +20,7 @@ from explorer.errors import (
     MissingArgumentError,
 )
 
-__all__ = ["Parameter", "bind", "is_input", "leaf_name", "parameters_of"]
+__all__ = ["Parameter", "bind", "is_input", "leaf_name", "parameter_of", "parameters_of"]
 
 _GONE = "what was constant when compiling is no argument any more"
 
@@ -135,11 +135,16 @@ def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
             flat += [(key, kind_of.KEYWORD_ONLY, value[key]) for key in sorted(value)]  # as JAX orders a dict's leaves
         else:
             flat.append((own(name) if kind is kind_of.POSITIONAL_ONLY else name, kind, value))
-    found = (_parameter(*part) for part in flat)
+    found = (parameter_of(*part) for part in flat)
     return [parameter for parameter in found if parameter.paths]
 
 
-def _parameter(name: str, kind: Any, value: Any) -> Parameter:
+def parameter_of(name: str, kind: Any, value: Any) -> Parameter:
+    """A parameter from a value that holds its inputs' infos.
+
+    Raises:
+        ArgumentsError: The name is none that a signature can show.
+    """
     if not name.isidentifier() or iskeyword(name):
         raise ArgumentsError(f"{name!r} can't name an argument.\n  Hint: take a dict instead of **keywords.")
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -13,13 +14,14 @@ import jax
 
 from explorer._jax import with_fast_path
 from explorer.aot.arguments import Parameter
+from explorer.aot.exported import ExportedProgram
 from explorer.aot.program import Program
 from explorer.capture.explore import Exploration
 from explorer.errors import ExploreError, ExplorerError
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
 
-__all__ = ["Binaries", "Binary"]
+__all__ = ["Binaries", "Binary", "Plan"]
 
 Key = tuple[int, ...]
 
@@ -37,9 +39,16 @@ class Binary:
     capture: Capture
     specialization: Specialization
 
+    @cached_property
+    def devices(self) -> frozenset[Any]:
+        """Those it runs on."""
+        shardings: list[Any] = jax.tree.leaves((self.compiled.input_shardings, self.compiled.output_shardings))
+        return frozenset(device for sharding in shardings for device in sharding.device_set)
 
-class Binaries:
-    """Compiles a program for the sizes it is asked for, each once however many threads ask, and keeps the binaries.
+
+@dataclass(frozen=True)
+class Plan:
+    """What an executable is made of.
 
     Args:
         parameters: Of the executable.
@@ -47,27 +56,32 @@ class Binaries:
         options: XLA's compiler options.
         donated: Names of parameters whose arrays a call may overwrite.
         limit: How many binaries are kept.
+    """
+
+    parameters: tuple[Parameter, ...]
+    program: Program | ExportedProgram
+    options: Mapping[str, Any]
+    donated: tuple[str, ...]
+    limit: int
+
+
+class Binaries:
+    """Compiles a program for the sizes it is asked for, each once however many threads ask, and keeps the binaries.
+
+    Args:
+        plan: What to compile, and how.
         on_drop: Called when one was let go.
     """
 
-    def __init__(
-        self,
-        parameters: Sequence[Parameter],
-        program: Program,
-        *,
-        options: Mapping[str, Any],
-        donated: Sequence[str],
-        limit: int,
-        on_drop: Callable[[], None],
-    ) -> None:
-        self._program = program
-        self._symbols = program.symbols
-        self._options = dict(options)
-        self._limit = limit
+    def __init__(self, plan: Plan, on_drop: Callable[[], None]) -> None:
+        self._program = plan.program
+        self._symbols = plan.program.symbols
+        self._options = dict(plan.options)
+        self._limit = plan.limit
         self._on_drop = on_drop
-        self._names = [parameter.name for parameter in parameters]
-        self._donated = [i for i, name in enumerate(self._names) if name in donated]
-        self._trees: list[Any] = [jax.tree.structure(parameter.described) for parameter in parameters]
+        self._names = [parameter.name for parameter in plan.parameters]
+        self._donated = [i for i, name in enumerate(self._names) if name in plan.donated]
+        self._trees: list[Any] = [jax.tree.structure(parameter.described) for parameter in plan.parameters]
         self._kept: OrderedDict[Key, Binary] = OrderedDict()
         self._plain: dict[Key, Any] = {}
         self._lock = Lock()
@@ -94,19 +108,28 @@ class Binaries:
                 self._locks.pop(key, None)
         return found
 
+    def add(self, sizes: Mapping[str, int], binary: Binary) -> None:
+        """A binary that was compiled elsewhere."""
+        self._keep(self._key(sizes), binary)
+
     def plain(self, sizes: Mapping[str, int]) -> Any:
         """The program as a jax.jit function of its arrays: it has derivatives and batches, and no compiler options."""
         key = self._key(sizes)
         with self._lock:
-            if key not in self._plain:
+            found = self._plain.get(key)
+        if found is None:
+            traced = jax.jit(self._program.plain(sizes))
+            with self._lock:
                 if len(self._plain) >= self._limit:
                     self._plain.clear()
-                self._plain[key] = jax.jit(self._program.at(sizes))
-            return self._plain[key]
+                found = self._plain.setdefault(key, traced)
+        return found
 
-    def __iter__(self) -> Iterator[Binary]:
+    @property
+    def kept(self) -> list[tuple[dict[str, int], Binary]]:
+        """The sizes that there are binaries for, and those."""
         with self._lock:
-            return iter(list(self._kept.values()))
+            return [(dict(zip(self._symbols.bounds, key, strict=True)), binary) for key, binary in self._kept.items()]
 
     def _key(self, sizes: Mapping[str, int]) -> Key:
         return tuple(sizes[symbol] for symbol in self._symbols.bounds)
@@ -136,7 +159,8 @@ class Binaries:
         program.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self._names])  # pyright: ignore[reportFunctionMemberAccess]
         target = jax.jit(program, donate_argnums=self._donated, compiler_options=self._options or None)
         arguments = self.arguments(self._symbols.structs(sizes))
-        exploration = Exploration(self._program.function, arguments, {}, target=target, verb="compiled")
+        function, given = self._program.function, self._program.given
+        exploration = Exploration(function, arguments, {}, target=target, verb="compiled", given=given)
         try:
             capture = exploration.run()
         except ExploreError as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from explorer.aot.arguments import parameters_of
+from explorer.aot.binaries import Plan
 from explorer.aot.executable import Executable
 from explorer.aot.levels import autotuned, options_of
 from explorer.aot.program import Program
@@ -72,7 +73,7 @@ def compile(
     program = Program(function, bound, Symbols(inputs))
 
     def build(options: Mapping[str, Any]) -> Executable:
-        return Executable(parameters, program, options=options, donated=donate, limit=max_specializations)
+        return Executable(Plan(tuple(parameters), program, options, tuple(donate), max_specializations))
 
     executable = autotuned(build) if options is None else build(options)
     if program.why_each_shape:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, cast
 
 import jax
@@ -11,13 +12,16 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from explorer._jax import dispatcher
-from explorer.aot.arguments import Parameter, bind
-from explorer.aot.binaries import Binaries
-from explorer.aot.fit import sizes_of
+from explorer.aot.arguments import bind
+from explorer.aot.binaries import Binaries, Binary, Plan
+from explorer.aot.exported import ExportedProgram
+from explorer.aot.fit import check_devices, sizes_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
 from explorer.aot.levels import Autotuning
-from explorer.aot.program import Program
+from explorer.aot.saving import load, save
 from explorer.capture.jaxpr import short_type
+from explorer.capture.sources import called_at
+from explorer.errors import TransformationError
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
 
@@ -38,29 +42,25 @@ class Executable:
             them isn't what was compiled for.
     """
 
-    def __init__(
-        self,
-        parameters: Sequence[Parameter],
-        program: Program,
-        *,
-        options: Mapping[str, Any],
-        donated: Sequence[str] = (),
-        limit: int = 64,
-    ) -> None:
-        self._parameters = tuple(parameters)
-        self._program = program
+    def __init__(self, plan: Plan, ready: Sequence[tuple[Mapping[str, int], Binary]] = ()) -> None:
+        self.plan = plan
+        self._parameters = plan.parameters
+        self._program = program = plan.program
         self._symbols = program.symbols
-        self._binaries = Binaries(
-            parameters, program, options=options, donated=donated, limit=limit, on_drop=self._forget_calls
+        self._binaries = Binaries(plan, on_drop=self._forget_calls)
+        # Whether the leaves of a call are what a binary takes: there are no constants among them, and no sizes.
+        self._is_whole = all(parameter.is_whole for parameter in plan.parameters) and all(
+            isinstance(info, InputInfo) for info in self._symbols.inputs.values()
         )
-        self._is_whole = all(parameter.is_whole for parameter in parameters)
-        self._dispatcher = dispatcher(program.name, self._answer, capacity=_KINDS_OF_CALL * limit)
+        self._dispatcher = dispatcher(program.name, self._answer, capacity=_KINDS_OF_CALL * plan.limit)
         self.autotuning: Autotuning | None = None  # what optimization level 5 measured
+        for sizes, binary in ready:
+            self._binaries.add(sizes, binary)
         self._opt = self._binaries.binary(
             program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
         )
         self.__name__ = self._opt.capture.function
-        self.__signature__ = inspect.Signature([inspect.Parameter(p.name, p.kind) for p in parameters])
+        self.__signature__ = inspect.Signature([inspect.Parameter(p.name, p.kind) for p in plan.parameters])
         if self._dispatcher is not None:
             # A class of its own, for that is where Python looks for __call__; a method that calls the dispatcher would
             # cost a tenth of a small call.
@@ -80,14 +80,27 @@ class Executable:
         infos = self._symbols.inputs.values()
         fitted = [_fitted(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
         if any(isinstance(leaf, Tracer) for leaf in fitted):
-            arrays = [leaf for leaf in fitted if not isinstance(leaf, int)]
-            return self._binaries.plain(sizes)(*arrays), None
-        result, fast_path = self._binaries.binary(sizes).call(*self._binaries.arguments(fitted))
+            return self._transformed(sizes, [leaf for leaf in fitted if not isinstance(leaf, int)]), None
+        binary = self._binaries.binary(sizes)
+        check_devices(list(self._symbols.inputs), fitted, binary.devices)
+        result, fast_path = binary.call(*self._binaries.arguments(fitted))
         order = [p.name for p in self._parameters[: len(args)]] + sorted(
             kwargs
         )  # of the leaves, as JAX flattens a call
         is_same = self._is_whole and all(one is other for one, other in zip(leaves, fitted, strict=True))
         return result, fast_path if is_same and order == [p.name for p in self._parameters] else None
+
+    def _transformed(self, sizes: Mapping[str, int], arrays: Sequence[Any]) -> Any:
+        """The program under a transformation of JAX's."""
+        try:
+            return self._binaries.plain(sizes)(*arrays)
+        except NotImplementedError as error:
+            if not isinstance(self._program, ExportedProgram):
+                raise
+            raise TransformationError(
+                f"{self.__name__} came from a file, and can't be transformed so: {error}.\n{called_at()}"
+                "  Hint: jax.vmap and forward-mode derivatives need the function that it was compiled from."
+            ) from error
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, int]]:
         """A call's inputs in order, and their sizes, once they are known to fit."""
@@ -128,7 +141,7 @@ class Executable:
     @property
     def specializations(self) -> tuple[Specialization, ...]:
         """The binaries there are, the least recently compiled first."""
-        return tuple(binary.specialization for binary in self._binaries)
+        return tuple(binary.specialization for _, binary in self._binaries.kept)
 
     def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
         """What the compiler did: for the shapes of a call, or without one for those that were optimised for."""
@@ -144,6 +157,54 @@ class Executable:
         """What `run_opt` takes: ones, of the shapes to optimise for."""
         leaves = [s if isinstance(s, int) else _ones(s) for s in self._symbols.structs(self._symbols.opt)]
         return self._binaries.arguments(leaves)
+
+    @property
+    def binaries(self) -> list[tuple[dict[str, int], Binary]]:
+        """The sizes that there are binaries for, and those; for who saves them."""
+        return self._binaries.kept
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        platforms: Sequence[str] | None = None,
+        native: bool = False,
+        derivatives: int = 0,
+    ) -> None:
+        """Write everything that is needed to run it to one file: StableHLO, constants, what it takes and returns.
+
+        The file is replaced at once and whole: if anything fails, what was there before is there still.
+
+        Args:
+            path: Of the file.
+            platforms: Those it shall run on, such as `("cpu", "cuda")`; None is the present one.
+            native: Whether to save the binaries too. They load fast, on the same kind of machine with the same JAX, for
+                who trusts the file; elsewhere they are passed over.
+            derivatives: How often the loaded one can be differentiated, in reverse mode; each makes the file larger.
+
+        Raises:
+            ArchiveError: Something of it can't be in a file: a host callback, a class that JSON can't describe.
+            OSError: The file can't be written.
+        """
+        save(self, path, platforms=platforms, native=native, derivatives=derivatives)
+
+    @classmethod
+    def load(
+        cls, path: str | PathLike[str], *, trust_native_code: bool = False, types: Sequence[type] = ()
+    ) -> Executable:
+        """Read what `save` wrote. Nothing in the file is executed while it is read, and nothing is unpickled.
+
+        Args:
+            path: Of the file.
+            trust_native_code: Whether binaries in the file may be run, if they were made for exactly this kind of
+                machine and this JAX. They can do what any program can: say so only for a file of your own.
+            types: Classes of the inputs and outputs that aren't Python's own: dataclasses, named tuples.
+
+        Raises:
+            ArchiveError: The file is none, truncated, altered, newer, for other platforms, or needs a class.
+            OSError: The file can't be read.
+        """
+        return load(cls, path, trust_native_code=trust_native_code, types=types)
 
     def __repr__(self) -> str:
         shapes = self._symbols.shapes({symbol: symbol for symbol in self._symbols.bounds})

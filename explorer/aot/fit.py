@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ from explorer.errors import (
     NotAnArrayError,
 )
 
-__all__ = ["described", "sizes_of"]
+__all__ = ["check_devices", "described", "sizes_of"]
 
 
 def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
@@ -41,6 +41,21 @@ def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
             if sizes.setdefault(symbol, found[axis]) != found[axis]:
                 _refuse_unequal(symbols, symbol, values, name)
     return sizes
+
+
+def check_devices(names: Sequence[str], values: Sequence[Any], devices: Set[Any]) -> None:
+    """Refuse an array that is bound to a device which the executable doesn't run on.
+
+    Raises:
+        InputDeviceError: One is.
+    """
+    for name, value in zip(names, values, strict=True):
+        its: Set[Any] = value.sharding.device_set if getattr(value, "committed", False) else set[Any]()
+        if not its <= devices:
+            raise InputDeviceError(
+                f"input `{name}` is on {_listed(its)}.\n  compiled for {_listed(devices)}\n"
+                f"{called_at()}  Hint: jax.device_put({name}, …), or compile with an InputInfo that has a sharding."
+            )
 
 
 def _check_array(name: str, info: InputInfo, value: Any) -> None:
@@ -66,23 +81,23 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
             f"{_told(info)}convert it, {name}.astype({str(info.dtype)!r}), or compile for {dtype}."
         )
     if info.sharding is not None and not isinstance(value, Tracer):
-        _check_sharding(name, info, value)
+        _check_sharding(name, info.sharding, value)
 
 
-def _check_sharding(name: str, info: InputInfo, value: Any) -> None:
-    given = getattr(value, "sharding", None)
+def _check_sharding(name: str, wanted: Any, value: Any) -> None:
+    given: Any = getattr(value, "sharding", None)
     # What isn't committed to a device goes where the executable wants it.
-    if given is None or not getattr(value, "committed", False) or given.is_equivalent_to(info.sharding, value.ndim):
+    if given is None or not getattr(value, "committed", False) or given.is_equivalent_to(wanted, value.ndim):
         return
     raise InputDeviceError(
-        f"input `{name}` is on {_devices(given)}, spread as {given}.\n"
-        f"  compiled for {_devices(info.sharding)}, spread as {info.sharding}\n"
+        f"input `{name}` is on {_listed(given.device_set)}, spread as {given}.\n"
+        f"  compiled for {_listed(wanted.device_set)}, spread as {wanted}\n"
         f"{called_at()}  Hint: jax.device_put({name}, exe.input_infos[{name!r}].sharding)."
     )
 
 
-def _devices(sharding: Any) -> str:
-    return ", ".join(sorted(str(device) for device in sharding.device_set))
+def _listed(devices: Set[Any]) -> str:
+    return ", ".join(sorted(map(str, devices)))
 
 
 def _checked_value(name: str, info: DimensionInputInfo, value: Any) -> int:

@@ -24,7 +24,7 @@ from explorer.aot.dimensions import (
 from explorer.aot.shardings import sharding_from_json, sharding_to_json
 from explorer.errors import InputInfoError
 
-__all__ = ["DimensionInputInfo", "InputInfo", "OutputInfo", "key_like"]
+__all__ = ["DimensionInputInfo", "InputInfo", "OutputInfo", "dtype_named", "key_like"]
 
 _KINDS = (jnp.number, jnp.bool_)
 _KEYS = ("threefry2x32", "rbg", "unsafe_rbg")
@@ -129,7 +129,7 @@ class InputInfo:
             _refuse_json(said)
         dimensions = [dimension_from_json(f"dimension {i}", d) for i, d in enumerate(cast(list[Any], shape))]
         sharding = sharding_from_json(said["sharding"]) if "sharding" in said else None
-        return cls(dimensions, key_like(dtype).dtype if dtype.startswith("key<") else dtype, sharding=sharding)
+        return cls(dimensions, dtype_named(dtype), sharding=sharding)
 
     def __repr__(self) -> str:
         where = f", sharding={self.sharding}" if self.sharding is not None else ""
@@ -240,6 +240,15 @@ def _checked_dtype(dtype: Any) -> np.dtype[Any]:
             f"  Hint: say {got}, or allow 64 bits with jax.config.update('jax_enable_x64', True)."
         )
     return wanted
+
+
+def dtype_named(name: str) -> Any:
+    """The dtype that `str(dtype)` gave this name for.
+
+    Raises:
+        InputInfoError: JAX has none such.
+    """
+    return key_like(name).dtype if name.startswith("key<") else _checked_dtype(name)
 
 
 def key_like(dtype: Any) -> jax.Array:

@@ -15,7 +15,7 @@ from explorer._jax import at_sizes, undecided_equalities
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols
-from explorer.capture.explore import users_place
+from explorer.capture.retell import users_place
 from explorer.capture.sources import place
 from explorer.errors import OutputError
 
@@ -53,6 +53,12 @@ class Program:
     def __init__(self, function: Callable[..., Any], bound: inspect.BoundArguments, symbols: Symbols) -> None:
         self.function = function
         self.symbols = symbols
+        self.given = {
+            leaf_name(name, path): leaf
+            for name, value in bound.arguments.items()
+            for path, leaf in cast(list[Any], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])
+            if not is_input(leaf)
+        }
         self._bound = bound
         values = list(bound.arguments.values())
         self._leaves, self._structure = cast(tuple[list[Any], Any], jax.tree.flatten(values, is_leaf=is_input))
@@ -76,10 +82,28 @@ class Program:
                 self._known[key] = Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
         return self._known[key]
 
+    def plain(self, sizes: Mapping[str, int]) -> Traced:
+        """The program for these sizes where derivatives are asked of it, whose custom rules must know the sizes too.
+
+        It runs the user's Python if one trace serves every size.
+        """
+        return self.at(sizes) if self.symbolic is None else self._trace(sizes)
+
+    def with_fixed(self, sizes: Mapping[str, int]) -> Traced | None:
+        """The program with these sizes, symbols for the others; None if it can't be traced so. It runs the Python."""
+        try:
+            return self._trace({**self.symbols.symbolic(), **sizes})
+        except Exception:  # as in _trace_symbolically
+            return None
+
     @property
     def outputs(self) -> Outputs:
         """What comes out: for every size at once, or else for the sizes that were first traced."""
         return (self.symbolic or next(iter(self._known.values()))).outputs
+
+    def outputs_at(self, sizes: Mapping[str, int]) -> Outputs:
+        """What comes out, for these sizes."""
+        return self.at(sizes).outputs
 
     @property
     def name(self) -> str:
@@ -126,6 +150,8 @@ class Program:
         try:
             with undecided_equalities() as undecided:
                 traced = self._trace(self.symbols.symbolic())
+                # Not every program can be given its sizes afterwards.
+                at_sizes(traced.closed, {symbol: max(1, size) for symbol, size in self.symbols.opt.items()})
         except Exception as error:
             where, first = users_place(error), str(error).strip().partition("\n")[0]
             return f"{first or type(error).__name__}  at  {where}" if where else first

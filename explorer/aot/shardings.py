@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from explorer.errors import InputInfoError
 
@@ -25,7 +25,9 @@ def sharding_to_json(sharding: jax.sharding.Sharding) -> dict[str, Any]:
     if isinstance(sharding, NamedSharding):
         parts = cast(list[Any], sharding.spec)
         spec = [list(cast(tuple[str, ...], part)) if isinstance(part, tuple) else part for part in parts]
-        said: dict[str, Any] = {"mesh": {str(axis): size for axis, size in sharding.mesh.shape.items()}, "spec": spec}
+        mesh: Any = sharding.mesh
+        axes = zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
+        said: dict[str, Any] = {"mesh": [[name, size, kind.name] for name, size, kind in axes], "spec": spec}
         if sharding_from_json(said) == sharding:
             return said
     raise InputInfoError(
@@ -44,8 +46,8 @@ def sharding_from_json(said: Any) -> jax.sharding.Sharding:
     try:
         if set(cast(Mapping[str, Any], said)) == {"device"} and type(said["device"]) is int and said["device"] >= 0:
             return SingleDeviceSharding(devices[said["device"]])
-        axes: dict[str, int] = dict(said["mesh"])
-        mesh = jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=(jax.sharding.AxisType.Auto,) * len(axes))
+        names, sizes, kinds = zip(*said["mesh"], strict=True)
+        mesh = jax.make_mesh(sizes, names, axis_types=tuple(AxisType[kind] for kind in kinds))
         spec = [tuple(cast(list[Any], part)) if isinstance(part, list) else part for part in said["spec"]]
         return NamedSharding(mesh, PartitionSpec(*spec))
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, cast
 
 import jax
@@ -13,13 +14,20 @@ from explorer.model.capture import Constant
 __all__ = ["name_constants"]
 
 
-def name_constants(jaxpr: Any, function: Callable[..., Any]) -> tuple[Constant, ...]:
+_DEEPEST = 8  # attributes of attributes
+
+
+def name_constants(
+    jaxpr: Any, function: Callable[..., Any], given: Mapping[str, Any] | None = None
+) -> tuple[Constant, ...]:
     """The constants of a closed jaxpr, largest first.
 
-    One that the function reaches by a global, a closure cell or an attribute of its object carries that path
-    (`weights`, `self.w['a']`); the others are `constant 0`, `constant 1`, ….
+    One that the function reaches by a global, a closure cell, an attribute of its object or an argument (`given`)
+    carries that path (`weights`, `self.proj.w['a']`); the others are `constant 0`, `constant 1`, ….
     """
-    named = {id(value): name for name, value in _reachable(function)} if jaxpr.consts else {}
+    named: dict[int, str] = {}
+    for name, value in _reachable(function, given or {}) if jaxpr.consts else ():
+        named.setdefault(id(value), name)
     found = [
         Constant(
             named.get(id(value), f"constant {i}"),
@@ -31,16 +39,30 @@ def name_constants(jaxpr: Any, function: Callable[..., Any]) -> tuple[Constant, 
     return tuple(sorted(found, key=lambda constant: -constant.bytes))
 
 
-def _reachable(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Array leaves that the function's code can name, with the name."""
-    roots: dict[str, Any] = {}
+    roots: dict[str, Any] = dict(given)
     code_holder: Any = getattr(function, "__func__", function)
     if inspect.isfunction(code_holder):
         cells = inspect.getclosurevars(code_holder)
         roots |= {**cells.globals, **cells.nonlocals}
     owner = getattr(function, "__self__", None if inspect.isfunction(function) else function)
     roots |= {f"self.{name}": value for name, value in getattr(owner, "__dict__", {}).items()}
+    seen: set[int] = set()
     for root, value in roots.items():
-        leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
-        for path, leaf in leaves:
-            yield root + jax.tree_util.keystr(path), leaf
+        yield from _inside(root, value, _DEEPEST, seen)
+
+
+def _inside(root: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """The leaves of a tree, and of the objects in it."""
+    leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
+    for path, leaf in leaves:
+        name = root + jax.tree_util.keystr(path)
+        attributes: dict[str, Any] = getattr(leaf, "__dict__", {})
+        is_plain = isinstance(leaf, (type, ModuleType)) or (callable(leaf) and not attributes)
+        if hasattr(leaf, "dtype") or is_plain or not depth:
+            yield name, leaf
+        elif id(leaf) not in seen:
+            seen.add(id(leaf))
+            for attribute, inner in list(attributes.items()):
+                yield from _inside(f"{name}.{attribute}", inner, depth - 1, seen)

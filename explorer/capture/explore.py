@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
@@ -11,16 +11,16 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 
 from explorer.capture.constants import name_constants
-from explorer.capture.frames import is_runner
 from explorer.capture.hlo import read_hlo
 from explorer.capture.jaxpr import read_jaxpr
-from explorer.capture.sources import place, read_source
+from explorer.capture.retell import retold
+from explorer.capture.sources import read_source
 from explorer.capture.stablehlo import read_stablehlo
-from explorer.errors import ArgumentsError, ExploreError, NotCallableError
+from explorer.errors import ArgumentsError, NotCallableError
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Graph
 
-__all__ = ["Exploration", "explore", "users_place"]
+__all__ = ["Exploration", "environment", "explore"]
 
 
 def explore(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Capture:
@@ -36,7 +36,8 @@ def explore(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Captu
         NotCallableError: `function` can't be called.
         ArgumentsError: The arguments don't fit the function's signature.
         ExploreError: Tracing, lowering or compiling failed. It has the capture of the steps that worked as
-            `.capture`, and the error itself as `__cause__`.
+            `.capture`, and the error itself as `__cause__`. A `TracedValueError`: it needs the value of something
+            that has none while it is traced.
 
     Example:
         >>> import jax.numpy as jnp
@@ -83,6 +84,7 @@ class Exploration:
         target: What is compiled, where that is another callable than `function`.
         options: XLA's compiler options.
         verb: What an error says could not be done.
+        given: Values that the function has by name beside its own: the constants among its arguments.
     """
 
     def __init__(
@@ -94,11 +96,13 @@ class Exploration:
         target: Callable[..., Any] | None = None,
         options: dict[str, Any] | None = None,
         verb: str = "explored",
+        given: Mapping[str, Any] | None = None,
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.target: Any = function if target is None else target
         self.options = options
         self.verb = verb
+        self.given = given
         self.compiled: Any = None
         self.plain = _plain(function)
         self.name: str = getattr(self.plain, "__name__", type(self.plain).__name__)
@@ -112,7 +116,7 @@ class Exploration:
         traced = self.step("trace", self.trace)
         self.stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
         self.known["signature"] = _signature(traced.jaxpr)
-        self.known["constants"] = name_constants(traced.jaxpr, self.plain)
+        self.known["constants"] = name_constants(traced.jaxpr, self.plain, self.given)
         lowered = self.step("lower", traced.lower)
         self.stages.append(Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo)))
         self.compiled = compiled = self.step("compile", lowered.compile, compiler_options=self.options)
@@ -150,13 +154,9 @@ class Exploration:
         except Exception as error:
             self.seconds[what] = perf_counter() - start
             failure = f"{what} failed: {type(error).__name__}"
-            where = users_place(error)
-            first = str(error).strip().splitlines()[:1]
-            message = [f"{self.name} could not be {self.verb}: {failure}."]
-            message += [f"  at  {where}"] if where else []
-            message += [f"  {first[0]}"] if first else []
-            message += ["  Hint: the stages before it are in this error's `.capture`."] if self.stages else []
-            raise ExploreError("\n".join(message), self.capture(failure)) from error
+            kind, message = retold(error, self.name, self.verb, what)
+            message += "\n  Hint: the stages before it are in this error's `.capture`." if self.stages else ""
+            raise kind(message, self.capture(failure)) from error
         finally:
             self.seconds[what] = perf_counter() - start
 
@@ -168,7 +168,7 @@ class Exploration:
             line=code.co_firstlineno if code else 0,
             stages=tuple(self.stages),
             durations=Durations(**self.seconds),
-            environment=_environment(),
+            environment=environment(),
             failure=failure,
             read_source=read_source,
             **self.known,
@@ -184,22 +184,6 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _read_text(text: str, read: Callable[[str], Graph]) -> tuple[str, Graph]:
     return text, read(text)
-
-
-def users_place(error: BaseException) -> str:
-    """The innermost line of the user's own code that an error went through, as a person finds it."""
-    found = ""
-    walk = error.__traceback__
-    while walk is not None:
-        file = walk.tb_frame.f_code.co_filename
-        if not is_runner(file) and not _is_jax(walk.tb_frame.f_globals.get("__name__", "")):
-            found = place(file, walk.tb_lineno)
-        walk = walk.tb_next
-    return found
-
-
-def _is_jax(module: str) -> bool:
-    return module.partition(".")[0] in ("jax", "jaxlib", "numpy", "contextlib", "functools")
 
 
 def _signature(jaxpr: Any) -> str:
@@ -238,5 +222,5 @@ def _memory(compiled: Any) -> dict[str, int]:
     }
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     return {"jax": jax.__version__, "backend": jax.default_backend(), "device": jax.devices()[0].device_kind}

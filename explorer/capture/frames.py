@@ -7,13 +7,24 @@ which is why they are not registered with JAX as excluded: then nothing would te
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from types import FrameType, ModuleType, TracebackType
+from typing import Any, cast
 
+import jax
+import jax.core
+
+from explorer.capture.sources import Span, is_ours
 from explorer.model.graph import Frame
 
-__all__ = ["is_runner", "users_frames", "users_part"]
+__all__ = ["Argument", "Step", "is_runner", "names_in", "users_arguments", "users_frames", "users_part", "users_steps"]
+
+_LIBRARY = re.compile(r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]|^<frozen ")
 
 # Packages that run the user's code, where an environment keeps its packages; and Explorer itself, wherever it is.
 _RUNNERS = re.compile(
@@ -66,3 +77,153 @@ def _root(parents: Sequence[int], at: int) -> int:
             break
         at = parents[at]
     return at
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line that an error went through, and what of the line was being evaluated.
+
+    Args:
+        frame: Its live frame.
+        span: Of the expression; only a line where Python doesn't know more.
+    """
+
+    frame: FrameType
+    span: Span
+
+    @property
+    def file(self) -> str:
+        return self.frame.f_code.co_filename
+
+    @property
+    def code_name(self) -> str:
+        return self.frame.f_code.co_name
+
+    @property
+    def function(self) -> str:
+        """As its author calls it: `step`, `Layer.__call__`, `<lambda>`."""
+        return self.frame.f_code.co_qualname.rpartition("<locals>.")[2]
+
+    def named(self, name: str) -> Any:
+        """What a name stands for there; None if for nothing."""
+        frame = self.frame
+        spaces = (frame.f_locals, frame.f_globals, frame.f_builtins)
+        return next((space[name] for space in spaces if name in space), None)
+
+    def traced(self, node: ast.AST) -> list[ast.Name]:
+        """The names in an expression that stand for something traced."""
+        return [name for name in names_in(node) if _is_traced(self.named(name.id))]
+
+    def called(self, function: ast.expr) -> str:
+        """What a call calls, by its package: `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
+        root, _, rest = ast.unparse(function).partition(".")
+        value = self.named(root)
+        if isinstance(value, ModuleType):
+            return f"{value.__name__}.{rest}"
+        if isinstance(value, jax.Array):
+            return f"jax.{rest}"
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
+
+    def value_at(self, path: str) -> Any:
+        """The value at `d['a'][0]`; None if there is none."""
+        try:
+            return _value(ast.parse(path, mode="eval").body, self.frame.f_locals)
+        except (SyntaxError, LookupError, TypeError, AttributeError):
+            return None
+
+    def leaves(self) -> Iterator[tuple[str, Any]]:
+        """What its function was given, by path. What its code gave another name or value since is not there."""
+        for name in self.parameters:
+            value = self.frame.f_locals.get(name)
+            for path, leaf in cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0]):
+                yield name + jax.tree_util.keystr(path), leaf
+
+    @property
+    def parameters(self) -> list[str]:
+        """Of its function, `*args` and `**kwargs` too."""
+        args, varargs, varkw = inspect.getargs(self.frame.f_code)
+        return [name for name in (*args, varargs, varkw) if name]
+
+    @property
+    def is_library(self) -> bool:
+        return _LIBRARY.search(self.file) is not None
+
+
+def users_steps(error: BaseException) -> list[Step]:
+    """The user's lines that an error went through, innermost first; those of libraries only if there are no others."""
+    steps = [step for step in _steps(error) if not is_ours(step.frame)]
+    return ([step for step in steps if not step.is_library] or steps)[::-1]
+
+
+def _steps(error: BaseException) -> Iterator[Step]:
+    walk = error.__traceback__
+    while walk is not None:
+        yield Step(walk.tb_frame, _span(walk))
+        walk = walk.tb_next
+
+
+def _span(at: TracebackType) -> Span:
+    # A code unit is two bytes, and each has its position.
+    positions = at.tb_frame.f_code.co_positions()
+    line, end_line, column, end_column = next(islice(positions, at.tb_lasti // 2, None), (None,) * 4)
+    if line is None or end_line is None or column is None or end_column is None:
+        return Span(at.tb_lineno, 0, at.tb_lineno, 0)
+    return Span(line, column, end_line, end_column)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a function of the user's: its path, `d['a']`, and its value where that is known."""
+
+    path: str
+    function: str
+    value: Any = None
+
+
+def users_arguments(
+    error: BaseException, steps: Sequence[Step], name: str, file: str | None, paths: Sequence[str]
+) -> list[Argument]:
+    """The arguments that a traced function calls by some paths, as the user calls them; none if that can't be told.
+
+    Args:
+        error: That came while tracing.
+        steps: The user's, of the error.
+        name, file: Of the function; a callable object has no file.
+        paths: Into its own arguments.
+    """
+    traced = next((step for step in steps[::-1] if (step.code_name, step.file) == (name, file)), None)
+    traced = steps[-1] if file is None else traced
+    if traced is not None:
+        return [Argument(path, traced.function, traced.value_at(path)) for path in paths]
+    # Explorer's or a library's: its names say nothing to the user. Its values do, for it hands them on.
+    wrapper = next((step for step in _steps(error) if (step.code_name, step.file) == (name, file)), None)
+    if wrapper is None:
+        return []
+    names = {id(leaf): path for path, leaf in steps[-1].leaves()}
+    values = [wrapper.value_at(path) for path in paths]
+    known = [Argument(names[id(value)], steps[-1].function, value) for value in values if id(value) in names]
+    return known if len(known) == len(paths) else []
+
+
+def names_in(node: ast.AST) -> Iterator[ast.Name]:
+    """The names that an expression reads."""
+    return (part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
+
+
+def _is_traced(value: Any) -> bool:
+    try:
+        return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+    except Exception:  # a tree of the user's own, whose flattening may do anything
+        return False
+
+
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return names[name]
+        case ast.Subscript(value=inner, slice=ast.Constant(value=key)):
+            return _value(inner, names)[key]
+        case ast.Attribute(value=inner, attr=name):
+            return getattr(_value(inner, names), name)
+        case _:
+            raise LookupError(ast.dump(node))

@@ -1,4 +1,4 @@
-"""The text behind a file name: a file, or the notebook cell that IPython compiled under it."""
+"""The text behind a file name, a file or the notebook cell that IPython compiled under it, and what stands in it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,27 @@ import inspect
 import linecache
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import pairwise
 from pathlib import PurePath
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from explorer.model.source import Source
 
-__all__ = ["Span", "called_at", "is_ours", "place", "read_source", "syntax_at", "users_frame"]
+__all__ = [
+    "Span",
+    "bound_at",
+    "called_at",
+    "is_ours",
+    "label",
+    "place",
+    "pointed_at",
+    "read_source",
+    "syntax_at",
+    "users_frame",
+]
 
 _LARGEST = 2_000_000  # characters: a generated file larger than this is not kept in every capture
 
@@ -60,8 +73,24 @@ def place(file: str, line: int) -> str:
     return f"{label(file)}, line {line}" + (f":   {text}" if text else "")
 
 
+def pointed_at(before: str, file: str, span: Span) -> list[str]:
+    """`place` after some words, and a line of carets under the piece of it that is meant, if that is not all."""
+    told = before + place(file, span.line)
+    text = linecache.getline(file, span.line).rstrip()
+    shown = text.strip()
+    start = _characters(text, span.column)
+    end = _characters(text, span.end_column) if span.end_line == span.line else len(text)
+    if not start < end or end - start >= len(shown):
+        return [told]
+    return [told, " " * (len(told) - len(text) + start) + "^" * (end - start)]
+
+
+def _characters(text: str, column: int) -> int:
+    return len(text.encode()[:column].decode(errors="ignore"))
+
+
 def users_frame() -> FrameType | None:
-    """Where the user called: the innermost live frame outside Explorer, JAX and what stands between them and the user."""
+    """Where the user called: the innermost live frame outside Explorer, JAX and the wrappers that both use."""
     frame = inspect.currentframe()
     while frame is not None and is_ours(frame):
         frame = frame.f_back
@@ -105,7 +134,9 @@ def syntax_at(file: str, span: Span) -> tuple[ast.AST, ...]:
     way: list[ast.AST] = [tree]
     while inner := next((node for node in _parts(way[-1]) if span in Span.of(node)), None):
         way.append(inner)
-    return tuple(way)
+    # A file that was edited since it was loaded has something else there. The start of a call over several lines is
+    # given as the start of its last name.
+    return tuple(way) if len(way) > 1 and Span.of(way[-1])[2:] == span[2:] else ()
 
 
 _MAGIC = re.compile(r"(?m)^[ \t]*[%!].*$")
@@ -125,3 +156,73 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
             yield part
         else:
             yield from _parts(part)
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Module)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# What may have run before, or in another turn, besides what stands above.
+_WINDING = (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
+_COMPOUND = (*_WINDING, ast.If, ast.With, ast.AsyncWith)
+
+
+def bound_at(way: Sequence[ast.AST], name: str) -> int | None:
+    """The line that gave a name the value it has at the end of a way (see `syntax_at`).
+
+    0: none of the function's own, so it is a parameter or comes from outside. None: it depends on how the code ran.
+    """
+    for outer, inner in reversed(list(pairwise(way))):
+        for statement in reversed(_above(outer, inner)):
+            if _binds(statement, name):
+                return None if isinstance(statement, _COMPOUND) else statement.lineno
+        if any(_binds(head, name) for head in _heads(outer)):
+            return cast(ast.stmt | ast.expr, outer).lineno
+        # Inside of an expression it is `:=` that binds. What a `for` goes through is evaluated once, before.
+        is_winding = isinstance(outer, (*_WINDING, ast.expr)) and inner is not getattr(outer, "iter", None)
+        if is_winding and _binds(outer, name):
+            return None
+        if isinstance(outer, _SCOPES):
+            break
+    return 0
+
+
+def _above(outer: ast.AST, inner: ast.AST) -> list[ast.stmt]:
+    if not isinstance(inner, ast.stmt):
+        return []
+    blocks = [cast(list[ast.stmt], part) for _, part in ast.iter_fields(outer) if isinstance(part, list)]
+    return next((block[: block.index(inner)] for block in blocks if inner in block), list[ast.stmt]())
+
+
+def _heads(node: ast.AST) -> list[ast.AST]:
+    """The parts of a statement or comprehension that bind names for what is inside."""
+    match node:
+        case ast.For() | ast.AsyncFor():
+            return [node.target]
+        case ast.With() | ast.AsyncWith():
+            return [*node.items]
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return [generator.target for generator in node.generators]
+        case _:
+            return []
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and isinstance(node.ctx, ast.Store)
+    if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+        return False
+    return any(_binds(part, name) for part in ast.iter_child_nodes(node))
+
+
+def as_arrays(node: ast.expr) -> str:
+    """A condition as JAX can compute it: functions for `and`, `or`, `not`, and no chains."""
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            name = "jnp.logical_and" if isinstance(op, ast.And) else "jnp.logical_or"
+            return reduce(lambda left, right: f"{name}({left}, {right})", map(as_arrays, values))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return f"jnp.logical_not({as_arrays(operand)})"
+        case ast.Compare(left=left, ops=[_, _, *_] as ops, comparators=others):
+            links = [ast.Compare(a, [op], [b]) for (a, b), op in zip(pairwise([left, *others]), ops, strict=True)]
+            return as_arrays(ast.BoolOp(ast.And(), cast(list[ast.expr], links)))
+        case _:
+            return ast.unparse(node)

@@ -21,9 +21,10 @@ _LEVELS = 5
 _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
 _TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "HLO"}
 # Plumbing that runs no kernel of its own.
-_NO_KERNEL = frozenset(
-    "parameter constant tuple get-tuple-element bitcast while conditional call after-all opt-barrier".split()
-)
+_NO_KERNEL = {
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
+    *("while", "conditional", "call", "after-all", "opt-barrier"),
+}
 _STYLE = (
     "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}"
     ".f{fill:#b45309;font-weight:600}.b{font-weight:600}"

@@ -121,7 +121,7 @@ print([node.op for node in capture.nodes_at(4, "jaxpr")])
         ("%%explore\nz = 1", "ExpressionError"),
         ("%%explore\nbroken +\nlayer(x)", "SyntaxError"),
         ("%%explore\nmissing\nlayer(x)", "NameError"),
-        (BRANCH, "ExploreError"),
+        (BRANCH, "TracedValueError"),
     ],
 )
 def test_every_failure_is_an_error_reply_and_leaves_the_kernel_usable(kernel: Kernel, cell: str, error: str):

@@ -55,7 +55,7 @@ def test_a_trace_that_fails_keeps_the_users_own_error():
     def branch(x):
         return x if x.sum() > 0 else -x
 
-    with pytest.raises(ex.ExploreError, match="branch could not be explored: trace failed") as caught:
+    with pytest.raises(ex.ExploreError, match=r"branch could not be explored: .* needs a value") as caught:
         ex.explore(branch, X)
     assert isinstance(caught.value.__cause__, jax.errors.TracerBoolConversionError)
     assert caught.value.capture.failure.startswith("trace failed")
@@ -163,6 +163,6 @@ def test_any_callable_is_explored_and_shown(function, args, name):
 
 @pytest.mark.parametrize(("function", "args"), [(numbers, (X,)), (lambda x: x, ("text",)), (max, (1, 2))])
 def test_what_jax_refuses_is_one_clear_error(function, args):
-    with pytest.raises(ex.ExploreError, match="could not be explored: trace failed") as caught:
+    with pytest.raises(ex.ExploreError, match=r"could not be explored: (trace failed|it needs a value)") as caught:
         ex.explore(function, *args)
     assert caught.value.__cause__ is not None

@@ -339,7 +339,7 @@ def test_a_call_on_the_first_line_of_a_cell_is_refused(ip):
 
 def test_a_trace_that_fails_shows_what_is_known_and_ends_on_the_users_line(ip):
     cell = "%%explore\ndef f(v):\n    w = jnp.sin(v)\n    return w if w.sum() > 0 else -w\nf(x)"
-    error, shown = failing(ip, cell, ex.ExploreError, "trace failed: TracerBoolConversionError")
+    error, shown = failing(ip, cell, ex.TracedValueError, "needs a value")
     assert "Capture(f: nothing (trace failed" in displayed(shown)
     assert repr(error.capture).startswith("Capture(f: nothing (trace failed")
     assert isinstance(error.__cause__, jax.errors.TracerBoolConversionError)

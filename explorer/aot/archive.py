@@ -1,0 +1,392 @@
+"""The container file of an executable: a zip of a manifest in JSON and of binary members, each with its checksum.
+
+    manifest.json   {"format": "explorer-executable", "version": 1, "members": {name: {"size", "blake2b"}}, "about": …}
+    <name>          the others in alphabetical order, one right after the other
+
+Equal content gives equal bytes. What a file says of itself is checked before anything is unpacked, and whatever isn't
+exactly as `write_archive` writes it is refused. A checksum tells that the bytes are as written, not who wrote them.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import math
+import os
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from os import PathLike
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, NoReturn, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from explorer.errors import ArchiveError
+
+__all__ = ["VERSION", "Archive", "array_from_bytes", "array_to_bytes", "read_archive", "write_archive"]
+
+VERSION = 1
+LARGEST = 16 * 2**30  # bytes of all members together, unpacked: more is a mistake, or meant to fill the memory
+_FORMAT = "explorer-executable"
+_MANIFEST = "manifest.json"
+_LARGEST_MANIFEST = 64 * 2**20
+_LARGEST_FILE = LARGEST + LARGEST // 100 + 2 * _LARGEST_MANIFEST
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*", re.ASCII)
+_LONGEST_NAME = 200
+_HOW = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say
+_SAMPLE = 64 * 1024
+_WORTH_IT = 0.9  # of its size: native code and weights hardly shrink, and are then kept as they are
+_LOCAL_HEADER = 30
+_LAST_RECORD = 22
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What an archive holds.
+
+    Args:
+        about: Plain JSON.
+        members: The bytes of each, unpacked and checked when they are asked for.
+    """
+
+    about: dict[str, Any]
+    members: Mapping[str, bytes]
+
+
+def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: Mapping[str, Any]) -> None:
+    """Write a file, whole or not at all: whatever happens, an older one stays as it is until the new one is complete.
+
+    Args:
+        about: Plain JSON: None, bool, int, finite float, str, and lists and dicts of them.
+        members: Bytes, or what has them (`bytearray`, a contiguous `memoryview`), by name: letters, digits and `._-`,
+            in folders by `/`.
+
+    Raises:
+        ArchiveError: A name is none, `about` is no JSON, or the members are too large.
+        OSError: The file can't be written there.
+    """
+    contents = {name: _bytes(members[name]) for name in sorted(members)}
+    for name in contents:
+        if name == _MANIFEST or not _is_name(name):
+            raise ArchiveError(f"{name!r:.100} can't name a member: letters, digits, and ._- inside can.")
+    total = sum(map(len, contents.values()))
+    if total > LARGEST:
+        raise ArchiveError(f"{total:,} bytes are too many for a file: at most {LARGEST:,} can be loaded.")
+    listed = {name: {"size": len(content), "blake2b": _digest(content)} for name, content in contents.items()}
+    try:
+        said = {"format": _FORMAT, "version": VERSION, "members": listed, "about": dict(about)}
+        manifest = json.dumps(said, allow_nan=False, separators=(",", ":")).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArchiveError(f"this can't be in a file's manifest: {error}.") from None
+    if len(manifest) > _LARGEST_MANIFEST:
+        raise ArchiveError(f"a manifest of {len(manifest):,} bytes is too large: {_LARGEST_MANIFEST:,} are read.")
+    _write_whole(path, _zipped({_MANIFEST: manifest, **contents}))
+
+
+def _bytes(content: Any) -> bytes:
+    return content if type(content) is bytes else bytes(memoryview(content))
+
+
+def _zipped(contents: Mapping[str, bytes]) -> memoryview:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for name, content in contents.items():
+            info = zipfile.ZipInfo(name, _WHEN)
+            info.create_system = 3  # Unix, wherever it runs
+            info.external_attr = 0o100644 << 16
+            info.compress_type = zipfile.ZIP_DEFLATED if _shrinks(content) else zipfile.ZIP_STORED
+            file.writestr(info, content)
+    return buffer.getbuffer()
+
+
+def _shrinks(content: bytes) -> bool:
+    """Whether it is worth deflating, as its middle shows."""
+    start = max(0, (len(content) - _SAMPLE) // 2)
+    sample = content[start : start + _SAMPLE]
+    return len(zlib.compress(sample)) < _WORTH_IT * len(sample)
+
+
+def _write_whole(path: str | PathLike[str], data: memoryview) -> None:
+    """Beside the file first, and then in its place: at no time there is half a file, on the disk neither.
+
+    As with any writing, a symbolic link stays one, and a file that was there keeps its permissions.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if target.exists() and not target.is_file():
+        raise ArchiveError(f"{path} is no regular file: it can't be replaced by one.")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    partial = target.with_name(f".{token_hex(8)}.partial")
+    try:
+        with partial.open("xb") as file:
+            if target.exists():
+                partial.chmod(stat.S_IMODE(target.stat().st_mode))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # the folder has the new name only when it is written too
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_archive(path: str | PathLike[str]) -> Archive:
+    """Read what `write_archive` wrote.
+
+    Raises:
+        ArchiveError: The file is none, truncated, altered, or written by a newer Explorer; for a member that was
+            altered it is raised when the member is asked for.
+        OSError: The file can't be read: FileNotFoundError, IsADirectoryError.
+    """
+    with open(path, "rb") as file, _naming(path):
+        if os.fstat(file.fileno()).st_size > _LARGEST_FILE:
+            raise ArchiveError(f"has more than {_LARGEST_FILE:,} bytes, and no executable does.")
+        # At once: members are unpacked later, when the file may be another.
+        return _read(file.read(), path)
+
+
+@contextmanager
+def _naming(path: str | PathLike[str]) -> Generator[None]:
+    try:
+        yield
+    except ArchiveError as error:
+        raise ArchiveError(f"{Path(path).name} {error}") from error.__cause__
+
+
+def _read(data: bytes, path: str | PathLike[str]) -> Archive:
+    _check_ends(data)
+    try:
+        file = zipfile.ZipFile(io.BytesIO(data))
+        manifest = _parsed(_unpacked(file, file.getinfo(_MANIFEST), _LARGEST_MANIFEST))
+        if type(manifest) is not dict or manifest.get("format") != _FORMAT:
+            raise ArchiveError("is a zip, but none that Executable.save writes.")
+        manifest = cast(dict[str, Any], manifest)
+        _check_version(manifest.get("version"))
+        sizes, digests = _listed(manifest)
+        _check_layout(data, file, sizes)
+        about = manifest["about"]
+        if set(manifest) != {"format", "version", "members", "about"} or type(about) is not dict:
+            _refuse("its manifest says other things than one of this version")
+    except ArchiveError:
+        raise
+    except Exception as error:  # zipfile and json raise what they like; these bytes are in memory: it's never the disk
+        _refuse(f"{type(error).__name__}: {error}", error)
+    return Archive(cast(dict[str, Any], about), _Members(path, file, sizes, digests))
+
+
+class _Members(Mapping[str, bytes]):
+    def __init__(self, path: Any, file: zipfile.ZipFile, sizes: dict[str, int], digests: dict[str, str]) -> None:
+        self._path, self._file, self._sizes, self._digests = path, file, sizes, digests
+
+    def __getitem__(self, name: str) -> bytes:
+        size = self._sizes[name]
+        with _naming(self._path):
+            try:
+                content = _unpacked(self._file, self._file.getinfo(name), size)
+            except ArchiveError:
+                raise
+            except Exception as error:  # as above
+                _refuse(f"{name}: {error}", error)
+            if len(content) != size or _digest(content) != self._digests[name]:
+                _refuse(f"the checksum of {name} does not fit")
+        return content
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sizes)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+
+def _check_ends(data: bytes) -> None:
+    if not data:
+        raise ArchiveError("is empty.")
+    if data[:4] != b"PK\x03\x04"[: len(data)]:
+        raise ArchiveError(f"is no executable: it starts with {data[:8]!r}.\n  Hint: Executable.save writes one.")
+    # Python's zipfile would look for the last record further ahead, and take what comes after it for a comment.
+    if len(data) < _LAST_RECORD or data[-_LAST_RECORD:-18] != b"PK\x05\x06" or data[-2:] != b"\0\0":
+        after = len(data) - _LAST_RECORD - max(0, data.rfind(b"PK\x05\x06"))
+        is_longer = b"PK\x05\x06" in data and after > 0
+        raise ArchiveError(
+            f"was altered: {after:,} bytes follow its end."
+            if is_longer
+            else f"is truncated: {len(data):,} bytes are there, and its end is not."
+        )
+
+
+def _parsed(text: bytes) -> Any:
+    """JSON, strictly: what readers understand in different ways is not understood here."""
+    return json.loads(
+        text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_without_repetition
+    )
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _check_version(version: Any) -> None:
+    if type(version) is not int or version < 1:
+        _refuse(f"its format has the version {version!r:.50}")
+    if version > VERSION:
+        raise ArchiveError(
+            f"was written by a newer Explorer: it has format {version}, and this one reads up to {VERSION}.\n"
+            "  Hint: upgrade explorer."
+        )
+
+
+def _listed(manifest: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, str]]:
+    """The size and checksum of each member, as the manifest has them."""
+    sizes: dict[str, int] = {}
+    digests: dict[str, str] = {}
+    for name, said in manifest["members"].items():
+        if name == _MANIFEST or not _is_name(name):
+            _refuse(f"{name!r:.100} can't name a member")
+        match said:
+            case {"size": int(size), "blake2b": str(digest), **rest} if not rest and type(size) is int and size >= 0:
+                sizes[name], digests[name] = size, digest
+            case _:
+                _refuse(f"it lists {name} as {said!r:.100}")
+    total = sum(sizes.values())
+    if total > LARGEST:
+        raise ArchiveError(f"says that it unpacks to {total:,} bytes; at most {LARGEST:,} are read.")
+    return sizes, digests
+
+
+def _check_layout(data: bytes, file: zipfile.ZipFile, sizes: Mapping[str, int]) -> None:
+    """Every byte of the file belongs to one member, and the zip says the same of them as the manifest."""
+    infos = sorted(file.infolist(), key=lambda info: info.header_offset)
+    names = [info.filename for info in infos]
+    if names != [_MANIFEST, *sorted(sizes)]:
+        odd = sorted({*names} ^ {_MANIFEST, *sizes}) or sorted({name for name in names if names.count(name) > 1})
+        _refuse(f"what it holds is not what its manifest lists{': ' if odd else ''}{', '.join(odd[:3])!s:.200}")
+    end = 0
+    for info in infos:
+        if info.filename != _MANIFEST and info.file_size != sizes[info.filename]:
+            _refuse(f"{info.filename} has {info.file_size:,} bytes, its manifest lists {sizes[info.filename]:,}")
+        if info.header_offset != end:
+            _refuse(f"there are bytes before {info.filename} that belong to nothing")
+        header = data[end : end + _LOCAL_HEADER]
+        lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        end += _LOCAL_HEADER + lengths + info.compress_size
+    if end != file.start_dir:
+        _refuse("there are bytes after its last member that belong to nothing")
+
+
+def _unpacked(file: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
+    """A member, never more of it than was promised: a small file can't fill the memory."""
+    if info.flag_bits & 0x1:
+        raise ArchiveError(f"has an encrypted member, {info.filename!r:.100}; Explorer writes none.")
+    if info.compress_type not in _HOW:
+        _refuse(f"{info.filename!r:.100} is packed in a way that Explorer doesn't use")
+    if info.file_size > most:
+        raise ArchiveError(f"has {info.file_size:,} bytes in {info.filename!r:.100}; at most {most:,} are read.")
+    with file.open(info) as member:
+        return member.read(most + 1)
+
+
+def _is_name(name: Any) -> bool:
+    return type(name) is str and len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def _refuse(what: str, cause: BaseException | None = None) -> NoReturn:
+    raise ArchiveError(f"was altered: {what}.\n  Hint: copy it again, or save it again.") from cause
+
+
+# Arrays --------------------------------------------------------------------------------------------------------------
+
+_DTYPES: dict[str, Any] = {
+    kind.dtype.name: kind.dtype for kind in vars(jnp).values() if isinstance(getattr(kind, "dtype", None), np.dtype)
+}
+
+
+def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
+    """An array as its description in JSON and its bytes, little-endian, the last dimension fastest.
+
+    Args:
+        array: A JAX or NumPy array of any shape and of any of JAX's dtypes, PRNG keys too.
+
+    Raises:
+        ArchiveError: It has another dtype.
+
+    Example:
+        >>> array_to_bytes(np.arange(3, dtype="int16"))
+        ({'dtype': 'int16', 'shape': [3]}, b'\\x00\\x00\\x01\\x00\\x02\\x00')
+    """
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        said, content = array_to_bytes(jax.random.key_data(array))
+        return {**said, "key": str(jax.random.key_impl(array))}, content
+    held = np.asarray(array)
+    if held.dtype.name not in _DTYPES:
+        raise ArchiveError(f"an array of dtype {held.dtype} can't be in a file; those of JAX's dtypes can.")
+    # A NumPy array may have the other byte order; JAX runs on little-endian machines only.
+    plain = held.astype(_DTYPES[held.dtype.name], copy=False)
+    return {"dtype": plain.dtype.name, "shape": list(plain.shape)}, plain.tobytes()
+
+
+def _is_shape(shape: list[Any]) -> bool:
+    return all(type(size) is int and size >= 0 for size in shape)
+
+
+def array_from_bytes(said: Mapping[str, Any], content: bytes) -> Any:
+    """The reverse of `array_to_bytes`; what `said` has besides is not looked at.
+
+    Returns:
+        A read-only NumPy array over `content`, which is not copied; or a JAX array, of PRNG keys.
+
+    Raises:
+        ArchiveError: They describe no array.
+
+    Example:
+        >>> array_from_bytes({"dtype": "int16", "shape": [3]}, bytes(6))
+        array([0, 0, 0], dtype=int16)
+    """
+    match said:
+        case {"dtype": str(name), "shape": [*shape]} if name in _DTYPES and _is_shape(shape):
+            dtype = _DTYPES[name]
+        case _:
+            raise ArchiveError(f"{said!r:.200} describes no array.")
+    if math.prod(shape) * dtype.itemsize != len(content):
+        raise ArchiveError(f"{len(content):,} bytes are no {name} array of shape {shape!s:.200}.")
+    if name == "bool" and content.strip(b"\0\1"):
+        raise ArchiveError("a bool array has bytes other than 0 and 1.")
+    try:
+        array: Any = np.ndarray(shape, dtype, buffer=content)
+        return array if "key" not in said else cast(Any, jax.random.wrap_key_data(array, impl=said["key"]))
+    except (TypeError, ValueError) as error:
+        raise ArchiveError(f"{said!r:.200} describes no array: {error}.") from None

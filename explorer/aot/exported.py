@@ -1,0 +1,199 @@
+"""A program as it travels: StableHLO by jax.export, its constants beside, and nothing of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+from types import SimpleNamespace
+from typing import Any, cast
+
+import jax
+from jax import export
+
+from explorer.aot.program import Outputs, Program, Traced
+from explorer.aot.symbols import Symbols
+from explorer.capture.sources import called_at
+from explorer.errors import ArchiveError, InputShapeError, TransformationError
+
+__all__ = ["ExportedProgram", "Part", "parts_of"]
+
+_PLATFORMS = {"gpu": {"cuda", "rocm"}}  # what jax.export calls a backend, where that is another name
+_EMPTY_DIMENSIONS = 3  # that may be empty, of which every combination is exported: each needs a trace of its own
+
+
+@dataclass(frozen=True)
+class Part:
+    """A program for some sizes: those that are given here are fixed, the others are symbols.
+
+    Args:
+        sizes: The fixed ones.
+        module: Gives what `jax.export.Exported.serialize` does, of a function `(constants, *arrays) → list of arrays`.
+        constants: Gives its arrays. Both are read only when they are needed: beside native code they aren't.
+        outputs: What the list is of.
+    """
+
+    sizes: Mapping[str, int]
+    module: Callable[[], bytes]
+    constants: Callable[[], Sequence[Any]]
+    outputs: Outputs
+
+
+def parts_of(
+    program: Program, kept: Sequence[Mapping[str, int]], platforms: Sequence[str] | None, derivatives: int
+) -> list[Part]:
+    """Everything of a program that can run without its Python.
+
+    Args:
+        kept: Sizes there are binaries for: where each shape is traced by itself, there is no more to save.
+        platforms: Those it shall run on; None is the one that it was traced on.
+        derivatives: How often a loaded one can be differentiated, in reverse mode.
+
+    Raises:
+        ArchiveError: JAX can't export it.
+    """
+    bounds = program.symbols.bounds
+    if program.symbolic is None:
+        traced = [(sizes, program.at(sizes)) for sizes in kept]
+    else:
+        traced: list[tuple[Mapping[str, int], Traced]] = [({}, program.symbolic)]
+        may_be_empty = [symbol for symbol in bounds if bounds[symbol].min == 0 < bounds[symbol].max]
+        if len(may_be_empty) > _EMPTY_DIMENSIONS:
+            raise ArchiveError(
+                f"{program.name} has {len(may_be_empty)} dimensions that may be empty; at most {_EMPTY_DIMENSIONS} can "
+                "be saved.\n  Hint: let the others start at 1."
+            )
+        for empty in chain.from_iterable(combinations(may_be_empty, n + 1) for n in range(len(may_be_empty))):
+            sizes = dict.fromkeys(empty, 0)
+            found = program.with_fixed(sizes)
+            traced += [(sizes, found)] if found is not None else []
+    return [_exported(program.name, sizes, one, platforms, derivatives) for sizes, one in traced]
+
+
+def _exported(
+    name: str, sizes: Mapping[str, int], traced: Traced, platforms: Sequence[str] | None, derivatives: int
+) -> Part:
+    jaxpr, constants = getattr(traced.closed, "jaxpr", traced.closed), list(traced.closed.consts)
+
+    def run(constants: Sequence[Any], *arrays: Any) -> Any:
+        return jax.core.eval_jaxpr(jaxpr, constants, *arrays)  # pyright: ignore
+
+    run.__name__ = name
+    structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in traced.closed.in_avals]
+    held = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in constants]
+    try:
+        exported = export.export(jax.jit(run), platforms=platforms)(held, *structs)
+        module = exported.serialize(vjp_order=derivatives)
+    except Exception as error:  # JAX raises what it likes: host callbacks, platforms, primitives without lowering
+        raise ArchiveError(
+            f"{name} can't be saved: {str(error).strip().splitlines()[0]}\n"
+            "  Hint: what runs on the host, such as jax.debug.print and jax.pure_callback, can't be in a file."
+        ) from error
+    return Part(dict(sizes), lambda: bytes(module), lambda: constants, traced.outputs)
+
+
+class ExportedProgram:
+    """A program that came from a file: what a Program is, but without the function.
+
+    Args:
+        name, file, line: Of the function that it was.
+        symbols: Of its inputs.
+        parts: At least one; the first tells the outputs.
+        why_each_shape: Why it has parts for given sizes only; else empty.
+    """
+
+    def __init__(
+        self, name: str, file: str, line: int, symbols: Symbols, parts: Sequence[Part], why_each_shape: str
+    ) -> None:
+        self.name = name
+        self.symbols = symbols
+        self.parts = tuple(parts)
+        self.why_each_shape = why_each_shape
+        self.outputs = parts[0].outputs
+        self.given: dict[str, Any] = {}
+        self.function = _Function(name, file, line)
+        self._modules: dict[int, export.Exported] = {}
+
+    def at(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
+        """The program for these sizes.
+
+        Raises:
+            InputShapeError: The file has none.
+        """
+        i = self._part(sizes)
+        return lambda *arrays: self._run(i, arrays)
+
+    def plain(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
+        """The same: what a file has of derivatives is in it."""
+        return self.at(sizes)
+
+    def outputs_at(self, sizes: Mapping[str, int]) -> Outputs:
+        """What comes out, for these sizes."""
+        return self.parts[self._part(sizes)].outputs
+
+    def _part(self, sizes: Mapping[str, int]) -> int:
+        for i, part in enumerate(self.parts):
+            # A symbol is at least 1.
+            fixed = all(sizes[symbol] == size for symbol, size in part.sizes.items())
+            if fixed and all(size > 0 for symbol, size in sizes.items() if symbol not in part.sizes):
+                return i
+        there = "; ".join(", ".join(f"{k} = {v}" for k, v in part.sizes.items()) for part in self.parts if part.sizes)
+        why = f"  each shape was traced by itself: {self.why_each_shape}\n" if self.why_each_shape else ""
+        raise InputShapeError(
+            f"the file has no program for {', '.join(f'{k} = {v}' for k, v in sizes.items())}.\n"
+            f"  there is {there or 'one for sizes of at least 1'}\n{why}{called_at()}"
+            "  Hint: call the executable with these sizes before it is saved."
+        )
+
+    def _run(self, i: int, arrays: Sequence[Any]) -> Any:
+        part = self.parts[i]
+        if i not in self._modules:
+            self._modules[i] = _module(part.module())
+        module, constants = self._modules[i], list(part.constants())
+
+        def run(*arrays: Any) -> Any:
+            return module.call(constants, *arrays)
+
+        call: Any = run
+        if not module.has_vjp():
+            call = cast(Any, jax.custom_vjp(run))
+            call.defvjp(self._refuse_derivative, self._refuse_derivative)
+        return jax.tree.unflatten(part.outputs.structure, call(*arrays))
+
+    def _refuse_derivative(self, *values: Any) -> Any:
+        raise TransformationError(
+            f"{self.name} was saved without its derivative.\n{called_at()}"
+            "  Hint: exe.save(path, derivatives=1), or differentiate the function that it was compiled from."
+        )
+
+    def forget(self, sizes: Mapping[str, int]) -> None:
+        """Nothing is kept for given sizes."""
+
+    def why(self, sizes: Mapping[str, int]) -> str:
+        """Where its program came from."""
+        return "from a file"
+
+
+def _module(content: bytes) -> export.Exported:
+    try:
+        module = export.deserialize(bytearray(content))
+    except Exception as error:  # flatbuffers and JAX raise what they like
+        raise ArchiveError(f"the file's program can't be read: {type(error).__name__}: {error}.") from error
+    here = jax.default_backend()
+    if not _PLATFORMS.get(here, {here}) & set(module.platforms):
+        raise ArchiveError(
+            f"the file is for {', '.join(module.platforms)}; this process runs on {here}.\n"
+            f"  Hint: save it with platforms={(*module.platforms, here)}."
+        )
+    return module
+
+
+class _Function:
+    """What is known of the function that was: its name and place."""
+
+    def __init__(self, name: str, file: str, line: int) -> None:
+        self.__name__ = name
+        self.__code__ = SimpleNamespace(co_filename=file, co_firstlineno=line)
+
+    def __call__(self) -> None:
+        raise TypeError(f"{self.__name__} was loaded from a file, which holds no Python.")

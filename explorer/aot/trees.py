@@ -1,0 +1,280 @@
+"""The structure of a pytree as JSON, and back. What a file says is never run, and no name in it is imported.
+
+    leaf          "*"
+    None          null
+    list, tuple   {"list": [child, …]}, {"tuple": [child, …]}
+    dict          {"dict": [[key, child], …]}; so is OrderedDict, and defaultdict beside {"factory": "list"}
+    named tuple   {"namedtuple": "training.Batch", "fields": [[name, child], …]}
+    other class   {"class": "training.Batch", "data": aux data, "children": [child, …]}
+
+Keys and aux data are plain values: JSON's own, and {"tuple": […]}, {"dict": [[key, value], …]}, {"float": "inf"}.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, defaultdict, namedtuple
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NoReturn, cast
+
+import jax
+
+from explorer._jax import registered_fields
+from explorer.errors import ArchiveError
+
+__all__ = ["tree_from_json", "tree_to_json"]
+
+Json = Any
+
+_LEAF = "*"
+_FACTORIES: dict[str, Any] = {"dict": dict, "float": float, "int": int, "list": list, "None": None, "set": set}
+_FLOATS = ("inf", "-inf", "nan")
+
+
+def tree_to_json(tree: Any) -> Json:
+    """The structure of a pytree, as `jax.tree.structure` gives it, in JSON.
+
+    Args:
+        tree: A `jax.tree_util.PyTreeDef`.
+
+    Raises:
+        ArchiveError: A class keeps more beside its arrays (its aux data) than plain values, or a key is none.
+
+    Example:
+        >>> tree_to_json(jax.tree.structure({"b": [1, None], "a": (2,)}))
+        {'dict': [['a', {'tuple': ['*']}], ['b', {'list': ['*', None]}]]}
+    """
+    node = tree.node_data()
+    if node is None:
+        return _LEAF
+    kind, data = cast(tuple[type, Any], node)
+    children = [tree_to_json(child) for child in tree.children()]
+    if kind is type(None):
+        return None
+    if kind in (list, tuple):
+        return {kind.__name__: children}
+    if kind in (dict, OrderedDict):
+        return {kind.__name__: _entries(kind, data, children)}
+    if kind is defaultdict:
+        factory, keys = data
+        made_by = [name for name, known in _FACTORIES.items() if known is factory]
+        if not made_by:
+            raise ArchiveError(
+                f"a defaultdict makes its values by {factory!r}, which can't be in a file.\n"
+                f"  allowed: {', '.join(_FACTORIES)}\n  Hint: pass a dict."
+            )
+        return {"defaultdict": _entries(kind, keys, children), "factory": made_by[0]}
+    fields = _named_tuple_fields(kind)
+    if fields is not None:
+        return {"namedtuple": _name(kind), "fields": [list(pair) for pair in zip(fields, children, strict=True)]}
+    return {"class": _name(kind), "data": _value_to_json(data, _name(kind)), "children": children}
+
+
+def _entries(kind: type, keys: Sequence[Any], children: list[Json]) -> Json:
+    said = [_value_to_json(key, f"a key of a {kind.__name__}") for key in keys]
+    return [list(entry) for entry in zip(said, children, strict=True)]
+
+
+def _value_to_json(value: Any, owner: str) -> Json:
+    """A plain value. A subclass of one is not: an enum or a NumPy scalar would come back as something else."""
+    kind: Any = type(cast(object, value))
+    if kind is float and not math.isfinite(value):
+        return {"float": str(value)}
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind in (list, tuple):
+        inner = [_value_to_json(item, owner) for item in value]
+        return inner if kind is list else {"tuple": inner}
+    if kind is dict:
+        return {"dict": [[_value_to_json(k, owner), _value_to_json(v, owner)] for k, v in value.items()]}
+    raise ArchiveError(
+        f"{owner} holds {kind.__module__}.{kind.__qualname__}, which can't be in a file.\n"
+        "  allowed beside arrays: None, bool, int, float, str, and tuples, lists and dicts of them\n"
+        "  Hint: make it an array, or give its name as text."
+    )
+
+
+def tree_from_json(said: Json, types: Sequence[type] = ()) -> Any:
+    """The reverse of `tree_to_json`.
+
+    Args:
+        types: The classes that the tree may be of, beside Python's own containers. A named tuple that is not among
+            them becomes one of equal name and fields.
+
+    Returns:
+        A `jax.tree_util.PyTreeDef`.
+
+    Raises:
+        ArchiveError: It says no structure, or it needs a class that is not among `types`, or one of other fields.
+
+    Example:
+        >>> tree_from_json({"dict": [["a", "*"], ["b", {"list": ["*", None]}]]})
+        PyTreeDef({'a': *, 'b': [*, None]})
+    """
+    try:
+        return _Reader(types).tree(said)
+    except RecursionError:
+        raise ArchiveError("a structure in the file is nested too deeply.") from None
+
+
+class _Reader:
+    def __init__(self, types: Sequence[type]) -> None:
+        self.types = types
+
+    def tree(self, said: Json) -> Any:
+        match said:
+            case "*":
+                return _LEAF_TREE
+            case None:
+                return _NONE_TREE
+            case {"list": [*children], **rest} if not rest:
+                return self.node(list, None, children)
+            case {"tuple": [*children], **rest} if not rest:
+                return self.node(tuple, None, children)
+            case {"dict": [*entries], **rest} if not rest:
+                keys, children = _keys(entries)
+                _check_order(keys)
+                return self.node(dict, keys, children)
+            case {"OrderedDict": [*entries], **rest} if not rest:
+                keys, children = _keys(entries)
+                return self.node(OrderedDict, tuple(keys), children)
+            case {"defaultdict": [*entries], "factory": str(name), **rest} if not rest and name in _FACTORIES:
+                keys, children = _keys(entries)
+                _check_order(keys)
+                return self.node(defaultdict, (_FACTORIES[name], tuple(keys)), children)
+            case {"namedtuple": str(name), "fields": [*fields], **rest} if not rest:
+                names, children = _keys(fields)
+                return self.node(self.named_tuple(name, tuple(names)), None, children)
+            case {"class": str(name), "data": data, "children": [*children], **rest} if not rest:
+                return self.instance(name, _value_from_json(data), children)
+            case _:
+                _refuse(said)
+
+    def node(self, kind: type, data: Any, children: list[Json]) -> Any:
+        return _made(kind, data, [self.tree(child) for child in children])
+
+    def instance(self, name: str, data: Any, children: list[Json]) -> Any:
+        kind = self.known(name)
+        if kind is None:
+            short = name.rpartition(".")[2]
+            raise ArchiveError(
+                f"the file has arrays in a {name}, a class that it can't bring along.\n"
+                f"  Hint: import it and pass it: load(path, types=({short},))."
+            )
+        fields = registered_fields(kind)
+        # JAX's C++ reads past the end where a file has fewer than the class has.
+        if fields is not None:
+            arrays, others = fields
+            count = len(cast(tuple[Any, ...], data)) if type(data) is tuple else -1
+            if (len(children), count) != (len(arrays), len(others)):
+                raise ArchiveError(
+                    f"{name} was saved with {len(children)} arrays or trees of them and {max(0, count)} other fields; "
+                    f"now it has {len(arrays)} ({', '.join(arrays)}) and {len(others)} ({', '.join(others)}).\n"
+                    "  Hint: load with the class as it was, or save again."
+                )
+        return self.node(kind, data, children)
+
+    def known(self, name: str) -> type | None:
+        """The class of this name; without its module if need be: what was __main__ may be a module now."""
+        exact = [kind for kind in self.types if _name(kind) == name]
+        loose = [kind for kind in self.types if name.endswith(f".{kind.__qualname__}")]
+        return exact[0] if exact else loose[0] if len(loose) == 1 else None
+
+    def named_tuple(self, name: str, fields: tuple[Any, ...]) -> type:
+        known = self.known(name)
+        if known is None:
+            return _named_tuple(name, fields)
+        if _named_tuple_fields(known) != fields:
+            raise ArchiveError(
+                f"{name} was saved as a named tuple of ({', '.join(map(str, fields))}), but the one in types is not.\n"
+                "  Hint: load with the class as it was, or save again."
+            )
+        return known
+
+
+@lru_cache(maxsize=256)  # the same class for the same fields: trees of them are equal
+def _named_tuple(name: str, fields: tuple[Any, ...]) -> type:
+    module, _, short = name.rpartition(".")
+    try:
+        if not all(type(field) is str for field in fields):
+            raise ValueError("a field's name is no text")
+        made = cast(Callable[..., type], namedtuple)(short, fields, module=module)
+    except ValueError as error:
+        raise ArchiveError(f"{name[:100]!r} can't be a named tuple: {error}.") from None
+    made.__qualname__ = short
+    return made
+
+
+def _keys(entries: list[Json]) -> tuple[list[Any], list[Json]]:
+    keys: list[Any] = []
+    children: list[Json] = []
+    for entry in entries:
+        match entry:
+            case [key, child]:
+                keys.append(_value_from_json(key))
+                children.append(child)
+            case _:
+                _refuse(entry)
+    try:
+        if len(set(keys)) == len(keys):
+            return keys, children
+    except TypeError:  # a list, say
+        pass
+    raise ArchiveError(f"{keys!r:.200} can't be the keys of a dict.")
+
+
+def _check_order(keys: list[Any]) -> None:
+    """JAX sorts a dict's keys, and takes for granted that they are in all of its trees."""
+    try:
+        if sorted(keys) == keys:
+            return
+    except TypeError:  # None and text, say
+        pass
+    raise ArchiveError(f"{keys!r:.200} are not in order, as the keys of a dict in a tree are.")
+
+
+def _value_from_json(said: Json) -> Any:
+    match said:
+        case None | bool() | int() | float() | str():
+            return said
+        case [*items]:
+            return [_value_from_json(item) for item in items]
+        case {"tuple": [*items], **rest} if not rest:
+            return tuple(_value_from_json(item) for item in items)
+        case {"dict": [*entries], **rest} if not rest:
+            keys, values = _keys(entries)
+            return dict(zip(keys, map(_value_from_json, values), strict=True))
+        case {"float": str(name), **rest} if not rest and name in _FLOATS:
+            return float(name)
+        case _:
+            _refuse(said)
+
+
+def _made(kind: type, data: Any, children: list[Any]) -> Any:
+    try:
+        made = jax.tree_util.PyTreeDef.from_node_data_and_children(  # pyright: ignore[reportUnknownVariableType]
+            jax.tree_util.default_registry, (kind, data), children
+        )
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArchiveError(
+            f"JAX has no tree of {kind.__name__}: {error}\n"
+            "  Hint: register the class before loading, by jax.tree_util.register_dataclass for one."
+        ) from None
+    return cast(Any, made)
+
+
+def _named_tuple_fields(kind: type) -> tuple[str, ...] | None:
+    return getattr(kind, "_fields", None) if tuple in kind.__mro__ else None
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _refuse(said: Any) -> NoReturn:
+    raise ArchiveError(f"{said!r:.200} says no structure.\n  Hint: it is what tree_to_json gives.")
+
+
+_LEAF_TREE = cast(Any, jax.tree.structure(0))
+_NONE_TREE = cast(Any, jax.tree.structure(None))

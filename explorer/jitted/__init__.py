@@ -1,0 +1,18 @@
+"""Compile at call time, with captured state: jit, and the switch that turns compilation off."""
+
+from explorer.jitted.jit import Jitted, jit
+from explorer.jitted.registry import registry
+from explorer.jitted.switch import disable_compile, enable_compile
+from explorer.jitted.warn import LeakedStateError, RecompilationWarning, StateError, UnwrittenStateWarning
+
+__all__ = [
+    "Jitted",
+    "LeakedStateError",
+    "RecompilationWarning",
+    "StateError",
+    "UnwrittenStateWarning",
+    "disable_compile",
+    "enable_compile",
+    "jit",
+    "registry",
+]

@@ -1,0 +1,183 @@
+"""jit(): compile a function at its first call, with the state it reads and changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any, cast
+
+import jax
+
+from explorer.capture.explore import Exploration, explore
+from explorer.errors import NotCallableError, OptionError
+from explorer.jitted.program import Options, Program
+from explorer.jitted.registry import registry
+from explorer.jitted.roots import check_root, name_of
+from explorer.jitted.switch import on_change
+from explorer.model.capture import Capture
+from explorer.model.specialization import Specialization
+
+__all__ = ["Jitted", "jit"]
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    inputs: Any = None,
+    outputs: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    max_specializations: int = 128,
+) -> Any:
+    """Compile a function at its first call, and again for other shapes, dtypes and constants.
+
+    Also a decorator: `@jit`, `@jit(outputs=state)`, `@partial(jit, inputs=state)`.
+
+    Args:
+        function: Any callable. What it reads from elsewhere is a constant of the program, as of the first call.
+        inputs: A container whose arrays are read at each call: a list, a dict, an object with attributes, a flax nnx or
+            equinox module; nested as you like, with tuples and other pytrees inside. What is no array in it is a
+            constant: when one changes, the function is traced anew.
+        outputs: A container into which each call writes what the function left there, in place. It is read at each call
+            too. May be the same as `inputs`, or share parts with it.
+        static_argnums, static_argnames, donate_argnums, donate_argnames: As of `jax.jit`.
+        max_specializations: How many variants are kept; past it all are let go, with a warning.
+
+    Returns:
+        A `Jitted`, called like the function; without a function, a decorator.
+
+    Raises:
+        NotCallableError: `function` can't be called.
+        StateError: `inputs` or `outputs` is nothing that could be captured.
+        OptionError: `max_specializations` is no int of at least 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> state = {"total": jnp.zeros(())}
+        >>> @jit(inputs=state, outputs=state)
+        ... def add(x):
+        ...     state["total"] += x
+        >>> add(2.0), add(3.0)
+        (None, None)
+        >>> state
+        {'total': Array(5., dtype=float32)}
+    """
+    options = Options(
+        _several(static_argnums, int),
+        _several(static_argnames, str),
+        _several(donate_argnums, int),
+        _several(donate_argnames, str),
+        max_specializations,
+    )
+    if type(max_specializations) is not int or max_specializations < 1:
+        raise OptionError(f"max_specializations is {max_specializations!r}; allowed is an int of at least 1.")
+    check_root("inputs", inputs)
+    check_root("outputs", outputs)
+
+    def decorate(function: Callable[..., Any]) -> Jitted:
+        if not callable(function):
+            raise NotCallableError(
+                f"jit takes a function; it got {type(function).__name__}.\n  Hint: write jit(f)(x), not jit(f(x))."
+            )
+        names = name_of(inputs, function, "inputs"), name_of(outputs, function, "outputs")
+        program = registry.program(function, inputs, outputs, options, names)
+        return _class_of(program)(function, inputs, outputs, options)
+
+    return decorate if function is None else decorate(function)
+
+
+def _several(value: Any, of: type) -> tuple[Any, ...] | None:
+    return None if value is None else (value,) if isinstance(value, of) else tuple(value)
+
+
+class Jitted:
+    """A function that is compiled when it is called. `jit` makes it.
+
+    Several threads may call it. Calls of functions with captured state run one after another, also those of different
+    functions, because these may share it: each reads the state, runs and writes it before the next. Who reads the state
+    otherwise while a function is traced sees traced values. If the function raises, its state is as before, with the
+    same arrays.
+    """
+
+    _program: Program  # of the class that is made for each program
+
+    def __init__(self, function: Callable[..., Any], inputs: Any, outputs: Any, options: Options) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.__wrapped__ = function
+        self._inputs, self._outputs, self._options = inputs, outputs, options
+        if self._program.signature is not None:
+            self.__signature__ = self._program.signature
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        # Reached only while compilation is off: else the program's class has the compiled call in its place.
+        return self.__wrapped__(*args, **kwargs)
+
+    def __get__(self, owner: Any, cls: type | None = None) -> Any:
+        """As a method: `self` is an argument if it is static or a pytree, else a constant of the program."""
+        if owner is None:
+            return self
+        parameters = list(inspect.signature(self.__wrapped__).parameters)[:1]
+        static = 0 in (self._options.static_argnums or ()) or set(parameters) & {*(self._options.static_argnames or ())}
+        if static or not jax.tree_util.all_leaves([owner]):
+            return MethodType(self, owner)
+        bound = MethodType(self.__wrapped__, owner)
+        options = _without_self(self._options)
+        names = name_of(self._inputs, self.__wrapped__, "inputs"), name_of(self._outputs, self.__wrapped__, "outputs")
+        program = registry.program(bound, self._inputs, self._outputs, options, names)
+        return _class_of(program)(bound, self._inputs, self._outputs, options)
+
+    @property
+    def specializations(self) -> tuple[Specialization, ...]:
+        """What was traced, in order: for which shapes, why, and what it took up to the end of its compilation."""
+        return tuple(trace.to_specialization() for trace in self._program.traces)
+
+    def clear(self) -> None:
+        """Let go of all that was compiled; the next call compiles anew."""
+        self._program.clear()
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> Any:
+        """As of a `jax.jit` function: a `jax.stages.Traced`. The captured state comes as a first argument."""
+        return self._program.trace(*args, **kwargs)
+
+    def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
+        """What the compiler does for a call, without running it; the captured state stays as it is."""
+        if args or kwargs:
+            return explore(self, *args, **kwargs)
+        return Exploration(self, (), {}).run()
+
+    def __repr__(self) -> str:
+        given = [f"{name}=…" for name in ("inputs", "outputs") if getattr(self, f"_{name}") is not None]
+        defaults = vars(Options())
+        given += [f"{name}={value!r}" for name, value in vars(self._options).items() if value != defaults[name]]
+        return f"jit({', '.join([self._program.name, *given])})"
+
+
+def _without_self(options: Options) -> Options:
+    def moved(positions: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        return None if positions is None else tuple(i - 1 if i > 0 else i for i in positions)
+
+    return dataclasses.replace(
+        options, static_argnums=moved(options.static_argnums), donate_argnums=moved(options.donate_argnums)
+    )
+
+
+def _class_of(program: Program) -> type[Jitted]:
+    if program.cls is None:
+        program.cls = type(
+            "Jitted", (Jitted,), {"_program": program, "__module__": __name__, "__doc__": Jitted.__doc__}
+        )
+        program.switch()
+    return cast("type[Jitted]", program.cls)
+
+
+def _switch_all() -> None:
+    for cls in Jitted.__subclasses__():
+        cls._program.switch()  # pyright: ignore[reportPrivateUsage] - ours
+
+
+on_change(_switch_all)

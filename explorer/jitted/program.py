@@ -1,0 +1,330 @@
+"""What all jit() of one function share: the compiled variants, the state they capture, and the record of the traces."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import RLock, local
+from types import SimpleNamespace
+from typing import Any, cast
+
+import jax
+import jax.core
+from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnknownVariableType] - half annotated
+
+from explorer.capture.explore import Exploration
+from explorer.capture.retell import retold
+from explorer.capture.sources import called_at
+from explorer.errors import TracedValueError
+from explorer.jitted.captured import Captured, Structure
+from explorer.jitted.plan import Plan
+from explorer.jitted.reading import JAX_ARRAY, Same, paths, read
+from explorer.jitted.references import Reference
+from explorer.jitted.switch import is_enabled
+from explorer.jitted.traces import Trace, measure, what_varies, why
+from explorer.jitted.trial import Trial
+from explorer.jitted.warn import LeakedStateError, RecompilationWarning, UnwrittenStateWarning, warn_user
+
+__all__ = ["Options", "Program"]
+
+_CONVENTION = "nnx"  # the one there is: it says whether two moments are in the same trace
+STORM = 8  # traces of one function, or functions from one line, past which something is wrong
+
+# One call with captured state at a time, whichever the function: several may capture the same state, and while
+# one is traced its state holds traced values.
+_lock = RLock()
+
+
+class _Tracing(local):
+    """The holders that ongoing traces of this thread will put back, by address, and which trace; innermost last."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[Mapping[int, int], Any]] = []
+
+
+_tracing = _Tracing()
+
+
+@dataclass(frozen=True)
+class Options:
+    """What jax.jit is told, and how many variants are kept."""
+
+    static_argnums: tuple[int, ...] | None = None
+    static_argnames: tuple[str, ...] | None = None
+    donate_argnums: tuple[int, ...] | None = None
+    donate_argnames: tuple[str, ...] | None = None
+    max_specializations: int = 128
+
+    def for_jax(self, shift: int) -> dict[str, Any]:
+        """With the positions moved; one from the end stays."""
+        given = {name: value for name, value in vars(self).items() if name.startswith(("static", "donate"))}
+        for name in ("static_argnums", "donate_argnums"):
+            if given[name] is not None:
+                given[name] = tuple(i + shift if i >= 0 else i for i in given[name])
+        return given
+
+
+class Program:
+    """The variants of one function.
+
+    Args:
+        function: Refers to it; who uses the program keeps it alive.
+        inputs, outputs: Refer to the captured containers, if any.
+        names: How messages call these.
+    """
+
+    def __init__(
+        self,
+        function: Reference,
+        inputs: Reference | None,
+        outputs: Reference | None,
+        options: Options,
+        names: tuple[str, str] = ("inputs", "outputs"),
+    ) -> None:
+        self.function, self.inputs, self.outputs, self.options = function, inputs, outputs, options
+        # By reference, each once, and beside it what messages call it.
+        named = {root: name for root, name in zip((inputs, outputs), names, strict=True) if root is not None}
+        self.root_references, self.names = tuple(named), tuple(named.values())
+        self.has_state = bool(named)
+        # Containers that can't be referred to weakly are kept anyway.
+        is_kept = all(isinstance(root, Same) for root in named)
+        self.kept = tuple(root() for root in named) if is_kept else ()
+        self.traces: list[Trace] = []
+        self.structures: dict[tuple[Any, ...], Structure] = {}
+        self.has_warned = False
+        self.was_full = False
+        self.cls: type | None = None  # of the functions that run it
+        original = function()
+        self.name = getattr(original, "__name__", type(original).__name__)
+        self.signature = _signature(original)
+        self.jitted: Any = jax.jit(self._run(), **options.for_jax(1 if self.has_state else 0))
+
+    def _run(self) -> Callable[..., Any]:
+        """What jax.jit traces."""
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            trace = self.begin(self.names_of(args, kwargs))
+            try:
+                return self.run_users(args, kwargs)
+            finally:
+                measure(self.name, trace)
+
+        def run_with_state(captured: Captured, /, *args: Any, **kwargs: Any) -> Any:
+            trial = Trial(iter(captured.arrays))
+            try:
+                for root, name in zip(self.roots(), self.names, strict=True):
+                    trial.place(root, name)
+                trace = self.begin([*self.names_of(args, kwargs), *trial.leaves])
+                _tracing.held.append((trial.index, get_opaque_trace_state(convention=_CONVENTION)))
+                try:
+                    result = self.run_users(args, kwargs)
+                finally:
+                    _tracing.held.pop()
+                    measure(self.name, trace)
+                plan, outputs, outside = trial.changes(() if self.outputs is None else (self.outputs(),))
+                if outside:
+                    self.warn_unwritten(outside)
+                # A container that the function returns is emptied of its traced values below: JAX gets another.
+                return _copied(result), Captured(outputs, plan)
+            finally:
+                trial.restore()
+
+        run = run_with_state if self.has_state else run
+        run.__name__ = run.__qualname__ = self.name
+        code = getattr(self.function(), "__code__", None)
+        if code is not None:  # JAX names the place of what is wrapped; the function itself must not be kept alive
+            run.__dict__["__wrapped__"] = SimpleNamespace(__name__=self.name, __code__=code)
+        if self.signature is not None:
+            given = self.signature.parameters
+            name = self.names[0] if len(self.names) == 1 else "captured"
+            captured = inspect.Parameter(name + "_" * (name in given), inspect.Parameter.POSITIONAL_ONLY)
+            run.__signature__ = inspect.Signature([captured, *given.values()] if self.has_state else [*given.values()])
+        return run
+
+    def run_users(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        function = self.function()
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            self.retell(error)
+            raise
+
+    def retell(self, error: Exception) -> None:
+        """Raise what is about traced values in the user's terms; all else is the user's own."""
+        kind, message = retold(error, self.name, "compiled")
+        if kind is TracedValueError:
+            capture = Exploration(self.function(), (), {}).capture(f"trace failed: {type(error).__name__}")
+            raise TracedValueError(message, capture) from error
+
+    def roots(self) -> tuple[Any, ...]:
+        """The captured containers, each once."""
+        return self.kept or tuple(root() for root in self.root_references)
+
+    def structure(self, key: tuple[Any, ...]) -> Structure:
+        """What stands for a key in jax.jit's own cache."""
+        known = self.structures.get(key)
+        if known is None:
+            if len(self.structures) >= self.options.max_specializations:
+                self.clear()
+                self.was_full = True
+            known = self.structures[key] = Structure(self.names_of_state())
+        return known
+
+    def names_of_state(self) -> list[str]:
+        """The paths of the captured arrays, below the name of the parameter that stands for them."""
+        roots = dict(zip(self.names, self.roots(), strict=True))
+        return paths(roots.items() if len(roots) > 1 else [("", *roots.values())])
+
+    def call(self, /, *args: Any, **kwargs: Any) -> Any:
+        """A call with captured state: read it, run, write it."""
+        with _lock:
+            key, arrays, holders = read(self.kept or self.roots())
+            captured = Captured(arrays, self.structures.get(key) or self.structure(key))
+            try:
+                result, written = self.jitted(captured, *args, **kwargs)
+            except jax.errors.UnexpectedTracerError as error:  # it comes at the end of a trace, after the function
+                self.retell(error)
+                raise
+            plan: Plan = written.form
+            if plan.writes:
+                outputs = written.arrays
+                if not JAX_ARRAY.issuperset(map(type, outputs)):
+                    self.check_leaks(plan, holders, outputs)
+                plan.write(holders, arrays, outputs)
+            return result
+
+    def first_call(self, /, *args: Any, **kwargs: Any) -> Any:
+        """A call without captured state that is the first: it alone can be told in the user's terms.
+
+        The later ones are jax.jit's C++, with nothing around it.
+        """
+        try:
+            result = self.jitted(*args, **kwargs)
+        except jax.errors.UnexpectedTracerError as error:  # as in call()
+            self.retell(error)
+            raise
+        self.switch()
+        return result
+
+    def switch(self) -> None:
+        """Give the class of this program's functions the call that is due, or none while compilation is off.
+
+        Python looks there for `__call__`. A method that calls jax.jit's C++ would cost a tenth of a small call, and ask
+        each time whether compilation is on.
+        """
+        cls: Any = self.cls
+        if is_enabled():
+            compiled = self.call if self.has_state else self.jitted if self.traces else self.first_call
+            cls.__call__ = staticmethod(compiled)
+        elif "__call__" in vars(cls):
+            del cls.__call__
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> Any:
+        """As `jax.jit(f).trace`."""
+        try:
+            if not self.has_state:
+                return self.jitted.trace(*args, **kwargs)
+            with _lock:
+                key, arrays, _ = read(self.roots())
+                return self.jitted.trace(Captured(arrays, self.structure(key)), *args, **kwargs)
+        except TracedValueError as error:  # who asks for a trace tells it in words of their own
+            raise error.__cause__ or error from None
+
+    def clear(self) -> None:
+        self.jitted.clear_cache()
+        self.structures.clear()
+        self.traces.clear()
+
+    def begin(self, leaves: Iterable[tuple[str, Any]]) -> Trace:
+        """Note that a trace begins, and warn if it is one too many."""
+        trace = Trace.of(leaves)
+        trace.reason = why(trace, self.traces)
+        if len(self.traces) >= self.options.max_specializations:
+            self.clear()
+            self.was_full = True
+        if self.was_full:
+            self.was_full = False
+            trace.reason = f"evicted: {self.options.max_specializations} variants were kept, and all let go"
+            self.warn_full()
+        self.traces.append(trace)
+        if len(self.traces) > STORM and not self.has_warned:
+            self.has_warned = True
+            self.warn_storm()
+        return trace
+
+    def names_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The leaves of a call's arguments, by path."""
+        named: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
+        if self.signature is not None:
+            named = dict(self.signature.bind(*args, **kwargs).arguments)
+        static = set(self.options.static_argnames or ())
+        parameters = list(self.signature.parameters) if self.signature is not None else []
+        static |= {parameters[i] for i in self.options.static_argnums or () if -len(parameters) <= i < len(parameters)}
+        found: list[tuple[str, Any]] = []
+        for name, value in named.items():
+            if name in static:
+                found.append((name, value))
+                continue
+            leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+            found += [(name + jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
+        return found
+
+    # What is said to the user ------------------------------------------------------------------------------------
+
+    def warn_storm(self) -> None:
+        told = [
+            f"  {name}: {', '.join(values[:4])}{f', … ({len(values)} in all)' if len(values) > 4 else ''}"
+            for name, values in what_varies(self.traces)[:3]
+        ]
+        warn_user(
+            f"{self.name} was traced {len(self.traces)} times. What varies:\n"
+            + "\n".join(told or ["  the structure of its arguments or state"])
+            + "\n  Hint: keep shapes the same (pad, or ex.compile with a NamedDimension); pass numbers as arguments or "
+            "keep them in the state as arrays, jnp.asarray(value), where they aren't constants; return what grows.",
+            RecompilationWarning,
+        )
+
+    def warn_full(self) -> None:
+        warn_user(
+            f"{self.name} had {self.options.max_specializations} variants; all were let go, to bound the memory.\n"
+            "  Hint: raise max_specializations=, or keep what varies the same.",
+            RecompilationWarning,
+        )
+
+    def warn_unwritten(self, paths: Sequence[str]) -> None:
+        warn_user(
+            f"{self.name} changed {', '.join(paths[:3])}, which is captured as `inputs` only: the change is dropped.\n"
+            "  Hint: jit(…, outputs=…) with the same container writes it back.",
+            UnwrittenStateWarning,
+        )
+
+    def check_leaks(self, plan: Plan, holders: Sequence[Any], values: Sequence[Any]) -> None:
+        """Refuse to leave values of an outer trace where that trace won't take them out."""
+        if not any(isinstance(value, jax.core.Tracer) for value in values):
+            return
+        now = get_opaque_trace_state(convention=_CONVENTION)
+        for write in plan.writes:
+            holder = holders[write.holder]
+            traces = [trace for held, trace in _tracing.held if id(holder) in held]
+            # What nobody captures but holds traced values already was made within that trace.
+            is_local = any(isinstance(item, jax.core.Tracer) for item in write.kind.open(holder)[1])
+            if traces[-1] != now if traces else not is_local:
+                raise LeakedStateError(
+                    f"{self.name} is called while another function is traced, and would leave a traced value in its "
+                    f"captured {type(holder).__name__}.\n{called_at()}"
+                    "  Hint: ex.jit(outer, inputs=state, outputs=state) captures it there too; inside of jax.grad, "
+                    "jax.vmap, jax.lax.cond or jax.jit, return the new state instead."
+                )
+
+
+def _copied(tree: Any) -> Any:
+    flat = cast("tuple[Any, Any]", jax.tree.flatten(tree))
+    return jax.tree.unflatten(flat[1], flat[0])
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins have none
+        return None
