@@ -17,13 +17,13 @@ def readme():
 
 def test_the_examples_run_in_a_notebook_and_print_what_they_say(readme, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(block) for block in blocks])
     monkeypatch.chdir(tmp_path)  # the examples write files
     execute(notebook)
     assert not output_problems(notebook)
     assert "text/html" in notebook.cells[0].outputs[-1].data
-    assert {path.name for path in tmp_path.iterdir()} == {"gelu.capture", "report.html"}
+    assert {path.name for path in tmp_path.iterdir()} == {"gelu.capture", "gelu.explorer", "report.html"}
     printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.outputs)
     for said in re.findall(r"print\(\w+\)  # (\w+\(.*)", readme):
         assert said in printed
