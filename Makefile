@@ -34,7 +34,7 @@ contracts: $(VENV)/ready
 	$(BIN)/lint-imports
 
 unit: $(VENV)/ready
-	$(BIN)/python -m pytest tests/unit tests/seeds --cov=explorer --cov-report=term
+	$(BIN)/python -m pytest -n auto tests/unit tests/seeds --cov=explorer --cov-report=term
 
 notebooks: $(VENV)/ready
 	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks
@@ -80,7 +80,7 @@ unit-newest:
 	@echo "skipped: the unit tests on the newest JAX need Python 3.12 or newer, and none was found (set NEWEST_PYTHON=…)"
 else
 unit-newest: $(NEWEST)/ready
-	$(NEWEST)/bin/python -m pytest tests/unit tests/seeds -p no:cacheprovider
+	$(NEWEST)/bin/python -m pytest -n auto tests/unit tests/seeds -p no:cacheprovider
 
 $(NEWEST)/ready: pyproject.toml
 	@echo "setting up $(NEWEST) (once, some minutes)"

@@ -102,7 +102,7 @@ class Binaries:
             with lock:
                 found = self._known(key)
                 if found is None:
-                    found = self._compile(sizes, reason)
+                    found = self.compile(sizes, reason)
                     self._keep(key, found)
             with self._lock:
                 self._locks.pop(key, None)
@@ -149,7 +149,9 @@ class Binaries:
         if dropped:
             self._on_drop()
 
-    def _compile(self, sizes: Mapping[str, int], reason: str) -> Binary:
+    def compile(self, sizes: Mapping[str, int], reason: str) -> Binary:
+        """A new binary, which isn't kept."""
+
         def program(*values: Any) -> Any:
             return self._program.at(sizes)(*jax.tree.leaves(values))
 

@@ -78,8 +78,10 @@ def compile(
     executable = autotuned(build) if options is None else build(options)
     if program.why_each_shape:
         warnings.warn(
-            f"{executable.__name__} is traced for each shape that comes, because one trace for all can't be: "
-            f"{program.why_each_shape}",
+            f"{executable.__name__} is traced for each shape that comes, because one trace for all can't be:\n"
+            f"  {program.why_each_shape.replace('  at  ', f'{chr(10)}  at  ')}\n"
+            "  Hint: where sizes are always equal, say so: one NamedDimension in both. Else this works, and each new "
+            "shape costs a trace.",
             TracedPerShapeWarning,
             stacklevel=2,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from explorer.aot.levels import Autotuning
 from explorer.aot.saving import load, save
 from explorer.capture.jaxpr import short_type
 from explorer.capture.sources import called_at
-from explorer.errors import TransformationError
+from explorer.errors import ArchiveError, TransformationError
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
 
@@ -163,6 +163,10 @@ class Executable:
         """The sizes that there are binaries for, and those; for who saves them."""
         return self._binaries.kept
 
+    def compiled_anew(self, sizes: Mapping[str, int]) -> Any:
+        """A `jax.stages.Compiled` for these sizes that has never run; for who saves it."""
+        return self._binaries.compile(sizes, "saved").compiled
+
     def save(
         self,
         path: str | PathLike[str],
@@ -205,6 +209,18 @@ class Executable:
             OSError: The file can't be read.
         """
         return load(cls, path, trust_native_code=trust_native_code, types=types)
+
+    def __copy__(self) -> Executable:
+        return self  # nothing of it changes that a copy could keep
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Executable:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise ArchiveError(
+            f"{self.__name__} can't be pickled: an executable is written to a file of its own.\n"
+            "  Hint: exe.save(path), and ex.Executable.load(path) where it is needed."
+        )
 
     def __repr__(self) -> str:
         shapes = self._symbols.shapes({symbol: symbol for symbol in self._symbols.bounds})

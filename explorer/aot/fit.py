@@ -85,6 +85,14 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
 
 
 def _check_sharding(name: str, wanted: Any, value: Any) -> None:
+    try:
+        wanted.shard_shape(value.shape)
+    except ValueError:
+        raise InputShapeError(
+            f"input `{name}` has shape {tuple(value.shape)}, which can't be split evenly.\n"
+            f"  compiled for {_listed(wanted.device_set)}, spread as {wanted}\n"
+            f"{called_at()}  Hint: pad it, so that each size that is split is a multiple of the devices."
+        ) from None
     given: Any = getattr(value, "sharding", None)
     # What isn't committed to a device goes where the executable wants it.
     if given is None or not getattr(value, "committed", False) or given.is_equivalent_to(wanted, value.ndim):

@@ -275,7 +275,7 @@ def _checked_sharding(sharding: Any, shape: tuple[Dimension, ...]) -> jax.shardi
     try:
         for sizes in shape_bounds(shape):
             sharding.shard_shape(sizes)
-    except ValueError as error:
+    except (ValueError, IndexError) as error:  # the latter where it has more dimensions
         raise InputInfoError(
             f"the sharding doesn't fit the shape {_written(shape)}: {str(error).splitlines()[0]}\n"
             "  Hint: each size that is split must be a multiple of the devices it is split over."

@@ -15,6 +15,7 @@ from explorer._jax import at_sizes, undecided_equalities
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols
+from explorer.capture.constants import refuse_leaks
 from explorer.capture.retell import users_place
 from explorer.capture.sources import place
 from explorer.errors import OutputError
@@ -130,8 +131,9 @@ class Program:
             return result
 
         structs = [struct for struct in self.symbols.structs(sizes) if isinstance(struct, jax.ShapeDtypeStruct)]
-        closed = jax.jit(run).trace(*structs).jaxpr
-        return Traced(closed, outputs[0])
+        traced = jax.jit(run).trace(*structs)
+        refuse_leaks(traced, inspect.unwrap(self.function), self.given)
+        return Traced(traced.jaxpr, outputs[0])
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
         """The user's function with its constants and these inputs."""

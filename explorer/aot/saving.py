@@ -7,6 +7,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
@@ -89,7 +90,10 @@ def load(
         plan = _plan(archive.about, archive.members, types)
         ready: list[tuple[dict[str, int], Binary]] = []
         if trust_native_code and archive.about["machine"] == _machine():
-            ready = [_native_from_json(said, plan, archive.members) for said in archive.about["native"]]
+            with suppress(
+                cast(type[Exception], jax.errors.JaxRuntimeError)
+            ):  # it calls an extension that isn't loaded: compiling tells
+                ready = [_native_from_json(said, plan, archive.members) for said in archive.about["native"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, ArchiveError):
             raise
@@ -124,6 +128,9 @@ def _native_to_json(executable: Executable, members: dict[str, bytes]) -> list[J
     found: list[Json] = []
     for i, (sizes, binary) in enumerate(executable.binaries):
         native = native_code(binary.compiled)
+        if isinstance(native, str) and "serializ" in native:
+            # XLA can't write a sort's comparison once it has run. One that was just compiled it can.
+            native = native_code(executable.compiled_anew(sizes))
         if isinstance(native, str):
             raise ArchiveError(
                 f"{executable.__name__} has no native code that can be saved: {native}.\n"
@@ -137,8 +144,8 @@ def _native_to_json(executable: Executable, members: dict[str, bytes]) -> list[J
                 "sizes": sizes,
                 "seconds": binary.specialization.seconds,
                 "name": native.name,
-                "inputs": [[list(struct.shape), str(struct.dtype)] for struct in native.inputs],
-                "outputs": [[list(struct.shape), str(struct.dtype)] for struct in native.outputs],
+                "inputs": _structs_to_json(native.inputs),
+                "outputs": _structs_to_json(native.outputs),
                 "kept": list(native.kept),
                 "donated": list(native.donated),
                 "committed": native.committed,
@@ -180,8 +187,12 @@ def _native_from_json(said: Json, plan: Plan, members: Mapping[str, bytes]) -> t
     return sizes, Binary(with_fast_path(compiled), compiled, capture, told)
 
 
+def _structs_to_json(structs: Sequence[jax.ShapeDtypeStruct]) -> list[Any]:
+    return [[list(struct.shape), str(struct.dtype), struct.weak_type] for struct in structs]
+
+
 def _structs(said: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
-    return tuple(jax.ShapeDtypeStruct(tuple(shape), dtype_named(dtype)) for shape, dtype in said)
+    return tuple(jax.ShapeDtypeStruct(tuple(shape), dtype_named(dtype), weak_type=weak) for shape, dtype, weak in said)
 
 
 def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type]) -> Plan:

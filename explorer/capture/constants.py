@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, cast
 
 import jax
 
+from explorer._jax import foreign_tracers
 from explorer.model.capture import Constant
 
-__all__ = ["name_constants"]
+__all__ = ["LeakedTracer", "name_constants", "refuse_leaks"]
 
 
 _DEEPEST = 8  # attributes of attributes
@@ -37,6 +38,26 @@ def name_constants(
         for i, value in enumerate(jaxpr.consts)
     ]
     return tuple(sorted(found, key=lambda constant: -constant.bytes))
+
+
+class LeakedTracer(jax.errors.UnexpectedTracerError):
+    """A constant of a trace is a traced value of another one. JAX itself says so only when the program is called."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"a value of another trace is used: {', '.join(names)}")
+
+
+def refuse_leaks(traced: Any, function: Callable[..., Any], given: Mapping[str, Any] | None = None) -> None:
+    """Raise if what a function took for an array is what another trace left behind.
+
+    Raises:
+        LeakedTracer: It is.
+    """
+    leaked = foreign_tracers(traced)
+    if leaked:
+        named = {id(value): name for name, value in _reachable(function, given or {})}
+        raise LeakedTracer([named.get(id(value), "a value") for value in leaked])
 
 
 def _reachable(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

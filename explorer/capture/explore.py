@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 
-from explorer.capture.constants import name_constants
+from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.hlo import read_hlo
 from explorer.capture.jaxpr import read_jaxpr
 from explorer.capture.retell import retold
@@ -129,7 +129,9 @@ class Exploration:
         __tracebackhide__ = True
         # jax.jit itself refuses some callables, such as generators.
         jitted = self.target if hasattr(self.target, "trace") else jax.jit(self.target)
-        return jitted.trace(*self.args, **self.kwargs)
+        traced = jitted.trace(*self.args, **self.kwargs)
+        refuse_leaks(traced, self.plain, self.given)
+        return traced
 
     def check_arguments(self) -> None:
         try:

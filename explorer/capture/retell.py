@@ -14,6 +14,7 @@ import jax
 import jax.core
 import numpy as np
 
+from explorer.capture.constants import LeakedTracer
 from explorer.capture.frames import Argument, Step, is_runner, names_in, users_arguments, users_steps
 from explorer.capture.sources import Span, as_arrays, bound_at, label, place, pointed_at, syntax_at
 from explorer.errors import ExploreError, TracedValueError
@@ -126,8 +127,9 @@ def _traced_value(error: Exception, steps: Sequence[Step]) -> list[str]:
 def _leak(error: Exception, steps: Sequence[Step]) -> list[str]:
     type_, leaked = _found(_TYPE, error), _LEAKED_FROM.search(str(error))
     owner = f"the trace of {leaked[1]}" if leaked and not is_runner(leaked[2] or "") else "an earlier trace"
+    named = f"`{error.names[0]}`, " if isinstance(error, LeakedTracer) and error.names[0] != "a value" else ""
     return [
-        f"it uses a value that was kept from {owner}{f' ({type_})' if type_ else ''}.",
+        f"it uses {named}a value that was kept from {owner}{f' ({type_})' if type_ else ''}.",
         *_way(steps),
         *_made_at(error, steps),
         "  Hint: return it from there; what a list, a global or an attribute keeps of a trace is never an array.",

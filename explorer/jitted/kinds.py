@@ -8,7 +8,7 @@ a constant.
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from enum import Enum
@@ -37,6 +37,10 @@ class Holder:
         """Make it hold just this."""
         raise NotImplementedError
 
+    def put(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
+        """The same, where it has these labels already."""
+        self.fill(value, labels, items)
+
     def empty(self, value: Any) -> Any:
         """A new one of its class that holds nothing."""
         hollow = copy(value)
@@ -63,14 +67,25 @@ class Items(Holder):
 
 
 class Entries(Holder):
-    """Dicts, and what is derived from them."""
+    """Dicts, and what is derived from them. As to JAX, the order of keys says nothing: jax.tree.map sorts them."""
 
     def open(self, value: Any) -> tuple[Labels, Collection[Any]]:
-        return tuple(value), value.values()
+        entries: dict[Any, Any] = value
+        try:
+            labels = tuple(entries) if issubclass(type(value), OrderedDict) else tuple(sorted(entries))
+        except TypeError:  # keys of several types
+            labels = tuple(entries)
+        return labels, [entries[label] for label in labels]
 
     def fill(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
-        if tuple(value) != labels:
-            value.clear()
+        entries: dict[Any, Any] = value
+        if issubclass(type(value), OrderedDict):
+            entries.clear()
+        for label in entries.keys() - set(labels):
+            del entries[label]
+        self.put(value, labels, items)
+
+    def put(self, value: Any, labels: Labels, items: Iterable[Any]) -> None:
         value.update(zip(labels, items))  # noqa: B905 - each call comes by here, and strict costs
 
 

@@ -20,13 +20,15 @@ class Write:
         labels: Of all that it will hold.
         items: Templates, of the positions that changed.
         positions: Those, or None for all.
+        labels_stay: Whether it has these labels already.
     """
 
     holder: int
     kind: Holder
     labels: Labels
     items: tuple[Any, ...]
-    positions: tuple[int, ...] | None = None
+    positions: tuple[int, ...] | None
+    labels_stay: bool
 
     def apply(self, holders: Sequence[Any], items: Sequence[Any]) -> None:
         holder = holders[self.holder]
@@ -49,7 +51,8 @@ class Plan:
 
     def write(self, holders: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         if self.only is not None:
-            self.only.kind.fill(holders[self.only.holder], self.only.labels, outputs)
+            write = self.only
+            (write.kind.put if write.labels_stay else write.kind.fill)(holders[write.holder], write.labels, outputs)
             return
         making = _Making(inputs, outputs, holders)
         # All is made before the first is written: what fails then has changed nothing.

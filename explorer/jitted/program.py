@@ -15,16 +15,15 @@ from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnkn
 
 from explorer.capture.explore import Exploration
 from explorer.capture.retell import retold
-from explorer.capture.sources import called_at
 from explorer.errors import TracedValueError
 from explorer.jitted.captured import Captured, Structure
+from explorer.jitted.messages import refuse_leak, warn_full, warn_storm, warn_unwritten
 from explorer.jitted.plan import Plan
 from explorer.jitted.reading import JAX_ARRAY, Same, paths, read
 from explorer.jitted.references import Reference
 from explorer.jitted.switch import is_enabled
-from explorer.jitted.traces import Trace, measure, what_varies, why
+from explorer.jitted.traces import Trace, measure, why
 from explorer.jitted.trial import Trial
-from explorer.jitted.warn import LeakedStateError, RecompilationWarning, UnwrittenStateWarning, warn_user
 
 __all__ = ["Options", "Program"]
 
@@ -124,7 +123,7 @@ class Program:
                     measure(self.name, trace)
                 plan, outputs, outside = trial.changes(() if self.outputs is None else (self.outputs(),))
                 if outside:
-                    self.warn_unwritten(outside)
+                    warn_unwritten(self.name, outside)
                 # A container that the function returns is emptied of its traced values below: JAX gets another.
                 return _copied(result), Captured(outputs, plan)
             finally:
@@ -246,11 +245,11 @@ class Program:
         if self.was_full:
             self.was_full = False
             trace.reason = f"evicted: {self.options.max_specializations} variants were kept, and all let go"
-            self.warn_full()
+            warn_full(self.name, self.options.max_specializations)
         self.traces.append(trace)
         if len(self.traces) > STORM and not self.has_warned:
             self.has_warned = True
-            self.warn_storm()
+            warn_storm(self.name, self.traces)
         return trace
 
     def names_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -270,35 +269,6 @@ class Program:
             found += [(name + jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
         return found
 
-    # What is said to the user ------------------------------------------------------------------------------------
-
-    def warn_storm(self) -> None:
-        told = [
-            f"  {name}: {', '.join(values[:4])}{f', … ({len(values)} in all)' if len(values) > 4 else ''}"
-            for name, values in what_varies(self.traces)[:3]
-        ]
-        warn_user(
-            f"{self.name} was traced {len(self.traces)} times. What varies:\n"
-            + "\n".join(told or ["  the structure of its arguments or state"])
-            + "\n  Hint: keep shapes the same (pad, or ex.compile with a NamedDimension); pass numbers as arguments or "
-            "keep them in the state as arrays, jnp.asarray(value), where they aren't constants; return what grows.",
-            RecompilationWarning,
-        )
-
-    def warn_full(self) -> None:
-        warn_user(
-            f"{self.name} had {self.options.max_specializations} variants; all were let go, to bound the memory.\n"
-            "  Hint: raise max_specializations=, or keep what varies the same.",
-            RecompilationWarning,
-        )
-
-    def warn_unwritten(self, paths: Sequence[str]) -> None:
-        warn_user(
-            f"{self.name} changed {', '.join(paths[:3])}, which is captured as `inputs` only: the change is dropped.\n"
-            "  Hint: jit(…, outputs=…) with the same container writes it back.",
-            UnwrittenStateWarning,
-        )
-
     def check_leaks(self, plan: Plan, holders: Sequence[Any], values: Sequence[Any]) -> None:
         """Refuse to leave values of an outer trace where that trace won't take them out."""
         if not any(isinstance(value, jax.core.Tracer) for value in values):
@@ -310,12 +280,7 @@ class Program:
             # What nobody captures but holds traced values already was made within that trace.
             is_local = any(isinstance(item, jax.core.Tracer) for item in write.kind.open(holder)[1])
             if traces[-1] != now if traces else not is_local:
-                raise LeakedStateError(
-                    f"{self.name} is called while another function is traced, and would leave a traced value in its "
-                    f"captured {type(holder).__name__}.\n{called_at()}"
-                    "  Hint: ex.jit(outer, inputs=state, outputs=state) captures it there too; inside of jax.grad, "
-                    "jax.vmap, jax.lax.cond or jax.jit, return the new state instead."
-                )
+                refuse_leak(self.name, holder)
 
 
 def _copied(tree: Any) -> Any:

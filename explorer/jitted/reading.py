@@ -47,7 +47,8 @@ def read(roots: Sequence[object]) -> tuple[tuple[Any, ...], list[Any], Sequence[
         root = cast(Any, roots[0])
         cls = type(roots[0])
         if cls is dict and JAX_ARRAY.issuperset(map(type, root.values())):
-            return (cls, tuple(root), _ARRAYS), list(root.values()), roots
+            labels, arrays = cast(Holder, kind_of(root)).open(root)
+            return (cls, labels, _ARRAYS), cast(list[Any], arrays), roots
         if cls is list and JAX_ARRAY.issuperset(map(type, root)):
             return (cls, range(len(root)), _ARRAYS), list(root), roots
     reading = _Reading()

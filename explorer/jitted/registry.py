@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from threading import RLock
@@ -70,6 +71,8 @@ class Registry:
             self._died[site] += 1
 
     def _forget(self, dead: Any) -> None:
+        if sys.is_finalizing():  # what this needs may be gone before it
+            return
         with self._lock:
             site = self._sites.pop(dead, None)
             if site is not None:

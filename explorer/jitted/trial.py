@@ -133,6 +133,7 @@ class _Survey:
             labels if isinstance(labels, range) else tuple(labels),
             tuple(self.template(items[i]) for i in changed),
             None if len(changed) == len(labels) else changed,
+            same_labels,
         )
 
     def template(self, value: object) -> Any:

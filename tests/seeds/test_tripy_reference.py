@@ -18,7 +18,7 @@ def add(a, b):
 
 def test_a_compiled_function_is_reused_for_any_shapes_within_the_range():
     # Nothing says that the two sizes are equal, so `a + b` can't be traced for all of them at once.
-    with pytest.warns(ex.TracedPerShapeWarning, match=r"broadcasting: \(a_0, 2\), \(b_0, 2\).*   return a \+ b"):
+    with pytest.warns(ex.TracedPerShapeWarning, match=r"(?s)broadcasting: \(a_0, 2\), \(b_0, 2\).*   return a \+ b"):
         compiled_add = ex.compile(
             add,
             args=[

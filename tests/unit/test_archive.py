@@ -286,23 +286,40 @@ def test_bytes_before_after_or_inside_are_refused(data, scratch, extra):
         read(scratch, extra)
 
 
+@pytest.mark.parametrize(
+    ("hidden", "told"), [(0, "before manifest.json"), (1, "before a"), (2, "after its last member")]
+)
+def test_bytes_that_no_zip_program_shows_are_refused(scratch, hidden, told):
+    members = [("manifest.json", json.dumps(manifest_of(A))), A]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for i in range(3):
+            if i == hidden:
+                file.fp.write(b"PK\x03\x04" * 9)
+                file.start_dir = file.fp.tell()
+            if i < 2:
+                file.writestr(*members[i])
+    assert zipfile.ZipFile(buffer).testzip() is None
+    with pytest.raises(ArchiveError, match=f"bytes {told}.* that belong to nothing"):
+        read(scratch, buffer.getvalue())
+
+
 def test_what_follows_the_end_is_told(data, scratch):
     with pytest.raises(ArchiveError, match="5 bytes follow its end"):
         read(scratch, data + b"hello")
 
 
+def manifest_of(*contents):
+    members = {name: listed(content) for name, content in contents}
+    return {"format": "explorer-executable", "version": 1, "members": members, "about": {}}
+
+
 def zipped(contents, manifest=None, /, **fields):
     """A zip with any content: an attacker's."""
-    said = {
-        "format": "explorer-executable",
-        "version": 1,
-        "members": {name: listed(content) for name, content in contents},
-        "about": {},
-        **fields,
-    }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
-        file.writestr(zipfile.ZipInfo("manifest.json"), json.dumps(said) if manifest is None else manifest)
+        said = json.dumps({**manifest_of(*contents), **fields}) if manifest is None else manifest
+        file.writestr(zipfile.ZipInfo("manifest.json"), said)
         for name, content in contents:
             file.writestr(zipfile.ZipInfo(name), content)
     return buffer.getvalue()
@@ -389,10 +406,9 @@ def test_an_encrypted_member_is_refused(scratch):
 @pytest.mark.parametrize("how", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["bzip2", "lzma"])
 def test_another_way_of_packing_is_refused(scratch, how):
     content = bytes(1000)
-    manifest = {"format": "explorer-executable", "version": 1, "members": {"a": listed(content)}, "about": {}}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
-        file.writestr("manifest.json", json.dumps(manifest))
+        file.writestr("manifest.json", json.dumps(manifest_of(("a", content))))
         file.writestr("a", content, how)
     with pytest.raises(ArchiveError, match="a way that Explorer doesn't use"):
         read(scratch, buffer.getvalue())
@@ -402,10 +418,9 @@ def bomb(declared, unpacks_to):
     """A zip whose member is said to have some bytes, and unpacks to many more."""
     packed = zlib.compressobj(9, zlib.DEFLATED, -15)
     stream = packed.compress(bytes(unpacks_to)) + packed.flush()
-    manifest = {"format": "explorer-executable", "version": 1, "about": {}, "members": {"a": listed(bytes(declared))}}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
-        file.writestr(zipfile.ZipInfo("manifest.json"), json.dumps(manifest))
+        file.writestr(zipfile.ZipInfo("manifest.json"), json.dumps(manifest_of(("a", bytes(declared)))))
         file.writestr(zipfile.ZipInfo("a"), stream)
     found = bytearray(buffer.getvalue())
     local, central = found.rindex(b"PK\x03\x04"), found.rindex(b"PK\x01\x02")

@@ -208,31 +208,6 @@ def test_there_is_one_specialization_with_its_shapes():
     assert one.seconds > 0
 
 
-@pytest.mark.parametrize("level", [0, 1, 2, 3, 4])
-def test_every_level_gives_the_same_result(level):
-    fast = ex.compile(GEGLU(8, 4), args=[F32], optimization_level=level)
-    np.testing.assert_allclose(fast(X), GEGLU(8, 4)(X), rtol=1e-5)
-
-
-@pytest.mark.parametrize("level", [-1, 6, True, "3", None, 3.0, [3]])
-def test_a_level_out_of_range_is_refused_naming_the_allowed_ones(level):
-    with pytest.raises(ex.OptionError, match=rf"{re.escape(repr(level))}; allowed are 0 to 5\."):
-        ex.compile(lambda x: x, args=[F32], optimization_level=level)
-
-
-def test_a_level_reaches_the_compiler():
-    def long(x):
-        for i in range(20):
-            x = jnp.sin(x @ x.T @ x) * i
-        return x
-
-    def size(level):
-        fast = ex.compile(long, args=[F32], optimization_level=level)
-        return len(fast._opt.compiled.runtime_executable().serialize())  # nothing public tells one binary from another
-
-    assert size(1) == size(1) != size(3)
-
-
 @pytest.fixture(scope="module")
 def add():
     return ex.compile(lambda x, y: x + y, args=[F32, F32])
@@ -316,61 +291,10 @@ def test_a_trace_that_fails_points_at_the_users_line_and_keeps_their_error():
     assert isinstance(caught.value.__cause__, jax.errors.TracerBoolConversionError)
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "says"),
-    [
-        (8, "float32", "a shape is a tuple of ints"),
-        ((2, -1), "float32", "dimension 1 of a shape is -1"),
-        ((2.0,), "float32", r"dimension 0 of a shape is 2\.0"),
-        ((True,), "float32", "dimension 0 of a shape is True"),
-        (((1, 2), 4), "float32", r"dimension 0 of a shape is \(1, 2\)"),
-        ({2}, "float32", "a shape is a tuple of ints"),
-        ((2**63,), "float32", "dimension 0 of a shape is 9223372036854775808"),
-        ((2,), "float33", "is no dtype"),
-        ((2,), None, "None is no dtype"),
-        ((2,), object, "is no dtype"),
-        ((2,), "U3", "is no dtype"),
-        ((2,), ">f4", "is no dtype"),
-        ((2,), "float64", "would become float32"),
-    ],
-)
-def test_a_shape_or_dtype_that_no_input_can_have_is_refused(shape, dtype, says):
-    with pytest.raises(ex.InputInfoError, match=says):
-        ex.InputInfo(shape, dtype)
-
-
-@given(st.lists(st.integers(0, 2**63 - 1), max_size=6), st.sampled_from(["float32", "bfloat16", "int8", "bool"]))
-def test_every_shape_of_natural_numbers_is_kept_as_it_came(shape, dtype):
-    info = ex.InputInfo(shape, dtype)
-    assert info.shape == tuple(shape)
-    assert info == ex.InputInfo.like(info.to_struct())
-
-
-ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
-
-
-@given(ANYTHING, ANYTHING)
-def test_an_input_info_is_made_or_refused_never_a_crash(shape, dtype):
-    with suppress(ex.InputInfoError):
-        assert hash(ex.InputInfo(shape, dtype)) == hash(ex.InputInfo(shape, dtype))
-
-
-def test_an_array_says_what_an_input_is_like():
-    assert ex.InputInfo.like(X) == ex.InputInfo.like(np.asarray(X)) == F32
-    with pytest.raises(ex.InputInfoError, match="float has no shape and dtype"):
-        ex.InputInfo.like(1.0)
-
-
 def test_a_random_key_is_an_input():
     key = jax.random.key(0)
     fast = ex.compile(lambda key: jax.random.normal(key, (2,)), args=[ex.InputInfo.like(key)])
     np.testing.assert_array_equal(fast(key), jax.random.normal(key, (2,)))
-
-
-def test_input_infos_are_values():
-    assert ex.InputInfo([2, 8], "float32") == F32
-    assert hash(ex.InputInfo((np.int64(2), 8), np.float32)) == hash(F32)
-    assert repr(F32) == "InputInfo((2, 8), float32)"
 
 
 def test_arguments_that_do_not_fit_the_function_are_refused_before_tracing():

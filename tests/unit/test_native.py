@@ -22,7 +22,7 @@ def compiled(function, *args, **options):
 def through_bytes(program, *args):
     native = native_code(program)
     assert isinstance(native, Native), native
-    structs = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), args)
+    structs = jax.tree.map(jax.typeof, args)
     return load_native(native, structs, program.out_tree, jax.devices()[0])
 
 
@@ -37,6 +37,7 @@ def nested(x):
 
 PROGRAMS = {
     "nested": (nested, X),
+    "weak types": (lambda x: (x * 2, 2.0), 1.5),
     "no use for an argument": (lambda x, y, z: (x * z[0], z[1]), X, X, [X[0], X[1]]),
     "no arguments": (lambda: (jnp.arange(3), jnp.ones(2)),),
     "no results": (lambda x: (), X),
@@ -62,6 +63,7 @@ def test_a_loaded_program_gives_the_same_bits(name):
     result, fast_path = with_fast_path(loaded)(*args)
     assert bits(jax.tree.leaves(result)) == bits(jax.tree.leaves(expected))
     assert jax.tree.structure(result) == jax.tree.structure(expected)
+    assert [jax.typeof(x) for x in jax.tree.leaves(result)] == [jax.typeof(x) for x in jax.tree.leaves(expected)]
     assert [x.sharding for x in jax.tree.leaves(result)] == [x.sharding for x in jax.tree.leaves(expected)]
     assert fast_path is not None  # calls stay in C++
     assert bits(jax.tree.leaves(loaded(*args))) == bits(jax.tree.leaves(expected))
@@ -88,6 +90,12 @@ def test_a_loaded_program_can_be_looked_at():
     loaded = through_bytes(compiled(nested, X), X)
     assert loaded.as_text().startswith("HloModule jit_nested")
     assert loaded.cost_analysis()["flops"] > 0
+
+
+def test_what_is_placed_elsewhere_than_by_default_has_none_and_says_why():
+    mesh = jax.make_mesh((1,), ("i",))
+    program = compiled(lambda x: x * 2, jax.device_put(X, jax.NamedSharding(mesh, jax.P("i"))))
+    assert native_code(program) == ("its arrays are on another device than the first, in another memory, or in a mesh")
 
 
 def printed(x):
@@ -130,6 +138,7 @@ SAVED = """
 
     def program(x, key):
         noise = jax.random.normal(key, x.shape)
+        x = x @ jnp.linalg.qr(x.T @ x)[0]  # LAPACK, which is made ready when a program is lowered: here it isn't
         return {"a": jnp.tanh(x) @ x.T, "b": (jnp.sort(x + noise), jnp.exp(x).sum())}
 
     x, key = jnp.linspace(-2, 2, 12).reshape(3, 4), jax.random.key(7)

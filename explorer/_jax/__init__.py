@@ -1,0 +1,22 @@
+"""The only room that touches non-public or version-dependent JAX. Each use says why."""
+
+from explorer._jax.dispatch import dispatcher, with_fast_path
+from explorer._jax.native import Native, load_native, native_code
+from explorer._jax.pytrees import registered_fields
+from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
+from explorer._jax.traces import foreign_tracers, inner_jaxprs, user_stack
+
+__all__ = [
+    "Native",
+    "Undecided",
+    "at_sizes",
+    "dispatcher",
+    "foreign_tracers",
+    "inner_jaxprs",
+    "load_native",
+    "native_code",
+    "registered_fields",
+    "undecided_equalities",
+    "user_stack",
+    "with_fast_path",
+]

@@ -1,0 +1,120 @@
+"""Compiled programs as bytes, and back, without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import jax
+
+from explorer._jax.parts import parts
+
+__all__ = ["Native", "load_native", "native_code"]
+
+
+@dataclass(frozen=True)
+class Native:
+    """A compiled program as bytes, and what is needed beside them to call it.
+
+    Args:
+        code: What the runtime itself writes of an executable; no pickle.
+        name: Of the program.
+        inputs, outputs: Of the arrays that it takes and gives. It doesn't take those that it has no use for.
+        kept: The numbers of those it takes, among all inputs.
+        donated: Of all inputs, whether a call may overwrite it.
+        committed: Whether its results are bound to the device.
+    """
+
+    code: bytes
+    name: str
+    inputs: tuple[jax.ShapeDtypeStruct, ...]
+    outputs: tuple[jax.ShapeDtypeStruct, ...]
+    kept: tuple[int, ...]
+    donated: tuple[bool, ...]
+    committed: bool
+
+
+def native_code(compiled: Any) -> Native | str:
+    """The bytes of a `jax.stages.Compiled`, or why there are none.
+
+    JAX's own serialize_executable pickles, and unpickling runs what it reads.
+    """
+    try:
+        program = compiled._executable._unloaded_executable
+        loaded = program.xla_executable
+        if len(program.device_list) != 1:
+            return "it runs on several devices"
+        placed = [*program.input_shardings, *program.output_shardings]
+        if any(sharding != jax.sharding.SingleDeviceSharding(cast(list[Any], jax.devices())[0]) for sharding in placed):
+            return "its arrays are on another device than the first, in another memory, or in a mesh"
+        if program.keepalive or program.host_callbacks or program.ordered_effects or program.unordered_effects:
+            return "it calls back to the host"
+        if program.mut is not None or compiled._params.const_args or any(program.dispatch_in_layouts):
+            return "it has mutable arrays, hoisted constants or layouts of its own"
+        return Native(
+            loaded.client.serialize_executable(loaded) if hasattr(loaded, "client") else loaded.serialize(),
+            program.name,
+            tuple(_struct(aval) for aval in program.input_avals),
+            tuple(_struct(aval) for aval in program.output_avals),
+            tuple(sorted(program.kept_var_idx)),
+            tuple(info.donated for info in jax.tree.leaves(compiled.args_info, is_leaf=_is_argument)),
+            bool(program.committed),
+        )
+    except Exception as error:  # a runtime or a JAX without it
+        return f"{type(error).__name__}: {error}"
+
+
+def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> Any:
+    """A `jax.stages.Compiled` from its bytes: the fields that JAX's own deserialize_and_load unpickles, one by one.
+
+    Args:
+        arguments: The tuple of what it is called with, a struct for each array.
+        out_tree: Of what it returns.
+
+    Raises:
+        Exception: Whatever the runtime says of code that isn't its own.
+    """
+    if b"lapack_" in native.code:  # lowering does so otherwise; without it the code calls address 0
+        parts.initialize_lapack()
+    devices = parts.devices((device,))
+    where = jax.sharding.SingleDeviceSharding(device)
+
+    def avals(structs: Sequence[jax.ShapeDtypeStruct]) -> list[Any]:
+        return [parts.aval(struct.shape, struct.dtype, weak_type=struct.weak_type) for struct in structs]
+
+    inputs, outputs = avals(native.inputs), avals(native.outputs)
+    fields: dict[str, Any] = {
+        "xla_executable": device.client.deserialize_executable(native.code, executable_devices=devices),
+        "device_list": devices,
+        "backend": device.client,
+        "input_avals": inputs,
+        "input_shardings": [where] * len(inputs),
+        "output_avals": outputs,
+        "output_shardings": [where] * len(outputs),
+        "committed": native.committed,
+        "name": native.name,
+        "unordered_effects": [],
+        "ordered_effects": [],
+        "keepalive": [],
+        "host_callbacks": [],
+        "kept_var_idx": set(native.kept),
+        "mut": None,
+        "xla_in_layouts": [None] * len(inputs),
+        "dispatch_in_layouts": [None] * len(inputs),
+        "xla_out_layouts": [None] * len(outputs),
+        "all_args_info": None,
+        "pgle_profiler": None,
+    }
+    executable = parts.executable(**fields).load()
+    structs, tree = cast(tuple[list[Any], Any], jax.tree.flatten((arguments, {})))
+    told = [parts.argument(aval, donated) for aval, donated in zip(avals(structs), native.donated, strict=True)]
+    return jax.stages.Compiled(executable, [], tree.unflatten(told), out_tree, no_kwargs=True)
+
+
+def _struct(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
+def _is_argument(leaf: Any) -> bool:
+    return hasattr(leaf, "donated")

@@ -1,0 +1,35 @@
+"""The parts of JAX that dispatch a call and hold a binary; None where this JAX has others."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+__all__ = ["parts"]
+
+parts: Any  # of jax.jit's dispatcher, and of what jax.experimental.serialize_executable pickles
+try:
+    from jax._src import api_util as _api_util  # pyright: ignore
+    from jax._src import core as _core  # pyright: ignore
+    from jax._src import stages as _stages  # pyright: ignore
+    from jax._src import tree_util as _tree_util  # pyright: ignore
+    from jax._src.interpreters import pxla as _pxla  # pyright: ignore
+    from jax._src.lax.linalg import initialize_lapack as _initialize_lapack  # pyright: ignore
+    from jax._src.lib import _jax as _jaxlib  # pyright: ignore
+    from jax._src.lib import xla_client as _xla_client  # pyright: ignore
+
+    parts = SimpleNamespace(
+        function=_jaxlib.pjit,
+        cache=_jaxlib.PjitFunctionCache,
+        key=_pxla.JitGlobalCppCacheKeys,
+        registry=_tree_util.dispatch_registry,
+        shard=_pxla.cc_shard_arg,
+        not_finite=_api_util.InternalFloatingPointError,
+        aval=_core.ShapedArray,
+        argument=_stages.ArgInfo,
+        devices=_xla_client.DeviceList,
+        executable=_pxla.UnloadedMeshExecutable,
+        initialize_lapack=_initialize_lapack,
+    )
+except (ImportError, AttributeError):  # pragma: no cover - calls go through Python, native code is compiled anew
+    parts = None

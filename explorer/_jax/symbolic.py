@@ -1,0 +1,221 @@
+"""Symbolic dimensions: sizes put into a jaxpr, and equalities that hold for some sizes only."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from threading import Lock, get_ident
+from types import FrameType
+from typing import Any, cast
+
+import numpy as np
+from jax import export
+from jax.errors import InconclusiveDimensionOperation
+from jax.extend.core import Literal
+
+__all__ = ["Undecided", "at_sizes", "undecided_equalities"]
+
+
+def at_sizes(closed: Any, sizes: Mapping[str, int]) -> Any:
+    """A closed jaxpr with symbolic dimensions, with their sizes put in: as if it had been traced for those.
+
+    JAX's own way, `Exported.call`, loses the source frames and the derivatives, and takes no host callbacks; there is
+    no public one. An evaluation of the result checks every equation's shapes anew. Rules of custom derivatives, which
+    are Python until they are asked, still see the symbols: take derivatives of another trace.
+
+    Raises:
+        Exception: It holds something that has sizes in a way unknown here.
+    """
+    return _Substitution(sizes).value(closed)
+
+
+class _Substitution:
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.sizes = dict(sizes)
+        self.variables: dict[Any, Any] = {}
+        self.jaxprs: dict[int, tuple[Any, Any]] = {}  # by id, which the original, kept beside, holds on to
+
+    def size(self, dimension: Any) -> int:
+        return int(dimension._evaluate(self.sizes))
+
+    def value(self, value: Any) -> Any:
+        if export.is_symbolic_dim(value):
+            return self.size(value)
+        inner = getattr(value, "jaxpr", None)
+        if inner is not None and inner is not value and hasattr(value, "consts"):
+            return value.replace(jaxpr=self.jaxpr(inner))
+        if hasattr(value, "eqns") and hasattr(value, "invars"):
+            return self.jaxpr(value)
+        if isinstance(value, tuple):
+            held = cast(tuple[Any, ...], value)
+            return getattr(type(held), "_make", tuple)(self.value(item) for item in held)  # a named tuple's own
+        if isinstance(value, list):
+            return [self.value(item) for item in cast(list[Any], value)]
+        if isinstance(value, dict):
+            return {key: self.value(item) for key, item in cast(dict[Any, Any], value).items()}
+        shape: Any = getattr(value, "shape", None)
+        if isinstance(shape, tuple) and any(map(export.is_symbolic_dim, cast(tuple[Any, ...], shape))):
+            return value.update(shape=self.value(shape))  # an aval, or a ShapeDtypeStruct
+        return value
+
+    def jaxpr(self, jaxpr: Any) -> Any:
+        if id(jaxpr) not in self.jaxprs:
+            inputs = {kind: [self.variable(v) for v in getattr(jaxpr, kind)] for kind in ("constvars", "invars")}
+            if hasattr(jaxpr, "consts"):  # from 0.11 a jaxpr has its own, and would lose them
+                inputs["consts"] = list(jaxpr.consts)
+            equations = [self.equation(e) for e in jaxpr.eqns if not self.is_size(e)]
+            outputs = [self.variable(v) for v in jaxpr.outvars]
+            self.jaxprs[id(jaxpr)] = jaxpr, jaxpr.replace(**inputs, eqns=equations, outvars=outputs)
+        return self.jaxprs[id(jaxpr)][1]
+
+    def is_size(self, equation: Any) -> bool:
+        """Whether it turns a dimension into a number: then what it gives is known now."""
+        if equation.primitive.name != "dim_as_value":
+            return False
+        (result,) = equation.outvars
+        number = np.asarray(self.value(equation.params["dim"]), result.aval.dtype)
+        self.variables[result] = Literal(number, result.aval)
+        return True
+
+    def equation(self, equation: Any) -> Any:
+        if equation.primitive.name == "call_hi_primitive" and _has_symbols(equation):  # its types are its own
+            raise NotImplementedError(f"{equation.params['_prim']} is traced for one size only")
+        return equation.replace(
+            invars=[self.variable(v) for v in equation.invars],
+            outvars=[self.variable(v) for v in equation.outvars],
+            params=self.value(equation.params),
+        )
+
+    def variable(self, variable: Any) -> Any:
+        if isinstance(variable, Literal):
+            return variable
+        if variable not in self.variables:
+            self.variables[variable] = type(variable)(self.value(variable.aval))
+        return self.variables[variable]
+
+
+class Undecided:
+    """Something asked of a symbolic dimension that holds for some sizes only, and was answered for all.
+
+    Args:
+        text: What was asked: `batch == 1`, `batch in {…}`, `mod(batch, 2) != 0`.
+        frame: Who asked: file and line.
+    """
+
+    def __init__(self, text: str, frame: FrameType) -> None:
+        self.text, self.file, self.line = text, frame.f_code.co_filename, frame.f_lineno
+
+
+@contextmanager
+def undecided_equalities() -> Generator[list[Undecided]]:
+    """Within: the undecided equalities that this thread asks outside of JAX.
+
+    `dim == 1` is False for a symbolic dimension that may be 1, without a word, and the wrong branch is traced. JAX's
+    core asks what is surely equal, where False means just that; anybody else means the size, JAX's libraries too, such
+    as `jnp.linalg.det` of a 2×2 matrix. In a set or dict it is not found, and `if dim % 2` is always taken. Only the
+    class's own methods see it. What they can't: whether a function that hashes it, such as `dict.get`, looks it up.
+    """
+    found: list[Undecided] = []
+    thread = get_ident()
+    with _watching:
+        before = _watchers.get(thread)
+        _watchers[thread] = found
+        for method, watched in _WATCHED.items():
+            setattr(_SymbolicDimension, method, watched)
+    try:
+        yield found
+    finally:
+        with _watching:
+            if before is None:
+                del _watchers[thread]
+            else:
+                _watchers[thread] = before
+            if not _watchers:
+                _SymbolicDimension.__eq__, _SymbolicDimension.__hash__ = _equal, _hash
+                del _SymbolicDimension.__bool__
+
+
+_watching = Lock()
+_watchers: dict[int, list[Undecided]] = {}
+_SymbolicDimension: Any = type(export.symbolic_shape("size")[0])
+_equal = _SymbolicDimension.__eq__
+_unequal = _SymbolicDimension.__ne__
+_hash = _SymbolicDimension.__hash__
+
+
+def _watched_equal(self: Any, other: Any) -> Any:
+    answer = _equal(self, other)
+    if answer is False:
+        _watch(self, other, "{} == {}")
+    return answer
+
+
+def _watched_truth(self: Any) -> bool:
+    _watch(self, 0, "{} != {}")
+    return True  # as an object that says nothing of it
+
+
+def _watched_hash(self: Any) -> int:
+    asker = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    if get_ident() in _watchers and dis.opname[asker.f_code.co_code[asker.f_lasti]] in _LOOK_UPS:
+        _watch(self, None, "{} in {{…}}")
+    return _hash(self)
+
+
+_WATCHED = {"__eq__": _watched_equal, "__bool__": _watched_truth, "__hash__": _watched_hash}
+_LOOK_UPS = ("CONTAINS_OP", "BINARY_SUBSCR", "BINARY_OP")
+
+
+def _watch(size: Any, other: Any, text: str) -> None:
+    found = _watchers.get(get_ident())
+    if found is not None:
+        frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+        if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=`, which asks `==`
+            frame = frame.f_back
+        if not _means_surely(frame) and (other is None or _is_undecided(size, other)):
+            found.append(Undecided(text.format(size, other), _outside_of_jax(frame)))
+
+
+def _has_symbols(equation: Any) -> bool:
+    variables = (*equation.invars, *equation.outvars)
+    return any(export.is_symbolic_dim(size) for v in variables for size in getattr(v.aval, "shape", ()))
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _means_surely(frame: FrameType) -> bool:
+    module = _module(frame)
+    return module.partition(".")[0] in ("jax", "jaxlib") and not module.startswith(_LIBRARIES)
+
+
+# Of JAX, what computes one way or another by a size; the rest looks for shortcuts, and its caches compare keys.
+_LIBRARIES = (
+    "jax.experimental.",
+    "jax._src.image.",
+    "jax._src.lax.linalg",
+    "jax._src.nn.",
+    "jax._src.numpy.",
+    "jax._src.ops.",
+    "jax._src.random",
+    "jax._src.scipy.",
+)
+
+
+def _outside_of_jax(frame: FrameType) -> FrameType:
+    asker: FrameType | None = frame
+    while asker is not None and _module(asker).partition(".")[0] in ("jax", "jaxlib", "functools", "contextlib"):
+        asker = asker.f_back
+    return asker or frame
+
+
+def _is_undecided(one: Any, other: Any) -> bool:
+    try:
+        return not (one > other or one < other)
+    except InconclusiveDimensionOperation:
+        return True
+    except TypeError:  # not a size at all
+        return False
