@@ -84,9 +84,7 @@ class Executable:
         binary = self._binaries.binary(sizes)
         check_devices(list(self._symbols.inputs), fitted, binary.devices)
         result, fast_path = binary.call(*self._binaries.arguments(fitted))
-        order = [p.name for p in self._parameters[: len(args)]] + sorted(
-            kwargs
-        )  # of the leaves, as JAX flattens a call
+        order = [p.name for p in self._parameters[: len(args)]] + sorted(kwargs)  # as JAX flattens a call
         is_same = self._is_whole and all(one is other for one, other in zip(leaves, fitted, strict=True))
         return result, fast_path if is_same and order == [p.name for p in self._parameters] else None
 
@@ -188,6 +186,7 @@ class Executable:
 
         Raises:
             ArchiveError: Something of it can't be in a file: a host callback, a class that JSON can't describe.
+            OptionError: A platform is none, or `derivatives` no number of times.
             OSError: The file can't be written.
         """
         save(self, path, platforms=platforms, native=native, derivatives=derivatives)

@@ -14,10 +14,11 @@ from jax import export
 from explorer.aot.program import Outputs, Program, Traced
 from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at
-from explorer.errors import ArchiveError, InputShapeError, TransformationError
+from explorer.errors import ArchiveError, InputShapeError, OptionError, TransformationError
 
 __all__ = ["ExportedProgram", "Part", "parts_of"]
 
+_KNOWN = ("cpu", "cuda", "rocm", "tpu")
 _PLATFORMS = {"gpu": {"cuda", "rocm"}}  # what jax.export calls a backend, where that is another name
 _EMPTY_DIMENSIONS = 3  # that may be empty, of which every combination is exported: each needs a trace of its own
 
@@ -51,7 +52,15 @@ def parts_of(
 
     Raises:
         ArchiveError: JAX can't export it.
+        OptionError: A platform is none, or `derivatives` no number of times.
     """
+    wrong = [] if platforms is None else [p for p in platforms if isinstance(platforms, str) or p not in _KNOWN]
+    if wrong or (platforms is not None and not platforms):
+        raise OptionError(
+            f"platforms is {platforms!r}; allowed are some of {', '.join(_KNOWN)}.\n  Hint: platforms=('cpu', 'cuda')."
+        )
+    if type(derivatives) is not int or derivatives < 0:
+        raise OptionError(f"derivatives is {derivatives!r}; allowed is an int of at least 0: how often.")
     bounds = program.symbols.bounds
     if program.symbolic is None:
         traced = [(sizes, program.at(sizes)) for sizes in kept]

@@ -122,7 +122,7 @@ class InputInfo:
             >>> InputInfo.from_json({"shape": [[1, 8, 64], 128], "dtype": "float32"})
             InputInfo(((1, 8, 64), 128), float32)
         """
-        if not {"shape", "dtype"} <= set(said) <= {"shape", "dtype", "sharding"}:
+        if not isinstance(said, Mapping) or not {"shape", "dtype"} <= set(said) <= {"shape", "dtype", "sharding"}:  # pyright: ignore[reportUnnecessaryIsInstance]
             _refuse_json(said)
         shape, dtype = said["shape"], said["dtype"]
         if not isinstance(shape, list) or not isinstance(dtype, str):
@@ -172,7 +172,7 @@ class DimensionInputInfo:
         Raises:
             InputInfoError: It says no size.
         """
-        if set(said) != {"value"}:
+        if not isinstance(said, Mapping) or set(said) != {"value"}:  # pyright: ignore[reportUnnecessaryIsInstance]
             _refuse_json(said)
         return cls(dimension_from_json("the value", said["value"]))
 

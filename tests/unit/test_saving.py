@@ -1,0 +1,197 @@
+"""Executable.save and load: what was compiled, from a file, on other platforms and with derivatives."""
+
+import os
+import subprocess
+import sys
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import explorer as ex
+
+ROWS = ex.NamedDimension("rows", 1, 2, 8)
+X = jnp.arange(12, dtype=jnp.float32).reshape(4, 3)
+WEIGHTS = jnp.arange(9, dtype=jnp.float32).reshape(3, 3)
+
+
+class Pair(NamedTuple):
+    one: object
+    other: object
+
+
+def layer(x, options, *, shift):
+    return {
+        "y": jnp.tanh(x @ WEIGHTS) * options["scale"] + shift,
+        "twice": Pair(jnp.concatenate([x, x]), x.shape[0] * shift),
+    }
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    described = [ex.InputInfo((ROWS, 3), "float32"), {"scale": ex.InputInfo((), "float32"), "name": "constant"}]
+    return ex.compile(layer, args=described, kwargs={"shift": ex.InputInfo((3,), "float32")})
+
+
+def call(executable, x=X):
+    return executable(x, {"scale": jnp.float32(2)}, shift=jnp.ones(3))
+
+
+def same(one, other):
+    return jax.tree.structure(one) == jax.tree.structure(other) and jax.tree.all(
+        jax.tree.map(lambda a, b: a.dtype == b.dtype and np.array_equal(a, b), one, other)
+    )
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["StableHLO", "native code"])
+def test_a_loaded_executable_is_the_one_that_was_saved(compiled, tmp_path, native):
+    expected = call(compiled)
+    compiled.save(tmp_path / "layer.explorer", native=native)
+    loaded = ex.Executable.load(tmp_path / "layer.explorer", trust_native_code=native, types=(Pair,))
+    assert same(call(loaded), expected)
+    assert same(call(loaded, X[:1]), call(compiled, X[:1]))  # a shape it first meets now
+    assert repr(loaded) == repr(compiled)
+    assert loaded.__signature__ == compiled.__signature__
+    assert (loaded.input_infos, loaded.output_infos) == (compiled.input_infos, compiled.output_infos)
+    with pytest.raises(ex.InputShapeError, match="1 ≤ rows ≤ 8"):
+        call(loaded, jnp.ones((9, 3)))
+
+
+def test_native_code_is_used_only_if_it_is_trusted(compiled, tmp_path):
+    compiled.save(tmp_path / "layer.explorer", native=True)
+    for trusted, reason in ((True, "native code from a file"), (False, "optimised for; from a file")):
+        loaded = ex.Executable.load(tmp_path / "layer.explorer", trust_native_code=trusted, types=(Pair,))
+        assert loaded.specializations[0].reason == reason
+
+
+def test_native_code_of_another_machine_is_passed_over(compiled, tmp_path):
+    compiled.save(tmp_path / "layer.explorer", native=True)
+    code = (
+        "import sys, explorer as ex; exe = ex.Executable.load(sys.argv[1], trust_native_code=True);"
+        "print(exe.specializations[0].reason)"
+    )
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}  # as good as another machine
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "layer.explorer")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **flags},
+        check=True,
+    )
+    assert done.stdout.strip() == "optimised for; from a file"
+
+
+def test_a_loaded_executable_can_be_saved_again(compiled, tmp_path):
+    compiled.save(tmp_path / "one")
+    ex.Executable.load(tmp_path / "one", types=(Pair,)).save(tmp_path / "two")
+    assert same(call(ex.Executable.load(tmp_path / "two", types=(Pair,))), call(compiled))
+
+
+def test_it_is_differentiated_as_often_as_it_was_saved_for(tmp_path):
+    cube = ex.compile(lambda x: (x**3).sum(), args=[ex.InputInfo((ROWS,), "float32")])
+    cube.save(tmp_path / "cube", derivatives=1)
+    loaded = ex.Executable.load(tmp_path / "cube")
+    np.testing.assert_allclose(jax.grad(loaded)(jnp.arange(4.0)), 3 * jnp.arange(4.0) ** 2)
+    with pytest.raises(ex.TransformationError, match=r"vmap and forward-mode") as refused:
+        jax.vmap(loaded)(jnp.ones((2, 4)))
+    assert "jax.vmap(loaded)(jnp.ones((2, 4)))" in str(refused.value)
+
+
+def test_without_a_derivative_it_says_so_and_how_to_have_one(tmp_path):
+    ex.compile(lambda x: x.sum(), args=[ex.InputInfo((3,), "float32")]).save(tmp_path / "sum")
+    with pytest.raises(ex.TransformationError, match=r"derivatives=1"):
+        jax.grad(ex.Executable.load(tmp_path / "sum"))(jnp.ones(3))
+
+
+def test_an_empty_batch_is_in_the_file_too(tmp_path):
+    mean = ex.compile(lambda x: x.sum(0) + x.shape[0], args=[ex.InputInfo(((0, 2, 8), 3), "float32")])
+    mean.save(tmp_path / "mean")
+    loaded = ex.Executable.load(tmp_path / "mean")
+    for rows in (0, 1, 5):
+        np.testing.assert_array_equal(loaded(jnp.ones((rows, 3))), mean(jnp.ones((rows, 3))))
+
+
+@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+def test_what_is_traced_for_each_shape_has_the_shapes_it_met(tmp_path):
+    branch = ex.compile(lambda x: x * 10 if x.shape[0] > 2 else x, args=[ex.InputInfo((ROWS,), "float32")])
+    branch(jnp.ones(5))
+    branch.save(tmp_path / "branch")
+    loaded = ex.Executable.load(tmp_path / "branch")
+    assert loaded(jnp.ones(5))[0] == 10
+    assert loaded(jnp.ones(2))[0] == 1
+    with pytest.raises(ex.InputShapeError, match=r"no program for rows = 3\.\n  there is rows = 2; rows = 5"):
+        loaded(jnp.ones(3))
+
+
+@pytest.mark.parametrize("platforms", [("cpu", "cuda"), ("tpu", "rocm", "cpu")])
+def test_one_file_serves_several_platforms(compiled, tmp_path, platforms):
+    compiled.save(tmp_path / "layer", platforms=platforms)
+    assert same(call(ex.Executable.load(tmp_path / "layer", types=(Pair,))), call(compiled))
+
+
+def test_a_file_for_other_platforms_is_refused_and_names_them(compiled, tmp_path):
+    compiled.save(tmp_path / "layer", platforms=("cuda",))
+    with pytest.raises(ex.ArchiveError, match=r"for cuda; this process runs on cpu"):
+        ex.Executable.load(tmp_path / "layer", types=(Pair,))
+
+
+@pytest.mark.parametrize("platforms", ["cpu", ("gpu",), ("cpu", "nonsense"), ()])
+def test_a_platform_that_is_none_is_refused(compiled, tmp_path, platforms):
+    with pytest.raises(ex.OptionError, match="allowed are some of cpu, cuda, rocm, tpu"):
+        compiled.save(tmp_path / "layer", platforms=platforms)
+
+
+def test_what_calls_back_to_python_can_not_be_saved_and_leaves_an_older_file_whole(compiled, tmp_path):
+    compiled.save(tmp_path / "layer")
+    before = (tmp_path / "layer").read_bytes()
+    printing = ex.compile(lambda x: [jax.debug.print("{}", x), x][1], args=[ex.InputInfo((3,), "float32")])
+    with pytest.raises(ex.ArchiveError, match=r"jax\.debug\.print"):
+        printing.save(tmp_path / "layer")
+    assert (tmp_path / "layer").read_bytes() == before
+    assert os.listdir(tmp_path) == ["layer"]
+
+
+def test_a_class_in_the_tree_is_asked_for_by_name(compiled, tmp_path):
+    @jax.tree_util.register_pytree_node_class
+    class Box:
+        def __init__(self, value):
+            self.value = value
+
+        def tree_flatten(self):
+            return (self.value,), None
+
+        @classmethod
+        def tree_unflatten(cls, _, children):
+            return cls(*children)
+
+    boxed = ex.compile(lambda x: Box(x), args=[ex.InputInfo((3,), "float32")])
+    boxed.save(tmp_path / "boxed")
+    with pytest.raises(ex.ArchiveError, match=r"types=\(.*Box"):
+        ex.Executable.load(tmp_path / "boxed")
+    assert isinstance(ex.Executable.load(tmp_path / "boxed", types=(Box,))(jnp.ones(3)), Box)
+
+
+@pytest.fixture(scope="module")
+def saved(compiled, tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "layer"
+    compiled.save(path)
+    return path
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_an_altered_file_is_refused_or_gives_the_same_results(compiled, saved, data):
+    content = bytearray(saved.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] ^= data.draw(st.integers(1, 255))
+    altered = saved.with_name("altered")
+    altered.write_bytes(content)
+    try:
+        loaded = ex.Executable.load(altered, types=(Pair,))
+    except ex.ArchiveError:
+        return
+    assert same(call(loaded), call(compiled))
