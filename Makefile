@@ -6,12 +6,12 @@ LAB := $(VENV)-lab
 NEWEST := $(VENV)-newest
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint types contracts bundle unit unit-newest notebooks browser bench clean
+.PHONY: help lab demo test lint types contracts bundle unit slow unit-newest notebooks browser bench clean
 
 help:
 	@echo "make lab     open the tutorial in JupyterLab"
 	@echo "make demo    explore a training step, write report.html"
-	@echo "make test    run every check: lint types contracts bundle unit unit-newest notebooks browser"
+	@echo "make test    run every check: lint types contracts bundle unit slow unit-newest notebooks browser"
 	@echo "make bench   measure what Explorer costs, against its targets"
 	@echo "make clean   remove what these made"
 
@@ -21,7 +21,7 @@ lab: $(LAB)/ready
 demo: $(LAB)/ready
 	@$(LAB)/bin/python -m tests.examples.demo report.html
 
-test: lint types contracts bundle unit unit-newest notebooks browser
+test: lint types contracts bundle unit slow unit-newest notebooks browser
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -34,7 +34,10 @@ contracts: $(VENV)/ready
 	$(BIN)/lint-imports
 
 unit: $(VENV)/ready
-	$(BIN)/python -m pytest -n auto tests/unit tests/seeds --cov=explorer --cov-report=term
+	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds --cov=explorer --cov-report=term
+
+slow: $(VENV)/ready
+	$(BIN)/python -m pytest -n auto -m slow tests/unit tests/seeds
 
 notebooks: $(VENV)/ready
 	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/notebooks/sanitize.cfg notebooks
@@ -80,7 +83,7 @@ unit-newest:
 	@echo "skipped: the unit tests on the newest JAX need Python 3.12 or newer, and none was found (set NEWEST_PYTHON=…)"
 else
 unit-newest: $(NEWEST)/ready
-	$(NEWEST)/bin/python -m pytest -n auto tests/unit tests/seeds -p no:cacheprovider
+	$(NEWEST)/bin/python -m pytest -n auto -m "not slow" tests/unit tests/seeds -p no:cacheprovider
 
 $(NEWEST)/ready: pyproject.toml
 	@echo "setting up $(NEWEST) (once, some minutes)"

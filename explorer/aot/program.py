@@ -93,9 +93,11 @@ class Program:
     def with_fixed(self, sizes: Mapping[str, int]) -> Traced | None:
         """The program with these sizes, symbols for the others; None if it can't be traced so. It runs the Python."""
         try:
-            return self._trace({**self.symbols.symbolic(), **sizes})
+            with undecided_equalities() as undecided:
+                traced = self._trace(self.symbols.symbolic(sizes))
         except Exception:  # as in _trace_symbolically
             return None
+        return None if undecided else traced
 
     @property
     def outputs(self) -> Outputs:

@@ -71,13 +71,15 @@ class Symbols:
         """Whether anything varies."""
         return any(bounds.min < bounds.max for bounds in self.bounds.values())
 
-    def symbolic(self) -> dict[str, Any]:
-        """For each size JAX's symbol for it, which is at least 1; a fixed one stays a number."""
-        varying = {symbol: bounds for symbol, bounds in self.bounds.items() if bounds.min < bounds.max}
+    def symbolic(self, given: Mapping[str, int] | None = None) -> dict[str, Any]:
+        """For each size JAX's symbol for it, which is at least 1; a fixed one, or one that is given, is a number."""
+        numbers = {**self.opt, **(given or {})}
+        left = {symbol: bounds for symbol, bounds in self.bounds.items() if symbol not in (given or {})}
+        varying = {symbol: bounds for symbol, bounds in left.items() if bounds.min < bounds.max}
         limits = [f"{symbol} >= {max(1, bounds.min)}" for symbol, bounds in varying.items()]
         limits += [f"{symbol} <= {bounds.max}" for symbol, bounds in varying.items()]
         dimensions = export.symbolic_shape(", ".join(varying), constraints=limits) if varying else ()
-        return {**self.opt, **dict(zip(varying, dimensions, strict=True))}
+        return {**numbers, **dict(zip(varying, dimensions, strict=True))}
 
     def shapes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         """The shape of each input at these sizes, and the size itself where that is the input."""

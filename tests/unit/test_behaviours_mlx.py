@@ -112,6 +112,7 @@ def test_the_switch_reaches_functions_that_are_compiled_already():
 RUNS = "import explorer as ex; runs = []; f = ex.jit(lambda x: runs.append(1) or x); f(1.0); f(1.0); print(len(runs))"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "runs"), [("1", 2), ("0", 1), ("false", 1), ("", 1)], ids=repr)
 def test_the_environment_disables_compilation_and_0_does_not(value, runs):
     environment = os.environ | {"EXPLORER_DISABLE_COMPILE": value}
@@ -362,6 +363,7 @@ def test_what_can_not_be_captured_is_refused_with_what_can(state):
 # Defects there, not here ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_function_at_the_address_of_a_dead_one_is_another():
     addresses = set()
     for i in range(12):

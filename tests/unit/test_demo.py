@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.examples.demo import demo
 
 
+@pytest.mark.slow
 def test_the_demo_writes_a_page_and_sums_up_every_stage_on_one_screen(tmp_path: Path):
     page = tmp_path / "report.html"
     text = demo(page, layers=1)

@@ -7,6 +7,8 @@ import pytest
 
 from explorer.jitted import StateError, jit
 
+pytestmark = pytest.mark.slow
+
 eqx = pytest.importorskip("equinox")
 nnx = pytest.importorskip("flax.nnx")
 struct = pytest.importorskip("flax.struct")

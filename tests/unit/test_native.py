@@ -152,6 +152,7 @@ SAVED = """
 """
 
 
+@pytest.mark.slow
 def test_another_process_gets_the_same_bits_from_native_code(tmp_path):
     file = tmp_path / "f.explorer"
     result, reason = run(SAVED, file, "save")

@@ -182,6 +182,7 @@ def saved(compiled, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_an_altered_file_is_refused_or_gives_the_same_results(compiled, saved, data):

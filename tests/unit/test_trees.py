@@ -3,6 +3,7 @@
 import enum
 import json
 import math
+import re
 from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 from functools import partial
@@ -87,7 +88,7 @@ def through_json(tree, types=()):
         Layer((1, [2]), CONFIG),
         [Batch(Point(1, 2), Layer((), (1,)))],
     ],
-    ids=repr,
+    ids=lambda tree: re.sub(" object at 0x[0-9a-f]+", "", repr(tree)),
 )
 def test_a_structure_comes_back_equal(tree):
     before, after = through_json(tree, TYPES)
