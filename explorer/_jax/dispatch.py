@@ -25,9 +25,11 @@ def dispatcher(name: str, miss: Callable[..., tuple[Any, Any]], capacity: int) -
         return None
 
     def answer(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        __tracebackhide__ = True
         return *miss(*args, **kwargs), False
 
     def undispatched(*args: Any, **kwargs: Any) -> Any:  # within jax.disable_jit too, for it is compiled
+        __tracebackhide__ = True
         return miss(*args, **kwargs)[0]
 
     how = parts
@@ -47,6 +49,7 @@ def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
         return lambda *args: (compiled(*args), None)
 
     def run(*args: Any) -> tuple[Any, Any]:
+        __tracebackhide__ = True
         try:
             return call._cache_miss(*args)[:2]
         except parts.not_finite as error:  # with jax_debug_nans; jax.jit turns it into this too

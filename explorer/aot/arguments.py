@@ -61,6 +61,7 @@ class Parameter:
         Raises:
             InputStructureError: An input is not there, or something is given that would be dropped in silence.
         """
+        __tracebackhide__ = True
         leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(value))
         if structure == self.structure:
             return leaves if self.is_whole else [leaves[i] for i in self.positions]
@@ -70,6 +71,7 @@ class Parameter:
         return found
 
     def _at(self, value: Any, path: Sequence[Any], name: str) -> Any:
+        __tracebackhide__ = True
         known = self.described
         for depth, key in enumerate(path):
             inside = leaf_name(self.name, path[:depth])
@@ -86,6 +88,7 @@ class Parameter:
         return value
 
     def _refuse(self, what: str) -> NoReturn:
+        __tracebackhide__ = True
         raise InputStructureError(
             f"{what}.\n{called_at()}  Hint: give `{self.name}` the structure it was compiled with."
         )
@@ -188,6 +191,7 @@ def bind(parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[st
     Raises:
         ExtraArgumentError, DuplicateArgumentError, MissingArgumentError: They are not the ones compiled for.
     """
+    __tracebackhide__ = True
     names = [p.name for p in parameters]
     positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     unnamed = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY]
@@ -210,4 +214,5 @@ def bind(parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: dict[st
 
 
 def _refuse(kind: type[Exception], what: str, names: Sequence[str], hint: str) -> NoReturn:
+    __tracebackhide__ = True
     raise kind(f"{what}.\n  expected: ({', '.join(names)})\n{called_at()}  Hint: {hint}.")

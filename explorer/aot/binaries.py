@@ -94,6 +94,7 @@ class Binaries:
 
     def binary(self, sizes: Mapping[str, int], reason: str = "called") -> Binary:
         """The binary for these sizes, compiled now if there is none."""
+        __tracebackhide__ = True
         key = self._key(sizes)
         found = self._known(key)
         if found is None:
@@ -151,8 +152,10 @@ class Binaries:
 
     def compile(self, sizes: Mapping[str, int], reason: str) -> Binary:
         """A new binary, which isn't kept."""
+        __tracebackhide__ = True
 
         def program(*values: Any) -> Any:
+            __tracebackhide__ = True
             return self._program.at(sizes)(*jax.tree.leaves(values))
 
         # JAX names the module and its arguments by these.

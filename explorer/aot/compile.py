@@ -63,6 +63,7 @@ def compile(
         >>> double(jnp.ones((3, 2), "float32")).shape
         (3, 2)
     """
+    __tracebackhide__ = True
     if not callable(function):
         raise NotCallableError(f"compile takes a function; it got {type(function).__name__}.")
     options = options_of(optimization_level)
@@ -73,6 +74,7 @@ def compile(
     program = Program(function, bound, Symbols(inputs))
 
     def build(options: Mapping[str, Any]) -> Executable:
+        __tracebackhide__ = True
         return Executable(Plan(tuple(parameters), program, options, tuple(donate), max_specializations))
 
     executable = autotuned(build) if options is None else build(options)
@@ -109,6 +111,7 @@ class Compiler:
 
 
 def _check_options(donate: Any, names: Sequence[str], limit: Any) -> None:
+    __tracebackhide__ = True
     wrong = [name for name in donate if name not in names] if not isinstance(donate, str) else [donate]
     if wrong:
         raise OptionError(
@@ -121,6 +124,7 @@ def _check_options(donate: Any, names: Sequence[str], limit: Any) -> None:
 
 
 def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
+    __tracebackhide__ = True
     given = f"args is {type(args).__name__}, kwargs is {type(kwargs).__name__}"
     if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
         raise ArgumentsError(

@@ -43,6 +43,7 @@ class Executable:
     """
 
     def __init__(self, plan: Plan, ready: Sequence[tuple[Mapping[str, int], Binary]] = ()) -> None:
+        __tracebackhide__ = True
         self.plan = plan
         self._parameters = plan.parameters
         self._program = program = plan.program
@@ -68,6 +69,7 @@ class Executable:
             self.__class__ = cast(type[Executable], type("Executable", (type(self),), call))  # pyright: ignore[reportAttributeAccessIssue]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         return self._answer(*args, **kwargs)[0]
 
     def _answer(self, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -76,6 +78,7 @@ class Executable:
         With the result comes how the dispatcher may do it by itself the next time: only if it finds in the arguments,
         leaf by leaf, what the binary was given here. It looks at shapes, dtypes, weak types, devices and structure.
         """
+        __tracebackhide__ = True
         leaves, sizes = self._bound(args, kwargs)
         infos = self._symbols.inputs.values()
         fitted = [_fitted(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
@@ -90,6 +93,7 @@ class Executable:
 
     def _transformed(self, sizes: Mapping[str, int], arrays: Sequence[Any]) -> Any:
         """The program under a transformation of JAX's."""
+        __tracebackhide__ = True
         try:
             return self._binaries.plain(sizes)(*arrays)
         except NotImplementedError as error:
@@ -102,6 +106,7 @@ class Executable:
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, int]]:
         """A call's inputs in order, and their sizes, once they are known to fit."""
+        __tracebackhide__ = True
         values = bind(self._parameters, args, kwargs)
         leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
         return leaves, sizes_of(self._symbols, leaves)

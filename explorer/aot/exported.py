@@ -129,6 +129,7 @@ class ExportedProgram:
         Raises:
             InputShapeError: The file has none.
         """
+        __tracebackhide__ = True
         i = self._part(sizes)
         return lambda *arrays: self._run(i, arrays)
 
@@ -141,6 +142,7 @@ class ExportedProgram:
         return self.parts[self._part(sizes)].outputs
 
     def _part(self, sizes: Mapping[str, int]) -> int:
+        __tracebackhide__ = True
         for i, part in enumerate(self.parts):
             # A symbol is at least 1.
             fixed = all(sizes[symbol] == size for symbol, size in part.sizes.items())
@@ -155,6 +157,7 @@ class ExportedProgram:
         )
 
     def _run(self, i: int, arrays: Sequence[Any]) -> Any:
+        __tracebackhide__ = True
         part = self.parts[i]
         if i not in self._modules:
             self._modules[i] = _module(part.module())
@@ -170,6 +173,7 @@ class ExportedProgram:
         return jax.tree.unflatten(part.outputs.structure, call(*arrays))
 
     def _refuse_derivative(self, *values: Any) -> Any:
+        __tracebackhide__ = True
         raise TransformationError(
             f"{self.name} was saved without its derivative.\n{called_at()}"
             "  Hint: exe.save(path, derivatives=1), or differentiate the function that it was compiled from."

@@ -30,6 +30,7 @@ def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
     Raises:
         NotAnArrayError, InputRankError, InputShapeError, InputDtypeError, InputDeviceError: By what is wrong.
     """
+    __tracebackhide__ = True
     sizes: dict[str, int] = {}
     for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
         if isinstance(info, InputInfo):
@@ -49,6 +50,7 @@ def check_devices(names: Sequence[str], values: Sequence[Any], devices: Set[Any]
     Raises:
         InputDeviceError: One is.
     """
+    __tracebackhide__ = True
     for name, value in zip(names, values, strict=True):
         its: Set[Any] = value.sharding.device_set if getattr(value, "committed", False) else set[Any]()
         if not its <= devices:
@@ -59,6 +61,7 @@ def check_devices(names: Sequence[str], values: Sequence[Any], devices: Set[Any]
 
 
 def _check_array(name: str, info: InputInfo, value: Any) -> None:
+    __tracebackhide__ = True
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
         raise NotAnArrayError(
@@ -85,6 +88,7 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
 
 
 def _check_sharding(name: str, wanted: Any, value: Any) -> None:
+    __tracebackhide__ = True
     try:
         wanted.shard_shape(value.shape)
     except ValueError:
@@ -109,6 +113,7 @@ def _listed(devices: Set[Any]) -> str:
 
 
 def _checked_value(name: str, info: DimensionInputInfo, value: Any) -> int:
+    __tracebackhide__ = True
     told = f"  compiled for a size, {described(info)}\n{called_at()}  Hint: "
     try:
         size = None if isinstance(value, bool) else operator.index(value)
@@ -127,6 +132,7 @@ def _checked_value(name: str, info: DimensionInputInfo, value: Any) -> int:
 
 
 def _refuse_size(name: str, info: InputInfo, shape: tuple[int, ...], axis: int) -> None:
+    __tracebackhide__ = True
     got, wanted = shape[axis], info.shape[axis]
     if isinstance(wanted, int):
         raise InputShapeError(
@@ -147,6 +153,7 @@ def _refuse_size(name: str, info: InputInfo, shape: tuple[int, ...], axis: int) 
 
 def _refuse_unequal(symbols: Symbols, symbol: str, values: Sequence[Any], upto: str) -> None:
     """Everybody who has a say in a size, with what they say."""
+    __tracebackhide__ = True
     said: list[str] = []
     for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
         for axis, its in symbols.axes[name].items():

@@ -39,6 +39,7 @@ class Traced:
     outputs: Outputs
 
     def __call__(self, *arrays: Any) -> Any:
+        __tracebackhide__ = True
         return jax.tree.unflatten(self.outputs.structure, cast(list[Any], jaxpr_as_fun(self.closed)(*arrays)))
 
 
@@ -75,6 +76,7 @@ class Program:
         It runs the user's Python, once, only where one trace doesn't serve every size; there, or where a dimension is
         empty, which no symbol can say.
         """
+        __tracebackhide__ = True
         key = tuple(sizes.values())
         if key not in self._known:
             if self.symbolic is None or 0 in key:
@@ -125,9 +127,11 @@ class Program:
         self._known.pop(tuple(sizes.values()), None)
 
     def _trace(self, sizes: Mapping[str, Any]) -> Traced:
+        __tracebackhide__ = True
         outputs: list[Outputs] = []
 
         def run(*arrays: Any) -> Any:
+            __tracebackhide__ = True
             result = self._call(sizes, arrays)
             outputs.append(_described(result))
             return result
@@ -139,6 +143,7 @@ class Program:
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
         """The user's function with its constants and these inputs."""
+        __tracebackhide__ = True
         filled, given, shapes = list(self._leaves), iter(arrays), self.symbols.shapes(sizes)
         for position, (name, info) in zip(self._positions, self.symbols.inputs.items(), strict=True):
             filled[position] = next(given) if isinstance(info, InputInfo) else shapes[name]

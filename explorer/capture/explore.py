@@ -134,6 +134,7 @@ class Exploration:
         return traced
 
     def check_arguments(self) -> None:
+        __tracebackhide__ = True
         try:
             signature = inspect.signature(self.target)
         except (TypeError, ValueError):  # a builtin has none; JAX will say what it thinks of the arguments

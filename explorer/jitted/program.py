@@ -103,6 +103,7 @@ class Program:
         """What jax.jit traces."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
             trace = self.begin(self.names_of(args, kwargs))
             try:
                 return self.run_users(args, kwargs)
@@ -110,6 +111,7 @@ class Program:
                 measure(self.name, trace)
 
         def run_with_state(captured: Captured, /, *args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
             trial = Trial(iter(captured.arrays))
             try:
                 for root, name in zip(self.roots(), self.names, strict=True):
@@ -142,6 +144,7 @@ class Program:
         return run
 
     def run_users(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        __tracebackhide__ = True
         function = self.function()
         try:
             return function(*args, **kwargs)
@@ -151,6 +154,7 @@ class Program:
 
     def retell(self, error: Exception) -> None:
         """Raise what is about traced values in the user's terms; all else is the user's own."""
+        __tracebackhide__ = True
         kind, message = retold(error, self.name, "compiled")
         if kind is TracedValueError:
             capture = Exploration(self.function(), (), {}).capture(f"trace failed: {type(error).__name__}")
@@ -177,6 +181,7 @@ class Program:
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
         """A call with captured state: read it, run, write it."""
+        __tracebackhide__ = True
         with _lock:
             key, arrays, holders = read(self.kept or self.roots())
             captured = Captured(arrays, self.structures.get(key) or self.structure(key))
@@ -198,6 +203,7 @@ class Program:
 
         The later ones are jax.jit's C++, with nothing around it.
         """
+        __tracebackhide__ = True
         try:
             result = self.jitted(*args, **kwargs)
         except jax.errors.UnexpectedTracerError as error:  # as in call()
