@@ -6,7 +6,7 @@ A real training step has 100,000 instructions, so a node is a row: an index into
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
 
-__all__ = ["Frame", "Graph", "Group", "Ints", "Node"]
+__all__ = ["Floats", "Frame", "Graph", "Group", "Ints", "Node"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ class Graph:
         group: Index into `groups`, -1 for none.
         frame: Index into `frames` of the innermost frame, -1 for none.
         line: Line of the stage's text, from 0.
+        measure: Gives the numbers known of each node (`flops`, `bytes`, …), by name, shape `[n]`; asked once, when
+            somebody looks.
     """
 
     names: Sequence[str]
@@ -144,6 +147,7 @@ class Graph:
     scopes: Sequence[str]
     groups: Sequence[Group]
     frames: Sequence[Frame]
+    measure: Callable[[Graph], Mapping[str, Floats]] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -192,6 +196,11 @@ class Graph:
         pairs = np.unique(self.operand.astype(np.int64) * count + reader)
         start = np.searchsorted(pairs, np.arange(count + 1, dtype=np.int64) * count)
         return start.astype(np.int32), (pairs % max(count, 1)).astype(np.int32)
+
+    @cached_property
+    def measures(self) -> Mapping[str, Floats]:
+        """Numbers known of each node, by name, shape `[n]`: `flops`, `bytes`; a node without one has NaN."""
+        return self.measure(self) if self.measure is not None else {}
 
     @cached_property
     def _index_of(self) -> dict[str, int]:

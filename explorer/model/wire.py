@@ -26,14 +26,14 @@ import numpy as np
 
 from explorer.errors import CaptureFileError
 from explorer.model.capture import Capture, Constant, Durations, Stage
-from explorer.model.graph import Frame, Graph, Group, Ints
+from explorer.model.graph import Floats, Frame, Graph, Group, Ints
 from explorer.model.hierarchy import nest
 from explorer.model.provenance import placed
 from explorer.model.source import Source
 
 __all__ = ["VERSION", "decode", "encode"]
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"EXPLORER"
 _PREFIX = struct.Struct("<8sIQQ16s")
 _COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
@@ -161,6 +161,15 @@ class _Blobs:
         zigzag = ((delta << 1) ^ (delta >> 31)).astype("<u4")
         return self.add(zigzag.view(np.uint8).reshape(-1, 4).T.tobytes())
 
+    def numbers(self, values: Floats) -> list[int]:
+        """Single precision is enough to be shown; whole planes of equal bytes pack to nearly nothing."""
+        return self.add(np.asarray(values, "<f4").view(np.uint8).reshape(-1, 4).T.tobytes())
+
+
+def _read_numbers(place: list[int], blobs: memoryview) -> Floats:
+    planes = np.frombuffer(blobs[place[0] : place[0] + place[1]], np.uint8).reshape(4, -1)
+    return np.ascontiguousarray(planes.T).view("<f4").ravel().astype(np.float64)
+
 
 def _read_column(place: list[int], blobs: memoryview) -> Ints:
     planes = np.frombuffer(blobs[place[0] : place[0] + place[1]], np.uint8).reshape(4, -1)
@@ -180,6 +189,7 @@ def _stage(blobs: _Blobs, stage: Stage, keys: Ints, coverage: float) -> dict[str
         "types": list(graph.types),
         "scopes": list(graph.scopes),
         "columns": {name: blobs.column(getattr(graph, name)) for name in _COLUMNS},
+        "measures": {name: blobs.numbers(values) for name, values in graph.measures.items()},
         "groups": _table(blobs, graph.groups, Group),
         "frames": _table(blobs, graph.frames, Frame),
         # For the viewer, which has no reader of its own; a loaded capture makes them anew.
@@ -195,6 +205,8 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
     def read() -> tuple[str, Graph]:
         with _refusal():
             start, size = header["text"]
+            # Format 1 had no measures.
+            measures = {name: _read_numbers(place, blobs) for name, place in header.get("measures", {}).items()}
             graph = Graph(
                 names=header["names"],
                 ops=header["ops"],
@@ -203,6 +215,7 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
                 groups=_read_table(header["groups"], blobs, Group),
                 frames=_read_table(header["frames"], blobs, Frame),
                 **{name: _read_column(place, blobs) for name, place in header["columns"].items()},
+                measure=lambda _: measures,
             )
             _check(graph)
             return bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass"), graph
@@ -224,6 +237,9 @@ def _check(graph: Graph) -> None:
     is_rising = len(starts) == size + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
     if not is_rising or starts[-1] != len(graph.operand) or ((graph.operand < 0) | (graph.operand >= size)).any():
         raise ValueError("an operand leads out of the graph")
+    for name, values in graph.measures.items():
+        if len(values) != size:
+            raise ValueError(f"measure {name} has {len(values):,} values for {size:,} nodes")
     parents = [(group.parent, len(graph.groups)) for group in graph.groups]
     parents += [(group.caller, size) for group in graph.groups]
     parents += [(frame.parent, len(graph.frames)) for frame in graph.frames]

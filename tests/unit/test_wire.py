@@ -56,6 +56,15 @@ def test_a_saved_capture_comes_back_exactly(capture, saved):
     assert loaded.sources[loss.__code__.co_filename].label == "test_hlo.py"
 
 
+def test_the_numbers_of_nodes_come_back_in_single_precision(capture):
+    known = np.arange(len(capture.hlo.graph)) * 1e9
+    known[0] = np.nan
+    graph = replace(capture.hlo.graph, measure=lambda _: {"time": known})
+    measured = replace(capture, stages=(Stage("hlo", lambda: (capture.hlo.text, graph)),))
+    (stage,) = decode(encode(measured)).stages
+    np.testing.assert_array_equal(stage.graph.measures["time"], known.astype(np.float32))
+
+
 def test_saving_leaves_nothing_else_behind(saved):
     assert [p.name for p in saved.parent.iterdir()] == ["loss.capture"]
 

@@ -42,6 +42,8 @@ interface Columns {
   keys: Int32Array;
   /** Whose place a node has: its own, that of what it belongs to by structure, or -1. */
   placed: Int32Array;
+  /** Numbers known of each node, by name (`flops`, `bytes`); NaN where there is none. */
+  measures: Record<string, Float32Array>;
   groups: Group[];
   groupOf: Int32Array;
 }

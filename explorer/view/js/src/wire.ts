@@ -3,7 +3,7 @@
 import { Capture, type Frame, Graph, type Group, type Source, Stage } from "./model";
 
 const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
-const VERSION = 1;
+const VERSION = 2;
 
 type Place = [offset: number, size: number];
 type Column = Place | { strings: string[]; codes: Place };
@@ -16,6 +16,7 @@ interface StageHeader {
   types: string[];
   scopes: string[];
   columns: Record<string, Place>;
+  measures: Record<string, Place>;
   groups: Record<string, Column>;
   frames: Record<string, Column>;
   coverage: number;
@@ -76,6 +77,7 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
         frames: stage.frames,
         keys: column(header.keys, blobs),
         placed: column(header.placed, blobs),
+        measures: Object.fromEntries(Object.entries(header.measures).map(([name, place]) => [name, numbers(place, blobs)])),
         groups: rows<Group>(header.tree, blobs),
         groupOf: column(header.tree_of, blobs),
       }),
@@ -99,6 +101,14 @@ export function column([offset, size]: Place, blobs: Uint8Array): Int32Array {
     values[i] = value;
   }
   return values;
+}
+
+/** Byte planes of single-precision numbers. */
+function numbers([offset, size]: Place, blobs: Uint8Array): Float32Array {
+  const count = size / 4;
+  const bytes = new Uint8Array(size);
+  for (let plane = 0; plane < 4; plane++) for (let i = 0; i < count; i++) bytes[4 * i + plane] = blobs[offset + plane * count + i]!;
+  return new Float32Array(bytes.buffer);
 }
 
 function rows<Row>(table: Record<string, Column>, blobs: Uint8Array): Row[] {
