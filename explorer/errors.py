@@ -22,6 +22,7 @@ ExplorerError                  anything below
 ├── NotCallableError           a function was expected and something else came (also a TypeError)
 ├── OptionError                an option of compile() is out of range (also a ValueError)
 ├── OutputError                a function returns something that is no array (also a TypeError)
+├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
 ├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
 └── UnreadableTextError        text given as HLO is none (also a ValueError)
@@ -63,6 +64,7 @@ __all__ = [
     "NotCallableError",
     "OptionError",
     "OutputError",
+    "QueryError",
     "RecompilationWarning",
     "StateError",
     "TracedPerShapeWarning",
@@ -171,6 +173,10 @@ class StateError(ExplorerError, TypeError):
 
 class TransformationError(ExplorerError, TypeError):
     """An executable from a file is under a transformation that it can't follow: it has no Python to trace anew."""
+
+
+class QueryError(ExplorerError, ValueError):
+    """A query of a graph's nodes can't be read, or asks for something that is not known of them."""
 
 
 class UnreadableTextError(ExplorerError, ValueError):

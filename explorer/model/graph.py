@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.model.query import find
+
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
@@ -131,6 +133,7 @@ class Graph:
         line: Line of the stage's text, from 0.
         measure: Gives the numbers known of each node (`flops`, `bytes`, …), by name, shape `[n]`; asked once, when
             somebody looks.
+        unread: Lines of the text, from 0, that should hold nodes but could not be read.
     """
 
     names: Sequence[str]
@@ -148,6 +151,7 @@ class Graph:
     groups: Sequence[Group]
     frames: Sequence[Frame]
     measure: Callable[[Graph], Mapping[str, Floats]] | None = None
+    unread: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -169,16 +173,20 @@ class Graph:
         """The nodes that a query finds, in program order; the same as the search field of the view.
 
         Args:
-            query: Words that must all be found, in any case: anywhere in name, op, type or scope, or in one field as
-                `name:dot.3`, `op:dot`, `type:f32[8`, `scope:attention`; `line:12` is the innermost source line.
+            query: Words (`softmax`), words in a field (`op:dot`, `scope:attention`, `line:12`, `shape:8,*`,
+                `dtype:bf16`, `function:block`, `in:body`), regular expressions (`/dot.*add/`) and comparisons
+                (`bytes > 1MB`, `op == "copy"`), combined by `and`, `or`, `not` and parentheses;
+                `explorer.model.query` has them all.
+
+        Raises:
+            QueryError: The query can't be read; says where.
 
         Example:
             >>> import explorer, jax.numpy as jnp
             >>> explorer.explore(jnp.tanh, jnp.ones(8)).jaxpr.graph.where("op:tanh")
             (b = f32[8] tanh(a),)
         """
-        tests = [(field, value) for field, value in map(_split_word, query.lower().split()) if value]
-        return tuple(node for node in self.nodes if all(_has(node, field, value) for field, value in tests))
+        return tuple(Node(self, int(i)) for i in find(self, query))
 
     def stack(self, frame: int) -> tuple[Frame, ...]:
         """The frames from `frame` outwards. A cycle in damaged input ends the walk."""
@@ -208,19 +216,3 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({len(self):,} nodes, {len(self.operand):,} edges, {len(self.groups):,} groups)"
-
-
-_FIELDS = ("name", "op", "type", "scope", "line")
-
-
-def _split_word(word: str) -> tuple[str, str]:
-    field, colon, value = word.partition(":")
-    return (field, value) if colon and value and field in _FIELDS else ("", word)
-
-
-def _has(node: Node, field: str, value: str) -> bool:
-    if field == "line":
-        return bool(node.source) and str(node.source[0].line) == value
-    if field:
-        return value in str(getattr(node, field)).lower()
-    return any(value in text.lower() for text in (node.name, node.op, node.type, node.scope))

@@ -191,6 +191,7 @@ export class GraphPane {
 
   private message(boxes: number): string {
     const { focus, stage } = this.session;
+    if (focus.fault) return focus.fault;
     if (!focus.nodes.size) return focus.query ? `nothing found for “${focus.query}”` : focus.line ? `line ${focus.line.line} left no trace in this stage` : "";
     if (focus.item !== undefined) return "";
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, focus.nodes).length : 0;

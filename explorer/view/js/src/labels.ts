@@ -27,19 +27,7 @@ export function shortType(type: string): string {
   return type.replace(/\{[^}]*\}/g, "");
 }
 
-const BITS: Record<string, number> = { pred: 8, bool: 8, i1: 8, s4: 4, u4: 4 };
-
-/** Bytes of all arrays in a type; 0 where a dimension is not a number. */
-export function bytesOf(type: string): number {
-  let bytes = 0;
-  for (const [, dtype, dims] of shortTypes(type).matchAll(/([a-z]+\d*\w*)\[([\d,<=]*)\]/g)) {
-    const bits = BITS[dtype!] ?? Number(/\d+/.exec(dtype!)?.[0] ?? 8);
-    bytes += (dims ? dims.split(",").reduce((all, dim) => all * Number(dim.replace(/\D/g, "")), 1) : 1) * (bits / 8);
-  }
-  return bytes;
-}
-
-const shortTypes = (type: string): string => type.replace(/tensor<[^>]*>/g, shortType);
+export { bytesOf } from "./types";
 
 export function bytesText(bytes: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];

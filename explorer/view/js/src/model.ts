@@ -1,6 +1,7 @@
 // A capture in the browser: the same columns as explorer/model/graph.py, read by index.
 
 import { type Buckets, buckets } from "./layout/buckets";
+import { elements } from "./types";
 import type { Header } from "./wire";
 
 export interface Frame {
@@ -305,12 +306,6 @@ export class Capture {
     }
     return here.length === there.length ? there.slice(here.indexOf(node), here.indexOf(node) + 1) : there;
   }
-}
-
-/** How many elements the first array of a type has, in any stage's notation. */
-export function elements(type: string): number {
-  const found = /\[([^\]]*)\]|tensor<((?:\d+x)*)/.exec(type);
-  return ((found?.[1] || found?.[2] || "").match(/\d+/g) ?? []).reduce((all, size) => all * Number(size), 1);
 }
 
 export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {

@@ -1,6 +1,7 @@
 // What is shown and what is in focus: the one state that every pane draws.
 
 import { type Capture, type Frame, type Item, type Stage, isGroup } from "./model";
+import { QueryError, find } from "./query";
 import { Lines, lineKey } from "./sources";
 
 export type Mode = "graph" | "text" | "table";
@@ -13,6 +14,8 @@ export interface Focus {
   item?: Item;
   line?: { file: string; line: number };
   query?: string;
+  /** Why the query can't be read. */
+  fault?: string;
 }
 
 const NOTHING: Focus = { nodes: new Set(), lines: new Set() };
@@ -117,31 +120,11 @@ export class Session {
   }
 
   private ofQuery(query: string): Focus {
-    const { graph } = this.stage;
-    const test = matcher(query);
-    const nodes = new Set<number>();
-    for (let node = 0; node < graph.size; node++)
-      if (test(graph.name(node), graph.op(node), graph.type(node), graph.scope(node), this.lines.place(graph, node)?.line ?? 0))
-        nodes.add(node);
-    return { nodes, lines: new Set(), query };
+    try {
+      return { nodes: new Set(find(this.stage.graph, query)), lines: new Set(), query };
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+      return { nodes: new Set(), lines: new Set(), query, fault: error.message };
+    }
   }
-}
-
-type Matcher = (name: string, op: string, type: string, scope: string, line: number) => boolean;
-
-/** Words that must all be found: anywhere, or in one field as `op:dot`, `type:f32[8`, `scope:attention`, `line:12`. */
-export function matcher(query: string): Matcher {
-  const tests = query
-    .toLowerCase()
-    .split(/\s+/)
-    .filter(Boolean)
-    .map((word): Matcher => {
-      const [, field, value] = /^(name|op|type|scope|line):(.+)$/.exec(word) ?? [];
-      if (field === "line") return (_n, _o, _t, _s, line) => line === Number(value);
-      if (field === undefined || value === undefined)
-        return (name, op, type, scope) => `${name} ${op} ${type} ${scope}`.toLowerCase().includes(word);
-      const pick = { name: 0, op: 1, type: 2, scope: 3 }[field as "name" | "op" | "type" | "scope"];
-      return (...fields) => String(fields[pick]).toLowerCase().includes(value);
-    });
-  return (...fields) => tests.every((test) => test(...fields));
 }

@@ -1,0 +1,44 @@
+// What a type's text says, in any stage's notation; see explorer/model/types.py.
+
+export interface ArrayType {
+  dtype: string;
+  /** As written: a dynamic one keeps its `<=`, a symbolic one its name. */
+  dims: string[];
+}
+
+const ARRAY = /([a-zA-Z]\w*)\[([^\]]*)\]|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)/g;
+const BITS: Record<string, number> = { pred: 8, bool: 8, i1: 8, token: 0, index: 64 };
+
+const known = new Map<string, ArrayType[]>();
+
+/** The arrays in a type, in order. */
+export function arrays(type: string): ArrayType[] {
+  let found = known.get(type);
+  if (!found) {
+    found = Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => ({
+      dtype: name ?? tensor!,
+      dims: (name !== undefined ? dims!.split(",").map((dim) => dim.trim()) : tensorDims!.split("x").slice(0, -1)).filter(Boolean),
+    }));
+    known.set(type, found);
+  }
+  return found;
+}
+
+const bound = (dim: string): number => (/^(<=)?\d+$/.test(dim) ? Number(dim.replace("<=", "")) : 1);
+const sizeOf = ({ dims }: ArrayType): number => dims.reduce((all, dim) => all * bound(dim), 1);
+
+/** How many elements the first array of a type has: layouts and transposes keep that. */
+export function elements(type: string): number {
+  const [first] = arrays(type);
+  return first ? sizeOf(first) : 1;
+}
+
+/** Bytes of all arrays in a type; a dimension without a number counts as 1, a bounded one as its bound. */
+export function bytesOf(type: string): number {
+  return Math.ceil(arrays(type).reduce((all, array) => all + bitsOf(array.dtype) * sizeOf(array), 0) / 8);
+}
+
+function bitsOf(dtype: string): number {
+  const complex = /^complex<f(\d+)>/.exec(dtype);
+  return BITS[dtype] ?? (complex ? 2 * Number(complex[1]) : Number(/^[a-z]+(\d+)/.exec(dtype)?.[1] ?? 0));
+}
