@@ -35,6 +35,7 @@ from explorer.errors import (
     TransformationError,
     UnreadableTextError,
     UnwrittenStateWarning,
+    ViewError,
 )
 from explorer.model.capture import Capture
 from explorer.view import HtmlViewer
@@ -86,6 +87,7 @@ __all__ = [
     "TransformationError",
     "UnreadableTextError",
     "UnwrittenStateWarning",
+    "ViewError",
     "compile",
     "disable_compile",
     "enable_compile",

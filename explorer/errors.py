@@ -25,7 +25,8 @@ ExplorerError                  anything below
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
 ├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
-└── UnreadableTextError        text given as HLO is none (also a ValueError)
+├── UnreadableTextError        text given as HLO is none (also a ValueError)
+└── ViewError                  a view was told to show what it can't (also a ValueError)
 
 And every warning:
 
@@ -72,6 +73,7 @@ __all__ = [
     "TransformationError",
     "UnreadableTextError",
     "UnwrittenStateWarning",
+    "ViewError",
 ]
 
 
@@ -181,6 +183,10 @@ class QueryError(ExplorerError, ValueError):
 
 class UnreadableTextError(ExplorerError, ValueError):
     """The text holds no module of the expected kind."""
+
+
+class ViewError(ExplorerError, ValueError):
+    """A view was told to show something that is not of its capture."""
 
 
 class RecompilationWarning(UserWarning):

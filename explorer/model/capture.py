@@ -74,7 +74,7 @@ class Viewer(Protocol):
     def mimebundle(self, capture: Capture) -> dict[str, str]: ...
     def html(self, capture: Capture) -> str: ...
     def widget(self, capture: Capture) -> Any: ...
-    def selection(self, capture: Capture) -> tuple[Node, ...]: ...
+    def view(self, capture: Capture) -> Any: ...
 
 
 def _no_source(file: str) -> Source | None:
@@ -207,13 +207,22 @@ class Capture:
         return Path(path)
 
     def widget(self) -> Any:
-        """The view as an ipywidget, for composing layouts; `.selection` is the list of selected node names."""
+        """The view as an ipywidget, for composing layouts.
+
+        Its trait `selection` is the list of selected node names; assigning `highlight`, `filter`, `colour` or `stage`
+        shows as with `view`.
+        """
         return self._viewer().widget(self)
+
+    @cached_property
+    def view(self) -> Any:
+        """The live views of this capture: `selection`, and what Python shows there, `highlight`, `filter`, `colour`."""
+        return self._viewer().view(self)
 
     @property
     def selection(self) -> tuple[Node, ...]:
         """The nodes last selected in a live view of this capture, in any output of this kernel."""
-        return self._viewer().selection(self)
+        return self.view.selection
 
     def _viewer(self) -> Viewer:
         if self.viewer is None:

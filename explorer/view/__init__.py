@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from explorer.model.capture import Capture
-from explorer.model.graph import Node
 
 __all__ = ["HtmlViewer"]
 
@@ -38,7 +37,7 @@ class HtmlViewer:
 
         return widget(capture)
 
-    def selection(self, capture: Capture) -> tuple[Node, ...]:
-        from explorer.view.live import selection
+    def view(self, capture: Capture) -> Any:
+        from explorer.view.steer import View
 
-        return selection(capture)
+        return View(capture)

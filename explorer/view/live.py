@@ -1,4 +1,4 @@
-"""The live link: what a person selects in the browser becomes a Python value.
+"""The live link: what a person selects in the browser becomes a Python value, and what Python sets is shown.
 
 The wire is an anywidget that is never displayed: its `initialize` registers it in the page under the capture's id,
 and a viewer of that capture finds it there. A saved notebook holds no trace of it, so nothing breaks when the kernel
@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import sys
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from explorer.model.capture import Capture
-from explorer.model.graph import Node
 
-__all__ = ["connect", "selection", "widget"]
+__all__ = ["connect", "widget"]
 
 _REGISTER = """
 export default {
@@ -22,19 +21,21 @@ export default {
     const models = (window.explorerModels ??= new Map());
     const id = model.get("capture");
     models.set(id, model);
+    window.dispatchEvent(new CustomEvent("explorer-wire", { detail: id }));
     return () => models.get(id) === model && models.delete(id);
   },
 };
 """
 
-_wires: WeakKeyDictionary[Capture, Any] = WeakKeyDictionary()
-_selected: WeakKeyDictionary[Capture, tuple[Node, ...]] = WeakKeyDictionary()
+
+_connected: WeakSet[Capture] = WeakSet()
 
 
 def connect(capture: Capture) -> None:
     """Open the wire for a capture that is about to be displayed; nothing where no kernel runs."""
-    if capture in _wires or not _in_kernel():
+    if capture in _connected or not _in_kernel():
         return
+    _connected.add(capture)
     import anywidget
     import traitlets
 
@@ -47,20 +48,14 @@ def connect(capture: Capture) -> None:
             "_esm": _REGISTER,
             "capture": traitlets.Unicode().tag(sync=True),
             "selected": traitlets.Dict().tag(sync=True),
+            "shown": traitlets.Dict().tag(sync=True),
         },
     )
-    wire = kind(capture=capture.id)
-    _follow(wire, capture)
-    _wires[capture] = wire
-
-
-def selection(capture: Capture) -> tuple[Node, ...]:
-    """The nodes last selected in any live view of this capture; empty before the first selection."""
-    return _selected.get(capture, ())
+    capture.view.attach(kind(capture=capture.id))
 
 
 def widget(capture: Capture) -> Any:
-    """An ipywidget of the viewer; its `selection` trait lists the names of the selected nodes."""
+    """An ipywidget of the viewer: a wire that is displayed, with the capture and the viewer themselves."""
     import anywidget
     import traitlets
 
@@ -85,29 +80,26 @@ def widget(capture: Capture) -> Any:
             "capture": traitlets.Unicode().tag(sync=True),
             "wire": traitlets.Bytes().tag(sync=True),
             "selected": traitlets.Dict().tag(sync=True),
+            "shown": traitlets.Dict().tag(sync=True),
             "selection": traitlets.List(traitlets.Unicode()),
+            **{name: _steering(capture, name) for name in ("highlight", "filter", "colour", "color", "stage")},
             "_repr_mimebundle_": describe,
             "__repr__": name,
         },
     )
     made = kind(capture=capture.id, wire=capture.wire)
-    _follow(made, capture)
+    capture.view.attach(made)
     return made
 
 
-def _follow(wire: Any, capture: Capture) -> None:
-    """Keep what the browser says is selected; what it says is checked, as anything from outside."""
+def _steering(capture: Capture, name: str) -> property:
+    def get(_: object) -> Any:
+        return getattr(capture.view, name)
 
-    def keep(change: dict[str, Any]) -> None:
-        said = change["new"]
-        stage = next((stage for stage in capture.stages if stage.name == said.get("stage")), None)
-        indices = [i for i in said.get("nodes", ()) if isinstance(i, int)]
-        nodes = tuple(Node(stage.graph, i) for i in sorted(indices) if 0 <= i < len(stage.graph)) if stage else ()
-        _selected[capture] = nodes
-        if wire.has_trait("selection"):
-            wire.selection = [node.name for node in nodes]
+    def set_(_: object, value: Any) -> None:
+        setattr(capture.view, name, value)
 
-    wire.observe(keep, "selected")
+    return property(get, set_)
 
 
 def _in_kernel() -> bool:

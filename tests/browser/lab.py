@@ -110,7 +110,7 @@ class Browser:
         self.errors: list[str] = []
         self.foreign: list[str] = []
         context.on("request", lambda request: self._request(request.url))
-        context.on("weberror", lambda event: self.errors.append(str(event.error)))
+        context.on("weberror", lambda event: self.errors.append(str(event.error.stack)))
         context.on("console", self._console)
 
     def _request(self, url: str) -> None:

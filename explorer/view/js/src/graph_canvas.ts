@@ -2,7 +2,7 @@
 
 import { svg } from "./dom";
 import { arrowHead, drawBox, drawLine, head, path, place } from "./graph_draw";
-import { type Item, isGroup } from "./model";
+import { type Item, type Stage, isGroup } from "./model";
 import type { Box, Line, Scene } from "./scene";
 import type { Session } from "./session";
 
@@ -36,10 +36,12 @@ export class GraphCanvas {
   private readonly boxes = new Map<Item, Drawn>();
   private lit = new Marks();
   private over = new Marks();
+  private kept = new Marks();
   private near = new Set<Item>();
   private far = false;
   private litItem: Item | undefined;
   private litScene?: Scene;
+  private sceneOf?: Stage;
 
   constructor(private readonly session: Session) {
     this.world.append(this.layers.below, this.layers.lines, this.layers.lit, this.layers.above);
@@ -61,6 +63,7 @@ export class GraphCanvas {
   /** Show another scene. A box that looks the same is moved, not drawn again. */
   setScene(scene: Scene): void {
     this.scene = scene;
+    this.sceneOf = this.session.stage;
     this.byItem.clear();
     for (const box of scene.boxes) this.byItem.set(box.item, box);
     for (const [item, drawn] of this.boxes) {
@@ -89,6 +92,8 @@ export class GraphCanvas {
 
   /** Put into the document what came into sight, take out what left it. */
   paint(): void {
+    // A pane that changes its size paints at once, also while the scene of another stage is being laid out.
+    if (this.sceneOf !== this.session.stage) return;
     const { x, y, scale } = this.view;
     this.world.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
     const far = scale < READABLE;
@@ -120,6 +125,7 @@ export class GraphCanvas {
     this.root.classList.toggle("focused", focus.nodes.size > 0);
     this.lit.set(graph.order, focus.nodes);
     this.over.set(graph.order, preview.nodes);
+    this.kept.set(graph.order, this.session.filter ?? new Set());
     this.near = new Set(focus.item !== undefined && !isGroup(focus.item) ? [...graph.operands(focus.item), ...graph.users(focus.item)] : []);
     let lit = 0;
     for (const { box, element } of this.boxes.values()) lit += this.lightBox(box, element) ? 1 : 0;
@@ -135,6 +141,7 @@ export class GraphCanvas {
     element.classList.toggle("chosen", box.item === focus.item);
     element.classList.toggle("over", !box.open && this.over.any(from, to));
     element.classList.toggle("near", this.near.has(box.item));
+    element.classList.toggle("dimmed", this.session.filter !== undefined && !this.kept.any(from, to));
     return isLit;
   }
 

@@ -4,7 +4,7 @@ import { type Capture, type Frame, type Item, type Stage, isGroup } from "./mode
 import { QueryError, find } from "./query";
 import { Lines, lineKey } from "./sources";
 
-export type Mode = "graph" | "text" | "table";
+export type Mode = "graph" | "text" | "table" | "lines" | "memory" | "passes";
 
 /** What is lit: nodes of the current stage and lines of the source, however they were reached. */
 export interface Focus {
@@ -20,7 +20,8 @@ export interface Focus {
 
 const NOTHING: Focus = { nodes: new Set(), lines: new Set() };
 
-export type Change = "stage" | "focus" | "preview" | "mode";
+/** `look`: what boxes are coloured by, or which nodes stay in the light. */
+export type Change = "stage" | "focus" | "preview" | "mode" | "look";
 
 export class Session {
   readonly lines: Lines;
@@ -29,6 +30,9 @@ export class Session {
   focus: Focus = NOTHING;
   /** What the pointer is over; lit more lightly, gone when it leaves. */
   preview: Focus = NOTHING;
+  /** What boxes are coloured by: `line`, a column such as `op` or `dtype`, or one of the stage's measures. */
+  colourBy = "line";
+  private readonly kept = new Map<string, ReadonlySet<number>>();
   private readonly listeners: ((change: Change) => void)[] = [];
 
   constructor(readonly capture: Capture, first?: string) {
@@ -42,6 +46,27 @@ export class Session {
 
   private tell(change: Change): void {
     for (const listener of this.listeners) listener(change);
+  }
+
+  /** The nodes of the current stage that stay in the light while the others are dimmed; undefined for all. */
+  get filter(): ReadonlySet<number> | undefined {
+    return this.kept.get(this.stage.name);
+  }
+
+  setFilter(stage: string, nodes?: Iterable<number>): void {
+    if (nodes) this.kept.set(stage, new Set(nodes));
+    else this.kept.delete(stage);
+    this.tell("look");
+  }
+
+  clearFilter(): void {
+    this.kept.clear();
+    this.tell("look");
+  }
+
+  setColour(by: string): void {
+    this.colourBy = by;
+    this.tell("look");
   }
 
   setMode(mode: Mode): void {
@@ -70,6 +95,22 @@ export class Session {
   focusItem(item: Item | undefined): void {
     this.focus = item === undefined ? NOTHING : this.ofItem(item);
     this.tell("focus");
+  }
+
+  /** Light up nodes of a stage, as Python asks for them. */
+  focusNodes(stage: string, nodes: Iterable<number>): void {
+    const to = this.capture.stage(stage);
+    const found = new Set(nodes);
+    const lines = new Set<string>();
+    for (const node of found) {
+      const place = this.lines.place(to.graph, node);
+      if (place) lines.add(lineKey(place.file, place.line));
+    }
+    const goes = to !== this.stage;
+    this.stage = to;
+    this.preview = NOTHING;
+    this.focus = { nodes: found, lines };
+    this.tell(goes ? "stage" : "focus");
   }
 
   focusLine(file: string, line: number): void {

@@ -1,21 +1,16 @@
 // The panes around one session.
 
+import { Bar } from "./bar";
 import { DetailsPane } from "./details_pane";
 import { element } from "./dom";
+import { Foot } from "./foot";
 import { GraphPane } from "./graph_pane";
-import { STAGE_TITLES, count, number, secondsText } from "./labels";
-import { type Model, tellSelection } from "./live";
+import { type Model, type Shown, followPython, tellSelection } from "./live";
 import type { Capture } from "./model";
+import { type Pane, type PaneKind, paneKinds } from "./panes";
 import { type Mode, Session } from "./session";
 import { SourcePane } from "./source_pane";
-import { TablePane, TextPane } from "./text_pane";
 import { followTheme } from "./theme";
-
-const MODES: [Mode, string][] = [
-  ["graph", "Graph"],
-  ["text", "Text"],
-  ["table", "Table"],
-];
 
 const LOWEST = 330; // pixels of the panes: the details need them
 
@@ -31,16 +26,16 @@ export class Viewer {
   private readonly session: Session;
   private readonly source: SourcePane;
   private readonly graph: GraphPane;
-  private readonly text: TextPane;
-  private readonly table: TablePane;
   private readonly details: DetailsPane;
-  private readonly stages = element("div", { class: "switch", role: "tablist", "aria-label": "stage" });
-  private readonly modes = element("div", { class: "switch modes", role: "tablist", "aria-label": "representation" });
-  private readonly panes = element("div", { class: "panes" });
-  private readonly foot = element("div", { class: "explorer-foot" });
-  private readonly search = element("input", { type: "search", placeholder: "find  op:dot  line:12", "aria-label": "find", spellcheck: "false" });
-  private readonly stop: () => void;
-  private stale: Record<Mode, boolean> = { graph: true, text: true, table: true };
+  private readonly bar: Bar;
+  private readonly foot: Foot;
+  private readonly kinds: PaneKind[];
+  private readonly made = new Map<Mode, Pane>();
+  private readonly middle = element("div", { class: "middle" });
+  private readonly panes: HTMLElement;
+  private readonly stops: (() => void)[];
+  /** The modes whose pane shows the current stage. */
+  private readonly fresh = new Set<Mode>();
 
   constructor(
     private readonly capture: Capture,
@@ -48,29 +43,27 @@ export class Viewer {
   ) {
     const session = (this.session = new Session(capture, options.stage));
     this.graph = new GraphPane(session);
+    this.kinds = paneKinds(this.graph);
     this.source = new SourcePane(session);
-    this.text = new TextPane(session);
-    this.table = new TablePane(session);
     this.details = new DetailsPane(session, (node) => this.reveal(node));
-    const middle = element("div", { class: "middle" }, this.graph.root, this.text.root, this.table.root);
-    this.panes.append(this.source.root, middle, this.details.root);
+    this.foot = new Foot(session);
+    const tools = [
+      { label: "zoom in (+)", sign: "+", act: () => this.graph.zoom(1.25) },
+      { label: "zoom out (−)", sign: "−", act: () => this.graph.zoom(0.8) },
+      { label: "fit (0)", sign: "⤢", act: () => this.graph.fitAll() },
+    ];
+    this.bar = new Bar(session, this.kinds, tools, (node) => this.reveal(node));
+    this.panes = element("div", { class: "panes" }, this.source.root, this.middle, this.details.root);
     // Lab's own shortcuts must not take the keys typed here.
-    this.root = element(
-      "div",
-      { class: "explorer", "data-capture": options.id, "data-lm-suppress-shortcuts": "true" },
-      this.bar(),
-      this.panes,
-      this.foot,
-    );
-    this.stop = followTheme(this.root);
+    this.root = element("div", { class: "explorer", "data-capture": options.id, "data-lm-suppress-shortcuts": "true" }, this.bar.root, this.panes, this.foot.root);
+    this.stops = [followTheme(this.root)];
     this.root.addEventListener("keydown", (event) => this.key(event));
     session.listen((change) => {
       if (change === "preview") {
         this.source.light();
-        if (session.mode === "graph") this.graph.light();
-        return;
-      }
-      if (change === "stage") void this.showStage();
+        if (session.mode === "graph") this.light();
+      } else if (change === "look") this.light();
+      else if (change === "stage") void this.showStage();
       else if (change === "mode") void this.showMode().then(() => this.follow());
       else this.showFocus();
     });
@@ -81,7 +74,37 @@ export class Viewer {
     await this.showStage();
     this.shrink();
     this.source.toFunction();
+    this.stops.push(followPython(this.options.id, this.options.model, (changed) => this.show(changed)));
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset["ready"] = "true")));
+  }
+
+  dispose(): void {
+    for (const stop of this.stops) stop();
+    for (const pane of this.made.values()) pane.dispose?.();
+  }
+
+  /** What Python set anew, null for what it took back; a stage that is not there, or a node beyond it, is passed over. */
+  private show({ stage, highlight, filter, colour }: Shown): void {
+    const { session, capture } = this;
+    const rowsOf = ({ stage: name, nodes }: { stage: string; nodes: number[] }) => {
+      const of = capture.stages.find((known) => known.name === name);
+      return of ? nodes.filter((node) => node >= 0 && node < of.size) : [];
+    };
+    if (stage && capture.stages.some(({ name }) => name === stage)) session.setStage(stage);
+    if (colour?.stage && colour.nodes && colour.values) {
+      const { graph } = capture.stage(colour.stage);
+      const values = new Float32Array(graph.size).fill(NaN);
+      colour.nodes.forEach((node, i) => (values[node] = colour.values![i] ?? NaN));
+      graph.c.measures[colour.by] = values;
+    }
+    if (colour !== undefined) session.setColour(colour?.by ?? "line");
+    if (filter !== undefined) session.clearFilter();
+    if (filter) session.setFilter(filter.stage, rowsOf(filter));
+    if (highlight === null) session.focusItem(undefined);
+    if (!highlight) return;
+    const lit = rowsOf(highlight);
+    session.focusNodes(highlight.stage, lit);
+    if (lit.length) this.reveal(lit[0]!);
   }
 
   /** A small program needs no tall panes. They can be pulled to any height afterwards. */
@@ -94,97 +117,58 @@ export class Viewer {
     this.graph.refit();
   }
 
-  dispose(): void {
-    this.stop();
-    this.graph.dispose();
-  }
-
-  private bar(): HTMLElement {
-    const { capture, session } = this;
-    for (const stage of capture.stages) {
-      const button = element("button", { type: "button", role: "tab", "data-stage": stage.name }, STAGE_TITLES[stage.name] ?? stage.name, element("i", {}, this.stageCount(stage.name)));
-      button.addEventListener("click", () => session.setStage(stage.name));
-      this.stages.append(button);
+  /** The pane of the current mode. */
+  private get pane(): Pane {
+    const { mode } = this.session;
+    let pane = this.made.get(mode);
+    if (!pane) {
+      const kind = this.kinds.find((known) => known.mode === mode)!;
+      this.made.set(mode, (pane = kind.make(this.session, (node) => this.reveal(node))));
+      this.middle.append(pane.root);
     }
-    for (const [mode, name] of MODES) {
-      const button = element("button", { type: "button", role: "tab", "data-mode": mode }, name);
-      button.addEventListener("click", () => session.setMode(mode));
-      this.modes.append(button);
-    }
-    let found = -1;
-    this.search.addEventListener("input", () => {
-      found = -1;
-      session.search(this.search.value);
-    });
-    this.search.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || !session.focus.query) return;
-      const nodes = [...session.focus.nodes].sort((a, b) => a - b);
-      if (!nodes.length) return;
-      found = (found + (event.shiftKey ? -1 : 1) + nodes.length) % nodes.length;
-      this.reveal(nodes[found]!);
-    });
-    const tool = (label: string, sign: string, act: () => void) => {
-      const button = element("button", { type: "button", class: "tool", title: label, "aria-label": label }, sign);
-      button.addEventListener("click", act);
-      return button;
-    };
-    const { function: name, signature } = capture.header;
-    return element(
-      "div",
-      { class: "bar" },
-      element("span", { class: "function", title: name + signature }, element("b", {}, name), element("small", {}, signature)),
-      this.stages,
-      this.modes,
-      element("span", { class: "stretch" }),
-      this.search,
-      tool("zoom in (+)", "+", () => this.graph.zoom(1.25)),
-      tool("zoom out (−)", "−", () => this.graph.zoom(0.8)),
-      tool("fit (0)", "⤢", () => this.graph.fitAll()),
-    );
-  }
-
-  private stageCount(name: string): string {
-    const stage = this.capture.stage(name);
-    if (name !== "hlo") return number(stage.size);
-    return count(stage.graph.kernelsIn(), "kernel");
+    return pane;
   }
 
   private async showStage(): Promise<void> {
     const { session } = this;
     this.root.dataset["stage"] = session.stage.name;
-    for (const button of this.stages.querySelectorAll("button")) button.setAttribute("aria-selected", String(button.dataset["stage"] === session.stage.name));
-    this.stale = { graph: true, text: true, table: true };
+    this.fresh.clear();
+    const kind = this.kinds.find(({ mode }) => mode === session.mode);
+    if (kind?.stage !== undefined && kind.stage !== session.stage.name) session.mode = "graph";
     this.source.fill();
-    this.fillFoot();
+    this.foot.fill();
     await this.showMode();
     this.showFocus();
     if (session.focus.nodes.size) this.follow();
   }
 
   private async showMode(): Promise<void> {
+    const { pane } = this;
     const { mode } = this.session;
     this.root.dataset["mode"] = mode;
-    for (const button of this.modes.querySelectorAll("button")) button.setAttribute("aria-selected", String(button.dataset["mode"] === mode));
-    if (this.stale[mode]) {
-      this.stale[mode] = false;
-      if (mode === "graph") await this.graph.reset();
-      else this[mode].reset();
-    }
-    this.lightMode();
+    this.bar.mark();
+    for (const [other, { root }] of this.made) root.classList.toggle("shown", other === mode);
+    const { stage } = this.session;
+    if (!this.fresh.has(mode)) await pane.reset();
+    // Another stage may have been chosen meanwhile.
+    if (stage !== this.session.stage) return;
+    this.fresh.add(mode);
+    this.light();
   }
 
-  private lightMode(): void {
-    this[this.session.mode].light();
+  /** Mark what is in focus, unless the pane still shows another stage. */
+  private light(): void {
+    if (this.fresh.has(this.session.mode)) this.pane.light();
   }
 
   private showFocus(): void {
     const { session } = this;
-    this.lightMode();
+    this.light();
     this.source.light();
     this.details.fill();
     if (session.focus.item !== undefined) this.source.scroll();
-    if (session.mode === "text") this.text.scroll();
-    if (!session.focus.query && document.activeElement !== this.search) this.search.value = "";
+    this.pane.scroll?.();
+    if (!session.focus.query) this.bar.forget();
     tellSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
   }
 
@@ -193,55 +177,20 @@ export class Viewer {
     const { focus, mode } = this.session;
     const first = focus.item !== undefined && focus.item >= 0 ? focus.item : focus.nodes.values().next().value;
     if (first === undefined) return;
-    if (mode === "graph") {
-      if (focus.item !== undefined) void this.graph.reveal(first);
-    } else if (mode === "text") this.text.scroll();
+    if (mode !== "graph") this.pane.scroll?.();
+    else if (focus.item !== undefined) void this.graph.reveal(first);
   }
 
   private reveal(node: number): void {
     if (this.session.mode === "graph") void this.graph.reveal(node).then(() => this.graph.light());
-    else if (this.session.mode === "text") this.text.scroll();
-  }
-
-  private fillFoot(): void {
-    const { header } = this.capture;
-    const { stage } = this.session;
-    const steps = ["trace", "lower", "compile"].map((step) => [step, header.durations[step] ?? 0] as const);
-    const total = steps.reduce((all, [, seconds]) => all + seconds, 0) || 1;
-    const bar = element("span", { class: "time", role: "img", "aria-label": steps.map(([step, s]) => `${step} ${secondsText(s)}`).join(", ") });
-    for (const [step, seconds] of steps) {
-      const share = seconds / total;
-      const label = step === "compile" ? "XLA" : step;
-      const part = element("span", { class: step, title: `${step} ${secondsText(seconds)}` }, share > 0.3 ? `${label} ${secondsText(seconds)}` : share > 0.12 ? label : "");
-      part.style.width = `${Math.max(share * 100, 1.5)}%`;
-      bar.append(part);
-    }
-    const { graph } = stage;
-    let known = 0;
-    for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) known++;
-    const percent = (share: number) => `${Math.floor(share * 100)}%`;
-    const linked = element(
-      "span",
-      { title: "nodes whose line the compiler kept, and those placed by what they belong to: parameters, constants, layout plumbing" },
-      `linked ${percent(stage.coverage)} · ${percent(graph.size ? known / graph.size : 0)} told by the compiler, the rest by structure`,
-    );
-    const { jax, backend } = header.environment;
-    this.foot.replaceChildren(bar, linked, element("span", { class: "stretch" }), element("span", {}, header.failure || `jax ${jax ?? "?"} · ${backend ?? "?"}`));
+    else this.pane.scroll?.();
   }
 
   private key(event: KeyboardEvent): void {
     event.stopPropagation();
-    if (event.target === this.search) {
-      if (event.key === "Escape") {
-        this.search.value = "";
-        this.session.search("");
-        this.search.blur();
-      }
-      return;
-    }
     if (event.key === "/") {
       event.preventDefault();
-      this.search.focus();
+      this.bar.search.focus();
     } else if (event.key === "Escape") this.session.focusItem(undefined);
   }
 }

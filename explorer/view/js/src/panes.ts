@@ -1,0 +1,31 @@
+// The ways to look at a stage: each a pane in the middle, made when it is first asked for.
+
+import type { GraphPane } from "./graph_pane";
+import type { Mode, Session } from "./session";
+import { TablePane, TextPane } from "./text_pane";
+
+export interface Pane {
+  readonly root: HTMLElement;
+  /** Draw the current stage. */
+  reset(): void | Promise<void>;
+  /** Mark what is in focus, and what the pointer is over. */
+  light(): void;
+  /** Bring what is in focus into sight. */
+  scroll?(): void;
+  dispose?(): void;
+}
+
+export interface PaneKind {
+  mode: Mode;
+  title: string;
+  /** The only stage it is for; every one if not given. */
+  stage?: string;
+  make(session: Session, reveal: (node: number) => void): Pane;
+}
+
+/** In the order of their buttons; the graph comes first and is made by the viewer, which moves it. */
+export const paneKinds = (graph: GraphPane): PaneKind[] => [
+  { mode: "graph", title: "Graph", make: () => graph },
+  { mode: "text", title: "Text", make: (session) => new TextPane(session) },
+  { mode: "table", title: "Table", make: (session) => new TablePane(session) },
+];

@@ -1,0 +1,181 @@
+"""Both ends of the live link in Python: what a person selected, and what they are shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+from weakref import ref
+
+from explorer.errors import ViewError
+from explorer.model.capture import Capture, Stage
+from explorer.model.graph import Node
+
+__all__ = ["Shown", "View"]
+
+Shown = str | Node | Iterable[Node] | None
+"""What to light up or to keep: a query, a node, nodes, or nothing."""
+
+
+class View:
+    """Every live view of one capture, in any output of this kernel; what is set here is shown in all of them.
+
+    What is set before a view is displayed is shown when it is.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> view = explorer.explore(lambda x: jnp.tanh(x) * 2, jnp.ones(8)).view
+        >>> view.highlight = "op:tanh"
+        >>> [node.op for node in view.highlight]
+        ['tanh']
+        >>> view.colour, view.selection
+        ('', ())
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._wires: list[Any] = []
+        self._selection: tuple[Node, ...] = ()
+        self._stage = capture.stages[-1].name if capture.stages else ""
+        self._highlight: tuple[Node, ...] = ()
+        self._filter: tuple[Node, ...] = ()
+        self._colour = ""
+        self._values: dict[str, Any] = {}
+
+    @property
+    def selection(self) -> tuple[Node, ...]:
+        """The nodes last selected in the browser, in program order; empty before the first selection."""
+        return self._selection
+
+    @property
+    def stage(self) -> str:
+        """The stage that is shown; assign a name to switch to it."""
+        return self._stage
+
+    @stage.setter
+    def stage(self, name: str) -> None:
+        self._stage = self._capture.stage(name).name
+        self._tell()
+
+    @property
+    def highlight(self) -> tuple[Node, ...]:
+        """The nodes that Python lights up.
+
+        Assign a query (of the stage that is shown), nodes of one stage, or None; the view goes to their stage.
+
+        Raises:
+            QueryError: The query can't be read.
+            ViewError: These are no nodes of this capture, or of several stages.
+        """
+        return self._highlight
+
+    @highlight.setter
+    def highlight(self, shown: Shown) -> None:
+        self._highlight = self._nodes(shown)
+        self._tell()
+
+    @property
+    def filter(self) -> tuple[Node, ...]:
+        """The nodes that stay in the light while all others are dimmed; assign as `highlight`, None for all."""
+        return self._filter
+
+    @filter.setter
+    def filter(self, shown: Shown) -> None:
+        self._filter = self._nodes(shown)
+        self._tell()
+
+    @property
+    def colour(self) -> str:
+        """What the boxes are coloured by, empty for the source line.
+
+        Assign `"bytes"`, `"flops"`, `"op"`, `"dtype"`, … as in the view's menu; a mapping from nodes (or their names
+        in the stage that is shown) to numbers; or None.
+        """
+        return self._colour
+
+    @colour.setter
+    def colour(self, by: str | Mapping[Node | str, float] | None) -> None:
+        if isinstance(by, Mapping):
+            self._values = self._numbers(by)
+            self._colour = "python"
+        else:
+            self._values = {}
+            self._colour = by or ""
+        self._tell()
+
+    color = colour
+
+    def attach(self, wire: Any) -> None:
+        """Follow a wire to the browser, a widget with the traits `selected` and `shown`."""
+        self._wires.append(wire)
+        wire.shown = self._message()
+        known = ref(self)  # widgets are kept by their library until closed: they must not keep the capture
+
+        def keep(change: dict[str, Any]) -> None:
+            view = known()
+            if view is not None:
+                view.take(change["new"], wire)
+
+        wire.observe(keep, "selected")
+
+    def take(self, said: Mapping[str, Any], wire: Any) -> None:
+        """Keep what the browser says is selected; it is checked, as anything from outside."""
+        stage = next((stage for stage in self._capture.stages if stage.name == said.get("stage")), None)
+        indices = [i for i in said.get("nodes", ()) if isinstance(i, int)]
+        nodes = tuple(Node(stage.graph, i) for i in sorted(indices) if 0 <= i < len(stage.graph)) if stage else ()
+        self._selection = nodes
+        self._stage = stage.name if stage else self._stage
+        if wire.has_trait("selection"):
+            wire.selection = [node.name for node in nodes]
+
+    def _tell(self) -> None:
+        for wire in self._wires:
+            wire.shown = self._message()
+
+    def _message(self) -> dict[str, Any]:
+        colour = {"by": self._colour, **self._values}
+        return {"stage": self._stage, "highlight": self._rows(self._highlight), "filter": self._rows(self._filter)} | (
+            {"colour": colour} if self._colour else {}
+        )
+
+    def _rows(self, nodes: tuple[Node, ...]) -> dict[str, Any] | None:
+        return {"stage": self._home(nodes).name, "nodes": [node.index for node in nodes]} if nodes else None
+
+    def _nodes(self, shown: Shown) -> tuple[Node, ...]:
+        if shown is None:
+            return ()
+        if isinstance(shown, str):
+            return self._capture.stage(self._stage).graph.where(shown)
+        nodes = (shown,) if isinstance(shown, Node) else tuple(shown)
+        for node in nodes:
+            if not isinstance(node, Node):  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
+                raise ViewError(
+                    f"a view shows nodes; it got {type(node).__name__}: {node!r:.60}. "
+                    "Hint: give a query such as 'op:dot', or what graph.where() or cap.nodes_at() gave."
+                )
+        if nodes:
+            self._stage = self._home(nodes).name
+        return nodes
+
+    def _home(self, nodes: Iterable[Node]) -> Stage:
+        graphs = {id(node.graph) for node in nodes}
+        for stage in self._capture.stages:
+            if graphs == {id(stage.graph)}:
+                return stage
+        what = "nodes of several stages" if len(graphs) > 1 else "nodes of another capture"
+        raise ViewError(f"these are {what}: a view of {self._capture.function} shows one stage of it at a time.")
+
+    def _numbers(self, by: Mapping[Node | str, float]) -> dict[str, Any]:
+        graph = self._capture.stage(self._stage).graph
+        nodes = tuple(graph[key] if isinstance(key, str) else key for key in by)
+        rows = self._rows(nodes) or {"stage": self._stage, "nodes": []}
+        values = [float(value) for value in by.values()]
+        return {**rows, "values": [value if math.isfinite(value) else None for value in values]}
+
+    def __repr__(self) -> str:
+        what = [f"{len(self._selection):,} selected"]
+        what += [
+            f"{len(nodes):,} {name}" for name, nodes in (("lit", self._highlight), ("kept", self._filter)) if nodes
+        ]
+        what += [f"coloured by {self._colour}"] if self._colour else []
+        return f"View({self._capture.function}, {self._stage or 'nothing'}: {', '.join(what)})"

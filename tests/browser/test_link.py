@@ -1,0 +1,76 @@
+"""The live link: what Python sets is seen in every live view of the capture, and what is clicked is known in Python."""
+
+from __future__ import annotations
+
+import nbformat
+from lab import Browser, Lab, Notebook
+from playwright.sync_api import expect
+from view import View
+
+SETUP = """
+import jax.numpy as jnp
+import explorer as ex
+
+def f(x):
+    y = jnp.tanh(x) @ jnp.cos(x).T
+    return jnp.sin(y) * 2
+
+cap = ex.explore(f, jnp.ones((8, 16)))
+cap.view.highlight = cap.jaxpr.graph.where("op:tanh")
+""".strip()
+
+
+def opened(lab: Lab, browser: Browser, *cells: str) -> Notebook:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, lab.root / "link.ipynb")
+    live = browser.open(lab, "link.ipynb")
+    live.run_all()
+    return live
+
+
+def eventually(live: Notebook, expression: str) -> None:
+    """The browser's messages wait for each other: what it says is in Python a little later."""
+    for _ in range(50):
+        if live.python(expression) == "True":
+            return
+        live.page.wait_for_timeout(100)
+    raise AssertionError(f"{expression} does not come true: the selection is {live.python('cap.selection')}")
+
+
+def test_python_steers_every_live_view_of_a_capture(lab: Lab, browser: Browser):
+    live = opened(lab, browser, SETUP, "cap", "widget = cap.widget()\nwidget")
+    views = View(live.page, 0), View(live.page, 1)
+    for view in views:  # what was set before they were displayed
+        expect(view.root).to_have_attribute("data-stage", "jaxpr")
+        expect(view.lit_nodes).to_have_count(1)
+        expect(view.lit_nodes).to_contain_text("tanh")
+    live.python("setattr(cap.view, 'highlight', 'op:cos or op:sin')")
+    for view in views:
+        expect(view.lit_nodes).to_have_count(2)
+    live.python("setattr(widget, 'stage', 'stablehlo')")
+    for view in views:
+        expect(view.root).to_have_attribute("data-stage", "stablehlo")
+    live.python("setattr(widget, 'filter', 'op == sine')")
+    for view in views:
+        kept = view.graph.locator("g.box:not(.dimmed)[data-node]")
+        expect(kept).to_have_count(1)
+        expect(kept).to_contain_text("sine")
+    live.python("setattr(widget, 'filter', None)")
+    for view in views:
+        expect(view.graph.locator("g.dimmed")).to_have_count(0)
+    assert live.python("cap.view.stage") == "'stablehlo'"
+    live.shut_down()
+
+
+def test_what_is_searched_in_the_view_is_the_selection_in_python(lab: Lab, browser: Browser):
+    live = opened(lab, browser, SETUP, "cap")
+    view = View(live.page)
+    view.root.locator('button[data-stage="hlo"]').click()
+    query = "bytes >= 256 and not op:parameter"
+    view.root.locator('input[type="search"]').fill(query)
+    expect(view.root.locator(".explorer-details .title")).to_contain_text(query)
+    eventually(live, f"cap.selection == cap.view.selection == cap.hlo.graph.where({query!r}) != ()")
+    view.root.locator('input[type="search"]').fill("bytes > many")
+    expect(view.root.locator(".hint")).to_contain_text("bytes is a number, and many is none")
+    live.shut_down()
