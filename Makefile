@@ -99,6 +99,8 @@ bundle:
 	@echo "skipped: whether the bundle is fresh can't be seen, because npm (Node.js) was not found"
 	@test "$$EXPLORER_CI" != 1
 else
+browser: $(JS)/node_modules/ready  # axe-core, which looks for what a screen reader would miss
+
 bundle: $(JS)/node_modules/ready
 	cd $(JS) && npm run --silent check && npm test --silent
 

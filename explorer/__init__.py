@@ -23,8 +23,11 @@ from explorer.errors import (
     InputStructureError,
     LeakedStateError,
     MissingArgumentError,
+    MissingPackageError,
     NotAnArrayError,
     NotCallableError,
+    NotRecordedError,
+    OpenError,
     OptionError,
     OutputError,
     QueryError,
@@ -38,15 +41,19 @@ from explorer.errors import (
     ViewError,
 )
 from explorer.model.capture import Capture
+from explorer.model.diff import Diff, diff
 from explorer.view import HtmlViewer
+from explorer.view.diff import HtmlDiffViewer
 
 if TYPE_CHECKING:
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.capture.explore import explore
+    from explorer.capture.open import open_hlo
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
 
 Capture.viewer = HtmlViewer()  # the model knows that it can be shown; here it learns by whom
+Diff.viewer = HtmlDiffViewer()
 load = Capture.load
 
 __all__ = [
@@ -55,6 +62,7 @@ __all__ = [
     "Capture",
     "CaptureFileError",
     "Compiler",
+    "Diff",
     "DimensionInputInfo",
     "DuplicateArgumentError",
     "Executable",
@@ -73,9 +81,12 @@ __all__ = [
     "Jitted",
     "LeakedStateError",
     "MissingArgumentError",
+    "MissingPackageError",
     "NamedDimension",
     "NotAnArrayError",
     "NotCallableError",
+    "NotRecordedError",
+    "OpenError",
     "OptionError",
     "OutputError",
     "OutputInfo",
@@ -89,12 +100,14 @@ __all__ = [
     "UnwrittenStateWarning",
     "ViewError",
     "compile",
+    "diff",
     "disable_compile",
     "enable_compile",
     "explore",
     "jit",
     "load",
     "load_ipython_extension",
+    "open_hlo",
     "unload_ipython_extension",
 ]
 __version__ = "0.1.0"
@@ -114,6 +127,7 @@ _ROOM = {
     "explore": "explorer.capture.explore",
     "jit": "explorer.jitted",
     "load_ipython_extension": "explorer.notebook",
+    "open_hlo": "explorer.capture.open",
     "unload_ipython_extension": "explorer.notebook",
 }
 

@@ -19,7 +19,10 @@ ExplorerError                  anything below
 │   └── NotAnArrayError          something that is no array (also a TypeError)
 ├── InputInfoError             a shape or dtype that no input can have (also a ValueError)
 ├── LeakedStateError           captured state would be left with a traced value (also a ValueError)
+├── MissingPackageError        what was asked for needs a package that is not installed (also an ImportError)
 ├── NotCallableError           a function was expected and something else came (also a TypeError)
+├── NotRecordedError           the compiler's passes are not in a capture or a dump (also a LookupError)
+├── OpenError                  open_hlo() was given nothing that holds a module (also a ValueError)
 ├── OptionError                an option of compile() is out of range (also a ValueError)
 ├── OutputError                a function returns something that is no array (also a TypeError)
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
@@ -61,8 +64,11 @@ __all__ = [
     "InputStructureError",
     "LeakedStateError",
     "MissingArgumentError",
+    "MissingPackageError",
     "NotAnArrayError",
     "NotCallableError",
+    "NotRecordedError",
+    "OpenError",
     "OptionError",
     "OutputError",
     "QueryError",
@@ -157,8 +163,20 @@ class LeakedStateError(ExplorerError, ValueError):
     """Captured state would be left with a traced value, because an outer trace doesn't capture it."""
 
 
+class MissingPackageError(ExplorerError, ImportError):
+    """What was asked for needs a package that is not installed."""
+
+
 class NotCallableError(ExplorerError, TypeError):
     """A function was expected."""
+
+
+class NotRecordedError(ExplorerError, LookupError):
+    """A capture or a dump lacks what was asked of it."""
+
+
+class OpenError(ExplorerError, ValueError):
+    """What open_hlo() was given can't be opened, is empty, or holds no module or several."""
 
 
 class OptionError(ExplorerError, ValueError):

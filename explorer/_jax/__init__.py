@@ -1,7 +1,9 @@
 """The only room that touches non-public or version-dependent JAX. Each use says why."""
 
 from explorer._jax.dispatch import dispatcher, with_fast_path
+from explorer._jax.modules import hlo_text, mlir_text
 from explorer._jax.native import Native, load_native, native_code
+from explorer._jax.profiling import release_profiler
 from explorer._jax.pytrees import registered_fields
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
 from explorer._jax.traces import foreign_tracers, inner_jaxprs, user_stack
@@ -12,10 +14,13 @@ __all__ = [
     "at_sizes",
     "dispatcher",
     "foreign_tracers",
+    "hlo_text",
     "inner_jaxprs",
     "load_native",
+    "mlir_text",
     "native_code",
     "registered_fields",
+    "release_profiler",
     "undecided_equalities",
     "user_stack",
     "with_fast_path",

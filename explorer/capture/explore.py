@@ -13,6 +13,7 @@ import jax
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.hlo import read_hlo
 from explorer.capture.jaxpr import read_jaxpr
+from explorer.capture.passes import recorder
 from explorer.capture.retell import retold
 from explorer.capture.sources import read_source
 from explorer.capture.stablehlo import read_stablehlo
@@ -123,6 +124,7 @@ class Exploration:
         self.stages.append(Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo)))
         self.known["cost"] = _cost(compiled)
         self.known["memory"] = _memory(compiled)
+        self.known["record_passes"] = recorder(lowered, self.options)
         return self.capture()
 
     def trace(self) -> Any:

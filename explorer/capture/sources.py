@@ -34,6 +34,8 @@ _LARGEST = 2_000_000  # characters: a generated file larger than this is not kep
 
 def read_source(file: str) -> Source | None:
     """The source of a file that frames name; None if its text cannot be had."""
+    if "\0" in file:  # no file has such a name, and Python refuses to look
+        return None
     text = _typed(file) or "".join(linecache.getlines(file))
     return Source(file, label(file), text) if text and len(text) <= _LARGEST else None
 

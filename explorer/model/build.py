@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -20,6 +20,12 @@ class _Codes:
 
     def __getitem__(self, string: str) -> int:
         return self._code.setdefault(string, len(self._code))
+
+    def many(self, strings: Sequence[str]) -> list[int]:
+        code = self._code
+        for string in dict.fromkeys(strings):
+            code.setdefault(string, len(code))
+        return [code[string] for string in strings]
 
     def strings(self) -> list[str]:
         return list(self._code)
@@ -59,6 +65,34 @@ class GraphBuilder:
         """Give the next node that has none its operands: call once per node, in order."""
         self._operand.extend(operands)
         self._operand_start.append(len(self._operand))
+
+    def extend(
+        self,
+        names: Sequence[str],
+        ops: Sequence[str],
+        types: Sequence[str],
+        *,
+        scope: Ints,
+        group: Ints,
+        frame: Ints,
+        line: Sequence[int],
+    ) -> None:
+        """Add many nodes without operands; `scope` holds what `scope_code` gave, all have shape `[rows]`."""
+        self.names.extend(names)
+        self._op.extend(self._ops.many(ops))
+        self._type.extend(self._types.many(types))
+        self._line.extend(line)
+        for column, values in ((self._scope, scope), (self.group_of, group), (self._frame, frame)):
+            column.frombytes(np.ascontiguousarray(values, np.int32).tobytes())
+
+    def scope_code(self, scope: str) -> int:
+        return self._scopes[scope]
+
+    def connect_many(self, counts: Ints, operands: Ints) -> None:
+        """Give the next nodes that have none their operands: how many each has, and which, in order."""
+        ends = np.cumsum(counts, dtype=np.int64) + self._operand_start[-1]
+        self._operand_start.frombytes(ends.astype(np.int32).tobytes())
+        self._operand.frombytes(np.ascontiguousarray(operands, np.int32).tobytes())
 
     def add_group(self, group: Group) -> int:
         self.groups.append(group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -10,9 +11,15 @@ from os import PathLike, getpid
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from explorer.errors import NotRecordedError
+from explorer.model.fates import Fate, Fates
 from explorer.model.graph import Graph, Node
+from explorer.model.lines import LineTable, line_table
+from explorer.model.memory import LiveMemory, read_memory
+from explorer.model.passes import Passes
 from explorer.model.provenance import Links, placed
 from explorer.model.source import Source
+from explorer.model.told import Instructions
 
 __all__ = ["Capture", "Constant", "Durations", "Stage", "Viewer"]
 
@@ -73,8 +80,16 @@ class Viewer(Protocol):
 
     def mimebundle(self, capture: Capture) -> dict[str, str]: ...
     def html(self, capture: Capture) -> str: ...
+    def text(self, capture: Capture, width: int) -> str: ...
+    def rich(self, capture: Capture) -> Any: ...
+    def svg(self, capture: Capture) -> str: ...
+    def png(self, capture: Capture, scale: float) -> bytes: ...
     def widget(self, capture: Capture) -> Any: ...
     def view(self, capture: Capture) -> Any: ...
+
+
+_SMALL = 2_000  # instructions
+_MOMENT = 1.0  # seconds
 
 
 def _no_source(file: str) -> Source | None:
@@ -97,6 +112,8 @@ class Capture:
         memory: Bytes by use: `argument`, `output`, `temp`, `alias`, `generated code`.
         constants: The arrays baked into the program.
         read_source: Gives the source of a file that frames name, or None.
+        read_passes: Gives the passes that are kept with the capture, where they are.
+        record_passes: Records them by compiling once more, where that can be done.
     """
 
     function: str
@@ -111,6 +128,8 @@ class Capture:
     memory: Mapping[str, int] = field(default_factory=dict[str, int])
     constants: Sequence[Constant] = ()
     read_source: Callable[[str], Source | None] = _no_source
+    read_passes: Callable[[], Passes] | None = None
+    record_passes: Callable[[], Passes] | None = None
 
     viewer: ClassVar[Viewer | None] = None
 
@@ -124,12 +143,63 @@ class Capture:
     @cached_property
     def links(self) -> Links:
         """Which nodes of different stages are the same operation."""
-        return Links({stage.name: stage.graph for stage in self.stages})
+        return Links({s.name: s.graph for s in self.stages}, {s.name: s.text for s in self.stages})
+
+    @cached_property
+    def passes(self) -> Passes:
+        """What each pass of the compiler did; the first look records them, which takes one more compilation.
+
+        They are kept in the capture from then on, and saved with it.
+
+        Raises:
+            NotRecordedError: A capture that was saved or displayed without them can't record them any more.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes["fusion"].died
+            5
+        """
+        read = self.read_passes or self.record_passes
+        if read is None:
+            raise NotRecordedError(
+                f"the compiler's passes were not recorded in this capture of {self.function}.\n"
+                "  Hint: explore the function again and look at `.passes` before saving, or use %explore --passes."
+            )
+        found = read()
+        self.__dict__.pop("wire", None)  # it was made without them
+        return found
+
+    @property
+    def has_passes(self) -> bool:
+        """Whether the passes are recorded already."""
+        return self.read_passes is not None or "passes" in self.__dict__
+
+    def record_small(self) -> None:
+        """Record the passes if that takes a moment only, as it does for most functions that one looks at in a notebook.
+
+        What can't be recorded is not: a view does without.
+        """
+        if self.has_passes or self.record_passes is None or self.durations.compile > _MOMENT:
+            return
+        if len(self.stages) == 3 and len(self.hlo.graph) <= _SMALL:
+            with suppress(Exception):
+                _ = self.passes
 
     @cached_property
     def id(self) -> str:
         """A name for this capture among others, the same for the same content."""
         return blake2b(self.wire, digest_size=8).hexdigest()
+
+    @cached_property
+    def live_memory(self) -> LiveMemory:
+        """What is in memory at each step of the optimised program; KeyError where there is none.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(lambda x: jnp.sin(x) @ x, jnp.ones((64, 64))).live_memory.peak
+            49152
+        """
+        return read_memory(self.hlo.text, self.hlo.graph)
 
     def stage(self, name: str) -> Stage:
         """The stage of this name; KeyError names the ones there are."""
@@ -172,6 +242,51 @@ class Capture:
         graph = self.stage(stage).graph
         return float((placed(graph) >= 0).mean()) if len(graph) else 0.0
 
+    @cached_property
+    def _fates(self) -> dict[str, Fates]:
+        return {}
+
+    @cached_property
+    def instructions(self) -> Instructions:
+        """What the fates of every stage ask of the `hlo` stage."""
+        return Instructions(self.hlo.graph)
+
+    def fates_of(self, stage: str) -> Fates:
+        """What became of every equation of a stage before `hlo`, column-wise."""
+        if stage not in self._fates:
+            self._fates[stage] = Fates(self, stage)
+        return self._fates[stage]
+
+    def fate(self, node: Node) -> Fate:
+        """What became of an equation of the jaxpr, or of a StableHLO operation, in the optimised program.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> capture = explorer.explore(lambda x: jnp.sin(x) + jnp.sin(x), jnp.ones(8))
+            >>> for node in capture.jaxpr.graph.nodes:
+            ...     if node.op != "parameter":
+            ...         print(node.op, capture.fate(node))
+            sin fused into sine_add_fusion
+            sin eliminated (the same as b, which stands for both; inferred)
+            add fused into sine_add_fusion
+        """
+        stage = next((stage.name for stage in self.stages if stage.graph is node.graph), "")
+        if stage not in ("jaxpr", "stablehlo"):
+            raise ValueError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
+        return self.fates_of(stage)[node.index]
+
+    def fates(self, stage: str = "jaxpr") -> dict[str, int]:
+        """How many equations of a stage were kept, fused, duplicated, folded, eliminated, inlined, or are unmapped."""
+        return dict(self.fates_of(stage).counts)
+
+    def mapped(self, stage: str = "jaxpr") -> float:
+        """The share of a stage's equations, 0 to 1, of which it is known what became of them."""
+        return self.fates_of(stage).mapped
+
+    def lines(self) -> LineTable:
+        """What each line of the source costs: its equations, its kernels, its share of FLOPs, bytes and seconds."""
+        return line_table(self)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, whole or not at all; `Capture.load` gives it back exactly."""
         target = Path(path)
@@ -206,6 +321,37 @@ class Capture:
         Path(path).write_text(self._viewer().html(self), encoding="utf-8")
         return Path(path)
 
+    def to_model_explorer_json(self, path: str | PathLike[str]) -> Path:
+        """Write the stages as one file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
+
+        Groups become its layers; type, scope, source line and measures the attributes of its nodes.
+        """
+        from explorer.model.export import write_model_explorer
+
+        graphs = ((stage.name, stage.graph) for stage in reversed(self.stages))
+        return write_model_explorer(Path(path), self.function, graphs)
+
+    def to_text(self, width: int = 100) -> str:
+        """The stages, and the last one's groups with their share of the kernels, as a tree of `width` characters.
+
+        `rich.print(capture)` shows the same, in colours.
+        """
+        return self._viewer().text(self, width)
+
+    def to_svg(self, path: str | PathLike[str]) -> Path:
+        """Write the static picture: the last stage's groups, each as wide as its share of the kernels."""
+        Path(path).write_text(self._viewer().svg(self), encoding="utf-8")
+        return Path(path)
+
+    def to_png(self, path: str | PathLike[str], scale: float = 2) -> Path:
+        """Write the static picture as PNG, 960 pixels wide times `scale`.
+
+        Raises:
+            MissingPackageError: resvg_py, which draws it, is not installed: the extra `explorer[png]`.
+        """
+        Path(path).write_bytes(self._viewer().png(self, scale))
+        return Path(path)
+
     def widget(self) -> Any:
         """The view as an ipywidget, for composing layouts.
 
@@ -228,6 +374,13 @@ class Capture:
         if self.viewer is None:
             raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
         return self.viewer
+
+    def __rich__(self) -> Any:
+        return repr(self) if self.viewer is None else self.viewer.rich(self)
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks that ask for HTML alone, as marimo does; the others ask for the bundle, and get more."""
+        return self._repr_mimebundle_().get("text/html")
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +39,7 @@ class Frame:
     parent: int = -1  # index of the caller's frame in the same graph, -1 for none
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} ({self.function})"
+        return f"{self.file}:{self.line}" + (f" ({self.function})" if self.function else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,19 +198,30 @@ class Graph:
             frame = self.frames[frame].parent
         return tuple(frames)
 
+    def to_model_explorer_json(self, path: str | PathLike[str], name: str = "graph") -> Path:
+        """Write the graph as a file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path."""
+        from explorer.model.export import write_model_explorer
+
+        return write_model_explorer(Path(path), name, [(name, self)])
+
     @cached_property
     def user_columns(self) -> tuple[Ints, Ints]:
         """The operand rows turned around: `(user_start, user)`, each user once."""
         count = len(self)
         reader = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.operand_start))
-        pairs = np.unique(self.operand.astype(np.int64) * count + reader)
+        pairs = np.sort(self.operand.astype(np.int64) * count + reader)
+        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
         start = np.searchsorted(pairs, np.arange(count + 1, dtype=np.int64) * count)
         return start.astype(np.int32), (pairs % max(count, 1)).astype(np.int32)
 
     @cached_property
     def measures(self) -> Mapping[str, Floats]:
-        """Numbers known of each node, by name, shape `[n]`: `flops`, `bytes`; a node without one has NaN."""
-        return self.measure(self) if self.measure is not None else {}
+        """Numbers known of each node, by name, shape `[n]`: `flops`, `bytes`; a node without one has NaN.
+
+        They are rounded to single precision, as a file has them: a capture is the same after saving and loading.
+        """
+        known: Mapping[str, Floats] = self.measure(self) if self.measure is not None else {}
+        return {name: values.astype(np.float32).astype(np.float64) for name, values in known.items()}
 
     @cached_property
     def _index_of(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ import gzip
 import json
 import struct
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from hashlib import blake2b
@@ -26,12 +26,17 @@ import numpy as np
 
 from explorer.errors import CaptureFileError
 from explorer.model.capture import Capture, Constant, Durations, Stage
+from explorer.model.checked import floats, integer, integers, made, text, texts, texts_by_name
+from explorer.model.fates import KINDS as FATES
 from explorer.model.graph import Floats, Frame, Graph, Group, Ints
 from explorer.model.hierarchy import nest
+from explorer.model.memory import KINDS, read_memory
+from explorer.model.passes import Passes
 from explorer.model.provenance import placed
 from explorer.model.source import Source
+from explorer.model.trips import trips
 
-__all__ = ["VERSION", "decode", "encode"]
+__all__ = ["VERSION", "Blobs", "decode", "encode", "pack", "read_column", "read_numbers", "read_table", "table"]
 
 VERSION = 2
 _MAGIC = b"EXPLORER"
@@ -42,7 +47,9 @@ _LEVEL = 6  # gzip's own default: level 9 takes twice the time for 2 % of the si
 
 def encode(capture: Capture) -> bytes:
     """Everything of a capture as bytes; reads the stages that were not read yet."""
-    blobs = _Blobs()
+    from explorer.model.passes_wire import pack_passes  # it uses the columns and tables from here
+
+    blobs = Blobs()
     links = capture.links
     header = {
         "function": capture.function,
@@ -57,9 +64,17 @@ def encode(capture: Capture) -> bytes:
         "constants": [asdict(constant) for constant in capture.constants],
         "sources": [asdict(source) for source in capture.sources.values()],
         "stages": [
-            _stage(blobs, stage, links.keys[stage.name], capture.coverage(stage.name)) for stage in capture.stages
+            _stage(blobs, stage, links.keys[stage.name], capture.coverage(stage.name)) | _fates(blobs, capture, stage)
+            for stage in capture.stages
         ],
+        "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
+        "lines": _lines(capture),
     }
+    return pack(header, blobs)
+
+
+def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
+    """A header and what it refers to, as one file."""
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
         "utf-8", "surrogatepass"
     )
@@ -80,21 +95,33 @@ def decode(data: bytes) -> Capture:
         (size,) = struct.unpack_from("<I", raw)
         header = json.loads(bytes(raw[4 : 4 + size]))
         blobs = raw[4 + size :]
-        sources = {source["file"]: Source(**source) for source in header["sources"]}
+        sources = {source["file"]: made(Source, source) for source in header["sources"]}
         return Capture(
-            function=header["function"],
-            file=header["file"],
-            line=header["line"],
-            signature=header["signature"],
+            function=text(header["function"]),
+            file=text(header["file"]),
+            line=integer(header["line"]),
+            signature=text(header["signature"]),
             stages=tuple(_read_stage(stage, blobs) for stage in header["stages"]),
-            durations=Durations(**header["durations"]),
-            environment=header["environment"],
-            failure=header["failure"],
-            cost=header["cost"],
-            memory=header["memory"],
-            constants=tuple(Constant(**constant) for constant in header["constants"]),
+            durations=made(Durations, header["durations"]),
+            environment=texts_by_name(header["environment"]),
+            failure=text(header["failure"]),
+            cost=floats(header["cost"]),
+            memory=integers(header["memory"]),
+            constants=tuple(made(Constant, constant) for constant in header["constants"]),
             read_source=sources.get,
+            read_passes=_read_passes(header.get("passes"), blobs),
         )
+
+
+def _read_passes(header: dict[str, Any] | None, blobs: memoryview) -> Callable[[], Passes] | None:
+    def read() -> Passes:
+        from explorer.model.passes_wire import unpack_passes
+
+        assert header is not None
+        with _refusal():
+            return unpack_passes(header, blobs)
+
+    return None if header is None else read
 
 
 @contextmanager
@@ -139,7 +166,7 @@ def _digest(payload: bytes) -> bytes:
     return blake2b(payload, digest_size=16).digest()
 
 
-class _Blobs:
+class Blobs:
     """Byte strings one after the other, each at a multiple of 4; knows where each lies."""
 
     def __init__(self) -> None:
@@ -166,21 +193,21 @@ class _Blobs:
         return self.add(np.asarray(values, "<f4").view(np.uint8).reshape(-1, 4).T.tobytes())
 
 
-def _read_numbers(place: list[int], blobs: memoryview) -> Floats:
+def read_numbers(place: list[int], blobs: memoryview) -> Floats:
     planes = np.frombuffer(blobs[place[0] : place[0] + place[1]], np.uint8).reshape(4, -1)
     return np.ascontiguousarray(planes.T).view("<f4").ravel().astype(np.float64)
 
 
-def _read_column(place: list[int], blobs: memoryview) -> Ints:
+def read_column(place: list[int], blobs: memoryview) -> Ints:
     planes = np.frombuffer(blobs[place[0] : place[0] + place[1]], np.uint8).reshape(4, -1)
     zigzag = np.ascontiguousarray(planes.T).view("<u4").ravel()
     delta = (zigzag >> 1).astype(np.int32) ^ -(zigzag & 1).astype(np.int32)
     return np.cumsum(delta, dtype=np.int32)
 
 
-def _stage(blobs: _Blobs, stage: Stage, keys: Ints, coverage: float) -> dict[str, Any]:
+def _stage(blobs: Blobs, stage: Stage, keys: Mapping[str, Ints], coverage: float) -> dict[str, Any]:
     graph = stage.graph
-    tree = nest(graph)
+    tree = nest(graph, trips(graph, stage.text))
     return {
         "name": stage.name,
         "text": blobs.add(stage.text.encode("utf-8", "surrogatepass")),
@@ -189,15 +216,54 @@ def _stage(blobs: _Blobs, stage: Stage, keys: Ints, coverage: float) -> dict[str
         "types": list(graph.types),
         "scopes": list(graph.scopes),
         "columns": {name: blobs.column(getattr(graph, name)) for name in _COLUMNS},
+        "unread": blobs.column(graph.unread),
         "measures": {name: blobs.numbers(values) for name, values in graph.measures.items()},
-        "groups": _table(blobs, graph.groups, Group),
-        "frames": _table(blobs, graph.frames, Frame),
+        "groups": table(blobs, graph.groups, Group),
+        "frames": table(blobs, graph.frames, Frame),
         # For the viewer, which has no reader of its own; a loaded capture makes them anew.
         "coverage": coverage,
         "placed": blobs.column(placed(graph)),
-        "keys": blobs.column(keys),
-        "tree": _table(blobs, tree.groups, Group),
+        "keys": {name: blobs.column(values) for name, values in keys.items()},
+        "tree": table(blobs, tree.groups, Group),
         "tree_of": blobs.column(tree.group),
+        "repeat": blobs.column(tree.repeat),
+        "differ": blobs.column(tree.differ),
+        "twin": blobs.column(tree.twin),
+        "memory": _memory(blobs, stage) if stage.name == "hlo" else None,
+    }
+
+
+def _fates(blobs: Blobs, capture: Capture, stage: Stage) -> dict[str, Any]:
+    """What became of a stage's equations, for the viewer; a loaded capture finds it anew."""
+    if stage.name == "hlo" or not any(one.name == "hlo" for one in capture.stages):
+        return {}
+    fates = capture.fates_of(stage.name)
+    columns = ("kind", "inferred", "why", "kernel_start", "kernel")
+    found = {name: blobs.column(getattr(fates, name)) for name in columns}
+    return {"fates": {"kinds": list(FATES), "reasons": fates.reasons, "mapped": fates.mapped, "columns": found}}
+
+
+def _lines(capture: Capture) -> list[dict[str, Any]]:
+    """What each line costs, for the viewer; without the texts, which it has."""
+    if not any(stage.name == "hlo" for stage in capture.stages):
+        return []
+    return [{name: value for name, value in asdict(row).items() if name != "text"} for row in capture.lines()]
+
+
+def _memory(blobs: Blobs, stage: Stage) -> dict[str, Any] | None:
+    """The live ranges, for the viewer; a loaded capture makes them anew. A text out of order may have none."""
+    try:
+        memory = read_memory(stage.text, stage.graph)
+    except Exception:  # what the text does wrong is no reason not to show the rest of it
+        return None
+    columns = {name: getattr(memory, name) for name in ("order", "node", "array", "kind", "space", "start", "end")}
+    low, high = memory.size & 0xFFFFFF, memory.size >> 24  # a buffer of a GPU may have more bytes than an int32 counts
+    columns |= {"low": low.astype(np.int32), "high": high.astype(np.int32)}
+    return {
+        "kinds": list(KINDS),
+        "scheduled": memory.is_scheduled,
+        "columns": {name: blobs.column(values) for name, values in columns.items()},
+        "donations": blobs.column([donation.argument.index for donation in memory.donations]),
     }
 
 
@@ -206,21 +272,22 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
         with _refusal():
             start, size = header["text"]
             # Format 1 had no measures.
-            measures = {name: _read_numbers(place, blobs) for name, place in header.get("measures", {}).items()}
+            measures = {name: read_numbers(place, blobs) for name, place in header.get("measures", {}).items()}
             graph = Graph(
-                names=header["names"],
-                ops=header["ops"],
-                types=header["types"],
-                scopes=header["scopes"],
-                groups=_read_table(header["groups"], blobs, Group),
-                frames=_read_table(header["frames"], blobs, Frame),
-                **{name: _read_column(place, blobs) for name, place in header["columns"].items()},
+                names=texts(header["names"]),
+                ops=texts(header["ops"]),
+                types=texts(header["types"]),
+                scopes=texts(header["scopes"]),
+                groups=read_table(header["groups"], blobs, Group),
+                frames=read_table(header["frames"], blobs, Frame),
+                **{name: read_column(place, blobs) for name, place in header["columns"].items()},
                 measure=lambda _: measures,
+                unread=tuple(read_column(header["unread"], blobs).tolist()) if "unread" in header else (),
             )
             _check(graph)
             return bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass"), graph
 
-    return Stage(header["name"], read)
+    return Stage(text(header["name"]), read)
 
 
 def _check(graph: Graph) -> None:
@@ -247,7 +314,7 @@ def _check(graph: Graph) -> None:
         raise ValueError("a group or frame leads out of the graph")
 
 
-def _table(blobs: _Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
+def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
     """Dataclass rows column by column: strings as codes into a table, integers as they are."""
     table: dict[str, Any] = {}
     for field in fields(kind):
@@ -261,12 +328,13 @@ def _table(blobs: _Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
     return table
 
 
-def _read_table(table: dict[str, Any], blobs: memoryview, kind: type[Any]) -> list[Any]:
+def read_table(table: dict[str, Any], blobs: memoryview, kind: type[Any]) -> list[Any]:
     columns: list[list[Any]] = []
     for field in fields(kind):
         column = table[field.name]
         if field.type == "str":
-            columns.append([column["strings"][code] for code in _read_column(column["codes"], blobs).tolist()])
+            strings = texts(column["strings"])
+            columns.append([strings[code] for code in read_column(column["codes"], blobs).tolist()])
         else:
-            columns.append(_read_column(column, blobs).tolist())
+            columns.append(read_column(column, blobs).tolist())
     return [kind(*row) for row in zip(*columns, strict=True)]

@@ -14,7 +14,8 @@ __all__ = ["CALLEE", "Call", "assigns", "last_call", "redirect", "single_call", 
 # The name that a redirected call calls. No identifier, so it can't be one of the user's.
 CALLEE = "explore this call"
 
-_OPTION = re.compile(r"""\s*(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?""")
+# The one option without a value, then those with one.
+_OPTION = re.compile(r"""\s*(?:(--passes)(?![\w-])|(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?)""")
 _LINE = "%explore takes one call"
 _CELL = "%%explore takes a cell that ends in a call, f(x) or y = f(x)"
 _LINE_HINT = "write the call as ever, %explore f(x, y=1); it is compiled instead of run"
@@ -48,7 +49,7 @@ class Call:
 
 
 def split_options(line: str) -> tuple[list[str], str]:
-    """Cut `--save "a b" f(x, '--no')` into the words of its options and the rest. Every option takes a value."""
+    """Cut `--save "a b" f(x, '--no')` into the words of its options and the rest. All but `--passes` take a value."""
     words: list[str] = []
     at = 0
     while option := _OPTION.match(line, at):

@@ -14,7 +14,7 @@ from explorer.notebook.magics import explore_parser
 
 __all__ = ["complete"]
 
-_VALUE = re.compile(r"--[\w-]+\s+\S*$")  # the cursor stands in an option's value, which is a file
+_VALUE = re.compile(r"--(?!passes\b)[\w-]+\s+\S*$")  # the cursor stands in an option's value, which is a file
 
 
 def complete(shell: Any, event: Any) -> list[str]:

@@ -48,8 +48,9 @@ class ExplorerMagics(Magics):
     @magic_arguments()
     @argument("--save", metavar="FILE", type=_file, help="also save the capture; explorer.load(FILE) gives it back")
     @argument("--html", metavar="FILE", type=_file, help="also write the view as one self-contained page")
+    @argument("--passes", action="store_true", help="also record the compiler's passes, however large the program is")
     # The call is no argument of the parser: IPython then completes inside it as in any code.
-    @kwds(usage="%(prog)s [--save FILE] [--html FILE] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @kwds(usage="%(prog)s [--save FILE] [--html FILE] [--passes] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
@@ -131,14 +132,18 @@ def _options(words: list[str]) -> argparse.Namespace:
 
 
 def _written(capture: Capture, options: argparse.Namespace) -> Capture:
+    failed = "its passes could not be recorded"
     try:
+        if options.passes:
+            _ = capture.passes
+        failed = "could not be written"
         if options.save:
             capture.save(options.save)
         if options.html:
             capture.to_html(options.html)
     except Exception as error:
         display(capture)
-        message = f"{capture.function} was explored, but could not be written: {type(error).__name__}: {error}"
+        message = f"{capture.function} was explored, but {failed}: {type(error).__name__}: {error}"
         raise ExploreError(f"{message}.\n  Hint: the capture is in `.capture` of this error.", capture) from error
     return capture
 

@@ -15,50 +15,36 @@ from functools import cache
 from pathlib import Path
 
 from explorer.model.capture import Capture
+from explorer.view.packed import ALPHABET, pack
 from explorer.view.picture import picture, summary
 
-__all__ = ["bundle", "fragment", "page"]
+__all__ = ["bundle", "fragment", "packed_bundle", "page"]
 
-_LOADER = """
-const id = %(id)s;
-for (const host of document.querySelectorAll(`[data-explorer="${id}"]:not([data-started])`)) {
-  host.dataset.started = "";
-  const fallback = host.querySelector(".explorer-static");
-  const bytes = (name) => {
-    const text = atob(host.querySelector(`[data-part="${name}"]`).textContent);
-    const values = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i++) values[i] = text.charCodeAt(i);
-    return values;
-  };
-  const place = document.createElement("div");
-  try {
-    const viewers = (window.explorerViewers ??= new Map());
-    if (!viewers.has(%(version)s)) {
-      const code = new Blob([bytes("viewer")]).stream().pipeThrough(new DecompressionStream("gzip"));
-      const script = new Blob([await new Response(code).arrayBuffer()], { type: "text/javascript" });
-      viewers.set(%(version)s, import(URL.createObjectURL(script)));
-    }
-    const { mount } = await viewers.get(%(version)s);
-    host.append(place);
-    await mount(place, bytes("capture"), { id });
-    fallback.hidden = true;
-  } catch (error) {
-    place.remove();
-    fallback.append(`The interactive view could not start: ${error.message ?? error}`);
-  }
-}
-"""
+_STATIC = Path(__file__).parent / "static"
 
 
 @cache
 def bundle() -> str:
     """The viewer's JavaScript, a module."""
-    return (Path(__file__).parent / "static" / "viewer.js").read_text(encoding="utf-8")
+    return (_STATIC / "viewer.js").read_text(encoding="utf-8")
 
 
 @cache
-def _packed_bundle() -> str:
-    return base64.b64encode(gzip.compress(bundle().encode(), 9, mtime=0)).decode()
+def _viewer() -> str:
+    return f'<script type="text/plain" data-part="viewer" data-version="{_version()}">{packed_bundle()}</script>'
+
+
+@cache
+def packed_bundle() -> str:
+    """The viewer, as the outputs carry it."""
+    return pack(gzip.compress(bundle().encode(), 9, mtime=0))
+
+
+@cache
+def _loader() -> str:
+    """The script that starts the viewer, without the comment on top of it."""
+    lines = (_STATIC / "loader.js").read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("//"))
 
 
 @cache
@@ -69,36 +55,52 @@ def _version() -> str:
     return blake2b(bundle().encode(), digest_size=6).hexdigest()
 
 
-def fragment(capture: Capture) -> str:
-    """The HTML of one notebook output."""
+def fragment(capture: Capture, carries: bool = True) -> str:
+    """The HTML of one notebook output; `carries` the viewer's code, or finds it in another output."""
     static = _static(capture)
     if not capture.stages:
         return static
-    wire = base64.b64encode(capture.wire).decode()
-    loader = _LOADER % {"id": json.dumps(capture.id), "version": json.dumps(_version())}
+    return interactive(capture.id, capture.wire, static, carries)
+
+
+def interactive(name: str, data: bytes, static: str, carries: bool = True) -> str:
+    """What shows `static` until, and where, a script can show the data as the viewer does.
+
+    Args:
+        name: Tells this output among others of the page.
+        data: What the viewer reads: the bytes of a capture or of a diff.
+        static: HTML for readers without scripts.
+        carries: Whether the viewer's code is in this output, or to be found in another one of the page.
+    """
+    known = {"ID": name, "VERSION": _version(), "ALPHABET": ALPHABET}
+    loader = f"const {', '.join(f'{key} = {json.dumps(value)}' for key, value in known.items())};\n{_loader()}"
     return (
-        f'<div class="explorer-output" data-explorer="{capture.id}">{static}'
-        f'<script type="text/plain" data-part="capture">{wire}</script>'
-        f'<script type="text/plain" data-part="viewer">{_packed_bundle()}</script></div>'
+        f'<div class="explorer-output" data-explorer="{name}">{static}'
+        f'<script type="text/plain" data-part="capture">{pack(data)}</script>'
+        f"{_viewer() if carries else ''}</div>"
         f'<script type="module">{loader}</script>'
     )
 
 
 def page(capture: Capture) -> str:
     """One self-contained page: the viewer at the height of the window."""
-    title = html.escape(f"{capture.function} – Explorer")
+    return document(f"{capture.function} – Explorer", fragment(capture))
+
+
+def document(title: str, body: str) -> str:
+    """A page around an output."""
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         "<style>body{margin:12px;font-family:system-ui,sans-serif}img{max-width:100%}"
         ".explorer .panes{height:calc(100vh - 130px)!important}</style></head>"
-        f"<body>{fragment(capture)}</body></html>\n"
+        f"<body>{body}</body></html>\n"
     )
 
 
 def _static(capture: Capture) -> str:
     """An image with its description, and a table: what every sanitiser leaves standing."""
-    image = base64.b64encode(picture(capture).encode()).decode()
+    image = base64.b64encode(picture(capture, invites=True).encode()).decode()
     shown = f'<img alt="{html.escape(_description(capture))}" src="data:image/svg+xml;base64,{image}">' + (
         _table(capture) if capture.stages else ""
     )

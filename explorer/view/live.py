@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from explorer.model.capture import Capture
 
-__all__ = ["connect", "widget"]
+__all__ = ["connect", "in_terminal", "widget"]
 
 _REGISTER = """
 export default {
@@ -51,7 +51,17 @@ def connect(capture: Capture) -> None:
             "shown": traitlets.Dict().tag(sync=True),
         },
     )
-    capture.view.attach(kind(capture=capture.id))
+    wire = kind(capture=capture.id)
+    wire.on_msg(_answer)
+    capture.view.attach(wire)
+
+
+def _answer(wire: Any, said: Any, _: object) -> None:
+    """An output that found the viewer's code nowhere in its page asks for it."""
+    if isinstance(said, dict) and said.get("ask") == "viewer":  # pyright: ignore[reportUnknownMemberType]
+        from explorer.view.html import packed_bundle
+
+        wire.send({"viewer": packed_bundle()})
 
 
 def widget(capture: Capture) -> Any:
@@ -102,6 +112,15 @@ def _steering(capture: Capture, name: str) -> property:
     return property(get, set_)
 
 
+def in_terminal() -> bool:
+    """Whether this is IPython in a terminal: it shows text, and packing a page for it is lost work."""
+    return any(kind.__name__ == "TerminalInteractiveShell" for kind in type(_shell()).__mro__)
+
+
 def _in_kernel() -> bool:
+    return getattr(_shell(), "kernel", None) is not None
+
+
+def _shell() -> Any:
     ipython: Any = sys.modules.get("IPython")
-    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+    return ipython.get_ipython() if ipython is not None else None

@@ -5,73 +5,62 @@ An icicle: each row is a level of calls, each width the number of kernels (of op
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from html import escape
 
-from explorer.model.capture import Capture, Stage
-from explorer.model.graph import Graph, Group
-from explorer.model.hierarchy import nest
+from explorer.errors import MissingPackageError
+from explorer.model.capture import Capture
+from explorer.view.parts import TITLES, Part, parts_of, peak_text, running, seconds_text
 
-__all__ = ["picture", "summary"]
+__all__ = ["picture", "png", "summary"]
 
 _WIDTH = 960
 _ROW = 30
 _LEVELS = 5
 _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
-_TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "HLO"}
-# Plumbing that runs no kernel of its own.
-_NO_KERNEL = {
-    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
-    *("while", "conditional", "call", "after-all", "opt-barrier"),
-}
 _STYLE = (
-    "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}"
+    # Named one by one: not everything that draws SVG knows what `monospace` is.
+    "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono','Noto Sans Mono','Courier New',"
+    "monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}"
     ".f{fill:#b45309;font-weight:600}.b{font-weight:600}"
 )
-
-
-@dataclass
-class _Part:
-    """One group of the picture and how much runs in it."""
-
-    name: str
-    order: float  # where it stands among its siblings
-    size: int = 0
-    children: list[_Part] = field(default_factory=list["_Part"])
 
 
 def summary(capture: Capture) -> list[tuple[str, ...]]:
     """The same as a table: a head, the stages, then the groups of the last stage, outermost first."""
     rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "linked to a line")]
     for stage in capture.stages:
-        kernels = f"{len(_running(stage.graph)):,}" if stage.name == "hlo" else ""
+        kernels = f"{len(running(stage.graph)):,}" if stage.name == "hlo" else ""
         linked = f"{int(100 * capture.coverage(stage.name))}%"  # not rounded up: 100% is all
-        rows.append((_TITLES.get(stage.name, stage.name), f"{len(stage.graph):,}", kernels, linked))
+        rows.append((TITLES.get(stage.name, stage.name), f"{len(stage.graph):,}", kernels, linked))
     if capture.stages:
-        root = _parts(capture.stages[-1])
-        rows += [(name, "", f"{size:,}", "") for name, size in _flat(root, 0)]
+        root = parts_of(capture.stages[-1])
+        rows += [(name, "", size, "") for name, size in _flat(root, 0)]
     return rows
 
 
-def _flat(part: _Part, depth: int) -> list[tuple[str, int]]:
-    rows: list[tuple[str, int]] = []
+def _flat(part: Part, depth: int) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
     for child in part.children:
-        rows.append(("\u2003" * (depth + 1) + child.name, child.size))
+        times = f" ×{len(child.children)}" if child.repeats else ""
+        rows.append(("\u2003" * (depth + 1) + child.name + times, f"{child.size:,}"))
         if depth < _LEVELS:
-            rows += _flat(child, depth + 1)
+            rows += _flat(child.children[0] if child.repeats else child, depth + 1)
     return rows
 
 
-def picture(capture: Capture) -> str:
-    """The picture as SVG, on its own light ground so that it reads on any page."""
+def picture(capture: Capture, invites: bool = False) -> str:
+    """The picture as SVG, on its own light ground so that it reads on any page.
+
+    Args:
+        invites: Whether it says that there is more to see where scripts run.
+    """
     parts: list[str] = []
     parts.append(_text(16, 26, capture.function, "b"))
     parts.append(_text(16 + 7.3 * len(capture.function), 26, _cut(capture.signature, 70), "m"))
     x = 16.0
     for stage in capture.stages:
-        kernels = f" · {len(_running(stage.graph)):,} kernels" if stage.name == "hlo" else ""
-        label = f"{_TITLES.get(stage.name, stage.name)} {len(stage.graph):,}{kernels}"
+        kernels = f" · {len(running(stage.graph)):,} kernels" if stage.name == "hlo" else ""
+        label = f"{TITLES.get(stage.name, stage.name)} {len(stage.graph):,}{kernels}"
         width = 7.3 * len(label) + 20
         last = stage is capture.stages[-1]
         parts.append(_box(x, 40, width, 24, "#0b62c4" if last else "#eef0f2"))
@@ -79,14 +68,12 @@ def picture(capture: Capture) -> str:
         x += width + 8
     if capture.failure:
         parts.append(_text(x, 56, capture.failure, "f"))
-    y = 80
+    y = 80.0
     if capture.stages:
-        root = _parts(capture.stages[-1])
-        levels = min(_depth(root), _LEVELS)
-        _icicle(root, 16, _WIDTH - 32, y, levels, parts, 0)
-        y += levels * _ROW
+        root = parts_of(capture.stages[-1])
+        y = _icicle(root, 16, _WIDTH - 32, y, _LEVELS, parts, 0)
     y += 12
-    parts += _times(capture, y)
+    parts += _times(capture, y, invites)
     height = y + 34
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}">'
@@ -95,7 +82,23 @@ def picture(capture: Capture) -> str:
     )
 
 
-def _times(capture: Capture, y: float) -> list[str]:
+def png(capture: Capture, scale: float) -> bytes:
+    """The picture as PNG, with the fonts of this machine.
+
+    Raises:
+        MissingPackageError: resvg_py is not installed.
+    """
+    try:
+        import resvg_py
+    except ImportError:
+        raise MissingPackageError(
+            "to_png needs the package resvg_py, which draws SVG. "
+            "Hint: pip install resvg_py, or explorer's extra [png]; to_svg needs nothing."
+        ) from None
+    return bytes(resvg_py.svg_to_bytes(svg_string=picture(capture), zoom=scale))
+
+
+def _times(capture: Capture, y: float, invites: bool) -> list[str]:
     durations = capture.durations
     steps = (
         ("trace", durations.trace, "#2f8f6d"),
@@ -109,80 +112,43 @@ def _times(capture: Capture, y: float) -> list[str]:
         width = max(300 * seconds / total, 2)
         parts.append(_box(x, y, width, 16, colour, 2))
         if width > 80:
-            parts.append(_text(x + 6, y + 12.5, f"{name} {_seconds(seconds)}", "w"))
+            parts.append(_text(x + 6, y + 12.5, f"{name} {seconds_text(seconds)}", "w"))
         x += width
     known = capture.environment
+    if "jax" not in known:  # it was compiled by another program
+        opened = " · ".join(f"{name} {value}" for name, value in known.items())
+        return [_text(16, y + 12.5, _cut(opened, 120), "m")]
     note = f"jax {known.get('jax', '?')} · {known.get('backend', '?')}"
-    note += "" if capture.failure else " · run the cell to explore it"
+    note += f" · {peak}" if (peak := peak_text(capture)) else ""
+    note += " · run the cell to explore it" if invites and not capture.failure else ""
     parts.append(_text(x + 14, y + 12.5, note, "m"))
     return parts
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
-
-
-def _running(graph: Graph) -> Sequence[int]:
-    """The nodes that run as kernels of their own: neither inside one, nor plumbing."""
-    plumbing = {code for code, op in enumerate(graph.ops) if op in _NO_KERNEL}
-    inside = {i for i, group in enumerate(graph.groups) if group.kind in ("fusion", "apply")}
-    return [
-        i
-        for i, (op, group) in enumerate(zip(graph.op.tolist(), graph.group.tolist(), strict=True))
-        if op not in plumbing and group not in inside
-    ]
-
-
-def _parts(stage: Stage) -> _Part:
-    """The stage's groups, in program order, with what runs in each."""
-    graph, tree = stage.graph, nest(stage.graph)
-    counted = _running(graph) if stage.name == "hlo" else range(len(graph))
-    nodes: list[list[int]] = [[] for _ in tree.groups]
-    for node in counted:
-        at = int(tree.group[node])
-        while at >= 0:
-            nodes[at].append(node)
-            at = tree.groups[at].parent
-    root = _Part("", 0, len(counted))
-    parts = [
-        _Part(group.name, _order(group, inside), len(inside)) for group, inside in zip(tree.groups, nodes, strict=True)
-    ]
-    for group, part in zip(tree.groups, parts, strict=True):
-        if part.size and group.kind not in ("fusion", "apply", "inputs"):
-            (parts[group.parent] if group.parent >= 0 else root).children.append(part)
-    for part in (root, *parts):
-        part.children.sort(key=lambda child: child.order)
-    return root
-
-
-def _order(group: Group, nodes: Sequence[int]) -> float:
-    """A schedule mixes groups, so the middle of their nodes counts; phases have an order of their own."""
-    if group.kind == "phase":
-        return ("forward", "backward", "update").index(group.name.partition(" ")[0]) - 3
-    return sum(nodes) / len(nodes) if nodes else 0
-
-
-def _depth(part: _Part) -> int:
-    return max((1 + _depth(child) for child in part.children), default=0)
-
-
-def _icicle(part: _Part, x: float, width: float, y: float, levels: int, out: list[str], colour: int) -> None:
-    if not levels or not part.size:
-        return
-    for number, child in enumerate(part.children):
+def _icicle(
+    part: Part, x: float, width: float, y: float, levels: int, out: list[str], colour: int, each: str = ""
+) -> float:
+    """Draw a row of parts and what is below it; gives where that ends."""
+    end = y
+    for number, child in enumerate(part.children if levels else ()):
         share = width * child.size / part.size
         # A part keeps its colour all the way down; the top level takes one each.
         own = (colour + number) % len(_COLOURS)
         if share >= 2:
+            end = max(end, y + _ROW)
             out.append(_box(x, y, share - 1.5, _ROW - 2, _COLOURS[own], 4, 0.16))
-            label = _cut(child.name, int((share - 14) / 7.3))
-            if len(label) > 2:
+            times = f" ×{len(child.children)}" if child.repeats else ""
+            label = _cut(child.name, int((share - 14) / 7.3) - len(times)) + times
+            if len(label) > 2 + len(times):
                 out.append(_text(x + 7, y + 18.5, label, "b"))
-                rest = int((share - 24) / 7.3) - len(label)
-                if rest > len(f"{child.size:,}"):
-                    out.append(_text(x + 14 + 7.3 * len(label), y + 18.5, f"{child.size:,}", "m"))
-            _icicle(child, x, share, y + _ROW, levels - 1, out, own)
+                size = f"{child.size:,}{each}"
+                if int((share - 24) / 7.3) - len(label) > len(size):
+                    out.append(_text(x + 14 + 7.3 * len(label), y + 18.5, size, "m"))
+            # Iterations that are equal are drawn once, as wide as all of them.
+            inside, of = (child.children[0], " each") if child.repeats else (child, each)
+            end = max(end, _icicle(inside, x, share, y + _ROW, levels - 1, out, own, of))
         x += share
+    return end
 
 
 def _box(x: float, y: float, width: float, height: float, fill: str, radius: float = 5, opacity: float = 1) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from lab import Browser, Lab, running_lab
+from lab import Browser, Lab, running_lab, running_notebook
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import sync_playwright
 
@@ -56,6 +56,12 @@ def chromium() -> Iterator[Chromium]:
 def lab(chromium: Chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """It needs Chromium only so as not to start a server for nobody."""
     with running_lab(tmp_path_factory.mktemp("lab")) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def notebook7(chromium: Chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with running_notebook(tmp_path_factory.mktemp("notebook7")) as running:
         yield running
 
 

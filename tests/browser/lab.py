@@ -33,8 +33,9 @@ SETTINGS = {
 class Lab:
     """A running server: its address, and where it keeps everything; `root` is the folder that it serves."""
 
-    def __init__(self, url: str, home: Path) -> None:
+    def __init__(self, url: str, home: Path, page: str = "doc/tree/{}?reset") -> None:
         self.url, self.home, self.root = url, home, home / "root"
+        self.page = page  # where a notebook is, by its name
 
     def trust(self, notebook: str) -> None:
         """Sign a notebook as `jupyter trust` does."""
@@ -45,27 +46,43 @@ class Lab:
             notary.store.close()
 
     def address(self, notebook: str) -> str:
-        return f"{self.url}doc/tree/{notebook}?reset"
+        return self.url + self.page.format(notebook)
+
+
+NO_NEWS = ["--LabApp.extension_manager=readonly", "--LabApp.news_url="]
+NO_NEWS += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
 
 
 @contextmanager
 def running_lab(home: Path) -> Iterator[Lab]:
     """JupyterLab of this interpreter with nothing of the user's: configuration, trust and kernels are all in `home`."""
+    with _running(home, "jupyterlab", NO_NEWS) as url:
+        yield Lab(url, home)
+
+
+@contextmanager
+def running_notebook(home: Path) -> Iterator[Lab]:
+    """Notebook 7, likewise; its pages are driven as JupyterLab's are, for it is made of the same parts."""
+    with _running(home, "notebook", []) as url:
+        yield Lab(url, home, "notebooks/{}")
+
+
+@contextmanager
+def _running(home: Path, module: str, options: list[str]) -> Iterator[str]:
     root = home / "root"
     root.mkdir(parents=True)
     write_settings(home, SETTINGS)
     own = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
     own |= {"IPYTHONDIR": str(home / "ipython"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
     own |= {"JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"), "JUPYTER_PREFER_ENV_PATH": "1"}
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser"]
+    command = [sys.executable, "-m", module, "--no-browser", "--allow-root", "--expose-app-in-browser"]
     command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={_free_port()}", f"--ServerApp.root_dir={root}"]
-    command += ["--IdentityProvider.token=", "--LabApp.extension_manager=readonly"]
-    command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url="]
-    log = home / "lab.log"
+    command += ["--IdentityProvider.token=", *options]
+    log = home / "server.log"
     with log.open("w") as out:
         server = subprocess.Popen(command, env=os.environ | own, cwd=home, stdout=out, stderr=subprocess.STDOUT)
         try:
-            yield Lab(_wait_for(server, home / "runtime", log), home)
+            yield _wait_for(server, home / "runtime", log)
         finally:
             server.terminate()
             try:
@@ -99,7 +116,12 @@ def _wait_for(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
             with urlopen(f"{url}api/status", timeout=START_SECONDS):
                 return url
         time.sleep(0.05)
-    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()}")
+    raise RuntimeError(f"the server did not start:\n{log.read_text()}")
+
+
+# The servers' own files complain: JupyterLab's when a kernel goes (a debugger's request is cancelled), Notebook's of a
+# plugin without settings. Not ours to judge.
+THEIRS = ("/static/lab/", "/static/notebook/")
 
 
 class Browser:
@@ -110,7 +132,7 @@ class Browser:
         self.errors: list[str] = []
         self.foreign: list[str] = []
         context.on("request", lambda request: self._request(request.url))
-        context.on("weberror", lambda event: self.errors.append(str(event.error.stack)))
+        context.on("weberror", lambda event: self._error(str(event.error.stack)))
         context.on("console", self._console)
 
     def _request(self, url: str) -> None:
@@ -119,9 +141,12 @@ class Browser:
             self.foreign.append(url)
 
     def _console(self, message: ConsoleMessage) -> None:
-        # JupyterLab's own files complain when a kernel goes (a debugger's request is cancelled): not ours to judge.
-        if message.type == "error" and "/static/lab/" not in message.location["url"]:
+        if message.type == "error" and not any(part in message.location["url"] for part in THEIRS):
             self.errors.append(f"{message.text} ({message.location['url'][:100]})")
+
+    def _error(self, error: str) -> None:
+        if not any(part in error for part in THEIRS):
+            self.errors.append(error)
 
     def forgive(self, url: Callable[[str], bool]) -> None:
         """Forget requests to these addresses, and that they failed."""

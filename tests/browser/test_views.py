@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import re
 import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +15,9 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 from view import READY, View
 
+from explorer.model.capture import Capture
 from explorer.model.wire import decode
+from explorer.view.packed import unpack
 
 NAME = "00_start_here.ipynb"
 LINE = "scores = "
@@ -85,7 +87,7 @@ def test_nbconvert_makes_an_interactive_page(browser: Browser, tutorial: nbforma
 def test_a_page_from_to_html_is_interactive_from_a_file(
     browser: Browser, tutorial: nbformat.NotebookNode, tmp_path: Path, scheme: str
 ):
-    capture = decode(base64.b64decode(_last_capture(tutorial)))
+    capture = last_capture(tutorial)
     opened = browser.open_file(capture.to_html(tmp_path / "report.html"), dark=scheme == "dark")
     assert_interactive(opened)
     browser.keep(opened, f"page-{scheme}")
@@ -94,7 +96,7 @@ def test_a_page_from_to_html_is_interactive_from_a_file(
 def test_a_page_without_scripts_shows_the_static_picture(
     chromium: Chromium, tutorial: nbformat.NotebookNode, tmp_path: Path
 ):
-    capture = decode(base64.b64decode(_last_capture(tutorial)))
+    capture = last_capture(tutorial)
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(capture.to_html(tmp_path / "report.html").as_uri())
@@ -103,12 +105,7 @@ def test_a_page_without_scripts_shows_the_static_picture(
     context.close()
 
 
-def _last_capture(notebook: nbformat.NotebookNode) -> str:
-    """The capture in the last output that carries one, as it stands there."""
-    html = [
-        o.data["text/html"]
-        for cell in notebook.cells
-        for o in cell.get("outputs", [])
-        if "text/html" in o.get("data", {})
-    ]
-    return html[-1].partition('data-part="capture">')[2].partition("<")[0]
+def last_capture(notebook: nbformat.NotebookNode) -> Capture:
+    """The one in the last output that carries any."""
+    html = [o.data.get("text/html", "") for cell in notebook.cells for o in cell.get("outputs", []) if "data" in o]
+    return decode(unpack(re.findall(r'data-part="capture">([^<]*)<', "".join(html))[-1]))

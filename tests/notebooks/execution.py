@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from pathlib import Path
@@ -13,17 +12,18 @@ from nbformat import NotebookNode
 
 from explorer.model.capture import Capture
 from explorer.model.wire import decode
+from explorer.view.packed import unpack
 
 __all__ = ["NOTEBOOKS", "captures", "execute", "output_problems", "saved_problems"]
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-LARGEST = 300_000  # bytes of a notebook: code hosts stop showing larger ones
+LARGEST = 400_000  # bytes of a notebook: two outputs with the viewer (80 kB each), and the capture of a training step
 SECONDS = 120  # for one cell
 
 # Where a machine keeps its users, programs and scraps; the lookbehind leaves addresses on the web alone.
 _MACHINE = re.compile(r"(?<![\w.:/])/(?:home|Users|root|tmp|var|work|opt|mnt)/[\w.-]+|[A-Z]:\\\\?Users|site-packages/")
 _CELL = re.compile(r"[/\\]ipykernel_\d+[/\\]\d+\.py$")
-_EMBEDDED = re.compile(r'data-part=\\?"capture\\?">([\w+/=]+)<')
+_EMBEDDED = re.compile(r'data-part="capture">([^<]+)<')
 
 
 def execute(notebook: NotebookNode) -> None:
@@ -78,4 +78,7 @@ def saved_problems(notebook: NotebookNode) -> list[str]:
 
 def captures(notebook: NotebookNode) -> list[Capture]:
     """The captures that a notebook's outputs carry."""
-    return [decode(base64.b64decode(data)) for data in _EMBEDDED.findall(json.dumps(notebook))]
+    shown = [
+        "".join(o.data.get("text/html", "")) for cell in notebook.cells for o in cell.get("outputs", ()) if "data" in o
+    ]
+    return [decode(unpack(data)) for html in shown for data in _EMBEDDED.findall(html)]

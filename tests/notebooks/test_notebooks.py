@@ -95,11 +95,11 @@ def test_a_display_without_text_is_caught():
 
 
 def test_a_large_notebook_and_saved_widgets_are_caught():
-    notebook = ran("print('one line of many\\n' * 20_000)")
+    notebook = ran("print('one line of many\\n' * 60_000)")
     notebook.metadata["widgets"] = {}
     saved, size = output_problems(notebook)
     assert saved.startswith("metadata.widgets")
-    assert size.endswith("bytes, more than 300,000")
+    assert size.endswith("bytes, more than 400,000")
 
 
 def test_a_notebook_that_was_not_run_and_a_path_of_a_machine_are_caught():
@@ -159,3 +159,11 @@ def test_what_differs_between_machines_is_the_same_for_nbval(here: str, there: s
 )
 def test_a_lesson_that_changed_is_seen_by_nbval(lesson: str, other: str):
     assert sanitized(lesson) != sanitized(other)
+
+
+def test_a_notebook_with_ten_small_views_fits_a_megabyte():
+    code = "import jax.numpy as jnp, explorer as ex\nex.explore(lambda x: jnp.tanh(x) @ x, jnp.ones(({size}, {size})))"
+    notebook = new_notebook(cells=[new_code_cell(code.format(size=size)) for size in range(8, 18)])
+    execute(notebook)
+    assert len(captures(notebook)) == 10
+    assert len(nbformat.writes(notebook)) <= 1_000_000

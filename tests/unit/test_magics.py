@@ -297,6 +297,13 @@ def test_called_by_a_program_it_does_not_touch_the_programs_text(ip):
 # --- errors
 
 
+def test_the_passes_are_recorded_where_they_are_asked_for(ip, monkeypatch):
+    monkeypatch.setattr("explorer.model.capture._SMALL", 0)
+    assert not run(ip, "%explore layer(x)").has_passes
+    assert run(ip, "%explore --passes layer(x)").has_passes
+    assert run(ip, "%%explore --passes\nlayer(x)").passes.all
+
+
 def plain(text):
     return re.sub(r"\x1b\[[\d;]*m", "", text)
 

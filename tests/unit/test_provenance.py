@@ -1,5 +1,7 @@
 """Links between stages, places by structure, and the groups that a person reads."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,11 +52,40 @@ def test_an_instruction_leads_back_to_the_equation_it_came_from(step):
 
 
 def test_forward_and_backward_of_one_line_are_not_the_same_operation(step):
-    for name in ("jaxpr", "stablehlo"):
-        graph, keys = step.stage(name).graph, step.links.keys[name]
+    for name, other in (("jaxpr", "stablehlo"), ("stablehlo", "jaxpr"), ("hlo", "jaxpr")):
+        graph, keys = step.stage(name).graph, step.links.keys[name][other]
         for key in set(keys.tolist()) - {-1}:
             backward = {"transpose(" in node.scope for node in graph.nodes if keys[node.index] == key}
             assert len(backward) == 1
+
+
+def test_an_instruction_of_a_layer_leads_to_an_equation_of_that_layer():
+    """The names of scopes take no part in linking, so they tell whether it is right."""
+
+    def attend(w, x):
+        scores = jax.nn.softmax((x @ w["q"]) @ (x @ w["k"]).T / 8.0)
+        return x + norm(scores @ (x @ w["v"])) @ w["o"]
+
+    def loss(layers, x):
+        for i, w in enumerate(layers):
+            with jax.named_scope(f"layer{i}"):
+                x = attend(w, norm(x))
+        return (x**2).mean()
+
+    def step(layers, x):
+        value, gradients = jax.value_and_grad(loss)(layers, x)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, layers, gradients), value
+
+    layers = [{name: jnp.eye(16) * (i + 1) for name in "qkvo"} for i in range(3)]
+    capture = ex.explore(step, layers, jnp.ones((8, 16)))
+    known = [(node, capture.links.linked(node, "jaxpr")) for node in capture.hlo.graph.nodes if "layer" in node.scope]
+    known = [(layer_of(node), layer_of(found[0])) for node, found in known if len(found) == 1]
+    assert len(known) > 200
+    assert all(here == there for here, there in known)
+
+
+def layer_of(node):
+    return re.findall(r"layer\d", node.scope)[-1:]
 
 
 def test_what_carries_no_metadata_is_placed_by_what_it_belongs_to(step):

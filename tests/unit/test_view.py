@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import json
 import re
 import subprocess
 import sys
@@ -10,10 +11,14 @@ from html.parser import HTMLParser
 
 import jax.numpy as jnp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.model.capture import Capture, Durations
+from explorer.view.carriers import carries
 from explorer.view.html import bundle, fragment
+from explorer.view.packed import ALPHABET, pack, unpack
 from explorer.view.picture import picture, summary
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -33,9 +38,9 @@ def capture():
 
 
 def part(html: str, name: str) -> bytes:
-    found = re.search(rf'data-part="{name}">([^<]*)<', html)
+    found = re.search(rf'data-part="{name}"[^>]*>([^<]*)<', html)
     assert found
-    return base64.b64decode(found[1])
+    return unpack(found[1])
 
 
 def test_model_and_view_work_without_jax(capture, tmp_path):
@@ -62,6 +67,84 @@ def test_the_page_carries_the_whole_capture_and_the_viewer(capture):
     html = fragment(capture)
     assert part(html, "capture") == capture.wire
     assert gzip.decompress(part(html, "viewer")).decode() == bundle()
+
+
+@given(st.binary(max_size=300))
+def test_packed_bytes_are_text_for_any_page_and_come_back(data):
+    text = pack(data)
+    assert unpack(text) == data
+    assert len(text) <= len(data) * 5 / 4 + 2
+    assert not set(text) & set('<>&"\\$`\n')
+    assert json.dumps(text) == f'"{text}"'
+
+
+def test_the_alphabet_has_85_letters():
+    assert len(set(ALPHABET)) == 85
+
+
+def test_the_bundle_ends_with_the_export_that_the_loader_looks_for():
+    assert re.search(r"export\s*\{[^}]*?([\w$]+) as mount\s*\};?\s*$", bundle())
+
+
+class Kernel:
+    """A notebook that runs one cell after the other, as JupyterLab tells its kernel."""
+
+    def __init__(self, monkeypatch):
+        self.metadata = {}
+        self.content = {"allow_stdin": True, "code": "the same in every cell"}
+        monkeypatch.setitem(sys.modules, "IPython", self)
+        monkeypatch.setattr("explorer.view.carriers._carriers", [])
+        self.kernel = self
+
+    def get_ipython(self):
+        return self
+
+    def get_parent(self):
+        return {"metadata": self.metadata, "content": self.content}
+
+    def run(self, cell, deleted=()):
+        self.metadata = {"cellId": cell, "deletedCells": list(deleted)}
+        return carries()
+
+
+def test_two_cells_carry_the_viewer_and_carry_it_again(monkeypatch):
+    kernel = Kernel(monkeypatch)
+    assert [kernel.run(cell) for cell in "abcdabc"] == [True, True, False, False, True, True, False]
+
+
+def test_for_a_deleted_carrier_the_next_cell_stands_in(monkeypatch):
+    kernel = Kernel(monkeypatch)
+    assert [kernel.run("a"), kernel.run("b"), kernel.run("c"), kernel.run("c", deleted="a")] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_where_cells_are_unknown_or_outputs_apart_each_carries_the_viewer(monkeypatch):
+    assert carries()
+    kernel = Kernel(monkeypatch)
+    assert [kernel.run(None) for _ in range(5)] == [True] * 5
+    monkeypatch.setitem(sys.modules, "google.colab", kernel)
+    assert [kernel.run(cell) for cell in "abcd"] == [True] * 4
+
+
+def test_a_run_without_a_person_goes_by_the_cells_text(monkeypatch):
+    kernel = Kernel(monkeypatch)
+    shown = []
+    for code in "abcab":
+        kernel.content = {"allow_stdin": False, "code": code}
+        shown.append(kernel.run(None))
+    assert shown == [True, True, False, True, True]
+
+
+def test_ten_small_views_fit_a_megabyte(monkeypatch):
+    captures = [ex.explore(two_steps, jnp.ones((8, n))) for n in range(16, 26)]
+    kernel = Kernel(monkeypatch)
+    shown = [fragment(capture, kernel.run(str(n))) for n, capture in enumerate(captures)]
+    assert sum('data-part="viewer" data-version' in html for html in shown) == 2
+    assert sum(len(json.dumps(html)) for html in shown) <= 1_000_000
 
 
 def test_nothing_is_loaded_from_anywhere(capture, tmp_path):
@@ -110,7 +193,7 @@ def test_a_capture_without_stages_shows_its_failure():
 
 
 def test_a_fault_in_the_view_leaves_the_text_and_says_why(capture, monkeypatch):
-    monkeypatch.setattr("explorer.view.html.picture", lambda _: 1 / 0)
+    monkeypatch.setattr("explorer.view.html.picture", lambda *_, **__: 1 / 0)
     shown = capture._repr_mimebundle_()
     assert list(shown) == ["text/plain"]
     assert shown["text/plain"].startswith(f"{capture}\n(the view failed: ZeroDivisionError")

@@ -15,7 +15,7 @@ from test_hlo import loss
 import explorer as ex
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Frame, Graph, Group
-from explorer.model.wire import VERSION, _Blobs, _read_stage, _table, decode, encode
+from explorer.model.wire import VERSION, Blobs, _read_stage, decode, encode, table
 
 COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
 TABLES = ("names", "ops", "types", "scopes", "groups", "frames")
@@ -44,8 +44,8 @@ def assert_same(one: Capture, other: Capture) -> None:
         assert a.text == b.text
         for column in COLUMNS:
             np.testing.assert_array_equal(getattr(a.graph, column), getattr(b.graph, column))
-        for table in TABLES:
-            assert list(getattr(a.graph, table)) == list(getattr(b.graph, table))
+        for name in TABLES:
+            assert list(getattr(a.graph, name)) == list(getattr(b.graph, name))
 
 
 def test_a_saved_capture_comes_back_exactly(capture, saved):
@@ -180,14 +180,14 @@ def test_a_file_whose_checksum_fits_but_whose_indices_lead_out_is_refused(table,
 
 def _check_through_file(graph: Graph) -> None:
     """What a file made by another hand would hold: written without reading the graph."""
-    blobs = _Blobs()
+    blobs = Blobs()
     stage = {
         "name": "hlo",
         "text": blobs.add(b""),
         **{name: list(getattr(graph, name)) for name in ("names", "ops", "types", "scopes")},
         "columns": {name: blobs.column(getattr(graph, name)) for name in COLUMNS},
-        "groups": _table(blobs, graph.groups, Group),
-        "frames": _table(blobs, graph.frames, Frame),
+        "groups": table(blobs, graph.groups, Group),
+        "frames": table(blobs, graph.frames, Frame),
     }
     (read,) = [_read_stage(stage, memoryview(b"".join(blobs.parts)))]
     assert len(read.graph)

@@ -23,8 +23,9 @@ const common = {
   write: false,
 };
 
-// `import source from "worker:./x.worker.ts"` is that file, bundled as a script, as a string:
-// an output has no address of its own, so a worker must start from text.
+// `import work from "worker:./x.worker.ts"` is that file, bundled as one function of the worker's `self` that needs nothing
+// around it: an output has no address of its own, so a worker starts from the function's text; where there can't be one,
+// the function itself is called. The code is there once for both.
 const workers = {
   name: "worker",
   setup(build) {
@@ -34,7 +35,7 @@ const workers = {
     }));
     build.onLoad({ filter: /.*/, namespace: "worker" }, async ({ path }) => {
       const { outputFiles } = await esbuild.build({ ...common, entryPoints: [path], format: "iife", minify: true });
-      return { contents: outputFiles[0].text, loader: "text", watchFiles: [path] };
+      return { contents: `export default function (self) {${outputFiles[0].text}}`, loader: "js", watchFiles: [path] };
     });
   },
 };

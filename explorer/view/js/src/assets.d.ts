@@ -1,4 +1,4 @@
-// What build.mjs turns into strings: style sheets, and workers bundled whole.
+// What build.mjs makes of files: style sheets become strings, workers functions that need nothing around them.
 
 declare module "*.css" {
   const text: string;
@@ -6,6 +6,6 @@ declare module "*.css" {
 }
 
 declare module "worker:*" {
-  const source: string;
-  export default source;
+  const work: (self: import("./layout.worker").Port) => void;
+  export default work;
 }

@@ -25,10 +25,11 @@ export class Bar {
   ) {
     const { capture } = session;
     for (const { name, size } of capture.stages) {
+      for (const kind of kinds) if (kind.count && kind.stage === name) this.stages.append(this.between(kind));
       const counted = name === "hlo" ? count(capture.stage(name).graph.kernelsIn(), "kernel") : number(size);
-      this.stages.append(this.tab({ stage: name }, STAGE_TITLES[name] ?? name, counted, () => session.setStage(name)));
+      this.stages.append(this.tab({ stage: name }, STAGE_TITLES[name] ?? name, counted, () => this.toStage(name)));
     }
-    for (const { mode, title } of kinds) this.modes.append(this.tab({ mode }, title, "", () => session.setMode(mode)));
+    for (const { mode, title, count: isStage } of kinds) if (!isStage) this.modes.append(this.tab({ mode }, title, "", () => session.setMode(mode)));
     this.listen(reveal);
     const { function: name, signature } = capture.header;
     this.root = element(
@@ -37,7 +38,6 @@ export class Bar {
       element("span", { class: "function", title: name + signature }, element("b", {}, name), element("small", {}, signature)),
       this.stages,
       this.modes,
-      element("span", { class: "stretch" }),
       this.search,
       ...tools.map(({ label, sign, act }) => {
         const button = element("button", { type: "button", class: "tool", title: label, "aria-label": label }, sign);
@@ -47,10 +47,28 @@ export class Bar {
     );
   }
 
+  /** What a stage went through on its way, between the stage before it and itself. */
+  private between({ mode, title, stage, count: counted }: PaneKind): HTMLElement {
+    return this.tab({ mode }, title, counted!(this.session), () => {
+      this.session.setStage(stage!);
+      this.session.setMode(mode);
+    });
+  }
+
+  private toStage(name: string): void {
+    const { session } = this;
+    session.setStage(name);
+    if (this.kinds.find(({ mode }) => mode === session.mode)?.count) session.setMode("graph");
+  }
+
   /** Mark the stage and the mode that are shown; a mode that the stage doesn't have goes. */
   mark(): void {
     const { stage, mode } = this.session;
-    for (const button of this.stages.querySelectorAll("button")) button.setAttribute("aria-selected", String(button.dataset["stage"] === stage.name));
+    const between = this.kinds.some((kind) => kind.mode === mode && kind.count);
+    for (const button of this.stages.querySelectorAll("button")) {
+      const { mode: own, stage: name } = button.dataset;
+      button.setAttribute("aria-selected", String(own !== undefined ? own === mode : name === stage.name && !between));
+    }
     for (const button of this.modes.querySelectorAll("button")) {
       const kind = this.kinds.find((known) => known.mode === button.dataset["mode"]);
       button.hidden = kind?.stage !== undefined && kind.stage !== stage.name;

@@ -1,7 +1,7 @@
 // Under the panes: what the compile cost, how much of the stage is linked to a line, and with what it was compiled.
 
 import { element } from "./dom";
-import { secondsText } from "./labels";
+import { number, secondsText, units } from "./labels";
 import type { Session } from "./session";
 
 const STEPS = ["trace", "lower", "compile"];
@@ -16,6 +16,18 @@ export class Foot {
     const { jax, backend } = header.environment;
     const about = header.failure || (jax ? `jax ${jax} · ${backend ?? "?"}` : Object.values(header.environment).join(" · "));
     this.root.replaceChildren(...this.times(), this.linked(), element("span", { class: "stretch" }), element("span", {}, about));
+  }
+
+  /** Of how many equations it is not known what became of them; in HLO, of those that it was made of. */
+  private get unmapped(): { text: string; title: string } {
+    const { stage, capture } = this.session;
+    const { fates, name } = stage.fates ? stage : (capture.stages[0] ?? stage);
+    if (!fates) return { text: "", title: "" };
+    const counts = fates.counts();
+    const all = counts.reduce((sum, [, nodes]) => sum + nodes.length, 0);
+    const missing = counts.find(([kind]) => kind === "unmapped")?.[1].length ?? 0;
+    const what = units(name, all);
+    return { text: ` · ${number(missing)} unmapped`, title: `; of ${what}, ${counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`).join(", ")}` };
   }
 
   /** Nothing where nothing was timed: a module from a file. */
@@ -40,10 +52,8 @@ export class Foot {
     let known = 0;
     for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) known++;
     const percent = (share: number) => `${Math.floor(share * 100)}%`;
-    return element(
-      "span",
-      { title: "nodes whose line the compiler kept, and those placed by what they belong to: parameters, constants, layout plumbing" },
-      `linked ${percent(coverage)} · ${percent(graph.size ? known / graph.size : 0)} told by the compiler, the rest by structure`,
-    );
+    const told = percent(graph.size ? known / graph.size : 0);
+    const title = `${percent(coverage)} of the nodes know a line of the source: ${told} from the compiler, the rest by what they belong to (parameters, constants, layout plumbing)`;
+    return element("span", { title: `${title}${this.unmapped.title}` }, `linked ${percent(coverage)}${this.unmapped.text}`);
   }
 }

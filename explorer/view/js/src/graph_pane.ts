@@ -1,35 +1,61 @@
-// The graph pane: which groups are open, where one looks, and what mouse and keys do.
+// The graph pane: which groups are open, where one looks, and which way through the graph is shown.
 
+import { Breadcrumbs } from "./breadcrumbs";
 import { element } from "./dom";
-import { GraphCanvas } from "./graph_canvas";
-import { count, kernelsOf, units } from "./labels";
+import { GraphCanvas, type Trace } from "./graph_canvas";
+import { GraphInput } from "./graph_input";
+import { GraphTools, type Way } from "./graph_tools";
+import { count, cut, kernelsOf, labelOf, number, units } from "./labels";
 import { Layouter } from "./layouter";
-import { type Item, groupItem } from "./model";
-import { type Box, SceneBuilder, openable } from "./scene";
+import { Minimap } from "./minimap";
+import { type Graph, type Item, groupItem, isGroup, isMore } from "./model";
+import { type Box, type Scene, SceneBuilder, openable } from "./scene";
 import type { Session } from "./session";
+import { criticalPath, reach, way } from "./trace";
 
-const READ_WELL = 0.62; // the least scale that the first picture may need
+const READ_WELL = 0.72; // the least scale that the first picture may need
+const READ = 0.55; // the same for the phases: they tell the story
+const TOP = 32; // pixels that the tools take
 const MOST_FIRST = 12; // groups opened at first
 const MOST_BOXES = 60; // in a group that is opened unasked
+const MOST_IN_ALL = 500; // boxes: beyond, what was opened longest ago closes
 const EDGE = 14; // pixels left around what is brought into sight
 const SMALLEST = 0.02;
 const LARGEST = 2.5;
+const FAINTEST = 0.25; // of what is farthest on a way
 
 export class GraphPane {
   readonly root: HTMLElement;
   private readonly canvas: GraphCanvas;
-  private readonly hint = element("div", { class: "hint" });
+  private readonly hint = element("div", { class: "hint", "aria-live": "polite" });
   private readonly layouter = new Layouter();
+  private readonly input: GraphInput;
+  private readonly tools: GraphTools;
+  private readonly crumbs: Breadcrumbs;
+  private readonly minimap: Minimap;
+  /** What is open in each stage, what was opened last at the end. */
   private readonly opened = new Map<string, Set<Item>>();
   private readonly builders = new Map<string, SceneBuilder>();
-  private current: Item | undefined; // has the keyboard's focus
   private drawn = Promise.resolve();
+  private colouredBy = "line";
+  private shownWay: { kind: Way | "path"; says: string; of: Item | undefined; steps: ReadonlyMap<number, number> } | undefined;
 
   constructor(private readonly session: Session) {
     this.canvas = new GraphCanvas(session);
-    this.root = element("div", { class: "explorer-graph" }, this.canvas.root, this.hint);
+    this.minimap = new Minimap(this.canvas, () => this.canvas.paint());
+    this.tools = new GraphTools(session, this.canvas, (kind) => this.way(kind));
+    this.crumbs = new Breadcrumbs(session, (item) => void this.show(item));
+    this.root = element(
+      "div",
+      { class: "explorer-graph" },
+      this.canvas.root,
+      element("div", { class: "overhead" }, this.crumbs.root, this.tools.root),
+      element("div", { class: "below" }, this.tools.legend, this.hint),
+      this.minimap.root,
+    );
     this.canvas.follow(this.root);
-    this.listen();
+    this.canvas.onPaint = () => this.minimap.draw();
+    this.input = new GraphInput(this.root, this.canvas, session, this);
   }
 
   dispose(): void {
@@ -44,38 +70,44 @@ export class GraphPane {
   }
 
   private get builder(): SceneBuilder {
-    const { graph, name } = this.session.stage;
-    let builder = this.builders.get(name);
-    if (!builder) this.builders.set(name, (builder = new SceneBuilder(graph, name, (input) => this.layouter.layout(input))));
+    const { stage } = this.session;
+    let builder = this.builders.get(stage.name);
+    if (!builder) this.builders.set(stage.name, (builder = new SceneBuilder(stage, (input) => this.layouter.layout(input))));
     return builder;
   }
 
-  /** Open group after group, the largest first, as long as the whole picture can still be read. */
+  private get graph(): Graph {
+    return this.session.stage.graph;
+  }
+
+  /** Open group after group, phases before others, the largest first, as long as the whole picture can still be read. */
   private async openFirst(): Promise<void> {
-    const { open } = this;
-    const { graph } = this.session.stage;
+    const { open, graph } = this;
     const alone = graph.children(-1).filter((item) => graph.inside(item).length).length <= 2; // itself and the inputs
+    const passed = new Set<Item>();
     while (open.size < MOST_FIRST) {
-      const next = openable(graph, open)[0];
+      const next = openable(graph, open).find((item) => !passed.has(item));
       if (next === undefined || graph.inside(next).some((group) => graph.children(group).length > MOST_BOXES)) return;
       open.add(next);
       const scene = await this.builder.build(open);
-      const { width, height } = this.canvas.area;
-      const isReadable = Math.min(width / scene.width, height / scene.height) >= READ_WELL;
-      if (!isReadable && !(alone && open.size === 1)) {
-        open.delete(next);
-        return;
-      }
+      const isPhase = isGroup(next) && graph.c.groups[~next]!.kind === "phase";
+      const isReadable = this.whole(scene) >= (isPhase ? READ : READ_WELL);
+      if (isReadable || (alone && open.size === 1)) continue;
+      open.delete(next);
+      passed.add(next);
+      if (passed.size > 2) return;
     }
   }
 
   /** Lay out the current stage and show its start. */
   async reset(): Promise<void> {
-    this.current = undefined;
+    this.input.current = undefined;
+    this.shownWay = undefined;
     this.canvas.measure(this.root);
     this.canvas.clear();
     if (!this.opened.has(this.session.stage.name)) await this.openFirst();
     await this.rebuild(() => this.fit());
+    this.tools.reset();
   }
 
   /** Of the whole picture, at full size. */
@@ -89,19 +121,55 @@ export class GraphPane {
     this.fit();
   }
 
-  /** Lay out anew what is open; `look` then says where to look, and paints. */
-  private rebuild(look: () => void): Promise<void> {
+  /** Lay out anew what is open; `look` then says where to look, and paints. What is `kept` stays open. */
+  private rebuild(look: () => void, kept?: Item): Promise<void> {
     this.drawn = this.drawn.then(async () => {
-      this.canvas.setScene(await this.builder.build(this.open));
+      this.canvas.setScene(await this.few(kept));
+      this.canvas.trace = this.traceBoxes();
       look();
     });
     return this.drawn;
   }
 
+  /** The scene, with no more boxes than can be drawn well: what was opened longest ago closes. */
+  private async few(kept: Item | undefined): Promise<Scene> {
+    const { open, graph } = this;
+    const around = new Set(kept === undefined ? [] : [kept, ...graph.ancestors(kept).map((group) => graph.itemOf(group))]);
+    let scene = await this.builder.build(open);
+    while (scene.boxes.length > MOST_IN_ALL) {
+      const inSight = new Set(scene.boxes.map((box) => box.item));
+      const oldest = [...open].find((item) => !around.has(item) && inSight.has(item));
+      if (oldest === undefined) break;
+      open.delete(oldest);
+      scene = await this.builder.build(open);
+    }
+    return scene;
+  }
+
   async toggle(item: Item): Promise<void> {
-    if (!this.session.stage.graph.inside(item).length) return;
+    const box = this.canvas.byItem.get(item);
+    if (!box?.chain && !this.graph.inside(item).length) return;
     const opens = !this.open.delete(item);
     if (opens) this.open.add(item);
+    await this.redraw(item, opens);
+  }
+
+  /** Turn a group's page. */
+  async turn(more: Item): Promise<void> {
+    this.builder.turn(more, this.graph.c.groups.keys());
+    await this.redraw(more, false);
+  }
+
+  /** Show the next iteration of a repeat, or the one before. */
+  async step(group: number, by: number): Promise<void> {
+    const of = this.graph.iterations(group).length;
+    this.graph.shown.set(group, ((this.graph.shown.get(group) ?? 0) + by + of) % of);
+    await this.redraw(groupItem(group), false);
+    this.light();
+  }
+
+  /** Lay out anew with one box staying where it is, or brought into sight. */
+  private async redraw(item: Item, brings: boolean): Promise<void> {
     const before = this.canvas.byItem.get(item);
     await this.rebuild(() => {
       const after = this.canvas.byItem.get(item);
@@ -110,9 +178,9 @@ export class GraphPane {
         view.x += (before.x - after.x) * view.scale;
         view.y += (before.y - after.y) * view.scale;
       }
-      if (opens && after) this.bring(after);
+      if (brings && after) this.bring(after);
       else this.canvas.paint();
-    });
+    }, isMore(item) ? undefined : item);
   }
 
   /** Move a box that was opened into sight, smaller where that shows it whole; its header at least. */
@@ -128,49 +196,72 @@ export class GraphPane {
 
   /** Open what is around a node, and bring it into sight. */
   async reveal(node: number): Promise<void> {
-    const { graph } = this.session.stage;
-    let changed = false;
-    for (const group of graph.ancestors(node)) {
-      const { caller } = graph.c.groups[group]!;
-      for (const item of caller >= 0 ? [caller, groupItem(group)] : [groupItem(group)])
-        if (!this.open.has(item)) {
-          this.open.add(item);
-          changed = true;
-        }
-    }
-    if (changed) await this.rebuild(() => undefined);
-    const box = this.canvas.byItem.get(node) ?? this.boxAround(node);
+    const box = await this.openTo(node);
     if (box) this.centre(box);
   }
 
-  private boxAround(node: number): Box | undefined {
-    const { graph } = this.session.stage;
-    for (const group of graph.ancestors(node).reverse()) {
-      const { caller } = graph.c.groups[group]!;
-      const box = this.canvas.byItem.get(caller >= 0 ? caller : groupItem(group));
-      if (box) return box;
+  /** Open what is around an item, the iteration and the page that it is on, and give its box or the nearest around it. */
+  private async openTo(item: Item): Promise<Box | undefined> {
+    const { graph, builder, open } = this;
+    const groups = graph.ancestors(item);
+    let changed = false;
+    const opens = (outer: Item) => {
+      if (open.has(outer)) return;
+      open.add(outer);
+      changed = true;
+    };
+    for (const group of isGroup(item) ? groups.slice(0, -1) : groups) {
+      const { caller, kind, parent } = graph.c.groups[group]!;
+      if (kind === "iteration") {
+        const number = graph.iterations(parent).indexOf(group);
+        changed ||= (graph.shown.get(parent) ?? 0) !== number;
+        graph.shown.set(parent, number);
+        continue;
+      }
+      if (caller >= 0) opens(caller);
+      opens(groupItem(group));
+      builder.turnTo(graph.itemOf(group));
     }
-    return undefined;
+    builder.turnTo(item);
+    const chain = item >= 0 ? builder.chainAround(item) : undefined;
+    if (chain !== undefined) opens(chain);
+    if (changed || !this.canvas.byItem.has(item)) await this.rebuild(() => undefined, item);
+    return this.canvas.byItem.get(item) ?? (item >= 0 ? this.canvas.boxOf(item) : undefined) ?? groups.reverse().map((group) => this.canvas.byItem.get(graph.itemOf(group))).find(Boolean);
+  }
+
+  /** Choose an item and look at it. */
+  private async show(item: Item): Promise<void> {
+    const box = await this.openTo(item);
+    if (box) this.bring(box);
+    this.session.focusItem(item);
+  }
+
+  /** The scale at which a whole scene is in sight, below the tools. */
+  private whole(scene: Scene): number {
+    const { width, height } = this.canvas.area;
+    return Math.min(width / scene.width, (height - TOP) / scene.height, 1);
   }
 
   /** The whole picture if it can be read, else its top at a readable size. */
   fit(): void {
-    const { width, height } = this.canvas.area;
-    const whole = Math.min(width / this.canvas.scene.width, height / this.canvas.scene.height, 1);
-    const scale = whole >= READ_WELL ? whole : Math.max(Math.min(width / this.canvas.scene.width, 0.85), 0.45);
-    const y = this.canvas.scene.height * scale < height ? (height - this.canvas.scene.height * scale) / 2 : 4;
-    this.canvas.view = { scale, x: (width - this.canvas.scene.width * scale) / 2, y };
-    this.canvas.paint();
+    const { scene, area } = this.canvas;
+    const whole = this.whole(scene);
+    this.lookFrom(whole >= READ ? whole : Math.max(Math.min(area.width / scene.width, 0.85), 0.45));
   }
 
   fitAll(): void {
-    const { width, height } = this.canvas.area;
-    const scale = Math.min(Math.max(Math.min(width / this.canvas.scene.width, height / this.canvas.scene.height), SMALLEST), 1);
-    this.canvas.view = { scale, x: (width - this.canvas.scene.width * scale) / 2, y: (height - this.canvas.scene.height * scale) / 2 };
+    this.lookFrom(Math.max(this.whole(this.canvas.scene), SMALLEST));
+  }
+
+  /** The scene in the middle, or its top below the tools. */
+  private lookFrom(scale: number): void {
+    const { scene, area } = this.canvas;
+    const left = area.height - TOP - scene.height * scale;
+    this.canvas.view = { scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) };
     this.canvas.paint();
   }
 
-  private centre(box: Box): void {
+  centre(box: Box): void {
     const { width, height } = this.canvas.area;
     const scale = Math.max(this.canvas.view.scale, 0.7);
     this.canvas.view = { scale, x: width / 2 - (box.x + box.width / 2) * scale, y: height / 2 - (box.y + Math.min(box.height, height / scale) / 2) * scale };
@@ -178,15 +269,81 @@ export class GraphPane {
   }
 
   zoom(factor: number, x = this.canvas.area.width / 2, y = this.canvas.area.height / 2): void {
-    const scale = Math.min(Math.max(this.canvas.view.scale * factor, SMALLEST), LARGEST);
-    const ratio = scale / this.canvas.view.scale;
-    this.canvas.view = { scale, x: x - (x - this.canvas.view.x) * ratio, y: y - (y - this.canvas.view.y) * ratio };
+    const { view } = this.canvas;
+    const scale = Math.min(Math.max(view.scale * factor, SMALLEST), LARGEST);
+    const ratio = scale / view.scale;
+    this.canvas.view = { scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio };
     this.canvas.paint();
+  }
+
+  /** Show all that feeds what is chosen, all that it feeds, or the critical path; the same again hides it. */
+  way(kind: Way): void {
+    const { graph } = this;
+    const { focus } = this.session;
+    if (this.shownWay?.kind === kind) this.shownWay = undefined;
+    else if (kind === "critical") {
+      const { nodes, measure, share } = criticalPath(graph);
+      const says = measure ? `${Math.round(100 * share)}% of all ${measure === "flops" ? "FLOPs" : measure} lie on it` : "by the number of steps";
+      this.shownWay = { kind, says: `critical path: ${units(this.session.stage.name, nodes.length)}, ${says}`, of: focus.item, steps: new Map(nodes.map((node) => [node, 0])) };
+    } else if (focus.nodes.size) {
+      const steps = reach(graph, focus.nodes, kind === "outputs");
+      this.shownWay = { kind, says: `${number(steps.size - 1)} ${kind === "inputs" ? "feed it" : "need it"}, the nearest the strongest`, of: focus.item, steps };
+    }
+    this.retrace();
+  }
+
+  startWay(item: Item): void {
+    const { title } = labelOf(this.graph, this.session.stage.name, item);
+    this.hint.textContent = `path from ${title}: go to another box and press p`;
+  }
+
+  /** Show a way from what is chosen, or from another item, to an item. */
+  wayTo(item: Item, from = this.session.focus.item): void {
+    const { graph } = this;
+    if (from === undefined) return;
+    const [a, b] = [from, item].map((end) => (isGroup(end) ? Array.from(graph.nodesOf(end)) : [end])) as [number[], number[]];
+    const nodes = way(graph, a, b);
+    const names = nodes.map((node) => graph.name(node));
+    const says = nodes.length ? `path of ${count(nodes.length - 1, "step")}: ${cut([names[0], names.length > 2 ? "…" : "", names[names.length - 1]].filter(Boolean).join(" → "), 80)}` : "neither feeds the other";
+    this.shownWay = { kind: "path", says, of: this.session.focus.item, steps: new Map([a[0]!, b[0]!, ...nodes].map((node) => [node, 0])) };
+    this.retrace();
+  }
+
+  private retrace(): void {
+    this.canvas.trace = this.traceBoxes();
+    this.light();
+  }
+
+  private traceBoxes(): Trace | undefined {
+    if (!this.shownWay) return undefined;
+    const { steps } = this.shownWay;
+    let most = 1;
+    const least = new Map<Item, number>();
+    for (const [node, distance] of steps) {
+      const item = this.canvas.boxOf(node)?.item;
+      if (item === undefined) continue;
+      least.set(item, Math.min(least.get(item) ?? Infinity, distance));
+    }
+    for (const distance of least.values()) most = Math.max(most, distance);
+    return { near: new Map([...least].map(([item, distance]) => [item, 1 - (1 - FAINTEST) * (distance / most)])) };
   }
 
   /** Mark what the focus and the pointer light up. */
   light(): void {
-    this.hint.textContent = this.message(this.canvas.light());
+    // A way belongs to what was chosen when it was asked for.
+    if (this.shownWay && this.shownWay.kind !== "critical" && this.shownWay.of !== this.session.focus.item) {
+      this.shownWay = undefined;
+      this.canvas.trace = undefined;
+    }
+    if (this.canvas.colours.by !== this.colouredBy) {
+      this.colouredBy = this.session.colourBy;
+      this.canvas.recolour();
+    }
+    const boxes = this.canvas.light();
+    this.crumbs.fill();
+    const way = this.shownWay?.kind;
+    this.tools.light(way === "path" ? undefined : way);
+    this.hint.textContent = this.shownWay?.says ?? this.message(boxes);
   }
 
   private message(boxes: number): string {
@@ -196,106 +353,13 @@ export class GraphPane {
     if (focus.item !== undefined) return "";
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, focus.nodes).length : 0;
     const what = `${units(stage.name, focus.nodes.size)}${runs ? ` in ${count(runs, "kernel")}` : ""}`;
-    return `${focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : "linked"}: ${what}${boxes ? "" : " (none in sight)"}`;
+    return `${focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : (focus.name ?? "linked")}: ${what}${boxes ? this.iterations() : " (none in sight)"}`;
   }
 
-  private itemOf(target: EventTarget | null): Item | undefined {
-    const g = (target as Element | null)?.closest?.<SVGGElement>("g[data-node], g[data-group]");
-    if (!g) return undefined;
-    const { node, group } = g.dataset;
-    return node !== undefined ? Number(node) : groupItem(Number(group));
-  }
-
-  private listen(): void {
-    let pressed: { x: number; y: number; moved: boolean } | undefined;
-    this.canvas.root.addEventListener("pointerdown", (event) => {
-      if (event.button === 0) pressed = { x: event.clientX, y: event.clientY, moved: false };
-    });
-    this.canvas.root.addEventListener("pointermove", (event) => {
-      if (!pressed) return;
-      const [dx, dy] = [event.clientX - pressed.x, event.clientY - pressed.y];
-      if (!pressed.moved && Math.hypot(dx, dy) < 4) return;
-      if (!pressed.moved) this.canvas.root.setPointerCapture(event.pointerId);
-      pressed = { x: event.clientX, y: event.clientY, moved: true };
-      this.canvas.view.x += dx;
-      this.canvas.view.y += dy;
-      this.canvas.paint();
-    });
-    this.canvas.root.addEventListener("pointercancel", () => (pressed = undefined));
-    this.canvas.root.addEventListener("pointerup", (event) => {
-      const wasClick = pressed && !pressed.moved;
-      pressed = undefined;
-      if (!wasClick) return;
-      const item = this.itemOf(event.target);
-      this.session.focusItem(item);
-      this.current = item;
-      // A click chooses, and opens what is closed; an open group closes by its own header only.
-      const box = item === undefined ? undefined : this.canvas.byItem.get(item);
-      if (box?.open === false || (box?.open && this.onHeader(box, event))) void this.toggle(box.item);
-    });
-    this.canvas.root.addEventListener("pointerover", (event) => {
-      const item = this.itemOf(event.target);
-      this.session.previewItem(item !== undefined && this.canvas.byItem.get(item)?.open ? undefined : item);
-    });
-    this.canvas.root.addEventListener("pointerleave", () => this.session.previewItem(undefined));
-    this.canvas.root.addEventListener(
-      "wheel",
-      (event) => {
-        // The page scrolls as ever; the picture zooms with ctrl (what a pinch sends) and pans with shift or a trackpad.
-        const area = this.canvas.root.getBoundingClientRect();
-        if (event.ctrlKey || event.metaKey) {
-          event.preventDefault();
-          this.zoom(Math.exp(-event.deltaY / 200), event.clientX - area.left, event.clientY - area.top);
-        } else if (document.activeElement && this.root.contains(document.activeElement)) {
-          event.preventDefault();
-          this.canvas.view.x -= event.shiftKey ? event.deltaY : event.deltaX;
-          this.canvas.view.y -= event.shiftKey ? 0 : event.deltaY;
-          this.canvas.paint();
-        }
-      },
-      { passive: false },
-    );
-    this.canvas.root.addEventListener("keydown", (event) => this.key(event));
-    this.canvas.root.addEventListener("dblclick", (event) => {
-      if (this.itemOf(event.target) === undefined) this.fitAll();
-    });
-  }
-
-  private onHeader(box: Box, event: PointerEvent): boolean {
-    const area = this.canvas.root.getBoundingClientRect();
-    return (event.clientY - area.top - this.canvas.view.y) / this.canvas.view.scale < box.y + 30;
-  }
-
-  /** Arrows go along the edges, or from box to box where there is none; Enter opens, +/−/0 zoom. */
-  private key(event: KeyboardEvent): void {
-    const boxes = this.canvas.scene.boxes;
-    const at = boxes.findIndex((box) => box.item === this.current);
-    const go = (item: Item | undefined) => {
-      const box = item === undefined ? undefined : this.canvas.byItem.get(item);
-      if (!box) return;
-      this.current = item;
-      this.session.focusItem(item);
-      this.centre(box);
-      this.canvas.element(box.item)?.focus({ preventScroll: true });
-    };
-    const along = (down: boolean) => this.canvas.scene.lines.find((line) => (down ? line.from : line.to) === this.current);
-    const actions: Record<string, () => void> = {
-      ArrowDown: () => go(along(true)?.to ?? boxes[Math.min(at + 1, boxes.length - 1)]?.item),
-      ArrowUp: () => go(along(false)?.from ?? boxes[Math.max(at - 1, 0)]?.item),
-      ArrowRight: () => go(boxes[Math.min(at + 1, boxes.length - 1)]?.item),
-      ArrowLeft: () => go(boxes[Math.max(at - 1, 0)]?.item),
-      Enter: () => this.current !== undefined && void this.toggle(this.current).then(() => go(this.current)),
-      " ": () => this.current !== undefined && void this.toggle(this.current).then(() => go(this.current)),
-      Escape: () => this.session.focusItem(undefined),
-      "+": () => this.zoom(1.25),
-      "=": () => this.zoom(1.25),
-      "-": () => this.zoom(0.8),
-      "0": () => this.fitAll(),
-    };
-    const action = event.ctrlKey || event.metaKey || event.altKey ? undefined : actions[event.key];
-    if (!action) return;
-    event.preventDefault();
-    event.stopPropagation();
-    action();
+  /** In how many iterations of the repeats in sight something is lit. */
+  private iterations(): string {
+    const repeats = this.canvas.scene.boxes.filter(({ item }) => isGroup(item) && this.graph.isRepeat(~item));
+    const lit = repeats.map(({ item, label }) => [label.title.replace(/ ×.*/, ""), this.canvas.litIterations(~item), this.graph.iterations(~item).length] as const).filter(([, some]) => some > 0);
+    return lit.slice(0, 2).map(([title, some, all]) => ` · lit in ${some} of ${all} × ${title}`).join("");
   }
 }

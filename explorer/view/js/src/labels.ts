@@ -1,11 +1,13 @@
 // How things are called on the screen.
 
-import { type Graph, type Item, isGroup } from "./model";
+import { type Graph, type Item, type Stage, groupItem, isGroup } from "./model";
+import { computes, shareText } from "./titles";
 
-export const STAGE_TITLES: Record<string, string> = { jaxpr: "jaxpr", stablehlo: "StableHLO", hlo: "HLO" };
+export const STAGE_TITLES: Record<string, string> = { jaxpr: "jaxpr", stablehlo: "StableHLO", before: "HLO before", hlo: "HLO" };
 const UNITS: Record<string, [one: string, many: string]> = {
   jaxpr: ["equation", "equations"],
   stablehlo: ["operation", "operations"],
+  before: ["instruction", "instructions"],
   hlo: ["instruction", "instructions"],
 };
 
@@ -58,21 +60,75 @@ export interface Label {
 }
 
 export function labelOf(graph: Graph, stage: string, item: Item): Label {
-  if (isGroup(item)) {
-    const group = graph.c.groups[~item]!;
-    // A body's own name is the compiler's number for it: what it is comes first.
-    const title = /^(body|condition|branch|call|region|function)$/.test(group.kind) && group.caller >= 0 ? `${group.kind} · ${group.name}` : group.name;
-    const sub = group.kind === "inputs" ? count(graph.count(item), "array") : contents(graph, stage, item);
-    return { title: cut(title, 34), sub };
-  }
+  if (isGroup(item)) return groupLabel(graph, stage, item);
   const type = shortType(graph.type(item));
   const op = opText(graph.op(item));
   const inner = graph.inside(item);
-  const isNamed = stage === "hlo" && !isInKernel(graph, item);
-  const title = op === "parameter" ? graph.scope(item) || graph.name(item) : isNamed ? graph.name(item) : op;
-  if (inner.length) return { title: cut(title, 34), sub: `${units(stage, graph.count(item) - 1)} · ${cut(type, 22)}` };
-  return { title: cut(title, 30), sub: isInKernel(graph, item) ? "" : cut(isNamed && op !== "fusion" && !title.startsWith(op) ? `${op} ${type}` : type, 30) };
+  if (isInKernel(graph, item) && !inner.length) return { title: cut(op === "parameter" ? graph.name(item) : op, 30), sub: "" };
+  const isNamed = stage === "hlo";
+  const name = graph.name(item);
+  const title = op === "parameter" ? graph.scope(item) || name : isNamed ? name : op;
+  const share = stage === "hlo" ? shareText(graph, item) : "";
+  if (op === "fusion" && inner.length) {
+    // What it computes says more than the compiler's name, which stays for finding it in the text.
+    const words = computes(graph, item);
+    return words ? { title: cut(words, 34), sub: joined(cut(name, 30), share) } : { title: cut(name, 34), sub: joined(cut(type, 22), share) };
+  }
+  if (inner.length) {
+    const times = Math.max(0, ...inner.map((group) => graph.times(groupItem(group))));
+    return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: joined(units(stage, graph.count(item) - 1), cut(type, 22)) };
+  }
+  return { title: cut(title, 30), sub: joined(cut(isNamed && !title.startsWith(op) && op !== "parameter" ? `${op} ${type}` : type, 30), share) };
 }
+
+function groupLabel(graph: Graph, stage: string, item: Item): Label {
+  const group = graph.c.groups[~item]!;
+  const { kind, name, caller } = group;
+  const times = graph.times(item);
+  if (kind === "inputs") return { title: name, sub: count(graph.count(item), "array") };
+  if (kind === "outputs") {
+    const results = graph.nodesOf(item)[0];
+    return { title: name, sub: results === undefined ? "" : count(graph.operands(results).length, "array") };
+  }
+  // A body's own name is the compiler's number for it: what it is comes first.
+  const isCalled = /^(body|condition|branch|call|region|function)$/.test(kind) && caller >= 0;
+  const title = isCalled && /\d|^_|^jaxpr$/.test(name) ? (/^(body|condition|branch|region)$/.test(kind) ? kind : `${kind} · ${name}`) : name;
+  const share = stage === "hlo" ? shareText(graph, item) : "";
+  if (kind !== "repeat") return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: contents(graph, stage, item) };
+  const [first] = graph.iterations(~item);
+  const each = first === undefined ? "" : `${stage === "hlo" && graph.kernelsIn(groupItem(first)) ? count(graph.kernelsIn(groupItem(first)), "kernel") : units(stage, graph.count(groupItem(first)))} each`;
+  const differ = graph.c.differ?.[~item] ?? 0;
+  return { title: `${cut(title, 30)} ×${number(times)}`, sub: joined(each + (differ ? `, ${number(differ)} not alike` : ""), share) };
+}
+
+const joined = (...parts: string[]): string => parts.filter(Boolean).join(" · ");
+
+/** A folded chain of operations that move no data, or only move it. */
+export function chainLabel(graph: Graph, chain: number[]): Label {
+  const ops = [...new Set(chain.map((node) => opText(graph.op(node))))];
+  return { title: cut(ops.join(", "), 34), sub: `${chain.length} folded · ${cut(shortType(graph.type(chain[chain.length - 1]!)), 22)}` };
+}
+
+export const moreLabel = (left: number): Label => ({ title: `… and ${number(left)} more`, sub: "show them instead" });
+
+/** A constant's value or a parameter's last key: what fits on the box of its reader. */
+export function chipText(stage: Stage, node: number): string {
+  const { graph } = stage;
+  const op = opText(graph.op(node));
+  if (op === "parameter") {
+    const keys = (graph.scope(node) || graph.name(node)).match(/[A-Za-z_]\w*/g) ?? [];
+    return cut(keys.pop() ?? graph.name(node), 14);
+  }
+  if (op !== "constant") return op;
+  const row = graph.size < SMALL ? (stage.lines[graph.c.line[node]!] ?? "") : "";
+  const value = /constant\(([^(){}]{1,12})\)|dense<([^<>[\]{}"]{1,16})>/.exec(row);
+  const plain = value?.[1] ?? value?.[2];
+  if (plain === undefined) return cut(shortType(graph.type(node)), 14);
+  // Binary fractions: 0.899999976 was written 0.9.
+  return /^[-\d.e+]+$/.test(plain) ? String(Number(Number(plain).toPrecision(6))) : plain;
+}
+
+const SMALL = 20_000; // nodes: a longer text is not read for its constants' values
 
 export function isInKernel(graph: Graph, node: number): boolean {
   const kind = graph.c.groups[graph.c.groupOf[node]!]?.kind;
@@ -98,5 +154,6 @@ function contents(graph: Graph, stage: string, item: Item): string {
   const all = units(stage, graph.count(item));
   if (stage !== "hlo") return all;
   const n = graph.kernelsIn(item);
-  return n ? `${count(n, "kernel")} · ${all}` : all;
+  if (!n) return all;
+  return joined(count(n, "kernel"), shareText(graph, item));
 }

@@ -12,8 +12,16 @@ export interface Reply {
   result: LayoutResult;
 }
 
-addEventListener("message", ({ data: { id, input } }: MessageEvent<Request>) => {
+/** What a worker has, and what stands for it on the main thread. */
+export interface Port {
+  addEventListener(type: "message", listener: (event: { data: Request }) => void): void;
+  postMessage(reply: Reply, options: { transfer: ArrayBuffer[] }): void;
+}
+
+declare const self: Port;
+
+self.addEventListener("message", ({ data: { id, input } }) => {
   const result = layout(input);
   const buffers = new Set([result.x, result.y, ...result.edges].map((array) => array.buffer as ArrayBuffer));
-  postMessage({ id, result } satisfies Reply, { transfer: [...buffers] });
+  self.postMessage({ id, result } satisfies Reply, { transfer: [...buffers] });
 });

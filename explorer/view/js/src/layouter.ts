@@ -1,10 +1,11 @@
 // Lays graphs out in a worker, or on the main thread where there can't be one (no blob: URLs under a strict policy).
 
-import { layout, type LayoutInput, type LayoutResult } from "./layout";
+import type { LayoutInput, LayoutResult } from "./layout";
 import type { Reply, Request } from "./layout.worker";
-import source from "worker:./layout.worker.ts";
+import work from "worker:./layout.worker.ts";
 
 const REMEMBERED = 256;
+const SMALL = 120; // boxes: laid out before the worker would have answered
 
 interface Job {
   input: LayoutInput;
@@ -22,10 +23,14 @@ export class Layouter {
   private worker: Worker | undefined;
   private url = "";
   private asked = 0;
+  private started = false;
 
-  constructor() {
+  /** The worker, from the first graph on that is worth one. */
+  private open(): Worker | undefined {
+    if (this.started) return this.worker;
+    this.started = true;
     try {
-      this.url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+      this.url = URL.createObjectURL(new Blob([`(${work})(self)`], { type: "text/javascript" }));
       this.worker = new Worker(this.url);
       this.worker.onmessage = ({ data: { id, result } }: MessageEvent<Reply>) => {
         this.waiting.get(id)?.resolve(result);
@@ -38,6 +43,7 @@ export class Layouter {
     } catch {
       this.giveUpWorker();
     }
+    return this.worker;
   }
 
   /** The layout of a graph; equal graphs get the same result object. Doesn't settle once disposed. */
@@ -53,6 +59,7 @@ export class Layouter {
   }
 
   dispose(): void {
+    this.started = true;
     this.worker?.terminate();
     this.worker = undefined;
     this.waiting.clear();
@@ -61,8 +68,8 @@ export class Layouter {
   }
 
   private start(input: LayoutInput): Promise<LayoutResult> {
-    const worker = this.worker;
-    if (!worker) return Promise.resolve(input).then(layout);
+    const worker = input.width.length > SMALL ? this.open() : undefined;
+    if (!worker) return Promise.resolve(input).then(here);
     return new Promise((resolve) => {
       const id = this.asked++;
       this.waiting.set(id, { input, resolve });
@@ -74,9 +81,19 @@ export class Layouter {
   private giveUpWorker(): void {
     this.worker?.terminate();
     this.worker = undefined;
-    for (const { input, resolve } of this.waiting.values()) resolve(Promise.resolve(input).then(layout));
+    for (const { input, resolve } of this.waiting.values()) resolve(Promise.resolve(input).then(here));
     this.waiting.clear();
   }
+}
+
+let lay: ((request: { data: Request }) => void) | undefined;
+let laid: Reply;
+
+/** A layout on this thread, by the worker's own function. */
+function here(input: LayoutInput): LayoutResult {
+  if (!lay) work({ addEventListener: (_, listener) => (lay = listener), postMessage: (reply) => (laid = reply) });
+  lay!({ data: { id: 0, input } });
+  return laid.result;
 }
 
 function hash({ width, height, edges }: LayoutInput): number {

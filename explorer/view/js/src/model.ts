@@ -1,7 +1,9 @@
 // A capture in the browser: the same columns as explorer/model/graph.py, read by index.
 
 import { type Buckets, buckets } from "./layout/buckets";
-import { elements } from "./types";
+import type { Fates } from "./fates";
+import type { Memory } from "./memory";
+import type { Passes } from "./passes";
 import type { Header } from "./wire";
 
 export interface Frame {
@@ -40,19 +42,32 @@ interface Columns {
   frame: Int32Array;
   line: Int32Array;
   frames: Frame[];
-  keys: Int32Array;
+  /** By the stage that it is linked to: the keys, equal where nodes correspond; -1 for none. */
+  keys: Record<string, Int32Array>;
   /** Whose place a node has: its own, that of what it belongs to by structure, or -1. */
   placed: Int32Array;
   /** Numbers known of each node, by name (`flops`, `bytes`); NaN where there is none. */
   measures: Record<string, Float32Array>;
   groups: Group[];
   groupOf: Int32Array;
+  /** Lines of the text that should hold nodes but could not be read. */
+  unread?: Int32Array;
+  /** How often each group runs where that is more than once; a `repeat`'s children are its iterations. */
+  repeat?: Int32Array;
+  /** How many nodes of a repeat's iteration differ from one to another in what they call. */
+  differ?: Int32Array;
+  /** Each node's counterpart in the first of the iterations that are equal. */
+  twin?: Int32Array;
 }
 
 /** What stands in the picture's place of a node: itself, or the group that holds it. Groups are numbered ~group. */
 export type Item = number;
 export const groupItem = (group: number): Item => ~group;
-export const isGroup = (item: Item): boolean => item < 0;
+/** What a page leaves out of a group, before it and after it, has items far below all groups. */
+const MORE = -1e9;
+export const moreItem = (group: number, before: boolean): Item => MORE - 2 * (group + 1) - (before ? 1 : 0);
+export const isMore = (item: Item): boolean => item <= MORE;
+export const isGroup = (item: Item): boolean => item < 0 && item > MORE;
 
 const CHIPS = /^(constant|parameter|stablehlo\.constant|iota)$/;
 const RETURNS = /^(return|func\.return|stablehlo\.return|tuple)$/;
@@ -69,13 +84,17 @@ export class Graph {
   private readonly userStart: Int32Array;
   private readonly user: Int32Array;
   private rowNode?: Int32Array;
-  private keyRows?: Map<number, number[]>;
+  private readonly keyRows = new Map<string, Map<number, number[]>>();
   /** Nodes by place in the tree: those below a group are order[from…to]. */
   readonly order: Int32Array;
   private readonly from: Int32Array;
   private readonly to: Int32Array;
-  private readonly at: Int32Array; // each node's place in the order
+  /** Each node's place in the order. */
+  readonly at: Int32Array;
+  /** Which iteration of a repeat is drawn, from 0. */
+  readonly shown = new Map<number, number>();
   private readonly opRuns: boolean[];
+  private twinPlaces?: Int32Array;
   private kernelSums?: Int32Array; // how many of order[0…i] run as kernels
 
   constructor(readonly c: Columns) {
@@ -101,15 +120,36 @@ export class Graph {
     const returnOps = c.ops.map((op) => RETURNS.test(op));
     for (let node = 0; node < this.size; node++) {
       const op = c.op[node]!;
-      const isInput = c.groups[c.groupOf[node]!]?.kind === "inputs";
+      const isEnd = /^(in|out)puts$/.test(c.groups[c.groupOf[node]!]?.kind ?? "");
       const hasUsers = this.userStart[node + 1]! > this.userStart[node]!;
-      if ((chipOps[op] && hasUsers && !isInput) || (returnOps[op] && !hasUsers)) this.isChip[node] = 1;
+      if ((chipOps[op] && hasUsers && !isEnd) || (returnOps[op] && !hasUsers && !isEnd)) this.isChip[node] = 1;
     }
     this.order = new Int32Array(this.size);
     this.at = new Int32Array(this.size);
     this.from = new Int32Array(c.groups.length);
     this.to = new Int32Array(c.groups.length);
     this.sortByTree();
+  }
+
+  /** For each place in the order, that of its counterpart in the first of the equal iterations; undefined where nothing repeats. */
+  get twins(): Int32Array | undefined {
+    const { twin } = this.c;
+    if (!twin?.length) return undefined;
+    return (this.twinPlaces ??= this.order.map((node) => this.at[twin[node]!]!));
+  }
+
+  /** The node, or its counterpart in the iteration that is drawn. */
+  drawn(node: number): number {
+    const { twin, groups } = this.c;
+    if (!twin?.length) return node;
+    const iteration = this.ancestors(node).find((group) => groups[group]!.kind === "iteration");
+    if (iteration === undefined) return node;
+    const { parent } = groups[iteration]!;
+    const shown = this.iterations(parent)[this.shown.get(parent) ?? 0]!;
+    if (shown === iteration) return node;
+    const [from, to] = this.range(groupItem(shown));
+    const place = this.twins!.subarray(from, to).indexOf(this.at[twin[node]!]!);
+    return place < 0 ? node : this.order[from + place]!;
   }
 
   private sortByTree(): void {
@@ -149,12 +189,16 @@ export class Graph {
     return this.rowNode[row] ?? -1;
   }
 
-  nodesOfKey(key: number): number[] {
-    if (!this.keyRows) {
-      this.keyRows = new Map();
-      for (let node = 0; node < this.size; node++) push(this.keyRows, this.c.keys[node]!, node);
+  /** The nodes with a key of those to another stage. */
+  nodesOfKey(to: string, key: number): number[] {
+    let rows = this.keyRows.get(to);
+    if (!rows) {
+      rows = new Map();
+      const keys = this.c.keys[to];
+      for (let node = 0; keys && node < this.size; node++) push(rows, keys[node]!, node);
+      this.keyRows.set(to, rows);
     }
-    return key < 0 ? [] : (this.keyRows.get(key) ?? []);
+    return key < 0 ? [] : (rows.get(key) ?? []);
   }
 
   /** The innermost frame first. */
@@ -171,6 +215,7 @@ export class Graph {
 
   /** The stretch of `order` that an item stands for; what a node calls follows it. */
   range(item: Item): [from: number, to: number] {
+    if (isMore(item)) return [0, 0];
     if (isGroup(item)) return [this.from[~item]!, this.to[~item]!];
     const called = this.calledBy.get(item);
     return [this.at[item]!, called ? this.to[called[called.length - 1]!]! : this.at[item]! + 1];
@@ -200,6 +245,19 @@ export class Graph {
     return isGroup(item) ? this.below(~item) : this.within(item);
   }
 
+  isRepeat(group: number): boolean {
+    return this.c.groups[group]?.kind === "repeat";
+  }
+
+  iterations(group: number): number[] {
+    return this.childGroups.get(group) ?? [];
+  }
+
+  /** How often an item runs, where that is known to be more than once; else 0. */
+  times(item: Item): number {
+    return isGroup(item) ? (this.c.repeat?.[~item] ?? 0) : 0;
+  }
+
   /** What opening a group shows, in program order, chips left out. */
   children(group: number): Item[] {
     const nodes = Array.from(this.nodesIn(group)).filter((node) => !this.isChip[node]);
@@ -212,6 +270,7 @@ export class Graph {
   private when(group: number): number {
     const { kind, name } = this.c.groups[group]!;
     if (kind === "inputs") return -4;
+    if (kind === "outputs") return Infinity;
     if (kind === "phase") return ["forward", "backward", "update"].indexOf(name.split(" ")[0]!) - 3;
     const nodes = this.below(group);
     return nodes.reduce((all, node) => all + node, 0) / nodes.length;
@@ -219,13 +278,17 @@ export class Graph {
 
   /** The groups that opening an item shows the inside of. */
   inside(item: Item): number[] {
-    return isGroup(item) ? [~item] : (this.calledBy.get(item) ?? []);
+    if (isMore(item)) return [];
+    if (!isGroup(item)) return this.calledBy.get(item) ?? [];
+    // Repeated layers are laid out once: one iteration stands for all.
+    return [this.isRepeat(~item) ? this.iterations(~item)[this.shown.get(~item) ?? 0]! : ~item];
   }
 
   /** For any node, the position among `items` of the one directly inside `group` that holds it; -1 for elsewhere and chips. */
-  positions(group: number, items: Item[]): (node: number) => number {
+  positions(group: number, items: Item[], chains: ReadonlyMap<Item, number[]> = new Map()): (node: number) => number {
     const { groups, groupOf } = this.c;
     const ofItem = new Map(items.map((item, i) => [item, i]));
+    for (const [first, chain] of chains) for (const node of chain) ofItem.set(node, ofItem.get(first)!);
     // A hundred thousand nodes ask, a few groups answer.
     const ofGroup = new Map<number, number>([[-1, -1]]);
     const find = (at: number): number => {
@@ -243,11 +306,17 @@ export class Graph {
     };
   }
 
-  /** The groups around a node, outermost first. */
-  ancestors(node: number): number[] {
+  /** The groups around a node, or around a group and itself, outermost first. */
+  ancestors(item: Item): number[] {
     const groups: number[] = [];
-    for (let at = this.c.groupOf[node]!; at >= 0; at = this.c.groups[at]!.parent) groups.unshift(at);
+    for (let at = isGroup(item) ? ~item : this.c.groupOf[item]!; at >= 0; at = this.c.groups[at]!.parent) groups.unshift(at);
     return groups;
+  }
+
+  /** What stands for the inside of a group in the picture: the node that calls it, or the group itself. */
+  itemOf(group: number): Item {
+    const { caller } = this.c.groups[group]!;
+    return caller >= 0 ? caller : groupItem(group);
   }
 
   /** Does the node lie in the place that runs, not inside a kernel? Then it is a kernel of its own. */
@@ -269,10 +338,14 @@ export class Stage {
     private readonly readFrames: () => Frame[],
     readonly size: number,
     readonly coverage: number,
+    private readonly readMemory?: () => Memory,
+    private readonly readFates?: () => Fates,
   ) {}
   private text_?: string[];
   private graph_?: Graph;
   private frames_?: Frame[];
+  private memory_?: Memory | undefined;
+  private fates_?: Fates | undefined;
   get frames(): Frame[] {
     return (this.frames_ ??= this.readFrames());
   }
@@ -282,13 +355,28 @@ export class Stage {
   get graph(): Graph {
     return (this.graph_ ??= this.readGraph());
   }
+  /** What became of the equations; not of the last stage, which they became. */
+  get fates(): Fates | undefined {
+    return (this.fates_ ??= this.readFates?.());
+  }
+  /** What is in memory at each step; only of a stage that has a schedule. */
+  get memory(): Memory | undefined {
+    return (this.memory_ ??= this.readMemory?.());
+  }
 }
 
 export class Capture {
   constructor(
     readonly header: Header,
     readonly stages: Stage[],
+    private readonly readPasses?: () => Passes,
   ) {}
+
+  private passes_?: Passes | undefined;
+  /** What each pass of the compiler did, where that was recorded. */
+  get passes(): Passes | undefined {
+    return (this.passes_ ??= this.readPasses?.());
+  }
 
   stage(name: string): Stage {
     return this.stages.find((stage) => stage.name === name) ?? this.stages[this.stages.length - 1]!;
@@ -296,15 +384,11 @@ export class Capture {
 
   /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/model/provenance.py. */
   linked(from: Stage, node: number, to: Stage): number[] {
-    const key = from.graph.c.keys[node]!;
-    let here = from.graph.nodesOfKey(key);
-    let there = to.graph.nodesOfKey(key);
-    if (here.length > 1 || there.length > 1) {
-      const size = elements(from.graph.type(node));
-      here = here.filter((at) => elements(from.graph.type(at)) === size);
-      there = there.filter((at) => elements(to.graph.type(at)) === size);
-    }
-    return here.length === there.length ? there.slice(here.indexOf(node), here.indexOf(node) + 1) : there;
+    if (from === to) return [node];
+    const first = this.stages[0]!;
+    if (from !== first && to !== first)
+      return [...new Set(this.linked(from, node, first).flatMap((at) => this.linked(first, at, to)))].sort((a, b) => a - b);
+    return to.graph.nodesOfKey(from.name, from.graph.c.keys[to.name]?.[node] ?? -1);
   }
 }
 

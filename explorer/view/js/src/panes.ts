@@ -1,6 +1,10 @@
 // The ways to look at a stage: each a pane in the middle, made when it is first asked for.
 
 import type { GraphPane } from "./graph_pane";
+import { LinesPane } from "./lines_pane";
+import { number } from "./labels";
+import { MemoryPane } from "./memory_pane";
+import { PassesPane } from "./passes_pane";
 import type { Mode, Session } from "./session";
 import { TablePane, TextPane } from "./text_pane";
 
@@ -20,6 +24,8 @@ export interface PaneKind {
   title: string;
   /** The only stage it is for; every one if not given. */
   stage?: string;
+  /** Stands among the stages instead, before its own, with this count: it is a stage to the eye. */
+  count?: (session: Session) => string;
   make(session: Session, reveal: (node: number) => void): Pane;
 }
 
@@ -28,4 +34,12 @@ export const paneKinds = (graph: GraphPane): PaneKind[] => [
   { mode: "graph", title: "Graph", make: () => graph },
   { mode: "text", title: "Text", make: (session) => new TextPane(session) },
   { mode: "table", title: "Table", make: (session) => new TablePane(session) },
+  { mode: "lines", title: "Lines", make: (session) => new LinesPane(session) },
+  { mode: "memory", title: "Memory", stage: "hlo", make: (session) => new MemoryPane(session) },
+  { mode: "passes", title: "passes", stage: "hlo", count: passCount, make: (session) => new PassesPane(session) },
 ];
+
+/** How many changed something, of how many ran; nothing where they were not recorded. */
+function passCount({ capture: { passes } }: Session): string {
+  return passes ? `${number(passes.shown.length)} of ${number(passes.all.length)}` : "";
+}

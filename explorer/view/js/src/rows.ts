@@ -13,20 +13,29 @@ export class Rows {
   private drawn = new Map<number, HTMLElement>();
   private total = 0;
   private ratio = 1; // of the real height to the scrollable one, above TALLEST
+  private at = -1; // the row that the keyboard is on
+  private hadFocus = false; // one of the rows, until they were cleared
 
   constructor(
     className: string,
     private readonly draw: (index: number) => HTMLElement,
+    role?: string,
   ) {
     this.body = element("div", { class: "body" });
     this.space = element("div", { class: "space" }, this.body);
-    this.root = element("div", { class: `rows ${className}`, tabindex: "0" }, this.space);
+    this.root = element("div", { class: `rows ${className}`, tabindex: "0", ...(role && { role }) }, this.space);
+    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.root.addEventListener("pointerdown", (event) => {
+      const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
+      if (row) this.at = Number(row.dataset["row"]);
+    });
     this.root.addEventListener("scroll", () => this.paint());
     new ResizeObserver(() => this.paint()).observe(this.root);
   }
 
   reset(total: number): void {
     this.total = total;
+    this.at = -1;
     const height = total * HEIGHT;
     this.ratio = Math.max(height / TALLEST, 1);
     this.space.style.height = `${height / this.ratio}px`;
@@ -35,6 +44,7 @@ export class Rows {
   }
 
   clear(): void {
+    this.hadFocus = this.hasFocus;
     this.body.replaceChildren();
     this.drawn.clear();
   }
@@ -57,9 +67,46 @@ export class Rows {
     const from = Math.max(Math.floor(top / HEIGHT) - EXTRA, 0);
     const to = Math.min(Math.ceil((top + this.root.clientHeight) / HEIGHT) + EXTRA, this.total);
     this.body.style.transform = `translateY(${from * HEIGHT - top + this.root.scrollTop}px)`;
+    const hadFocus = this.hadFocus || this.hasFocus;
+    this.hadFocus = false;
     const next = new Map<number, HTMLElement>();
     for (let i = from; i < to; i++) next.set(i, this.drawn.get(i) ?? this.draw(i));
     this.body.replaceChildren(...next.values());
     this.drawn = next;
+    this.mark();
+    // What had it may have been drawn anew: without this, the keyboard would be nowhere.
+    if (hadFocus) (next.get(this.at) ?? this.root).focus({ preventScroll: true });
+  }
+
+  private get hasFocus(): boolean {
+    return this.body.contains((this.root.getRootNode() as Document | ShadowRoot).activeElement);
+  }
+
+  private mark(): void {
+    for (const [index, row] of this.drawn) {
+      row.classList.toggle("at", index === this.at);
+      row.tabIndex = -1;
+    }
+  }
+
+  /** Arrows go from row to row, as the pointer does; Enter is a click. */
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const row = this.drawn.get(this.at);
+    if (row && (event.key === "Enter" || event.key === " ")) row.click();
+    else {
+      const page = Math.max(Math.floor(this.root.clientHeight / HEIGHT) - 1, 1);
+      const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.total, End: this.total };
+      const step = steps[event.key];
+      if (step === undefined || !this.total) return;
+      this.at = Math.min(Math.max(this.at + step, 0), this.total - 1);
+      this.show(this.at);
+      this.mark();
+      const next = this.drawn.get(this.at);
+      next?.focus({ preventScroll: true });
+      next?.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+    }
+    event.preventDefault();
+    event.stopPropagation();
   }
 }

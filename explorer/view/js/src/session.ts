@@ -14,6 +14,8 @@ export interface Focus {
   item?: Item;
   line?: { file: string; line: number };
   query?: string;
+  /** What the nodes have in common, where it is neither a line nor a query. */
+  name?: string;
   /** Why the query can't be read. */
   fault?: string;
 }
@@ -38,6 +40,7 @@ export class Session {
   constructor(readonly capture: Capture, first?: string) {
     this.lines = new Lines(capture);
     this.stage = capture.stage(first ?? "hlo");
+    if (!this.stage.size) this.mode = "text"; // nothing of it could be read
   }
 
   listen(listener: (change: Change) => void): void {
@@ -98,7 +101,7 @@ export class Session {
   }
 
   /** Light up nodes of a stage, as Python asks for them. */
-  focusNodes(stage: string, nodes: Iterable<number>): void {
+  focusNodes(stage: string, nodes: Iterable<number>, name?: string): void {
     const to = this.capture.stage(stage);
     const found = new Set(nodes);
     const lines = new Set<string>();
@@ -109,7 +112,7 @@ export class Session {
     const goes = to !== this.stage;
     this.stage = to;
     this.preview = NOTHING;
-    this.focus = { nodes: found, lines };
+    this.focus = { nodes: found, lines, ...(name === undefined ? {} : { name }) };
     this.tell(goes ? "stage" : "focus");
   }
 

@@ -1,5 +1,6 @@
-// The user's source, with the colour of the kernels each line became.
+// The user's source, with the colour of the kernels each line became, and its share of what they cost.
 
+import { Costs, type Measure, OF, shareBar } from "./costs";
 import { element, spans } from "./dom";
 import { isInKernel, kernelsOf, number } from "./labels";
 import type { Source } from "./model";
@@ -12,9 +13,22 @@ const AROUND = 4; // lines of context then
 export class SourcePane {
   readonly root: HTMLElement;
   private readonly rows = new Map<string, HTMLElement>();
+  private readonly list = element("div", { role: "list", "aria-label": "source" });
+  private readonly head = element("button", { type: "button", class: "share-of" });
+  private readonly costs: Costs;
+  private by: Measure;
 
   constructor(private readonly session: Session) {
-    this.root = element("div", { class: "explorer-source", role: "list", "aria-label": "source" });
+    this.costs = new Costs(session.capture.header.lines);
+    this.by = this.costs.first;
+    this.root = element("div", { class: "explorer-source" }, element("div", { class: "share-head" }, this.head), this.list);
+    this.head.hidden = !this.costs.measures.length;
+    this.head.addEventListener("click", () => {
+      const { measures } = this.costs;
+      this.by = measures[(measures.indexOf(this.by) + 1) % measures.length]!;
+      this.fill();
+      this.light();
+    });
     this.fill();
     this.listen();
   }
@@ -23,17 +37,20 @@ export class SourcePane {
   fill(): void {
     const { session } = this;
     const { header } = session.capture;
-    this.root.replaceChildren();
+    this.list.replaceChildren();
     this.rows.clear();
+    const others = this.costs.measures.filter((measure) => measure !== this.by).map((measure) => OF[measure]);
+    this.head.replaceChildren(`% ${OF[this.by]}`, element("i", { "aria-hidden": "true" }, " ▾"));
+    this.head.title = `Each line's share ${OF[this.by]} that the whole program takes.${others.length ? ` Click for that ${others.join(", ")}.` : ""}`;
     const counts = this.counts();
     const { sources } = session.lines;
     for (const source of sources) {
       const touched = [...counts.keys()].filter((key) => key.endsWith(`\u0000${source.file}`)).map((key) => Number(key.split("\u0000")[0]));
       if (!touched.length && source.file !== header.file) continue;
-      if (sources.length > 1) this.root.append(element("div", { class: "file" }, source.label));
+      if (sources.length > 1) this.list.append(element("div", { class: "file" }, source.label));
       this.fillFile(source, new Set(touched), counts);
     }
-    if (!sources.length) this.root.append(element("div", { class: "empty" }, "The source text is not known."));
+    if (!sources.length) this.list.append(element("div", { class: "empty" }, "The source text is not known."));
   }
 
   private fillFile(source: Source, touched: Set<number>, counts: Map<string, Map<number, number>>): void {
@@ -49,7 +66,7 @@ export class SourcePane {
         gap = true;
         return;
       }
-      if (gap) this.root.append(element("div", { class: "gap" }, "⋯"));
+      if (gap) this.list.append(element("div", { class: "gap" }, "⋯"));
       gap = false;
       const line = i + 1;
       const key = lineKey(source.file, line);
@@ -65,11 +82,19 @@ export class SourcePane {
         element("span", { class: "number" }, String(line)),
         marks,
         element("span", { class: "code" }, ...spans(text || " ", PYTHON, PYTHON_KINDS)),
-        element("span", { class: "count", title: total ? "operations of this stage" : "" }, total ? number(total) : ""),
+        this.share(key, total),
       );
       this.rows.set(key, row);
-      this.root.append(row);
+      this.list.append(row);
     });
+  }
+
+  /** What a line costs; before there are kernels, how many operations it made. */
+  private share(key: string, total: number): HTMLElement {
+    if (!this.costs.measures.length) return element("span", { class: "count", title: total ? "operations of this stage" : "" }, total ? number(total) : "");
+    const line = this.costs.at(key);
+    if (!line) return element("span", { class: "count" });
+    return element("span", { class: "count", title: this.costs.about(line) }, shareBar(this.costs.share(line, this.by)));
   }
 
   /** For each line, how many nodes of the stage it made, by the colour of the kernel that runs them. */

@@ -32,7 +32,8 @@ export class Lines {
     return this.framePlaces(graph.c.frames).map((place) => ({ place, colour: this.colour(place) }));
   }
 
-  private framePlaces(frames: Frame[]): (Frame | undefined)[] {
+  /** For each frame of a table, its place. */
+  framePlaces(frames: Frame[]): (Frame | undefined)[] {
     let places = this.ofFrame.get(frames);
     if (!places) {
       places = frames.map((frame) => {
@@ -48,6 +49,8 @@ export class Lines {
   colour(frame: Frame | undefined): number {
     return frame ? (this.colours.get(lineKey(frame.file, frame.line)) ?? -1) : -1;
   }
+
+  colourOf = (file: string, line: number): number => this.colours.get(lineKey(file, line)) ?? -1;
 
   /** Neighbouring lines get different colours; the same line has its colour in every stage. */
   private assignColours(): void {

@@ -10,6 +10,7 @@ const NOISE = /, metadata=\{[^}]*\}|, backend_config=\{.*?\}(?=$|, )|, sharding=
 const PARTS = /(%[\w.\-]+)|\b([a-z]+\d+[a-z0-9]*\[[^\]]*\](?:\{[^}]*\})?|tensor<[^>]*>)|("(?:[^"\\]|\\.)*")/g;
 const KINDS = ["name", "type", "string"];
 const LONGEST = 600;
+const LONGEST_READ = 8000; // of a line: the rest of a large constant has no metadata to leave out
 
 export class TextPane {
   readonly root: HTMLElement;
@@ -18,6 +19,7 @@ export class TextPane {
   constructor(private readonly session: Session) {
     this.rows = new Rows("explorer-text", (row) => this.draw(row));
     this.root = this.rows.root;
+    this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "text of this stage");
     follow(this.root, session, (target) => {
       const row = Number(target.dataset["row"]);
@@ -43,7 +45,7 @@ export class TextPane {
     const { session } = this;
     const { graph } = session.stage;
     const node = graph.nodeAtRow(row);
-    const line = session.stage.lines[row]!.replace(NOISE, "").slice(0, LONGEST);
+    const line = session.stage.lines[row]!.slice(0, LONGEST_READ).replace(NOISE, "").slice(0, LONGEST);
     const place = node >= 0 ? session.lines.place(graph, node) : undefined;
     const made = element(
       "div",
@@ -53,6 +55,10 @@ export class TextPane {
       element("span", { class: "code" }, ...spans(line, PARTS, KINDS)),
       element("span", { class: "from" }, place ? `${place.function.split(".").pop()} · ${place.line}` : ""),
     );
+    if (graph.c.unread?.includes(row)) {
+      made.classList.add("unread");
+      made.querySelector(".from")!.textContent = "not read";
+    }
     return marked(made, session, node);
   }
 }
@@ -64,12 +70,12 @@ export class TablePane {
   private sort: { column: number; down: boolean } = { column: -1, down: false };
 
   constructor(private readonly session: Session) {
-    this.rows = new Rows("explorer-rows", (row) => this.draw(row));
-    const head = element("div", { class: "row head" });
+    this.rows = new Rows("explorer-rows", (row) => this.draw(row), "rowgroup");
+    const head = element("div", { class: "row head", role: "row" });
     COLUMNS.forEach(({ title }, column) => {
       const button = element("button", { type: "button" }, title);
       button.addEventListener("click", () => this.sortBy(column));
-      head.append(button);
+      head.append(element("span", { role: "columnheader" }, button));
     });
     this.root = element("div", { class: "explorer-table", role: "table", "aria-label": "nodes of this stage" }, head, this.rows.root);
     follow(this.rows.root, session, (target) => this.order[Number(target.dataset["row"])] ?? -1);

@@ -3,6 +3,7 @@
 import { Bar } from "./bar";
 import { DetailsPane } from "./details_pane";
 import { element } from "./dom";
+import { SaveMenu } from "./export_image";
 import { Foot } from "./foot";
 import { GraphPane } from "./graph_pane";
 import { type Model, type Shown, followPython, tellSelection } from "./live";
@@ -29,6 +30,7 @@ export class Viewer {
   private readonly details: DetailsPane;
   private readonly bar: Bar;
   private readonly foot: Foot;
+  private readonly save: SaveMenu;
   private readonly kinds: PaneKind[];
   private readonly made = new Map<Mode, Pane>();
   private readonly middle = element("div", { class: "middle" });
@@ -53,9 +55,16 @@ export class Viewer {
       { label: "fit (0)", sign: "⤢", act: () => this.graph.fitAll() },
     ];
     this.bar = new Bar(session, this.kinds, tools, (node) => this.reveal(node));
+    this.save = new SaveMenu(
+      () => this.pane.root.querySelector("svg"),
+      () => `${capture.header.function}-${session.stage.name}-${session.mode}`.replace(/[^\w.-]+/g, "_"),
+    );
+    this.bar.root.append(this.save.root);
     this.panes = element("div", { class: "panes" }, this.source.root, this.middle, this.details.root);
     // Lab's own shortcuts must not take the keys typed here.
     this.root = element("div", { class: "explorer", "data-capture": options.id, "data-lm-suppress-shortcuts": "true" }, this.bar.root, this.panes, this.foot.root);
+    // Without a text there is nothing to stand on the left: a module from a file, its sources elsewhere.
+    this.root.classList.toggle("sourceless", !session.lines.sources.length);
     this.stops = [followTheme(this.root)];
     this.root.addEventListener("keydown", (event) => this.key(event));
     session.listen((change) => {
@@ -153,6 +162,7 @@ export class Viewer {
     // Another stage may have been chosen meanwhile.
     if (stage !== this.session.stage) return;
     this.fresh.add(mode);
+    this.save.update();
     this.light();
   }
 
@@ -166,7 +176,7 @@ export class Viewer {
     this.light();
     this.source.light();
     this.details.fill();
-    if (session.focus.item !== undefined) this.source.scroll();
+    if (session.focus.item !== undefined || session.focus.line) this.source.scroll();
     this.pane.scroll?.();
     if (!session.focus.query) this.bar.forget();
     tellSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);

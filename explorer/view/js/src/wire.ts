@@ -1,12 +1,16 @@
 // The binary form of a capture, as explorer/model/wire.py writes it.
 
+import { Fates } from "./fates";
+import { Memory } from "./memory";
 import { Capture, type Frame, Graph, type Group, type Source, Stage } from "./model";
+import type { DiffHeader } from "./diff_viewer";
+import { type PassesHeader, readPasses } from "./passes_wire";
 
 const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
 const VERSION = 2;
 
-type Place = [offset: number, size: number];
-type Column = Place | { strings: string[]; codes: Place };
+export type Place = [offset: number, size: number];
+export type Column = Place | { strings: string[]; codes: Place };
 
 interface StageHeader {
   name: string;
@@ -21,9 +25,42 @@ interface StageHeader {
   frames: Record<string, Column>;
   coverage: number;
   placed: Place;
-  keys: Place;
+  keys: Record<string, Place>;
+  fates?: FatesHeader;
   tree: Record<string, Column>;
   tree_of: Place;
+  unread: Place;
+  repeat: Place;
+  differ: Place;
+  twin: Place;
+  memory?: MemoryHeader | null;
+}
+
+interface FatesHeader {
+  kinds: string[];
+  reasons: string[];
+  mapped: number;
+  columns: Record<string, Place>;
+}
+
+/** What a line of the source costs: explorer/model/lines.py. */
+export interface LineCost {
+  file: string;
+  line: number;
+  equations: number;
+  kernels: number;
+  flops: number;
+  flops_share: number;
+  bytes: number;
+  bytes_share: number;
+  seconds: number | null;
+}
+
+interface MemoryHeader {
+  kinds: string[];
+  scheduled: boolean;
+  columns: Record<string, Place>;
+  donations: Place;
 }
 
 export interface Header {
@@ -39,6 +76,8 @@ export interface Header {
   constants: { name: string; type: string; bytes: number }[];
   sources: Source[];
   stages: StageHeader[];
+  passes?: PassesHeader | null;
+  lines: LineCost[];
 }
 
 export async function unpack(packed: Uint8Array): Promise<Uint8Array> {
@@ -46,14 +85,19 @@ export async function unpack(packed: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-export async function decode(wire: Uint8Array): Promise<Capture> {
+/** What a file holds: its header, and the bytes that the header refers to. */
+export async function opened(wire: Uint8Array): Promise<{ header: Header | { diff: DiffHeader }; blobs: Uint8Array }> {
   const version = new DataView(wire.buffer, wire.byteOffset).getUint32(8, true);
   if (version !== VERSION) throw new Error(`this capture has format ${version}, this viewer reads ${VERSION}`);
   const raw = await unpack(wire.subarray(PREFIX));
   const size = new DataView(raw.buffer, raw.byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(raw.subarray(4, 4 + size))) as Header;
-  const blobs = raw.subarray(4 + size);
-  return new Capture(header, header.stages.map((stage) => readStage(stage, blobs)));
+  return { header, blobs: raw.subarray(4 + size) };
+}
+
+export function captureOf(header: Header, blobs: Uint8Array): Capture {
+  const passes = header.passes ? () => readPasses(header.passes!, blobs) : undefined;
+  return new Capture(header, header.stages.map((stage) => readStage(stage, blobs)), passes);
 }
 
 function readStage(header: StageHeader, blobs: Uint8Array): Stage {
@@ -75,17 +119,47 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
         frame: columns("frame"),
         line: columns("line"),
         frames: stage.frames,
-        keys: column(header.keys, blobs),
+        keys: Object.fromEntries(Object.entries(header.keys).map(([name, place]) => [name, column(place, blobs)])),
         placed: column(header.placed, blobs),
         measures: Object.fromEntries(Object.entries(header.measures).map(([name, place]) => [name, numbers(place, blobs)])),
         groups: rows<Group>(header.tree, blobs),
         groupOf: column(header.tree_of, blobs),
+        unread: column(header.unread, blobs),
+        repeat: column(header.repeat, blobs),
+        differ: column(header.differ, blobs),
+        twin: column(header.twin, blobs),
       }),
     () => rows<Frame>(header.frames, blobs),
     header.names.length,
     header.coverage,
+    header.memory ? () => readMemory(header.memory!, blobs) : undefined,
+    header.fates ? () => readFates(header.fates!, blobs) : undefined,
   );
   return stage;
+}
+
+function readFates({ kinds, reasons, mapped, columns }: FatesHeader, blobs: Uint8Array): Fates {
+  const read = (name: string) => column(columns[name]!, blobs);
+  const [kind, inferred, why] = [read("kind"), read("inferred"), read("why")];
+  return new Fates({ kinds, reasons, mapped, kind, inferred, why, kernelStart: read("kernel_start"), kernel: read("kernel") });
+}
+
+function readMemory({ kinds, scheduled, columns, donations }: MemoryHeader, blobs: Uint8Array): Memory {
+  const read = (name: string) => column(columns[name]!, blobs);
+  const [low, high] = [read("low"), read("high")];
+  return new Memory({
+    kinds,
+    scheduled,
+    order: read("order"),
+    node: read("node"),
+    array: read("array"),
+    kind: read("kind"),
+    space: read("space"),
+    start: read("start"),
+    end: read("end"),
+    size: Float64Array.from(low, (bytes, row) => high[row]! * 0x1000000 + bytes),
+    donations: column(donations, blobs),
+  });
 }
 
 /** Byte planes of zigzag differences, back to the numbers. */
@@ -104,14 +178,14 @@ export function column([offset, size]: Place, blobs: Uint8Array): Int32Array {
 }
 
 /** Byte planes of single-precision numbers. */
-function numbers([offset, size]: Place, blobs: Uint8Array): Float32Array {
+export function numbers([offset, size]: Place, blobs: Uint8Array): Float32Array {
   const count = size / 4;
   const bytes = new Uint8Array(size);
   for (let plane = 0; plane < 4; plane++) for (let i = 0; i < count; i++) bytes[4 * i + plane] = blobs[offset + plane * count + i]!;
   return new Float32Array(bytes.buffer);
 }
 
-function rows<Row>(table: Record<string, Column>, blobs: Uint8Array): Row[] {
+export function rows<Row>(table: Record<string, Column>, blobs: Uint8Array): Row[] {
   const names = Object.keys(table);
   const columns = names.map((name) => {
     const from = table[name]!;

@@ -1,0 +1,90 @@
+"""Compiled modules in binary form → the text that everybody reads. No device is needed, and nothing is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from explorer.errors import OpenError
+
+__all__ = ["hlo_text", "mlir_text"]
+
+_hlo: Any
+try:
+    # Non-public: the only way from a serialized HloModuleProto to its text. It parses; it never touches a backend.
+    from jaxlib import _hlo as _bindings  # pyright: ignore
+
+    _hlo = _bindings.XlaComputation  # pyright: ignore
+except (ImportError, AttributeError):  # pragma: no cover - said when a proto is opened
+    _hlo = None
+
+_MESSAGES = 3  # a module is in an HloProto, which may be in an HloSnapshot
+
+
+def hlo_text(data: bytes) -> str:
+    """The text of a serialized `HloModuleProto`, `HloProto` or `HloSnapshot`.
+
+    Raises:
+        OpenError: The bytes are none of these, or this JAX has no reader for them.
+    """
+    if _hlo is None:  # pragma: no cover - every JAX we know has it
+        raise OpenError("this JAX can't read serialized HLO. Hint: dump it as text, --xla_dump_hlo_as_text.")
+    reason = ""
+    for message in _nested(data):
+        try:
+            text: str = _hlo(message).get_hlo_module().to_string()
+        except Exception as error:  # XLA's own, of whatever kind: the next one inside may be the module
+            reason = reason or str(error).partition("\n")[0]
+            continue
+        return text
+    raise OpenError(f"these {len(data):,} bytes are no serialized HLO module: {reason}.")
+
+
+def _nested(data: bytes) -> Iterator[bytes]:
+    """The message, and what its first field holds, and that one's: each of the messages around a module has it so."""
+    for _ in range(_MESSAGES):
+        yield data
+        size, at = _varint(data, 1)
+        if data[:1] != b"\x0a" or not size or at + size > len(data):
+            return
+        data = data[at : at + size]
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A protocol buffer's number, and where it ends; 0 where there is none."""
+    value = 0
+    for shift in range(0, 35, 7):
+        if at >= len(data):
+            break
+        value |= (data[at] & 0x7F) << shift
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+    return 0, at
+
+
+def mlir_text(data: bytes) -> str:
+    """The text of MLIR bytecode, with its locations: StableHLO, or a portable artifact of it.
+
+    Raises:
+        OpenError: It can't be read, because it is damaged or newer than this JAX.
+    """
+    try:
+        # Public, yet outside what JAX promises to keep.
+        from jax.extend.mlir import ir
+        from jax.extend.mlir.dialects import stablehlo
+        from jax.interpreters.mlir import make_ir_context
+
+        context: Any = make_ir_context()
+    except (ImportError, AttributeError) as error:  # pragma: no cover - every JAX we know has them
+        raise OpenError(f"this JAX can't read MLIR bytecode: {error}.") from error
+    with context:
+        try:
+            module: Any = ir.Module.parse(data)
+            if "!vhlo." in str(module)[:100_000]:  # a portable artifact, in the dialect that versions are kept in
+                module = stablehlo.deserialize_portable_artifact(context, data)
+        except Exception as error:  # MLIR's own
+            reason = (str(error).partition("error: ")[2] or str(error)).partition("\n")[0].removeprefix('"-":0:0: ')
+            raise OpenError(f"this MLIR bytecode can't be read: {reason}.") from error
+        text: str = module.operation.get_asm(enable_debug_info=True, large_elements_limit=64)
+        return text

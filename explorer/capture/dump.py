@@ -1,0 +1,65 @@
+"""The folder that `--xla_dump_to` wrote: which modules are in there, and in which files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Dump", "dumps_in"]
+
+# module_0006.jit_f.before_optimizations.txt, module_0006.jit_f.sm_9.0_gpu_after_optimizations.txt, ….hlo.pb; the files
+# of a pass, `.0011.simplification.after_algsimp.before_dce.txt`, have a number instead.
+_WHOLE = re.compile(
+    r"(?P<prefix>.+?)\.(?:(?:sm_\d+\.)?[\w:+\-]+_)?(?P<when>before|after)_optimizations(?:\.hlo)?\.(?P<kind>txt|pb)(?:\.gz)?"
+)
+_PASS = re.compile(r"(?P<prefix>.+?)\.\d{4,}\.[^.]+\.after_.+\.txt")
+_NUMBER = re.compile(r"module_\d+\.")
+_SINGLE = re.compile(r"(?P<prefix>.+?)(?:\.(?:hlo|stablehlo|mlir|mlirbc|pb|txt))+(?:\.gz)?")
+_SUFFIXES = (".hlo", ".mlir", ".mlirbc", ".stablehlo", ".pb", ".hlo.txt", ".hlo.gz", ".mlir.gz")
+
+
+@dataclass
+class Dump:
+    """One module of a dump.
+
+    Args:
+        prefix: What its files' names start with, `module_0006.jit_f`.
+        files: Its text `before` and `after` optimisation, or one file, `only`.
+        size: Of these files, in bytes.
+        has_passes: Whether there are files of its passes.
+    """
+
+    prefix: str
+    files: dict[str, Path] = field(default_factory=dict[str, Path])
+    size: int = 0
+    has_passes: bool = False
+
+    @property
+    def name(self) -> str:
+        """The module's name, `jit_f`."""
+        return _NUMBER.sub("", self.prefix)
+
+
+def dumps_in(folder: Path) -> list[Dump]:
+    """The modules of a folder, the largest first; where nothing is named as a dump is, each file of a module is one."""
+    found: dict[str, Dump] = {}
+    paths = sorted(path for path in folder.iterdir() if path.is_file())
+    for path in paths:
+        whole = _WHOLE.fullmatch(path.name)
+        if whole is not None:
+            dump = found.setdefault(whole["prefix"], Dump(whole["prefix"]))
+            if whole["kind"] == "txt" or whole["when"] not in dump.files:  # text rather than its proto
+                dump.files[whole["when"]] = path
+    for path in paths:
+        if (step := _PASS.fullmatch(path.name)) and step["prefix"] in found:
+            found[step["prefix"]].has_passes = True
+    if not found:
+        for path in paths:
+            single = _SINGLE.fullmatch(path.name) if path.name.endswith(_SUFFIXES) else None
+            if single is not None:
+                found.setdefault(single["prefix"], Dump(single["prefix"])).files.setdefault("only", path)
+    for dump in found.values():
+        dump.files = {when: dump.files[when] for when in ("before", "after", "only") if when in dump.files}
+        dump.size = sum(path.stat().st_size for path in dump.files.values())
+    return sorted(found.values(), key=lambda dump: (-dump.size, dump.prefix))

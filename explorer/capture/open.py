@@ -1,0 +1,248 @@
+"""open_hlo(): a module from anywhere (a file, a text, bytes, a folder of dumps), without the program that made it."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from explorer._jax import hlo_text, mlir_text
+from explorer.capture.dump import Dump, dumps_in
+from explorer.capture.hlo import read_hlo
+from explorer.capture.passes import read_passes
+from explorer.capture.sources import read_source
+from explorer.capture.stablehlo import read_stablehlo
+from explorer.errors import OpenError, UnreadableTextError
+from explorer.model.build import GraphBuilder
+from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.graph import Graph
+from explorer.model.source import Source
+
+__all__ = ["open_hlo"]
+
+_GZIP = b"\x1f\x8b"
+_BYTECODE = b"ML\xefR"
+_CAPTURE = b"EXPLORER"
+_LARGEST = 4_000_000_000  # bytes that a compressed text may have
+_HLO = re.compile(r"^[ \t]*+(?:HloModule\b|ENTRY\b|(?:ROOT )?%?[\w.\-]++ = [a-z(])", re.M)
+_MODULE = re.compile(
+    r"^[ \t]*+(?:HloModule ([^\s,]++)|module @([\w$.\-]++)|\"builtin\.module\"\(\) <\{.*?sym_name = \"([^\"]*+)\")",
+    re.M,
+)
+_FRAME = ("HloModule", "module", "//", "#", "}")  # lines around the instructions
+_BACKENDS = {"gpu": ("__cublas", "__cudnn", "__triton", "__cub$"), "tpu": (":T(8,128)", ":T(128)", "tpu_custom_call")}
+
+
+def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = None) -> Capture:
+    """Open a compiled module from anywhere: JAX, TensorFlow, PyTorch/XLA; of a CPU, GPU or TPU, without that device.
+
+    Args:
+        source: A path, or the module itself: text (which has more than one line) or bytes. It may be HLO text, before
+            or after optimisation and of any age; StableHLO or other MLIR, as text or bytecode; a serialized `HloProto`
+            or `HloModuleProto`; any of these compressed by gzip; or the folder of an XLA dump (`--xla_dump_to`).
+        module: Which module of a folder: the start of its files' names, or a part of it.
+
+    Returns:
+        A capture with the stages that are there: `hlo`; `stablehlo` for MLIR; for a dump also `before`, the module
+        before optimisation, and its passes where they were dumped. What could not be read of a text is shown as text:
+        see `graph.unread` and `failure`.
+
+    Raises:
+        OpenError: There is nothing: no such file, an empty one, a folder without modules or with several, or bytes that
+            are none of these.
+
+    Example:
+        >>> open_hlo('''HloModule scale
+        ... ENTRY main {
+        ...   x = f32[8] parameter(0)
+        ...   ROOT doubled = f32[8] add(x, x)
+        ... }''').hlo.graph["doubled"]
+        doubled = f32[8] add(x, x)
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _opened(_text_of(bytes(source), "these bytes"), "", "bytes")
+    if isinstance(source, str) and ("\n" in source or not source.strip()):
+        return _opened(source, "", "text")
+    path = Path(source)
+    try:
+        data = b"" if path.is_dir() else path.read_bytes()
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        reason = getattr(error, "strerror", None) or str(error)
+        shown = str(path) if len(str(path)) < 100 else f"{str(path)[:97]}…"
+        raise OpenError(
+            f"{shown!r} can't be opened: {reason}. Hint: a text to open has more than one line; one line is a path."
+        ) from error
+    if not data and path.is_dir():
+        return _open_folder(path, module)
+    return _opened(_text_of(data, str(path)), path.name.partition(".")[0], str(path))
+
+
+def _text_of(data: bytes, what: str) -> str:
+    """The text that bytes hold, or stand for."""
+    if not data.strip():
+        raise OpenError(f"{what}: nothing is in there.")
+    if data.startswith(_GZIP):
+        data = _unpacked(data, what)
+    if data.startswith(_CAPTURE):
+        raise OpenError(f"{what}: this is a capture that was saved. Hint: explorer.load(path).")
+    if data.startswith(_BYTECODE):
+        return _converted(mlir_text, data, what, "")
+    if b"\0" not in data[:4096]:
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            if _HLO.search(data[:100_000].decode("latin-1")) or b"func.func" in data:
+                return data.decode("utf-8", "replace")
+    hint = (
+        f" It starts with {data[:8]!r}. Hint: open_hlo reads HLO or MLIR text, MLIR bytecode, a serialized HloProto, "
+        "or a folder of dumps."
+    )
+    return _converted(hlo_text, data, what, hint)
+
+
+def _converted(convert: Callable[[bytes], str], data: bytes, what: str, hint: str) -> str:
+    try:
+        return convert(data)
+    except OpenError as error:
+        raise OpenError(f"{what}: {error}{hint}") from error.__cause__
+
+
+def _unpacked(data: bytes, what: str) -> bytes:
+    try:
+        unpacked = zlib.decompressobj(wbits=31).decompress(data, _LARGEST)
+    except zlib.error as error:
+        raise OpenError(f"{what}: it is compressed, and damaged: {error}.") from error
+    if not unpacked.strip():
+        raise OpenError(f"{what}: nothing is in there.")
+    return unpacked
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A text that was read as far as it can be."""
+
+    stage: str
+    text: str
+    graph: Graph
+    failure: str = ""
+
+
+def _read(text: str) -> _Read:
+    """A module's text with its graph; an empty one, and the reason, where no line could be read."""
+    is_hlo = _HLO.search(text, 0, 1_000_000) is not None and not _starts_as_mlir(text)
+    readers: list[tuple[str, Callable[[str], Graph]]] = [("hlo", read_hlo), ("stablehlo", read_stablehlo)]
+    for stage, read in readers if is_hlo else reversed(readers):
+        try:
+            graph = read(text)
+        except UnreadableTextError:
+            continue
+        unread = len(graph.unread)
+        return _Read(stage, text, graph, f"{unread:,} line{'s' * (unread > 1)} unread" if unread else "")
+    first = text.strip()[:60].partition("\n")[0]
+    reason = f"this text holds no HLO instruction and no MLIR operation: it starts with {first!r}"
+    lines = enumerate(line.strip() for line in text.split("\n"))
+    unread = tuple(i for i, line in lines if line and not line.startswith(_FRAME) and not line.endswith("{"))
+    graph = replace(GraphBuilder().build(), unread=unread)
+    return _Read("stablehlo" if _starts_as_mlir(text) else "hlo", text, graph, reason)
+
+
+def _starts_as_mlir(text: str) -> bool:
+    lines = (line.strip() for line in text[:100_000].split("\n"))
+    first = next((line for line in lines if line and not line.startswith("//")), "")
+    return first.startswith(("module", "#", '"builtin.module"', "func.func")) or "func.func" in text[:100_000]
+
+
+def _opened(text: str, name: str, origin: str) -> Capture:
+    if not text.strip():
+        raise OpenError("there is nothing to open: the text is empty.")
+    read = _read(text)
+    return _capture([read], name, {"opened from": origin})
+
+
+def _open_folder(folder: Path, module: str | None) -> Capture:
+    dump = _chosen(dumps_in(folder), folder, module)
+    reads: list[_Read] = []
+    for stage, path in dump.files.items():
+        read = _read(_text_of(path.read_bytes(), str(path)))
+        reads.append(_Read("before" if stage == "before" and "after" in dump.files else read.stage, *_rest(read)))
+    capture = _capture(reads, dump.name, {"opened from": str(folder), "module": dump.prefix})
+    if dump.has_passes:
+        object.__setattr__(capture, "read_passes", lambda: read_passes(folder, dump.prefix))
+    return capture
+
+
+def _rest(read: _Read) -> tuple[str, Graph, str]:
+    return read.text, read.graph, read.failure
+
+
+def _chosen(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
+    """The one module that is meant; an error that lists them if that is not one."""
+    if not dumps:
+        raise OpenError(
+            f"{str(folder)!r} holds no module. Hint: dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_text'."
+        )
+    found = dumps
+    if module is not None:
+        found = [dump for dump in dumps if module in (dump.prefix, dump.name)]
+        found = found or [dump for dump in dumps if module in dump.prefix]
+    if len(found) == 1:
+        return found[0]
+    listed = "".join(f"\n    {dump.prefix}  ({dump.size / 1000:,.0f} kB)" for dump in (found or dumps)[:20])
+    more = f"\n    … and {len(found or dumps) - 20:,} more" if len(found or dumps) > 20 else ""
+    what = f"{len(found):,} modules" if found else "no module"
+    called = f" called {module!r}" if module is not None else ""
+    raise OpenError(
+        f"{str(folder)!r} holds {what}{called}; there are:{listed}{more}\n"
+        f"  Hint: open_hlo(folder, module={(found or dumps)[0].prefix!r})."
+    )
+
+
+def _capture(reads: list[_Read], name: str, environment: dict[str, str]) -> Capture:
+    """The capture of what was read; the last stage says what it is called."""
+    last = reads[-1]
+    found = _MODULE.search(last.text, 0, 100_000)
+    backend = next((b for b, marks in _BACKENDS.items() if any(mark in last.text for mark in marks)), "")
+    failures = [f"{read.stage}: {read.failure}" if len(reads) > 1 else read.failure for read in reads if read.failure]
+    return Capture(
+        function=next((part for part in found.groups() if part), "") if found else name or "module",
+        file=_users_file(last.graph),
+        signature=_signature(last.graph),
+        stages=tuple(Stage(read.stage, lambda read=read: (read.text, read.graph)) for read in reads),
+        durations=Durations(),
+        environment=environment | ({"backend": backend} if backend else {}),
+        failure="; ".join(failures),
+        read_source=_read_python,
+    )
+
+
+def _read_python(file: str) -> Source | None:
+    """Whoever wrote a module chose the names in it: they may not take any other file into what is shown and shared."""
+    return read_source(file) if file.endswith(".py") or file.startswith("<") else None
+
+
+def _users_file(graph: Graph) -> str:
+    """The file that most operations come from, where packages are not kept."""
+    used = np.bincount(graph.frame[graph.frame >= 0], minlength=len(graph.frames)) if graph.frames else ()
+    files: Counter[str] = Counter()
+    for frame, count in zip(graph.frames, used, strict=True):
+        if "site-packages" not in frame.file:
+            files[frame.file] += int(count)
+    return files.most_common(1)[0][0] if files else ""
+
+
+def _signature(graph: Graph) -> str:
+    """`(x: f32[8,128], w: f32[128])`: the program's parameters, or how many there are."""
+    entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
+    if entry < 0 or "parameter" not in graph.ops:
+        return ""
+    rows = np.flatnonzero((graph.group == entry) & (graph.op == graph.ops.index("parameter"))).tolist()
+    types = [graph.types[int(graph.type[row])].partition("{")[0] for row in rows]
+    if len(rows) > 6 or sum(map(len, types)) > 120:
+        return f"({len(rows):,} arrays)"
+    return "(" + ", ".join(f"{graph.names[row].lstrip('%')}: {t}" for row, t in zip(rows, types, strict=True)) + ")"

@@ -1,0 +1,103 @@
+"""Which passes ran, those that changed nothing too, and how long each took: from the compiler's own trace events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jax
+
+from explorer._jax import release_profiler
+
+__all__ = ["START", "Recording", "Run", "timed"]
+
+START = "pipeline-start"  # stands among the runs where a pipeline starts, as it does among the snapshots
+
+_PIPELINE = re.compile(r"(.+) \(([^()]+)\)")  # `simplification (jit_f)`: a pipeline that runs on a module
+_NO_PASS = ("RunInvariantCheckers",)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a pass; `seconds` is None where nobody measured it."""
+
+    name: str
+    pipeline: str
+    seconds: float | None = None
+
+
+@dataclass
+class Recording:
+    """The runs found when the recording is over; empty where the profiler was taken or told nothing."""
+
+    runs: list[Run] = field(default_factory=list[Run])
+
+
+@contextmanager
+def timed() -> Generator[Recording]:
+    """Record the passes that run within. It needs JAX's profiler, of which a process has one."""
+    recording = Recording()
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    options.host_tracer_level = 1
+    with TemporaryDirectory(prefix="explorer-times-", ignore_cleanup_errors=True) as folder:
+        try:
+            jax.profiler.start_trace(folder, profiler_options=options)
+        except RuntimeError:  # the user profiles something
+            yield recording
+            return
+        try:
+            yield recording
+        finally:
+            _stop()
+        for path in Path(folder).rglob("*.xplane.pb"):
+            with suppress(RuntimeError):  # cut short, by a full disk
+                recording.runs += _runs(jax.profiler.ProfileData.from_file(str(path)))
+
+
+def _stop() -> None:
+    try:
+        jax.profiler.stop_trace()
+    except Exception:  # a trace that can't be written, on a full disk: the passes are known without their times
+        release_profiler()
+
+
+@dataclass(slots=True)
+class _Open:
+    """An event that contains the ones after it, up to `end`."""
+
+    end: float
+    pipeline: str
+    run: int  # its index among the runs, -1 if it is none
+
+
+def _runs(profile: Any) -> Iterable[Run]:
+    """The runs of the thread that compiled most: another thread may compile something else at the same time."""
+    lines = [line for plane in profile.planes for line in plane.lines]
+    runs: list[list[Run]] = [_runs_of(line.events) for line in lines]
+    return max(runs, key=len, default=list[Run]())
+
+
+def _runs_of(events: Iterable[Any]) -> list[Run]:
+    runs: list[Run | None] = []
+    stack: list[_Open] = []
+    for event in sorted(events, key=lambda event: (event.start_ns, -event.duration_ns)):
+        while stack and event.start_ns >= stack[-1].end:
+            stack.pop()
+        outer = stack[-1] if stack else _Open(0, "", -1)
+        found = _PIPELINE.fullmatch(event.name)
+        run = -1
+        if found is not None:
+            if outer.run >= 0:
+                runs[outer.run] = None  # a pass that is a pipeline: what runs in it counts, not itself
+            runs.append(Run(START, found[1]))
+        if found is None and outer.pipeline and event.name not in _NO_PASS:
+            run = len(runs)
+            runs.append(Run(event.name, outer.pipeline, event.duration_ns / 1e9))
+        stack.append(_Open(event.start_ns + event.duration_ns, found[1] if found is not None else "", run))
+    return [run for run in runs if run is not None]

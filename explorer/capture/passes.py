@@ -1,0 +1,214 @@
+"""The passes of one compilation, from the modules that XLA dumps after each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, sleep
+from typing import Any
+
+import jax
+
+from explorer.capture.pass_times import START, Run, timed
+from explorer.capture.versions import VersionsBuilder
+from explorer.errors import NotRecordedError
+from explorer.model.passes import Passes, measured
+
+__all__ = ["modules_in", "read_passes", "record_passes", "recorder"]
+
+# module_0006.jit_f.0011.simplification.after_algsimp.before_simplify-sorts.txt; a step within a pass has no `before`.
+_SNAPSHOT = re.compile(
+    r"(?P<module>.+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)\.after_(?P<name>.+?)(?:\.before_.+)?\.txt"
+)
+_FIRST = re.compile(r"(?P<module>.+?)\.(?:\w+_)?before_optimizations\.txt")
+_LAST = re.compile(r"(?P<module>.+?)\.(?:(?:sm_\d+\.)?\w+_)?after_optimizations\.txt")
+# A CPU's code is generated after the last pass that is recorded, and that takes most of the time. The option also tells
+# the compilation from the user's own for JAX's persistent cache, which knows no dump options.
+_LIGHT = {"xla_backend_optimization_level": 0}
+_PATIENCE = 2.0  # seconds
+
+MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of text
+
+
+def record_passes(lowered: Any, options: dict[str, Any] | None = None) -> Passes:
+    """Compile a lowered program once more, recording the module after every pass.
+
+    Args:
+        lowered: A `jax.stages.Lowered`.
+        options: XLA's compiler options that it was compiled with.
+
+    Raises:
+        NotRecordedError: The compiler wrote nothing.
+    """
+    with TemporaryDirectory(prefix="explorer-passes-", ignore_cleanup_errors=True) as folder:
+        dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
+        light = _LIGHT if jax.default_backend() == "cpu" else {}
+        with _nothing_cached(), timed() as recording:
+            lowered.compile(compiler_options={**light, **(options or {}), **dump})
+        _settle(Path(folder))
+        if not modules_in(folder):
+            raise NotRecordedError(
+                "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
+                'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
+            )
+        return read_passes(folder, runs=recording.runs)
+
+
+def recorder(lowered: Any, options: dict[str, Any] | None) -> Callable[[], Passes]:
+    """What records a program's passes when it is called, and lets go of the program then."""
+    held = [lowered]
+
+    def record() -> Passes:
+        passes = record_passes(held[0], options)
+        held.clear()
+        return passes
+
+    return record
+
+
+def modules_in(folder: str | Path) -> tuple[str, ...]:
+    """The modules that a dump folder has snapshots of, the one with the most text first."""
+    sizes: dict[str, int] = {}
+    for path in Path(folder).iterdir():
+        found = _SNAPSHOT.fullmatch(path.name) or _FIRST.fullmatch(path.name) or _LAST.fullmatch(path.name)
+        if found is not None:
+            sizes[found["module"]] = sizes.get(found["module"], 0) + path.stat().st_size
+    return tuple(sorted(sizes, key=lambda module: (-sizes[module], module)))
+
+
+def read_passes(folder: str | Path, module: str | None = None, *, runs: Sequence[Run] = ()) -> Passes:
+    """The passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
+
+    Args:
+        folder: Where the dump is.
+        module: The start of its files' names, `module_0006.jit_f`; the one with the most text if not given.
+        runs: The passes that ran, with their times, where that is known.
+
+    Raises:
+        NotRecordedError: The folder has no snapshot of it.
+    """
+    folder = Path(folder)
+    there = modules_in(folder)
+    if not there or (module is not None and module not in there):
+        what = f"no snapshot of {module!r}; there are: {', '.join(there)}" if there else "no snapshot of a module"
+        raise NotRecordedError(
+            f"{folder} holds {what}.\n  Hint: dump with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'."
+        )
+    return _Reading(_files(folder, module or there[0])).read(runs)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    pipeline: str
+    name: str
+
+
+def _files(folder: Path, module: str) -> list[_File]:
+    """The module's snapshots in the order in which they were written."""
+    first: list[_File] = []
+    last: list[_File] = []
+    numbered: list[tuple[int, _File]] = []
+    for path in sorted(folder.iterdir()):
+        found = _SNAPSHOT.fullmatch(path.name)
+        if found is not None and found["module"] == module:
+            numbered.append((int(found["number"]), _File(path, found["pipeline"], found["name"])))
+        elif (found := _FIRST.fullmatch(path.name)) is not None and found["module"] == module:
+            first.append(_File(path, "", ""))
+        elif (found := _LAST.fullmatch(path.name)) is not None and found["module"] == module:
+            last.append(_File(path, "", START))
+    return [*first, *(file for _, file in sorted(numbered, key=lambda one: one[0])), *last]
+
+
+class _Reading:
+    """One module's snapshots, read one after the other: of each, only the lines that are new are kept."""
+
+    def __init__(self, files: Sequence[_File]) -> None:
+        self.files = files
+        self.versions = VersionsBuilder()
+        self.steps: list[tuple[Run, int]] = []  # each with the snapshot after it
+        self.left_out = 0
+
+    def read(self, runs: Sequence[Run]) -> Passes:
+        before = ""
+        for file in self.files:
+            if len(self.versions) > MOST_LINES:
+                self.left_out += 1
+                continue
+            text = file.path.read_text(encoding="utf-8", errors="replace")
+            is_new = text != before and self.versions.add(text)
+            name = _outside(before, text) if file.name == START and is_new else file.name
+            if before:
+                self.steps.append((Run(name, file.pipeline), len(self.versions.snapshots) - 1))
+            before = text
+        versions = self.versions.build()
+        ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, self.steps)]
+        omitted = f"the last {self.left_out:,} snapshots are left out: the program is too large"
+        return Passes(
+            versions,
+            measured(versions, ran),
+            is_complete=bool(runs),
+            omitted=omitted if self.left_out else "",
+        )
+
+
+def _outside(before: str, text: str) -> str:
+    """A change made by no pass: the scheduler is none, and shows in the module's header."""
+    scheduled = "is_scheduled=true"
+    return "scheduling" if scheduled in text[:2000] and scheduled not in before[:2000] else "between pipelines"
+
+
+def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
+    """All runs in order, each with the snapshot after it; and the steps that are no run of their own."""
+    merged: list[tuple[Run, int]] = []
+    shot = at = 0
+    for step, after in steps:
+        found = _find(runs, at, lambda run, step=step: _file_name(run) == (step.name, step.pipeline))
+        # A change between pipelines stands before the next one's passes, a step within a pass before that pass.
+        end = found if found >= 0 else _find(runs, at, lambda run, step=step: step.pipeline in _file_name(run))
+        if found < 0 and after == shot and runs:
+            continue  # a pipeline within a pipeline, told again as a pass
+        if end > at:
+            merged += [(run, shot) for run in runs[at:end]]
+            at = end
+        shot = after
+        merged.append((runs[found] if found >= 0 else Run(step.name, step.pipeline.replace("_", " ")), after))
+        at += found >= 0
+    merged += [(run, shot) for run in runs[at:]]
+    return [(run, after) for run, after in merged if run.name != START]
+
+
+def _find(runs: Sequence[Run], start: int, fits: Callable[[Run], bool]) -> int:
+    return next((i for i in range(start, len(runs)) if fits(runs[i])), -1)
+
+
+def _file_name(run: Run) -> tuple[str, str]:
+    """Name and pipeline as they stand in a file's name."""
+    return re.sub(r"[^\w.\-]", "_", run.name), re.sub(r"[^\w.\-]", "_", run.pipeline)
+
+
+def _settle(folder: Path) -> None:
+    """Wait until nothing is written to a folder any more: newer compilers dump on threads of their own."""
+    until, before = monotonic() + _PATIENCE, None
+    while monotonic() < until:
+        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+        if sizes == before and all(sizes.values()):
+            return
+        before = sizes
+        sleep(0.002)
+
+
+@contextmanager
+def _nothing_cached() -> Generator[None]:
+    """A compilation from the persistent cache dumps nothing, and one for recording is not worth keeping there."""
+    name = "jax_persistent_cache_min_compile_time_secs"
+    before: Any = getattr(jax.config, name)
+    jax.config.update(name, float("inf"))
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)

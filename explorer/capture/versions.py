@@ -1,0 +1,191 @@
+"""Snapshot after snapshot of one module, kept as the lines that are new in each."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+
+from explorer.capture.hlo import read_hlo
+from explorer.errors import UnreadableTextError
+from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.versions import Snapshot, Versions, runs_between
+
+__all__ = ["VersionsBuilder"]
+
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+_NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
+_HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
+_REFERENCE = re.compile(r"%([\w.\-]+)")
+_LAST_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
+
+
+class VersionsBuilder:
+    """Takes the texts of a module's snapshots in order; holds of each only what it adds."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.snapshots: list[Snapshot] = []
+        self.rows: list[int] = []  # of the last snapshot
+        # By computation: the lines of the last snapshot as they were written, with metadata, and each key's row.
+        self._known: dict[str, dict[str, int]] = {}
+        self._row_of: dict[int, int] = {}
+        self._keys: dict[tuple[str, str], int] = {}
+        self._computations: dict[str, int] = {}
+        self._ops: dict[str, int] = {}
+        self._types: dict[str, int] = {}
+        self._frames: dict[Frame, int] = {}
+        self._columns = {name: array("i") for name in ("key", "op", "type", "frame")}
+        self._operand_start, self._operand = array("i", [0]), array("i")
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def add(self, text: str) -> bool:
+        """Take the next snapshot; whether it has other lines, or another order, than the last."""
+        first = len(self.lines)
+        rows: list[int] = []
+        known: dict[str, dict[str, int]] = {}
+        fresh: list[tuple[int, str, str]] = []  # the new rows: number, computation, line as written
+        tables, body = _parted(text)
+        computation, old, new = "", self._known.get("", {}), known.setdefault("", {})
+        for line in body:
+            if line and line[0] not in " }" and line[-1] == "{" and (head := _HEAD.match(line)) is not None:
+                computation = head[1]
+                old, new = self._known.get(computation, {}), known.setdefault(computation, {})
+            row = old.get(line, -1)
+            if row < 0 or line in new:
+                row = self._row(computation, line)
+                if row >= first:
+                    fresh.append((row, computation, line))
+            new[line] = row
+            rows.append(row)
+        if rows == self.rows:
+            self._known = known
+            return False
+        self._describe(fresh, tables)
+        self.snapshots.append(Snapshot(runs_between(self.rows, rows, first), first))
+        self.rows, self._known = rows, known
+        keys = self._columns["key"]
+        self._row_of = {keys[row]: row for row in rows if keys[row] >= 0}
+        return True
+
+    def _row(self, computation: str, line: str) -> int:
+        """The row of a line that was not written like this before: a new one, unless only its metadata changed."""
+        clean = _METADATA.sub("", line) if "metadata=" in line else line
+        named = _NAME.match(line)
+        if named is not None:
+            row = self._row_of.get(self._keys.get((computation, named[1]), -1), -1)
+            if row >= 0 and self.lines[row] == clean:
+                return row
+        self.lines.append(clean)
+        return len(self.lines) - 1
+
+    def _describe(self, fresh: Sequence[tuple[int, str, str]], tables: Sequence[str]) -> None:
+        """Read the new lines, as a module that has no others."""
+        text: list[str] = ["HloModule m", "", *tables, ""]
+        row_at: dict[int, int] = {}
+        last = ""
+        for row, computation, line in fresh:
+            if not line.startswith(" "):
+                continue
+            if computation != last:
+                text += ["}", ""] if last else []
+                text.append(f"%{computation} () -> () {{")
+                last = computation
+            row_at[len(text)] = row
+            text.append(line)
+        graph = _graph("\n".join([*text, "}", ""])) if row_at else None
+        node_at = {} if graph is None else {row_at[at]: i for i, at in enumerate(graph.line.tolist()) if at in row_at}
+        frames = [] if graph is None else [-2] * len(graph.frames)
+        for row, computation, line in fresh:
+            node = node_at.get(row, -1)
+            if graph is None or node < 0:
+                self._append(-1, -1, -1, -1, ())
+                continue
+            op = graph.ops[int(graph.op[node])]
+            type_ = graph.types[int(graph.type[node])]
+            self._append(
+                self._key(computation, graph.names[node]),
+                self._ops.setdefault(op, len(self._ops)),
+                self._types.setdefault(type_, len(self._types)),
+                self._frame(graph, int(graph.frame[node]), frames),
+                [self._key(computation, name) for name in _operands(line, op)],
+            )
+
+    def _append(self, key: int, op: int, type_: int, frame: int, operands: Sequence[int]) -> None:
+        for name, value in zip(("key", "op", "type", "frame"), (key, op, type_, frame), strict=True):
+            self._columns[name].append(value)
+        self._operand.extend(operands)
+        self._operand_start.append(len(self._operand))
+
+    def _key(self, computation: str, name: str) -> int:
+        self._computations.setdefault(computation, len(self._computations))
+        return self._keys.setdefault((computation, name), len(self._keys))
+
+    def _frame(self, graph: Graph, at: int, known: list[int]) -> int:
+        """The index of a graph's frame in the table of all snapshots."""
+        walk: list[int] = []
+        while at >= 0 and known[at] == -2 and at not in walk:
+            walk.append(at)
+            at = graph.frames[at].parent
+        parent = known[at] if at >= 0 and known[at] != -2 else -1
+        for i in reversed(walk):
+            f = graph.frames[i]
+            frame = Frame(f.file, f.function, f.line, f.column, f.end_line, f.end_column, parent)
+            parent = known[i] = self._frames.setdefault(frame, len(self._frames))
+        return parent
+
+    def build(self) -> Versions:
+        columns = {name: _ints(column) for name, column in self._columns.items()}
+        return Versions(
+            lines=self.lines,
+            **columns,
+            operand_start=_ints(self._operand_start),
+            operand=_ints(self._operand),
+            names=[name for _, name in self._keys],
+            computation=np.asarray([self._computations[computation] for computation, _ in self._keys], np.int32),
+            computations=list(self._computations),
+            ops=list(self._ops),
+            types=list(self._types),
+            frames=list(self._frames),
+            snapshots=self.snapshots,
+        )
+
+
+def _ints(column: array[int]) -> Ints:
+    return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
+
+
+def _parted(text: str) -> tuple[list[str], list[str]]:
+    """A module's tables of frames, and the lines of its program: the header and the computations."""
+    lines = text.rstrip().splitlines()
+    tables = next((i for i, line in enumerate(lines) if line == "FileNames"), -1)
+    if tables < 0:
+        return [], lines
+    body = next((i for i in range(tables, len(lines)) if lines[i].endswith("{")), len(lines))
+    return lines[tables:body], [*lines[:tables], *lines[body:]]
+
+
+def _graph(text: str) -> Graph | None:
+    try:
+        return read_hlo(text)
+    except UnreadableTextError:
+        return None
+
+
+def _operands(line: str, op: str) -> list[str]:
+    """The names of the operands; a constant's and a parameter's parentheses hold a value instead."""
+    start = line.find(f" {op}(") + len(op) + 2
+    if op in ("constant", "parameter") or start < len(op) + 2:
+        return []
+    depth, end = 1, start
+    while end < len(line) and depth:
+        depth += {"(": 1, ")": -1}.get(line[end], 0)
+        end += 1
+    inside = line[start : end - 1]
+    if "%" in inside:
+        return _REFERENCE.findall(inside)
+    return [found[1] for piece in inside.split(", ") if (found := _LAST_WORD.search(piece)) is not None]

@@ -1,0 +1,263 @@
+"""What every pass of the compiler did to a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from explorer.model.graph import Ints
+from explorer.model.versions import Versions, unified
+
+if TYPE_CHECKING:
+    from explorer.model.history import History, Link, Lives
+
+__all__ = ["Pass", "Passes", "measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One run of one pass, and what it did to the module.
+
+    Args:
+        index: Its place among all that were recorded, from 0.
+        name, pipeline: As the compiler calls them.
+        born, died, changed: Instructions that it made, removed, and rewrote under the same name.
+        moved: It did nothing but put instructions into another order.
+        instructions: How many the module has after it.
+        seconds: What it took, with the writing of its snapshot where it changed something; None where unknown.
+        snapshot: The module after it, an index into the versions' snapshots.
+    """
+
+    index: int
+    name: str
+    pipeline: str
+    born: int
+    died: int
+    changed: int
+    moved: bool
+    instructions: int
+    seconds: float | None
+    snapshot: int
+    first: int = -1  # the snapshot before it; equal to `snapshot` if it changed nothing
+    versions: Versions | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_consequential(self) -> bool:
+        """It changed something: not only metadata, not only the numbers in names."""
+        return bool(self.born or self.died or self.changed or self.moved)
+
+    @property
+    def before(self) -> str:
+        """The module's text before it, without metadata."""
+        return self._versions.text(self.first)
+
+    @property
+    def after(self) -> str:
+        """The module's text after it, without metadata."""
+        return self._versions.text(self.snapshot)
+
+    def diff(self, context: int = 3) -> str:
+        """What it changed, as a unified diff with `context` lines around each change."""
+        versions = self._versions
+        names = (f"before {self.name}", f"after {self.name}")
+        return unified(versions.rows(self.first), versions.rows(self.snapshot), versions.lines, names, context)
+
+    @property
+    def _versions(self) -> Versions:
+        assert self.versions is not None
+        return self.versions
+
+    def __str__(self) -> str:
+        parts = [f"+{self.born}" * bool(self.born), f"−{self.died}" * bool(self.died)]
+        parts += [f"~{self.changed}" * bool(self.changed), "reordered" * self.moved]
+        return f"{self.name}: {' '.join(part for part in parts if part) or 'nothing changed'}"
+
+
+class Passes(Sequence[Pass]):
+    """The passes that changed something, in the order in which they ran; `all` has the others too.
+
+    A pass changed something if the text of the module is another one after it, metadata and the numbers in names apart.
+
+    Args:
+        versions: The lines and snapshots of the module.
+        recorded: Every pass that is known to have run.
+        is_complete: Whether `recorded` has the passes that changed nothing too, or only those that say they did.
+        omitted: What was left out because the program is too large, empty if nothing was.
+        links: What became of each instruction, where that is known already.
+    """
+
+    def __init__(
+        self,
+        versions: Versions,
+        recorded: Sequence[Pass],
+        *,
+        is_complete: bool = False,
+        omitted: str = "",
+        links: Sequence[Link] | None = None,
+    ) -> None:
+        self.versions = versions
+        self.all = tuple(recorded)
+        self.is_complete = is_complete
+        self.omitted = omitted
+        self._given = links
+        self._shown = tuple(p for p in self.all if p.is_consequential)
+
+    def __len__(self) -> int:
+        return len(self._shown)
+
+    def __iter__(self) -> Iterator[Pass]:
+        return iter(self._shown)
+
+    @overload
+    def __getitem__(self, at: int | str) -> Pass: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Pass]: ...
+    def __getitem__(self, at: int | str | slice) -> Pass | Sequence[Pass]:
+        """By position among those that changed something, or the first of a name; KeyError lists the names."""
+        if not isinstance(at, str):
+            return self._shown[at]
+        for one in (*self._shown, *self.all):
+            if one.name == at:
+                return one
+        there = ", ".join(dict.fromkeys(p.name for p in self._shown)) or "none"
+        raise KeyError(f"no pass is named {at!r}; these changed something: {there}")
+
+    @property
+    def links(self) -> Sequence[Link]:
+        """What became of each instruction that died: see `explorer.model.history`."""
+        return self._links if self._given is None else self._given
+
+    @cached_property
+    def _links(self) -> Sequence[Link]:
+        from explorer.model.history import links
+
+        return links(self)
+
+    @cached_property
+    def effects(self) -> Sequence[Effect]:
+        """What each of them did, by rows of the versions."""
+        rows = self.versions.rows
+        return [effect_of(self.versions, rows(one.first), rows(one.snapshot)) for one in self]
+
+    @cached_property
+    def _lives(self) -> Lives:
+        from explorer.model.history import Lives
+
+        return Lives(self)
+
+    def history(self, name: str) -> History:
+        """Where an instruction was born, what it was made from, what it became, and where it died.
+
+        Args:
+            name: Of an instruction at any time, `add.3`.
+
+        Raises:
+            KeyError: No instruction ever had this name; close names are told.
+        """
+        return self._lives.history(name)
+
+    def __repr__(self) -> str:
+        ran = f"{len(self.all):,}" + ("" if self.is_complete else " recorded")
+        head = f"Passes: {len(self):,} of {ran} changed something"
+        if not self.all:
+            return head
+        wide = max((len(p.name) for p in self), default=0)
+        rows = [
+            f"  {i:>3}  {p.name:<{wide}}  {_signed('+', p.born)}{_signed('−', p.died)}{_signed('~', p.changed)}"
+            f"{p.instructions:>8,}  {p.pipeline}{', reordered' if p.moved else ''}"
+            for i, p in enumerate(self)
+        ]
+        columns = f"  {'#':>3}  {'pass':<{wide}}  {'born':>6}{'died':>7}{'changed':>8}{'left':>7}  pipeline"
+        return "\n".join([head, columns, *rows, *([f"  {self.omitted}"] if self.omitted else [])])
+
+
+def _signed(sign: str, count: int) -> str:
+    return f"{sign}{count:,}".rjust(6 if sign == "+" else 7) if count else " " * (6 if sign == "+" else 7)
+
+
+def measured(versions: Versions, ran: Sequence[tuple[str, str, float | None, int]]) -> list[Pass]:
+    """The passes with what each did, given as name, pipeline, seconds and the snapshot after it."""
+    passes: list[Pass] = []
+    at, rows = 0, versions.rows(0) if versions.snapshots else np.zeros(0, np.int32)
+    count = int((versions.key[rows] >= 0).sum())
+    for index, (name, pipeline, seconds, snapshot) in enumerate(ran):
+        first, effect = at, Effect()
+        if snapshot != at:
+            # A step without a pass of its own makes no snapshot that is skipped: they follow one another.
+            after = versions.rows(snapshot)
+            effect = effect_of(versions, rows, after)
+            at, rows, count = snapshot, after, int((versions.key[after] >= 0).sum())
+        passes.append(
+            Pass(
+                index=index,
+                name=name,
+                pipeline=pipeline,
+                born=len(effect.born),
+                died=len(effect.died),
+                changed=len(effect.changed),
+                moved=effect.moved,
+                instructions=count,
+                seconds=seconds,
+                snapshot=snapshot,
+                first=first,
+                versions=versions,
+            )
+        )
+    return passes
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one pass did: the rows of instructions that it made and removed, and (before, after) of those it rewrote."""
+
+    born: tuple[int, ...] = ()
+    died: tuple[int, ...] = ()
+    changed: tuple[tuple[int, int], ...] = ()
+    moved: bool = False
+
+
+def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
+    """What turned one snapshot into another; nothing if only numbers in names differ."""
+    key = versions.key
+    gone = np.setdiff1d(before, after)
+    new = np.setdiff1d(after, before)
+    died = {int(key[row]): int(row) for row in gone if key[row] >= 0}
+    born = {int(key[row]): int(row) for row in new if key[row] >= 0}
+    # A computation that was renamed, or an instruction that moved to another, keeps the instruction's name.
+    left = {versions.names[k]: k for k in died if k not in born}
+    same = {k: left.get(versions.names[k], k) for k in born}
+    changed = tuple((died[old], born[k]) for k, old in same.items() if old in died)
+    kept = {old for old in same.values() if old in died}
+    effect = Effect(
+        born=tuple(row for k, row in born.items() if same[k] not in died),
+        died=tuple(row for k, row in died.items() if k not in kept),
+        changed=changed,
+        # An order means something once the module is scheduled; before, the printer chooses it.
+        moved=not (died or born) and bool(len(gone)) and _scheduled(versions, after) != _scheduled(versions, before),
+    )
+    if len(effect.born) == len(effect.died) and _numbered(versions, before) == _numbered(versions, after):
+        return Effect(moved=effect.moved)
+    return effect
+
+
+def _scheduled(versions: Versions, rows: Ints) -> bool:
+    return any("is_scheduled=true" in versions.lines[row] for row in rows[:3].tolist())
+
+
+_ANY_NAME = re.compile(r"%[\w.\-]+|(?<=[(, ])[\w.\-]+(?=: )")
+
+
+def _numbered(versions: Versions, rows: Ints) -> list[str]:
+    """The text with each name as the number of its first appearance."""
+    numbers: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return f"%{numbers.setdefault(found[0].lstrip('%'), len(numbers))}"
+
+    at: list[int] = rows.tolist()
+    return [_ANY_NAME.sub(number, versions.lines[row]) for row in at]

@@ -1,0 +1,353 @@
+"""What a graph does again and again: the iterations of an unrolled loop, and equal parts side by side.
+
+A loop that Python unrolled left the same lines many times over: operations of one place, op and type, as many of each
+as there were iterations. Where each depends on the one before, their depth in the dataflow tells which iteration they
+belong to, whatever order the compiler wrote them in. Where none depends on another, as in an update of every
+parameter, the iterations are the unconnected parts. Only what is equal in structure (ops, types, edges inside, and all
+of what is called) is said to repeat: a first or last layer that differs stands for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.model.graph import Graph, Ints
+
+__all__ = ["Repeats"]
+
+_Hashes = NDArray[np.uint64]
+_FEWEST = 6  # nodes that are worth looking at
+_FEW = 3  # iterations: a loop of so few must have some nodes in each, else it is chance
+_TRIED = 5  # numbers of iterations that a search tries, those with the most nodes first
+_HUB = 8  # readers: a value that many parts read belongs to none of them
+_ROUNDS = 3  # how far an edge's surroundings count as structure
+_NUMBER = re.compile(r"\d+")
+_SHARED = ("apply", "function")  # may be called from many places, and hangs under the first alone
+
+
+class Repeats:
+    """Finds repeats among the nodes of one computation of a graph.
+
+    Args:
+        graph: The graph.
+        place: Of each node, the innermost frame that it has or belongs to, -1 for none.
+        line: The same, equal for all frames of one line that were reached by the same calls.
+        searched: Whether each node is in a computation that will be searched; the inside of kernels is not.
+    """
+
+    def __init__(self, graph: Graph, place: Ints, line: Ints, searched: NDArray[np.bool_]) -> None:
+        self.graph = graph
+        self._place = place
+        self._line = line
+        self._searched = np.flatnonzero(searched).astype(np.int32)
+
+    @cached_property
+    def _token(self) -> Ints:
+        """Equal for nodes that the same line makes in the same way; a scope's numbers count layers."""
+        graph = self.graph
+        codes: dict[str, int] = {}
+        plain = [codes.setdefault(_NUMBER.sub("#", scope), len(codes)) for scope in graph.scopes] or [0]
+        columns = (self._place, np.asarray(plain, np.int32)[graph.scope], graph.op, graph.type)
+        token = np.zeros(len(self._searched), np.int64)
+        for column in columns:
+            width = int(column.max(initial=0)) + 2
+            _, token = np.unique(token * width + column[self._searched] + 1, return_inverse=True)
+        every = np.full(len(graph), -1, np.int32)
+        every[self._searched] = token
+        return every
+
+    @cached_property
+    def _depth(self) -> Ints:
+        """The longest way to each node from what has no operands."""
+        starts: list[int] = self.graph.operand_start.tolist()
+        operands: list[int] = self.graph.operand.tolist()
+        depth: list[int] = [0] * len(self.graph)
+        for node in self._searched.tolist():
+            deepest = 0
+            for operand in operands[starts[node] : starts[node + 1]]:
+                if depth[operand] >= deepest:
+                    deepest = depth[operand] + 1
+            depth[node] = deepest
+        return np.asarray(depth, np.int32)
+
+    @cached_property
+    def _hashes(self) -> tuple[_Hashes, _Hashes]:
+        """Of each node with all that it calls: by itself, and with its operands in the same computation."""
+        graph = self.graph
+        level = _levels(graph)
+        alone = _mix(graph.op.astype(np.uint64) * _ODD + graph.type.astype(np.uint64))
+        inner = alone.copy()
+        level_of = np.append(level, 0)[graph.group]
+        caller = np.asarray([group.caller for group in graph.groups], np.int32)
+        calls = np.asarray([group.caller >= 0 and group.kind not in _SHARED for group in graph.groups], bool)
+        reader = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(graph.operand_start))
+        position = np.arange(len(reader), dtype=np.int32) - graph.operand_start[reader]
+        for depth in range(int(level.max(initial=0)), -1, -1):
+            nodes = np.flatnonzero(level_of == depth)
+            edges = np.flatnonzero(level_of[reader] == depth)
+            for _ in range(2):
+                sums = inner.copy()
+                np.add.at(sums, reader[edges], _mix(inner[graph.operand[edges]] + position[edges].astype(np.uint64)))
+                inner[nodes] = _mix(sums[nodes])
+            content = np.zeros(len(graph.groups) + 1, np.uint64)
+            np.add.at(content, graph.group[nodes], inner[nodes])
+            groups = np.flatnonzero((level == depth) & calls)
+            callers = caller[groups]
+            np.add.at(alone, callers, content[groups])
+            callers = np.unique(callers)
+            alone[callers] = inner[callers] = _mix(alone[callers])
+        return alone, inner
+
+    def same_lines(self, nodes: Ints, iteration: Ints) -> NDArray[np.bool_]:
+        """Which of `nodes` were made by a line that made part of an iteration."""
+        lines = self._line[nodes]
+        return np.isin(lines, np.unique(lines[iteration >= 0]))
+
+    def _edges(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+        """The edges among some nodes, as positions in `nodes`, and which operand of its reader each is."""
+        graph = self.graph
+        at = self._scratch
+        at[nodes] = np.arange(len(nodes), dtype=np.int32)
+        start = graph.operand_start[nodes]
+        count = graph.operand_start[nodes + 1] - start
+        reader = np.repeat(np.arange(len(nodes), dtype=np.int32), count)
+        position = np.arange(len(reader), dtype=np.int32) - np.repeat(np.cumsum(count) - count, count).astype(np.int32)
+        source = at[graph.operand[start[reader] + position]]
+        at[nodes] = -1
+        inside = source >= 0
+        return source[inside], reader[inside], position[inside]
+
+    @cached_property
+    def _scratch(self) -> Ints:
+        return np.full(len(self.graph), -1, np.int32)
+
+    def chain(self, nodes: Ints) -> Ints | None:
+        """The iteration of each of `nodes` in the largest loop among them whose iterations need each other.
+
+        Args:
+            nodes: Indices of nodes of one computation, ascending.
+
+        Returns:
+            One number a node, from 0, for what is in each iteration equally often, -1 for the rest; None if there is
+            no such loop.
+        """
+        if len(nodes) < _FEWEST:
+            return None
+        token = self._token[nodes]
+        times = np.bincount(token)[token].astype(np.int32)
+        edges = self._edges(nodes)[:2]
+        votes: Counter[int] = Counter(times.tolist())
+        for count, _ in votes.most_common(_TRIED):
+            # The first or the last iteration may do without what the others have.
+            near = sum(votes[times_] for times_ in (count, count - 1, count - 2) if times_ > 1)
+            if count < 2 or near < max(2 * count - 2, _FEWEST):
+                continue
+            iteration = self._spine(nodes, token, times, count, edges)
+            if iteration is not None:
+                return iteration
+        return None
+
+    def _spine(self, nodes: Ints, token: Ints, times: Ints, count: int, edges: tuple[Ints, Ints]) -> Ints | None:
+        """What stands once (or equally often) in each of `count` iterations, in the order of its depth."""
+        depth = self._depth[nodes]
+        iteration = np.full(len(nodes), -1, np.int32)
+        candidates = np.flatnonzero(times % count == 0)
+        order = candidates[np.lexsort((nodes[candidates], depth[candidates], token[candidates]))]
+        each = times[order] // count
+        first = np.r_[True, token[order][1:] != token[order][:-1]]
+        run_start = np.flatnonzero(first)
+        run = np.cumsum(first) - 1
+        place = np.arange(len(order)) - run_start[run]
+        number = (place // each).astype(np.int32)
+        # Two neighbours of one token in different iterations must differ in depth, else their order is chance.
+        flat = np.flatnonzero(~first[1:] & (number[1:] != number[:-1]) & (depth[order][1:] <= depth[order][:-1])) + 1
+        sound = np.ones(len(run_start), bool)
+        sound[run[flat]] = False
+        kept = sound[run]
+        iteration[order[kept]] = number[kept]
+        source, reader = edges
+        both = (iteration[source] >= 0) & (iteration[reader] >= 0)
+        step = iteration[reader[both]] - iteration[source[both]]
+        backwards = np.unique(np.r_[token[source[both]][step < 0], token[reader[both]][step < 0]])
+        if len(backwards) > len(np.unique(token[order[kept]])) // 4:
+            return None
+        iteration[np.isin(token, backwards)] = -1
+        if not (iteration >= 0).any():
+            return None
+        # From one iteration to the next, perhaps by way of what is not in all of them.
+        fed = self._fed(iteration, edges)
+        carries = (fed[source] >= 0) & (iteration[reader] - fed[source] == 1)
+        carried = len(np.unique(fed[source[carries]]))
+        size = int((fed >= 0).sum())
+        is_worth = size >= max(2 * count - 2, _FEWEST) and (count > _FEW or size >= _FEWEST * count)
+        return iteration if is_worth and carried >= (count - 2 if count > _FEW else count - 1) else None
+
+    def _fed(self, iteration: Ints, edges: tuple[Ints, Ints]) -> Ints:
+        """The last iteration that feeds each node that is in none; its own for one that is."""
+        source, reader = edges
+        fed = iteration.copy()
+        for _ in range(_ROUNDS):
+            last = fed.copy()
+            np.maximum.at(last, reader, fed[source])
+            fed = np.where(iteration >= 0, iteration, last)
+        return fed
+
+    def absorb(self, nodes: Ints, iteration: Ints, candidate: NDArray[np.bool_]) -> Ints:
+        """Give candidates without an iteration that of what reads them first, or else of what feeds them last."""
+        source, reader = self._edges(nodes)[:2]
+        iteration = iteration.copy()
+        # A constant that serves many iterations is in none: it is drawn on its readers.
+        leaf = np.diff(self.graph.operand_start)[nodes] == 0
+        for _ in range(4 * _ROUNDS):
+            before = int((iteration >= 0).sum())
+            first = np.full(len(nodes), np.iinfo(np.int32).max, np.int32)
+            last = np.full(len(nodes), -1, np.int32)
+            known = iteration[reader] >= 0
+            np.minimum.at(first, source[known], iteration[reader[known]])
+            np.maximum.at(last, source[known], iteration[reader[known]])
+            found = candidate & (iteration < 0) & (last >= 0) & ((first == last) | ~leaf)
+            iteration[found] = first[found]
+            by_source = np.full(len(nodes), -1, np.int32)
+            known = iteration[source] >= 0
+            np.maximum.at(by_source, reader[known], iteration[source[known]])
+            found = candidate & (iteration < 0) & (by_source >= 0)
+            iteration[found] = by_source[found]
+            if int((iteration >= 0).sum()) == before:
+                break
+        return iteration
+
+    def parts(self, nodes: Ints) -> Ints | None:
+        """The unconnected part that each of `nodes` is in, from 0; -1 for what many parts read, or what reads many."""
+        if len(nodes) < _FEWEST:
+            return None
+        source, reader, _ = self._edges(nodes)
+        pairs = np.unique(np.stack((source, reader)), axis=1)
+        hub = np.bincount(pairs[0], minlength=len(nodes)) >= _HUB
+        hub |= np.bincount(pairs[1], minlength=len(nodes)) >= _HUB
+        root = list(range(len(nodes)))
+
+        def find(node: int) -> int:
+            while root[node] != node:
+                root[node] = node = root[root[node]]
+            return node
+
+        for a, b in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True):
+            if not (hub[a] or hub[b]):
+                x, y = find(a), find(b)
+                root[max(x, y)] = min(x, y)
+        found = np.asarray([-1 if hub[node] else find(node) for node in range(len(nodes))], np.int32)
+        numbers = np.unique(found[found >= 0])
+        part = np.where(found >= 0, np.searchsorted(numbers, found), -1).astype(np.int32)
+        return part if len(numbers) > 2 else None
+
+    def classes(self, nodes: Ints, iteration: Ints, *, inside: bool = True) -> list[list[int]]:
+        """The iterations that are equal in structure, the largest class first, each in order.
+
+        Args:
+            nodes, iteration: Of each node of the loop, its index and its iteration, from 0.
+            inside: Whether what the nodes call must be equal too, not only the nodes and their lines.
+        """
+        sums = np.zeros(int(iteration.max()) + 1, np.uint64)
+        np.add.at(sums, iteration, self._within(nodes, iteration, inside))
+        present = np.bincount(iteration, minlength=len(sums)) > 0
+        found: dict[int, list[int]] = {}
+        for number in np.flatnonzero(present).tolist():
+            found.setdefault(int(sums[number]), []).append(number)
+        return sorted(found.values(), key=len, reverse=True)
+
+    def twins(self, nodes: Ints, iteration: Ints, twin: Ints, *, inside: bool = True) -> int:
+        """Write into `twin` each node's counterpart in the first iteration; all iterations are of one class.
+
+        Returns:
+            How many nodes of an iteration are not equal in all of them, counting what they call.
+        """
+        order = np.lexsort((nodes, self._within(nodes, iteration, inside), iteration))
+        rows = nodes[order].reshape(len(np.unique(iteration)), -1)  # equal structure: equally many
+        for row in rows[1:]:
+            twin[row] = rows[0]
+        self._twins_inside(rows, twin)
+        exact = self._hashes[0][rows]
+        return int((exact != exact[0]).any(axis=0).sum())
+
+    def _twins_inside(self, rows: Ints, twin: Ints) -> None:
+        """The same for all that the nodes call: what equal nodes call is equal."""
+        called = self._called
+        start, order = self._by_group
+        todo = [(row.tolist(), rows[0].tolist()) for row in rows[1:]]
+        while todo:
+            here, there = todo.pop()
+            for a, b in zip(here, there, strict=True):
+                for x, y in zip(called.get(a, ()), called.get(b, ()), strict=False):
+                    mine, theirs = order[start[x] : start[x + 1]], order[start[y] : start[y + 1]]
+                    twin[mine] = theirs if len(mine) == len(theirs) else b
+                    if len(mine) == len(theirs) and self._has_calls[x]:
+                        todo.append((mine.tolist(), theirs.tolist()))
+
+    @cached_property
+    def _called(self) -> dict[int, list[int]]:
+        called: dict[int, list[int]] = {}
+        for index, group in enumerate(self.graph.groups):
+            if group.caller >= 0:
+                called.setdefault(group.caller, []).append(index)
+        return called
+
+    @cached_property
+    def _has_calls(self) -> NDArray[np.bool_]:
+        has = np.zeros(len(self.graph.groups) + 1, bool)
+        has[self.graph.group[list(self._called)]] = True
+        return has
+
+    @cached_property
+    def _by_group(self) -> tuple[Ints, Ints]:
+        """The nodes sorted by group, then structure, then text; and where each group starts."""
+        graph = self.graph
+        key = ((graph.group + 1).astype(np.uint64) << np.uint64(32)) | (self._hashes[1] >> np.uint64(32))
+        order = np.argsort(key, kind="stable").astype(np.int32)
+        start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1)).astype(np.int32)
+        return start, order
+
+    def _within(self, nodes: Ints, iteration: Ints, inside: bool) -> _Hashes:
+        """Each node's structure with its surroundings inside its own iteration."""
+        source, reader, position = self._edges(nodes)
+        same = iteration[source] == iteration[reader]
+        source, reader = source[same], reader[same]
+        position = position[same].astype(np.uint64)
+        value = self._hashes[0][nodes] if inside else _mix(self._token[nodes].astype(np.uint64))
+        for _ in range(_ROUNDS):
+            sums = value.copy()
+            np.add.at(sums, reader, _mix(value[source] + position))
+            np.add.at(sums, source, _mix(value[reader] * _ODD + position))
+            value = _mix(sums)
+        return value
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(values: _Hashes) -> _Hashes:
+    """The finaliser of splitmix64 (Steele, Lea, Flood 2014): close inputs get unrelated outputs."""
+    values = (values + _ODD) & np.uint64(0xFFFFFFFFFFFFFFFF)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _levels(graph: Graph) -> Ints:
+    """How many calls deep each group is; a cycle in damaged input ends the walk."""
+    level = np.full(len(graph.groups), -1, np.int32)
+    for index in range(len(level)):
+        walk: list[int] = []
+        at = index
+        while at >= 0 and level[at] < 0 and at not in walk:
+            walk.append(at)
+            caller = graph.groups[at].caller
+            at = int(graph.group[caller]) if caller >= 0 else -1
+        base = int(level[at]) if at >= 0 else -1
+        for depth, group in enumerate(reversed(walk)):
+            level[group] = max(base, -1) + 1 + depth
+    return level

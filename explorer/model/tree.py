@@ -1,0 +1,182 @@
+"""The tree of groups in the making: groups are added, iterations are moved into groups of their own, and what is
+trivial goes at the end."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.model.graph import Graph, Group, Ints
+
+__all__ = ["Tree"]
+
+_MADE = ("phase", "function", "scope", "inputs")  # may go again where they hold one thing; a computation's stay
+
+
+class Tree:
+    """Groups by columns, and the group of each node; the group -1 is the top.
+
+    A parent is always added before its children. What a node calls hangs under -1 until the end: where its caller
+    belongs may still change.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.group = np.full(len(graph), -1, np.int32)
+        self.twin = np.arange(len(graph), dtype=np.int32)
+        self.name: list[str] = []
+        self.kind: list[str] = []
+        self.parent: list[int] = []
+        self.caller: list[int] = []
+        self.repeat: list[int] = []
+        self.differ: list[int] = []
+        self.level: list[int] = []  # the index in a stack of the frame of this function's own lines
+        self.children: dict[int, list[int]] = {}
+        self.boxes: set[int] = set()  # computations: what is in one stays in it
+        self._index: dict[tuple[int, str, str, int], int] = {}
+
+    def add(self, name: str, kind: str, parent: int, *, caller: int = -1, level: int = 0) -> int:
+        index = len(self.name)
+        self.name.append(name)
+        self.kind.append(kind)
+        self.parent.append(parent)
+        self.caller.append(caller)
+        self.repeat.append(0)
+        self.differ.append(0)
+        self.level.append(level)
+        if caller < 0:
+            self.children.setdefault(parent, []).append(index)
+        return index
+
+    def is_made(self, group: int) -> bool:
+        """Is it a function or a scope that was told from the nodes, not a computation?"""
+        return group >= 0 and group not in self.boxes and self.kind[group] in ("function", "scope")
+
+    def child(self, parent: int, name: str, kind: str, key: int = -1, level: int | None = None) -> int:
+        """The group of this name and key in `parent`, a new one if there is none."""
+        path = (parent, name, kind, key)
+        index = self._index.get(path)
+        if index is None:
+            level = (self.level[parent] if parent >= 0 else 0) if level is None else level
+            index = self._index[path] = self.add(name, kind, parent, level=level)
+        return index
+
+    def hang(self, group: int, parent: int) -> None:
+        """Move a group with all that is in it."""
+        self.children[self.parent[group]].remove(group)
+        self.children.setdefault(parent, []).append(group)
+        self.parent[group] = parent
+
+    def is_below(self, at: int) -> NDArray[np.bool_]:
+        """For each group, whether it is `at` or inside; the last entry is the top's."""
+        found = np.zeros(len(self.name) + 1, bool)
+        todo = [at]
+        while todo:
+            group = todo.pop()
+            found[group] = True
+            todo += self.children.get(group, ())
+        return found
+
+    def below(self, at: int, nodes: Ints) -> list[tuple[int, Ints]]:
+        """The groups in `at` with those of `nodes` that are inside each; groups without any are left out."""
+        found: list[tuple[int, Ints]] = []
+        for child in self.children.get(at, ())[:]:
+            inside = nodes[self.is_below(child)[self.group[nodes]]]
+            if len(inside):
+                found.append((child, inside))
+        return found
+
+    def path(self, group: int) -> list[int]:
+        """The groups around one, outermost first, itself last."""
+        path: list[int] = []
+        while group >= 0:
+            path.append(group)
+            group = self.parent[group]
+        return path[::-1]
+
+    def common(self, groups: Ints, share: float = 1.0) -> int:
+        """The innermost group that holds such a share of what is in `groups`, one entry for each node."""
+        found, times = np.unique(groups, return_counts=True)
+        held: dict[int, int] = {}
+        for group, count in zip(found.tolist(), times.tolist(), strict=True):
+            for outer in self.path(group):
+                held[outer] = held.get(outer, 0) + count
+        enough = [group for group, count in held.items() if count >= share * len(groups)]
+        return max(enough, key=lambda group: len(self.path(group)), default=-1)
+
+    def repeat_in(
+        self, parent: int, common: int, name: str, nodes: Ints, number: Ints, count: int
+    ) -> tuple[int, list[int]]:
+        """Make a group in `parent` of `count` iterations; each takes its nodes along with their groups in `common`."""
+        at = self.add(name, "repeat", parent, level=self.level[common] if common >= 0 else 0)
+        self.repeat[at] = count
+        level = self.level[at]
+        iterations = [self.add(name, "iteration", at, level=level) for _ in range(count)]
+        self.move(nodes, number, common, iterations)
+        return at, iterations
+
+    def move(self, nodes: Ints, number: Ints, common: int, into: list[int]) -> None:
+        """Move nodes, each into the group that its number says, with copies of their groups below `common`."""
+        width = len(into)
+        pairs, row = np.unique((self.group[nodes].astype(np.int64) + 1) * width + number, return_inverse=True)
+        copies: dict[tuple[int, int], int] = {}
+
+        def copy(group: int, iteration: int) -> int:
+            if group == common:
+                return into[iteration]
+            known = copies.get((group, iteration))
+            if known is None:
+                parent = copy(self.parent[group], iteration)
+                known = self.add(self.name[group], self.kind[group], parent, level=self.level[group])
+                copies[group, iteration] = known
+            return known
+
+        moved = [copy(int(pair) // width - 1, int(pair) % width) for pair in pairs]
+        self.group[nodes] = np.asarray(moved, np.int32)[row]
+
+    def finish(self) -> tuple[list[Group], Ints, list[int], list[int], Ints]:
+        """The groups from the outside in, without those that hold nothing or only one thing."""
+        order = self._order()
+        held = np.bincount(self.group + 1, minlength=len(self.name) + 1)[1:]
+        for index in reversed(order):
+            if held[index] and self.parent[index] >= 0:
+                held[self.parent[index]] += 1
+        new = np.full(len(self.name) + 1, -1, np.int32)
+        prefix: dict[int, tuple[str, str]] = {}  # of a group that went: what its child's name begins with, and its kind
+        groups: list[Group] = []
+        repeat: list[int] = []
+        differ: list[int] = []
+        repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
+        for index in order:
+            parent, kind = self.parent[index], self.kind[index]
+            is_made = kind in _MADE and index not in self.boxes and not (kind == "phase" and index in repeats)
+            if not held[index] and self.caller[index] < 0:
+                new[index] = new[parent]
+                continue
+            is_all = parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
+            before, above = prefix.get(parent, ("", kind)) if is_made or kind == "repeat" else ("", kind)
+            name, kind = before + self.name[index], above if is_made else kind
+            if is_made and (held[index] == 1 or is_all):
+                new[index] = new[parent]
+                if not is_all:
+                    prefix[index] = (f"{name} ▸ ", kind)
+                continue
+            new[index] = len(groups)
+            groups.append(Group(name, kind, int(new[parent]), self.caller[index]))
+            repeat.append(self.repeat[index])
+            differ.append(self.differ[index])
+        return groups, new[self.group], repeat, differ, self.twin
+
+    def _order(self) -> list[int]:
+        """The groups, each after its parent; what a node calls gets its parent here."""
+        children: dict[int, list[int]] = {}
+        for index, caller in enumerate(self.caller):
+            if caller >= 0:
+                self.parent[index] = int(self.group[caller])
+            children.setdefault(self.parent[index], []).append(index)
+        order: list[int] = []
+        todo = children.get(-1, [])[::-1]
+        while todo:
+            index = todo.pop()
+            order.append(index)
+            todo += children.get(index, [])[::-1]
+        return order

@@ -1,0 +1,182 @@
+"""The texts of a module from snapshot to snapshot, kept as the lines that changed.
+
+A pass leaves most of a module as it was. So each distinct line is one row, kept once, and each snapshot of the module
+is a list of runs: stretches of the snapshot before it, and rows that are new.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.model.graph import Frame, Ints
+
+__all__ = ["Snapshot", "Versions", "aligned", "runs_between", "unified"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A module at one moment: `runs` are (start, length) in the snapshot before; a start of -1 takes the next new rows.
+
+    Args:
+        runs: Flat, shape `[2 * runs]`.
+        first: The first row that is new here.
+    """
+
+    runs: Ints
+    first: int
+
+
+@dataclass(frozen=True, eq=False)
+class Versions:
+    """Every line that any snapshot of a module has, once, and the snapshots.
+
+    Columns have one row a line (shape `[n]`, int32); a line that is no instruction has `key` -1.
+
+    Args:
+        lines: The text, without metadata.
+        key: Index into `names`: an instruction keeps its key when a pass rewrites it in place.
+        op, type: Codes into `ops`, `types`.
+        frame: Index into `frames` of the innermost frame, -1 for none.
+        operand_start, operand: Compressed rows, as in a graph; an operand is a key.
+        names, computation: Of each key: the instruction's name, and its computation, an index into `computations`.
+        snapshots: The first is the module before all passes.
+    """
+
+    lines: Sequence[str]
+    key: Ints
+    op: Ints
+    type: Ints
+    frame: Ints
+    operand_start: Ints
+    operand: Ints
+    names: Sequence[str]
+    computation: Ints
+    computations: Sequence[str]
+    ops: Sequence[str]
+    types: Sequence[str]
+    frames: Sequence[Frame]
+    snapshots: Sequence[Snapshot]
+
+    def rows(self, snapshot: int) -> Ints:
+        """The rows of a snapshot, in the order of its text.
+
+        Raises:
+            ValueError: The runs of damaged data lead out of it.
+        """
+        rows = np.zeros(0, np.int32)
+        for at, shot in enumerate(self.snapshots[: snapshot + 1]):
+            end = self.snapshots[at + 1].first if at + 1 < len(self.snapshots) else len(self.lines)
+            rows = _replayed(rows, shot, end)
+        return rows
+
+    def text(self, snapshot: int) -> str:
+        rows: list[int] = self.rows(snapshot).tolist()
+        return "\n".join(self.lines[row] for row in rows) + "\n"
+
+    def operands(self, row: int) -> list[int]:
+        """The keys of a row's operands."""
+        return self.operand[self.operand_start[row] : self.operand_start[row + 1]].tolist()
+
+    def title(self, key: int) -> str:
+        return self.names[key]
+
+
+def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
+    parts: list[Ints] = []
+    new = shot.first
+    for start, length in shot.runs.reshape(-1, 2).tolist():
+        if length < 0 or (new + length > end if start < 0 else start + length > len(before)):
+            raise ValueError("a run leads out of its snapshot")
+        if start < 0:
+            parts.append(np.arange(new, new + length, dtype=np.int32))
+            new += length
+        else:
+            parts.append(before[start : start + length])
+    rows = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+    if len(rows) > end:  # each row stands at most once in a snapshot: damaged runs must not fill the memory
+        raise ValueError("a snapshot has more rows than there are")
+    return rows
+
+
+def runs_between(before: Sequence[int], after: Sequence[int], first: int) -> Ints:
+    """What `after` has of `before`, and what is new in it (the rows from `first` on), as a snapshot's runs."""
+    place = {row: at for at, row in enumerate(before)}
+    runs: list[int] = []
+    start, length, is_new = -1, 0, False
+    for row in after:
+        at = -1 if row >= first else place[row]
+        if length and (is_new if at < 0 else not is_new and at == start + length):
+            length += 1
+            continue
+        if length:
+            runs += (start, length)
+        start, length, is_new = at, 1, at < 0
+    if length:
+        runs += (start, length)
+    return np.asarray(runs, np.int32)
+
+
+def aligned(before: Ints, after: Ints) -> Iterator[tuple[int, int]]:
+    """The lines of two snapshots side by side, as pairs of rows, -1 on one side for a line that the other lacks.
+
+    The longest increasing sequence of the shared rows stays put: what a pass moved is removed and added.
+    """
+    place: Mapping[int, int] = {row: at for at, row in enumerate(before.tolist())}
+    kept = _increasing([(place[row], at) for at, row in enumerate(after.tolist()) if row in place])
+    i = j = 0
+    for at, to in (*kept, (len(before), len(after))):
+        yield from ((int(row), -1) for row in before[i:at])
+        yield from ((-1, int(row)) for row in after[j:to])
+        if at < len(before) and to < len(after):
+            yield int(before[at]), int(after[to])
+        i, j = at + 1, to + 1
+
+
+def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest subsequence of pairs, sorted by their second, whose firsts rise too."""
+    ends: list[int] = []  # the least first that a subsequence of each length ends in
+    last: list[int] = []
+    previous = [-1] * len(pairs)
+    for i, (first, _) in enumerate(pairs):
+        at = bisect_left(ends, first)
+        previous[i] = last[at - 1] if at else -1
+        if at == len(ends):
+            ends.append(first)
+            last.append(i)
+        else:
+            ends[at], last[at] = first, i
+    chain: list[tuple[int, int]] = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        chain.append(pairs[at])
+        at = previous[at]
+    return chain[::-1]
+
+
+def unified(before: Ints, after: Ints, lines: Sequence[str], names: tuple[str, str], context: int) -> str:
+    """A unified diff of two lists of rows, in the form of `diff -u`; empty if they are equal."""
+    pairs = list(aligned(before, after))
+    shown = bytearray(len(pairs))
+    for i, (old, new) in enumerate(pairs):
+        if old < 0 or new < 0:
+            start, end = max(i - context, 0), min(i + context + 1, len(pairs))
+            shown[start:end] = b"\1" * (end - start)
+    if not any(shown):
+        return ""
+    out = [f"--- {names[0]}", f"+++ {names[1]}"]
+    i, old_line, new_line = 0, 1, 1
+    while i < len(pairs):
+        end = i
+        while end < len(pairs) and shown[end] == shown[i]:
+            end += 1
+        hunk = pairs[i:end]
+        old_count, new_count = sum(old >= 0 for old, _ in hunk), sum(new >= 0 for _, new in hunk)
+        if shown[i]:
+            out.append(f"@@ -{old_line},{old_count} +{new_line},{new_count} @@")
+            out += [f"{' ' if old == new else '-' if new < 0 else '+'}{lines[max(old, new)]}" for old, new in hunk]
+        old_line, new_line, i = old_line + old_count, new_line + new_count, end
+    return "\n".join(out) + "\n"

@@ -1,0 +1,44 @@
+"""Which outputs of a notebook carry the viewer's code.
+
+It is the larger part of a small view, so not every output has it: those of the first two cells that show anything do,
+the others find it in the page, or ask the kernel. Two, because a person may delete one; and a carrier that is run again
+carries again. Where the cell is not known, or each output is a page of its own, every output carries it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["carries"]
+
+_ENOUGH = 2
+_carriers: list[str] = []
+
+
+def carries() -> bool:
+    """Whether the output that is about to be displayed shall carry the viewer's code."""
+    request = _request()
+    said: Any = request.get("metadata") or {}
+    cell = said.get("cellId") or _text_of(request)
+    if not isinstance(cell, str) or "google.colab" in sys.modules:
+        return True
+    deleted: Any = said.get("deletedCells") or ()  # since the cell that was run before
+    _carriers[:] = [carrier for carrier in _carriers if carrier not in deleted]
+    if cell not in _carriers and len(_carriers) < _ENOUGH:
+        _carriers.append(cell)
+    return cell in _carriers
+
+
+def _text_of(request: dict[str, Any]) -> str | None:
+    """The cell's own text, where nobody is there to change it: nbclient runs a notebook once, and takes no input."""
+    content: Any = request.get("content") or {}
+    return content.get("code") if content.get("allow_stdin") is False else None
+
+
+def _request() -> dict[str, Any]:
+    """The message that asked to run this cell."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    kernel: Any = getattr(shell, "kernel", None)
+    return kernel.get_parent() if hasattr(kernel, "get_parent") else {}

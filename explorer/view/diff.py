@@ -1,0 +1,72 @@
+"""A diff of two captures as HTML that upgrades itself, as captures do: a table stands there where no script runs."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from html import escape
+
+from explorer.model.diff import Diff, Fusion
+
+__all__ = ["HtmlDiffViewer"]
+
+_MOST_FUSIONS = 40  # of a kind, in the table
+_MOST_LINES = 200  # of a stage's text, in the table
+
+
+class HtmlDiffViewer:
+    """Shows diffs in notebooks and pages."""
+
+    def mimebundle(self, diff: Diff) -> dict[str, str]:
+        """What a notebook shows: the interactive view, or text with the reason if the view fails."""
+        text = repr(diff)
+        try:
+            from explorer.view.carriers import carries
+
+            return {"text/html": fragment(diff, carries()), "text/plain": text}
+        except Exception as error:  # a fault in the view must not cost the user their result
+            return {"text/plain": f"{text}\n(the view failed: {type(error).__name__}: {error})"}
+
+    def html(self, diff: Diff) -> str:
+        from explorer.view.html import document
+
+        return document(f"{diff.a.function} → {diff.b.function} – Explorer", fragment(diff))
+
+
+def fragment(diff: Diff, carries: bool = True) -> str:
+    """The HTML of one notebook output; `carries` the viewer's code, or finds it in another output."""
+    from explorer.model.diff_wire import encode_diff
+    from explorer.view.html import interactive
+
+    data = encode_diff(diff)
+    static = f'<div class="explorer-static">{table(diff)}</div>'
+    return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, carries)
+
+
+def table(diff: Diff) -> str:
+    """The diff without a script: what differs as a table, and each stage's text."""
+    rows = [(value.name, value.a, value.b) for value in (*diff.values, *diff.durations)]
+    for name, stage in diff.stages.items():
+        effect = str(stage.step).partition(": ")[2]
+        rows.append((name, f"{len(stage.a.graph):,}", f"{len(stage.b.graph):,} ({effect})"))
+    rows += [("fusion lost", _says(one), "") for one in diff.fusions_lost[:_MOST_FUSIONS]]
+    rows += [("fusion gained", "", _says(one)) for one in diff.fusions_gained[:_MOST_FUSIONS]]
+    rows += [("fusion changed", _says(old), _says(new)) for old, new in diff.fusions_changed[:_MOST_FUSIONS]]
+    cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    head = f"<tr><th></th><th>{escape(diff.a.function)}</th><th>{escape(diff.b.function)}</th></tr>"
+    verdict = "<p>Nothing differs.</p>" if diff.is_empty else ""
+    return f"{verdict}<table><thead>{head}</thead><tbody>{cells}</tbody></table>{_texts(diff)}"
+
+
+def _texts(diff: Diff) -> str:
+    texts: list[str] = []
+    for name, stage in diff.stages.items():
+        lines = stage.text().splitlines()
+        if lines:
+            more = f"\n… {len(lines) - _MOST_LINES:,} more lines" if len(lines) > _MOST_LINES else ""
+            shown = escape("\n".join(lines[:_MOST_LINES]) + more)
+            texts.append(f"<details><summary>{escape(name)}</summary><pre>{shown}</pre></details>")
+    return "".join(texts)
+
+
+def _says(fusion: Fusion) -> str:
+    return f"{fusion.name}: {fusion.holds}" + f" ({', '.join(fusion.lines)})" * bool(fusion.lines)

@@ -1,0 +1,316 @@
+"""The same output in every place that shows notebooks: other servers, editors' webviews, iframes, strict policies."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import jax.numpy as jnp
+import nbformat
+import pytest
+from lab import Browser, Lab
+from playwright.sync_api import Frame, Page, expect
+from view import READY, View
+
+import explorer as ex
+from explorer.view.html import fragment
+
+CODE = """
+import jax.numpy as jnp
+import explorer as ex
+
+def f(x):
+    y = jnp.tanh(x)
+    return y @ y.T
+
+ex.explore(f, jnp.ones(({rows}, 16)))
+""".strip()
+PICTURE = ".explorer-static img"
+NOTE = ".explorer-static p"
+
+# What VS Code does with the HTML of an output: src/extensions/notebook-renderers, `domEval`.
+EDITOR = """html => {
+  const output = document.querySelector("#output");
+  output.innerHTML = html;
+  for (const node of Array.from(output.getElementsByTagName("script"))) {
+    const script = document.createElement("script");
+    script.text = node.innerText;
+    if (node.type) script.setAttribute("type", node.type);
+    output.appendChild(script).parentNode.removeChild(script);
+  }
+}"""
+# And the policy of its webview, notebook.experimental.enableCsp: no blob: address can run.
+EDITORS_POLICY = (
+    "default-src 'none'; script-src 'self' https://*.vscode-cdn.net 'unsafe-inline' 'unsafe-eval'; "
+    "style-src 'self' https://*.vscode-cdn.net 'unsafe-inline'; img-src 'self' https: http: data:; "
+    "connect-src https:; child-src https: data:"
+)
+
+
+def f(x):
+    y = jnp.tanh(x)
+    return y @ y.T
+
+
+@pytest.fixture(scope="module")
+def capture() -> ex.Capture:
+    return ex.explore(f, jnp.ones((8, 16)))
+
+
+def policy(content: str) -> str:
+    return f'<meta http-equiv="Content-Security-Policy" content="{content}">'
+
+
+def page_of(browser: Browser, tmp_path: Path, head: str, body: str) -> Page:
+    file = tmp_path / "page.html"
+    file.write_text(f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}</head>{body}</html>')
+    return browser.open_file(file)
+
+
+def assert_interactive(page: Page | Frame, line: str = "jnp.tanh") -> None:
+    page.wait_for_selector(READY, timeout=60_000)
+    expect(page.locator(PICTURE).last).to_be_hidden()
+    source = page.locator(".explorer-source [data-line]", has_text=line).last
+    source.click()
+    expect(source).to_contain_class("lit")
+    expect(page.locator(".explorer-graph .box.lit, .explorer-graph .lit").first).to_be_attached()
+
+
+def forgive(browser: Browser, *reasons: str) -> None:
+    """What a policy forbids is said in the console: here it shall be."""
+    browser.errors = [error for error in browser.errors if not any(reason in error for reason in reasons)]
+
+
+def assert_drawn(page: Page) -> None:
+    image = page.locator(PICTURE).last
+    expect(image).to_be_visible()
+    assert image.evaluate("async image => (await image.decode(), image.naturalWidth)") > 100
+    expect(page.locator(".explorer")).to_have_count(0)
+
+
+def write(lab: Lab, name: str, *sources: str) -> str:
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), lab.root / name)
+    return name
+
+
+# Servers --------------------------------------------------------------------------------------------------------------
+
+
+def test_in_notebook_7_the_view_is_live_and_still_there_without_a_kernel(notebook7: Lab, browser: Browser):
+    name = write(notebook7, "seven.ipynb", CODE.format(rows=8).replace("ex.explore", "cap = ex.explore") + "\ncap")
+    opened = browser.open(notebook7, name)
+    opened.run_all()
+    assert_interactive(opened.page)
+    assert opened.python("cap.selection == cap.nodes_at(5) != ()") == "True"
+    browser.keep(opened.page, "notebook7")
+    opened.save()
+    opened.shut_down()
+    again = browser.open(notebook7, name)
+    assert again.python("'cap' in globals()") == "False"
+    assert_interactive(again.page)
+    assert "Error displaying widget" not in again.page.inner_text("body")
+    again.shut_down()
+
+
+def test_of_many_views_two_carry_the_viewer_and_all_come_back_without_a_kernel(lab: Lab, browser: Browser):
+    name = write(lab, "many.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10, 11)))
+    opened = browser.open(lab, name)
+    opened.run_all()
+    expect(opened.page.locator(READY)).to_have_count(4)
+    shown = [output["data"]["text/html"] for output in opened.outputs()]
+    assert ['data-part="viewer" data-version' in html for html in shown] == [True, True, False, False]
+    opened.save()
+    opened.shut_down()
+    again = browser.open(lab, name)
+    expect(again.page.locator(READY)).to_have_count(4, timeout=60_000)
+    View(again.page).click_line("jnp.tanh")
+    again.shut_down()
+
+
+def test_a_view_whose_carriers_are_gone_asks_the_kernel(lab: Lab, browser: Browser):
+    name = write(lab, "gone.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10)))
+    opened = browser.open(lab, name)
+    opened.run_all()
+    opened.save()
+    saved = nbformat.read(lab.root / name, as_version=4)
+    saved.cells[:] = saved.cells[2:]
+    nbformat.write(saved, lab.root / name)
+    lab.trust(name)
+    opened.page.close()  # the kernel lives on
+    again = browser.open(lab, name)
+    expect(again.page.locator(READY)).to_have_count(1, timeout=60_000)
+    again.shut_down()
+
+
+@contextmanager
+def running_marimo(home: Path, capture: ex.Capture) -> Iterator[str]:
+    capture.save(home / "f.capture")
+    app = home / "app.py"
+    app.write_text(
+        "import marimo\napp = marimo.App()\n\n@app.cell\ndef _():\n    import explorer as ex\n"
+        f"    ex.load({str(home / 'f.capture')!r})\n    return\n"
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "marimo", "-y", "run", str(app), "--headless", "--no-token", "--host=127.0.0.1"]
+    command += [f"--port={port}"]
+    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
+    own |= {"MARIMO_SKIP_UPDATE_CHECK": "1"}
+    with (home / "marimo.log").open("w") as log:
+        server = subprocess.Popen(command, env=os.environ | own, cwd=home, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            url = f"http://127.0.0.1:{port}/"
+            for _ in range(600):
+                with suppress(URLError, OSError), urlopen(f"{url}health"):
+                    break
+                assert server.poll() is None, (home / "marimo.log").read_text()
+                time.sleep(0.1)
+            yield url
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def test_in_marimo_the_view_is_interactive_and_not_cut_off(browser: Browser, capture: ex.Capture, tmp_path: Path):
+    with running_marimo(tmp_path, capture) as url:
+        page = browser.context.new_page()
+        page.goto(url)
+        handle = page.wait_for_selector("iframe", timeout=60_000)
+        frame = handle.content_frame()
+        assert frame
+        assert_interactive(frame)
+        expect(page.locator("iframe")).not_to_have_css("height", "0px")
+        root = frame.locator(".explorer")
+        assert root.bounding_box()["height"] <= page.locator("iframe").bounding_box()["height"]
+        browser.keep(page, "marimo")
+
+
+# Webviews and iframes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policed", [False, True], ids=["as it is", "with its policy"])
+def test_in_an_editors_webview_the_view_is_interactive_and_dark(
+    browser: Browser, capture: ex.Capture, tmp_path: Path, policed: bool
+):
+    head = policy(EDITORS_POLICY) if policed else ""
+    body = '<body class="vscode-dark" data-vscode-theme-kind="vscode-dark"><div id="output"></div></body>'
+    page = page_of(browser, tmp_path, head, body)
+    page.evaluate(EDITOR, fragment(capture))
+    assert_interactive(page)
+    expect(page.locator(".explorer")).to_contain_class("dark")
+    browser.keep(page, f"editor-{'policed' if policed else 'free'}")
+    # Under that policy no worker can start from a blob: the layout is done on the page's own thread.
+    if policed:
+        forgive(browser, "worker")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_sandboxed_iframe_of_nowhere_the_view_is_interactive(
+    browser: Browser, capture: ex.Capture, tmp_path: Path, scheme: str
+):
+    inner = f"<!doctype html><meta name='color-scheme' content='light dark'><body>{fragment(capture)}</body>"
+    frame = f'<iframe sandbox="allow-scripts" width="1200" height="700" srcdoc="{escape(inner)}"></iframe>'
+    page = page_of(browser, tmp_path, "", f"<body>{frame}</body>")
+    page.emulate_media(color_scheme=scheme)
+    inside = page.query_selector("iframe").content_frame()
+    assert inside
+    assert_interactive(inside)
+    browser.keep(page, f"sandbox-{scheme}")
+
+
+def test_where_only_scripts_of_the_hosts_choice_may_run_the_view_starts_from_a_blob(
+    browser: Browser, capture: ex.Capture, tmp_path: Path
+):
+    """A nonce holds for what the script with it imports, not for what it writes."""
+    html = fragment(capture).replace('<script type="module">', '<script type="module" nonce="theirs">')
+    page = page_of(browser, tmp_path, policy("script-src 'nonce-theirs'"), f"<body>{html}</body>")
+    assert_interactive(page)
+    forgive(browser, "inline script", "worker")
+
+
+# Where it can't run ---------------------------------------------------------------------------------------------------
+
+
+def test_where_no_script_may_run_the_picture_stays(browser: Browser, capture: ex.Capture, tmp_path: Path):
+    page = page_of(browser, tmp_path, policy("script-src 'none'"), f"<body>{fragment(capture)}</body>")
+    assert_drawn(page)
+    forgive(browser, "inline script")
+
+
+def test_where_the_viewer_may_not_run_the_picture_stays_and_one_line_says_so(
+    browser: Browser, capture: ex.Capture, tmp_path: Path
+):
+    html = fragment(capture)
+    loader = html.rpartition('<script type="module">')[2].removesuffix("</script>")
+    known = b64encode(sha256(loader.encode()).digest()).decode()  # this script, and none that it writes or fetches
+    page = page_of(browser, tmp_path, policy(f"script-src 'sha256-{known}'"), f"<body>{html}</body>")
+    expect(page.locator(NOTE)).to_contain_text("could not start: this page allows no script of its own")
+    assert_drawn(page)
+    forgive(browser, "Content Security Policy")
+
+
+def test_an_old_browser_says_what_it_lacks(browser: Browser, capture: ex.Capture, tmp_path: Path):
+    browser.context.add_init_script("delete window.DecompressionStream")
+    page = page_of(browser, tmp_path, "", f"<body>{fragment(capture)}</body>")
+    expect(page.locator(NOTE)).to_contain_text("could not start: DecompressionStream is not defined")
+    assert_drawn(page)
+
+
+def test_a_view_waits_for_the_output_that_carries_the_viewer(browser: Browser, capture: ex.Capture, tmp_path: Path):
+    """As where a notebook attaches an output only when it comes into sight."""
+    page = page_of(browser, tmp_path, "", f'<body>{fragment(capture, carries=False)}<div id="output"></div></body>')
+    expect(page.locator(NOTE)).to_contain_text("running this cell again")
+    assert_drawn(page)
+    other = ex.explore(f, jnp.ones((9, 16)))
+    page.evaluate(EDITOR, fragment(other))
+    expect(page.locator(READY)).to_have_count(2, timeout=60_000)
+
+
+# Pictures -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["graph", "memory"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_picture_in_sight_is_saved_as_svg_and_png(
+    browser: Browser, capture: ex.Capture, tmp_path: Path, mode: str, scheme: str
+):
+    page = browser.open_file(capture.to_html(tmp_path / "report.html"), dark=scheme == "dark")
+    View(page).show(mode)
+    files = {}
+    for format in ("svg", "png"):
+        page.get_by_role("button", name="save the picture").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name=format.upper()).click()
+        assert download.value.suggested_filename == f"f-hlo-{mode}.{format}"
+        files[format] = tmp_path / f"{mode}-{scheme}.{format}"
+        download.value.save_as(files[format])
+    texts = [text.text or "" for text in ElementTree.parse(files["svg"]).iter("{http://www.w3.org/2000/svg}text")]
+    assert any("fusion" in text or "tanh" in text for text in texts)
+    assert "var(" not in files["svg"].read_text()
+    width = float(ElementTree.parse(files["svg"]).getroot().get("width"))
+    pane = page.locator(".explorer-graph svg" if mode == "graph" else ".memory-curve svg").bounding_box()
+    assert 100 < width <= pane["width"] + 1
+    data = files["png"].read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert int.from_bytes(data[16:20]) == 2 * width
+
+
+def test_where_nothing_is_drawn_there_is_nothing_to_save(browser: Browser, capture: ex.Capture, tmp_path: Path):
+    page = browser.open_file(capture.to_html(tmp_path / "report.html"))
+    View(page).show("text")
+    expect(page.get_by_role("button", name="save the picture")).to_be_hidden()
