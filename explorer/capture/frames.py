@@ -71,8 +71,11 @@ def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
     return [replace(frame, parent=parent) for frame, parent in zip(users, parents, strict=True)], index
 
 
+_DEEPEST = 1_000  # calls: Python's own limit; a cycle in damaged input ends there
+
+
 def _root(parents: Sequence[int], at: int) -> int:
-    for _ in range(len(parents)):  # a cycle in damaged input ends the walk
+    for _ in range(min(len(parents), _DEEPEST)):
         if parents[at] < 0:
             break
         at = parents[at]

@@ -183,16 +183,21 @@ def _first(start: Ints, values: Ints) -> Ints:
     return first
 
 
+_DEEPEST = 1_000  # calls: Python's own limit; a chain or a cycle in damaged input is cut there
+
+
 def stacks(graph: Graph) -> Sequence[tuple[int, ...]]:
-    """For each frame, the indices of its stack, outermost first; a cycle in damaged input ends the walk."""
+    """For each frame, the indices of its stack, outermost first."""
     known: list[tuple[int, ...] | None] = [None] * len(graph.frames)
     for i in range(len(known)):
         walk: list[int] = []
+        seen: set[int] = set()
         at = i
-        while 0 <= at < len(known) and known[at] is None and at not in walk:
+        while 0 <= at < len(known) and known[at] is None and len(walk) < _DEEPEST and at not in seen:
             walk.append(at)
+            seen.add(at)
             at = graph.frames[at].parent
         base = (known[at] or ()) if 0 <= at < len(known) else ()
         for frame in reversed(walk):
-            base = known[frame] = (*base, frame)
+            base = known[frame] = (*base[-_DEEPEST:], frame)
     return [stack or () for stack in known]

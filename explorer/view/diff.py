@@ -39,7 +39,7 @@ def fragment(diff: Diff, carries: bool = True) -> str:
 
     data = encode_diff(diff)
     static = f'<div class="explorer-static">{table(diff)}</div>'
-    return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, carries)
+    return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, carries, "diff")
 
 
 def table(diff: Diff) -> str:

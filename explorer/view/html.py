@@ -63,7 +63,7 @@ def fragment(capture: Capture, carries: bool = True) -> str:
     return interactive(capture.id, capture.wire, static, carries)
 
 
-def interactive(name: str, data: bytes, static: str, carries: bool = True) -> str:
+def interactive(name: str, data: bytes, static: str, carries: bool = True, part: str = "capture") -> str:
     """What shows `static` until, and where, a script can show the data as the viewer does.
 
     Args:
@@ -71,12 +71,13 @@ def interactive(name: str, data: bytes, static: str, carries: bool = True) -> st
         data: What the viewer reads: the bytes of a capture or of a diff.
         static: HTML for readers without scripts.
         carries: Whether the viewer's code is in this output, or to be found in another one of the page.
+        part: What the data is: `capture` or `diff`.
     """
     known = {"ID": name, "VERSION": _version(), "ALPHABET": ALPHABET}
     loader = f"const {', '.join(f'{key} = {json.dumps(value)}' for key, value in known.items())};\n{_loader()}"
     return (
         f'<div class="explorer-output" data-explorer="{name}">{static}'
-        f'<script type="text/plain" data-part="capture">{pack(data)}</script>'
+        f'<script type="text/plain" data-part="{part}">{pack(data)}</script>'
         f"{_viewer() if carries else ''}</div>"
         f'<script type="module">{loader}</script>'
     )

@@ -247,3 +247,17 @@ def test_a_scans_body_says_how_often_it_runs(chromium: Chromium, tmp_path: Path)
     page.wait_for_selector(READY)
     assert any("×9" in label for label in labels(page))
     context.close()
+
+
+def test_the_bar_of_a_kernel_is_as_long_as_its_share(page: Page):
+    box(page, "loss").click()
+    expect(page.locator("g.box > rect.share").first).to_be_visible()
+    measured = page.locator("g.box:has(> rect.share)").evaluate_all(
+        """boxes => boxes.filter(box => / of /.test(box.textContent)).map(box => {
+            const width = (part) => box.querySelector(part).getBoundingClientRect().width;
+            return [width(".share") / width(".shape"), parseFloat(/([\\d.]+)% of/.exec(box.textContent)[1]) / 100];
+        })"""
+    )
+    assert measured
+    for drawn, said in measured:
+        assert drawn == pytest.approx(said, abs=0.04)

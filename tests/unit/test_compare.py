@@ -180,7 +180,7 @@ def test_a_notebook_gets_a_table_that_needs_no_script(plain, edited, tmp_path):
     difference = ex.diff(plain, edited)
     bundle = difference._repr_mimebundle_()
     assert bundle["text/plain"] == repr(difference)
-    static = bundle["text/html"].partition('data-part="capture"')[0]
+    static = bundle["text/html"].partition('data-part="diff"')[0]
     assert "<td>flops</td>" in static
     assert "fusion gained" in static
     assert "+%" not in static.partition("<pre>")[0]

@@ -327,6 +327,7 @@ def assert_time_in_proportion(make, size):
     assert large < 9 * small + 0.1, f"{small:.3f} s, then {large:.3f} s for four times the size"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REPEATED)
 def test_no_letter_repeated_makes_a_reader_hang(name):
     for letter in LETTERS:
@@ -341,6 +342,7 @@ def test_the_time_grows_in_proportion_whatever_is_repeated(name):
         assert_time_in_proportion(lambda n, letter=letter: REPEATED[name](letter, n), 25_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GROWING)
 def test_the_time_grows_in_proportion_however_things_are_nested(name):
     assert_time_in_proportion(GROWING[name], 12_000)

@@ -88,7 +88,7 @@ async function start(host) {
   try {
     const { mount } = await viewer(host, () => say("The interactive view is in another output of this notebook, not shown yet; running this cell again brings it, too."));
     host.append(place);
-    await mount(place, unpack(host.querySelector('[data-part="capture"]').textContent), { id: ID });
+    await mount(place, unpack(host.querySelector('[data-part="capture"], [data-part="diff"]').textContent), { id: ID });
     fallback.hidden = true;
     fit(host);
   } catch (error) {
