@@ -23,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments (the command line's, if none are given) say; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m explorer", description=ex.__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    opened = verbs.add_parser("open", help="show a module, a dump or a saved capture", description=ex.open_hlo.__doc__)
-    opened.formatter_class = argparse.RawDescriptionHelpFormatter
+    about = "Show a compiled module from anywhere (HLO, MLIR, a proto, a folder of dumps), or a saved capture."
+    opened = verbs.add_parser("open", help="show a module, a dump or a saved capture", description=about)
     opened.add_argument("path", help="HLO or MLIR, as text or proto; a folder of dumps; a capture")
     opened.add_argument("--module", help="which module of a folder: the start of its files' names, or a part of it")
     opened.add_argument(

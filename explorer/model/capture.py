@@ -156,8 +156,8 @@ class Capture:
 
         Example:
             >>> import explorer, jax.numpy as jnp
-            >>> explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes["fusion"].died
-            5
+            >>> "fusion" in [done.name for done in explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes]
+            True
         """
         read = self.read_passes or self.record_passes
         if read is None:
