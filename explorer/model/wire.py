@@ -94,6 +94,9 @@ def decode(data: bytes) -> Capture:
     with _refusal():
         (size,) = struct.unpack_from("<I", raw)
         header = json.loads(bytes(raw[4 : 4 + size]))
+        # The checksum is the payload's: that an altered prefix says another format shows in what only a later one has.
+        if data[len(_MAGIC)] == 1 and any("measures" in stage for stage in header["stages"]):
+            raise CaptureFileError("this capture was altered: it says format 1, and has what came with format 2.")
         blobs = raw[4 + size :]
         sources = {source["file"]: made(Source, source) for source in header["sources"]}
         return Capture(
@@ -155,7 +158,7 @@ def _unpack(data: bytes) -> bytes:
     try:
         # Never more than was promised: a small file cannot unpack to fill the memory.
         raw = zlib.decompressobj(wbits=31).decompress(payload, unpacked + 1)
-    except zlib.error as error:
+    except (zlib.error, OverflowError) as error:  # the second for a size that no memory has
         raise CaptureFileError(f"this capture was altered: {error}.") from error
     if len(raw) != unpacked:
         raise CaptureFileError("this capture was altered: it unpacks to another size than it says.")

@@ -102,6 +102,15 @@ def test_something_else_is_no_capture(tmp_path):
             ex.load(tmp_path / "other")
 
 
+@pytest.mark.parametrize("at", range(44))
+def test_every_altered_byte_of_the_prefix_is_refused(capture, at):
+    for change in range(1, 256):
+        wire = bytearray(capture.wire)
+        wire[at] ^= change
+        with pytest.raises(ex.CaptureFileError):
+            decode(bytes(wire))
+
+
 @given(data=st.data())
 def test_any_altered_byte_is_refused(capture, data):
     wire = bytearray(capture.wire)
