@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from explorer.model.graph import Graph, Group, Ints
+from explorer.model.kernels import BOUNDARY
 from explorer.model.places import Places, Step, parameter_names
 from explorer.model.provenance import phase
 from explorer.model.repeats import Repeats
@@ -23,7 +24,6 @@ from explorer.model.tree import Tree
 
 __all__ = ["Hierarchy", "nest"]
 
-_FLAT = ("fusion", "apply")  # a kernel is read whole, a reducer is two operations
 _RETURNS = ("return", "func.return", "stablehlo.return", "tuple")
 _NEARLY = 0.9  # of a loop's nodes are in the group that holds it: the others are strays
 _HALF = 0.5  # of a function's nodes are the same in each iteration: then all of the function may be the loop's body
@@ -75,7 +75,7 @@ class _Nesting:
         self.trips = trips
         self.tree = Tree(graph)
         self.places = Places(graph)
-        flat = np.asarray([*(group.kind in _FLAT for group in graph.groups), False], bool)
+        flat = np.asarray([*(group.kind in BOUNDARY for group in graph.groups), False], bool)
         self.repeats = Repeats(graph, self.places.frame, self.places.line, ~flat[graph.group])
         self.phases = [phase(scope) for scope in graph.scopes]
         self.loops: list[Loop] = []
@@ -119,7 +119,7 @@ class _Nesting:
         """Put a computation's nodes under `box`, one group per call and scope inside the caller's own."""
         tree, places = self.tree, self.places
         is_entry = computation.caller < 0
-        if computation.kind in _FLAT:
+        if computation.kind in BOUNDARY:  # a kernel is read whole, a reducer is two operations
             tree.group[nodes] = box
             return
         outer = [] if is_entry else self.steps_of(computation.caller)

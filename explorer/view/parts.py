@@ -8,16 +8,12 @@ from dataclasses import dataclass, field
 from explorer.model.capture import Capture, Stage
 from explorer.model.graph import Graph, Group
 from explorer.model.hierarchy import nest
+from explorer.model.kernels import BOUNDARY, PLUMBING
 from explorer.model.memory import bytes_text
 
 __all__ = ["TITLES", "Part", "parts_of", "peak_text", "running", "seconds_text"]
 
 TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "before": "HLO before", "hlo": "HLO"}
-# Plumbing that runs no kernel of its own.
-_NO_KERNEL = {
-    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
-    *("while", "conditional", "call", "after-all", "opt-barrier"),
-}
 _FEW = 16  # operations: a stage without groups is told by those
 _PHASES = ("forward", "backward", "update")
 
@@ -35,8 +31,8 @@ class Part:
 
 def running(graph: Graph) -> Sequence[int]:
     """The nodes that run as kernels of their own: neither inside one, nor plumbing."""
-    plumbing = {code for code, op in enumerate(graph.ops) if op in _NO_KERNEL}
-    inside = {i for i, group in enumerate(graph.groups) if group.kind in ("fusion", "apply")}
+    plumbing = {code for code, op in enumerate(graph.ops) if op in PLUMBING}
+    inside = {i for i, group in enumerate(graph.groups) if group.kind in BOUNDARY}
     return [
         i
         for i, (op, group) in enumerate(zip(graph.op.tolist(), graph.group.tolist(), strict=True))
@@ -60,7 +56,7 @@ def parts_of(stage: Stage) -> Part:
         for group, inside in zip(tree.groups, nodes, strict=True)
     ]
     for group, part in zip(tree.groups, parts, strict=True):
-        if part.size and group.kind not in ("fusion", "apply", "inputs", "outputs"):
+        if part.size and group.kind not in (*BOUNDARY, "inputs", "outputs"):
             (parts[group.parent] if group.parent >= 0 else root).children.append(part)
     for part in (root, *parts):
         part.children.sort(key=lambda child: child.order)

@@ -49,8 +49,7 @@ def look(source):
         capture = ex.open_hlo(source)
     except ex.ExplorerError as error:
         return str(error)
-    loaded = decode(capture.wire)  # its measures are of single precision, and stay as they are
-    assert decode(loaded.wire).id == loaded.id
+    assert decode(capture.wire).id == capture.id
     for stage in capture.stages:
         assert len(stage.graph.operand) == stage.graph.operand_start[-1]
         assert all(0 <= line < stage.text.count("\n") + 1 for line in stage.graph.unread)
