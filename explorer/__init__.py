@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from explorer.errors import (
     ArchiveError,
@@ -22,6 +25,7 @@ from explorer.errors import (
     InputShapeError,
     InputStructureError,
     LeakedStateError,
+    LedgerFileError,
     MissingArgumentError,
     MissingPackageError,
     NotAnArrayError,
@@ -31,6 +35,7 @@ from explorer.errors import (
     OptionError,
     OutputError,
     QueryError,
+    RecompilationError,
     RecompilationWarning,
     StateError,
     TracedPerShapeWarning,
@@ -42,18 +47,40 @@ from explorer.errors import (
 )
 from explorer.model.capture import Capture
 from explorer.model.diff import Diff, diff
+from explorer.model.finding import Finding
+from explorer.model.findings import Findings
+from explorer.model.ledger.ledger import Ledger
 from explorer.view import HtmlViewer
 from explorer.view.diff import HtmlDiffViewer
+from explorer.view.findings import HtmlFindingsViewer
+from explorer.view.ledger import HtmlLedgerViewer
 
 if TYPE_CHECKING:
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.capture.explore import explore
     from explorer.capture.open import open_hlo
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
+    from explorer.ledger.guards import assert_no_recompiles, max_compiles
+    from explorer.ledger.watch import Watch, watch
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
+    from explorer.pitfalls.lint import lint
+
+
+def _cheap_findings(
+    function: Any, args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None
+) -> Findings:
+    """What may go wrong with what was just traced; the rules are loaded when something is."""
+    from explorer.pitfalls.riding import cheap_findings
+
+    return cheap_findings(function, args, kwargs, traced, error)
+
 
 Capture.viewer = HtmlViewer()  # the model knows that it can be shown; here it learns by whom
 Diff.viewer = HtmlDiffViewer()
+Capture.linter = _cheap_findings
+Findings.viewer = HtmlFindingsViewer()
+Findings.rewritten = lambda: import_module("explorer.pitfalls.fixes.rewrite").rewritten()
+Ledger.viewer = HtmlLedgerViewer()
 load = Capture.load
 
 __all__ = [
@@ -70,6 +97,8 @@ __all__ = [
     "ExplorerError",
     "ExpressionError",
     "ExtraArgumentError",
+    "Finding",
+    "Findings",
     "InputDeviceError",
     "InputDtypeError",
     "InputError",
@@ -80,6 +109,8 @@ __all__ = [
     "InputStructureError",
     "Jitted",
     "LeakedStateError",
+    "Ledger",
+    "LedgerFileError",
     "MissingArgumentError",
     "MissingPackageError",
     "NamedDimension",
@@ -91,6 +122,7 @@ __all__ = [
     "OutputError",
     "OutputInfo",
     "QueryError",
+    "RecompilationError",
     "RecompilationWarning",
     "StateError",
     "TracedPerShapeWarning",
@@ -99,16 +131,21 @@ __all__ = [
     "UnreadableTextError",
     "UnwrittenStateWarning",
     "ViewError",
+    "Watch",
+    "assert_no_recompiles",
     "compile",
     "diff",
     "disable_compile",
     "enable_compile",
     "explore",
     "jit",
+    "lint",
     "load",
     "load_ipython_extension",
+    "max_compiles",
     "open_hlo",
     "unload_ipython_extension",
+    "watch",
 ]
 __version__ = "0.1.0"
 
@@ -121,14 +158,19 @@ _ROOM = {
     "Jitted": "explorer.jitted",
     "NamedDimension": "explorer.aot",
     "OutputInfo": "explorer.aot",
+    "Watch": "explorer.ledger.watch",
+    "assert_no_recompiles": "explorer.ledger.guards",
     "compile": "explorer.aot",
     "disable_compile": "explorer.jitted",
     "enable_compile": "explorer.jitted",
     "explore": "explorer.capture.explore",
     "jit": "explorer.jitted",
+    "lint": "explorer.pitfalls.lint",
     "load_ipython_extension": "explorer.notebook",
+    "max_compiles": "explorer.ledger.guards",
     "open_hlo": "explorer.capture.open",
     "unload_ipython_extension": "explorer.notebook",
+    "watch": "explorer.ledger.watch",
 }
 
 
@@ -142,3 +184,15 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_ROOM})
+
+
+def _watch_as_asked() -> None:
+    """A session that the environment wants a log of is watched from here on; that must not cost the user's program."""
+    if any(map(os.environ.get, ("EXPLORER_INSTRUCTION_LOG", "EXPLORER_DEBUG_COMPILE"))):
+        try:
+            import_module("explorer.ledger.session").watch_as_asked()
+        except Exception as error:
+            print(f"explorer: there will be no log: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+_watch_as_asked()

@@ -1,4 +1,4 @@
-"""`python -m explorer open module.hlo`: what a module or a saved capture holds, in the terminal or as a file."""
+"""`python -m explorer VERB …`: a module or a capture opened, a script's recompiles, saved ledgers, in the terminal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import explorer as ex
+from explorer.ledger.commands import add_ledger, add_recompiles
+from explorer.pitfalls.commands import add_lint
 
 __all__ = ["main"]
 
@@ -23,6 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments (the command line's, if none are given) say; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m explorer", description=ex.__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _add_open(verbs)
+    add_recompiles(verbs)
+    add_ledger(verbs)
+    add_lint(verbs)
+    given = parser.parse_args(arguments)
+    try:
+        return given.run(given)
+    except (ex.ExplorerError, OSError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+
+
+def _add_open(verbs: Any) -> None:
     about = "Show a compiled module from anywhere (HLO, MLIR, a proto, a folder of dumps), or a saved capture."
     opened = verbs.add_parser("open", help="show a module, a dump or a saved capture", description=about)
     opened.add_argument("path", help="HLO or MLIR, as text or proto; a folder of dumps; a capture")
@@ -36,15 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[],
         help=f"write it there instead, as its ending says: {', '.join(_WRITERS)}",
     )
-    given = parser.parse_args(arguments)
-    try:
-        capture = _open(Path(given.path), given.module)
-        for path in given.output:
-            _WRITERS[path.suffix](capture, path)
-            print(f"{path}: {path.stat().st_size:,} bytes")
-    except (ex.ExplorerError, OSError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1
+    opened.set_defaults(run=_show)
+
+
+def _show(given: argparse.Namespace) -> int:
+    capture = _open(Path(given.path), given.module)
+    for path in given.output:
+        _WRITERS[path.suffix](capture, path)
+        print(f"{path}: {path.stat().st_size:,} bytes")
     if not given.output:
         from rich.console import Console
 

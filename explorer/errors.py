@@ -19,16 +19,18 @@ ExplorerError                  anything below
 │   └── NotAnArrayError          something that is no array (also a TypeError)
 ├── InputInfoError             a shape or dtype that no input can have (also a ValueError)
 ├── LeakedStateError           captured state would be left with a traced value (also a ValueError)
+├── LedgerFileError            a file of a ledger is none, altered, or newer; or one is in the way (also a ValueError)
 ├── MissingPackageError        what was asked for needs a package that is not installed (also an ImportError)
 ├── NotCallableError           a function was expected and something else came (also a TypeError)
-├── NotRecordedError           the compiler's passes are not in a capture or a dump (also a LookupError)
+├── NotRecordedError           what was asked for is not in a capture, a dump or a ledger (also a LookupError)
 ├── OpenError                  open_hlo() was given nothing that holds a module (also a ValueError)
-├── OptionError                an option of compile() is out of range (also a ValueError)
+├── OptionError                an option of compile(), lint(), watch(), a guard is out of range (also a ValueError)
 ├── OutputError                a function returns something that is no array (also a TypeError)
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
+├── RecompilationError         a guard saw more compiles than it allows (also an AssertionError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
 ├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
-├── UnreadableTextError        text given as HLO is none (also a ValueError)
+├── UnreadableTextError        text given as HLO, or as findings, is none (also a ValueError)
 └── ViewError                  a view was told to show what it can't (also a ValueError)
 
 And every warning:
@@ -45,6 +47,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from explorer.model.capture import Capture
+    from explorer.model.ledger.event import Event
 
 __all__ = [
     "ArchiveError",
@@ -63,6 +66,7 @@ __all__ = [
     "InputShapeError",
     "InputStructureError",
     "LeakedStateError",
+    "LedgerFileError",
     "MissingArgumentError",
     "MissingPackageError",
     "NotAnArrayError",
@@ -72,6 +76,7 @@ __all__ = [
     "OptionError",
     "OutputError",
     "QueryError",
+    "RecompilationError",
     "RecompilationWarning",
     "StateError",
     "TracedPerShapeWarning",
@@ -163,6 +168,10 @@ class LeakedStateError(ExplorerError, ValueError):
     """Captured state would be left with a traced value, because an outer trace doesn't capture it."""
 
 
+class LedgerFileError(ExplorerError, ValueError):
+    """A file holds no ledger that this Explorer can read, or is in the way of one."""
+
+
 class MissingPackageError(ExplorerError, ImportError):
     """What was asked for needs a package that is not installed."""
 
@@ -172,7 +181,7 @@ class NotCallableError(ExplorerError, TypeError):
 
 
 class NotRecordedError(ExplorerError, LookupError):
-    """A capture or a dump lacks what was asked of it."""
+    """A capture, a dump or a ledger lacks what was asked of it."""
 
 
 class OpenError(ExplorerError, ValueError):
@@ -180,7 +189,7 @@ class OpenError(ExplorerError, ValueError):
 
 
 class OptionError(ExplorerError, ValueError):
-    """An option of compile() is out of range."""
+    """An option of compile(), lint(), watch() or a guard is out of range, or one in pyproject.toml."""
 
 
 class OutputError(ExplorerError, TypeError):
@@ -200,11 +209,19 @@ class QueryError(ExplorerError, ValueError):
 
 
 class UnreadableTextError(ExplorerError, ValueError):
-    """The text holds no module of the expected kind."""
+    """The text holds no module of the expected kind, or no findings."""
 
 
 class ViewError(ExplorerError, ValueError):
     """A view was told to show something that is not of its capture."""
+
+
+class RecompilationError(ExplorerError, AssertionError):
+    """A guard saw more compiles than it allows; `.events` are those of the calls that were too many."""
+
+    def __init__(self, message: str, events: tuple[Event, ...] = ()) -> None:
+        super().__init__(message)
+        self.events = events
 
 
 class RecompilationWarning(UserWarning):

@@ -6,7 +6,7 @@ from explorer._jax.native import Native, load_native, native_code
 from explorer._jax.profiling import release_profiler
 from explorer._jax.pytrees import registered_fields
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
-from explorer._jax.traces import foreign_tracers, inner_jaxprs, user_stack
+from explorer._jax.traces import foreign_tracers, inner_jaxprs, scan_inputs, user_stack
 
 __all__ = [
     "Native",
@@ -21,6 +21,7 @@ __all__ = [
     "native_code",
     "registered_fields",
     "release_profiler",
+    "scan_inputs",
     "undecided_equalities",
     "user_stack",
     "with_fast_path",

@@ -9,23 +9,43 @@ from jax.core import Tracer
 
 from explorer.model.graph import Frame
 
-__all__ = ["foreign_tracers", "inner_jaxprs", "user_stack"]
+__all__ = ["foreign_tracers", "inner_jaxprs", "scan_inputs", "user_stack"]
 
 try:
     # Public `source_info_util.summarize` gives one frame as text; the links need the whole stack with columns.
-    from jax._src.source_info_util import user_frames as _user_frames  # pyright: ignore
+    from jax._src.source_info_util import is_user_filename as _is_users  # pyright: ignore
+    from jax._src.source_info_util import raw_frame_to_frame as _read_frame  # pyright: ignore
 except ImportError:  # pragma: no cover - degrades to no source links
-    _user_frames = None
+    _is_users = _read_frame = None
+
+# Reading a frame takes a microsecond, and a program has the same few thousand in all its equations. By the identity of
+# the code, which is kept alive beside: to hash a code object would take as long.
+_frames: dict[tuple[int, int], tuple[Any, Frame | None]] = {}
+_MOST_FRAMES = 100_000
 
 
 def user_stack(traceback: Any) -> tuple[Frame, ...]:
     """The user's frames of a jaxpr equation's traceback, innermost first; JAX's own are left out."""
-    if _user_frames is None or traceback is None:
+    if _is_users is None or traceback is None:
         return ()
-    return tuple(
-        Frame(f.file_name, f.function_name, f.start_line, f.start_column, f.end_line, f.end_column)
-        for f in _user_frames(traceback)
-    )
+    if len(_frames) > _MOST_FRAMES:
+        _frames.clear()
+    codes, offsets = traceback.raw_frames()
+    found: list[Frame] = []
+    for code, offset in zip(codes, offsets, strict=True):
+        known = _frames.get((id(code), offset))
+        if known is None:
+            known = _frames[id(code), offset] = code, _frame(code, offset)
+        if known[1] is not None:
+            found.append(known[1])
+    return tuple(found)
+
+
+def _frame(code: Any, offset: int) -> Frame | None:
+    if _is_users is None or _read_frame is None or not _is_users(code.co_filename):
+        return None
+    f = _read_frame(code, offset)
+    return Frame(f.file_name, f.function_name, f.start_line, f.start_column, f.end_line, f.end_column)
 
 
 def foreign_tracers(traced: Any) -> list[Any]:
@@ -47,3 +67,17 @@ def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
             if hasattr(inner, "eqns") and hasattr(inner, "invars"):
                 found.append((f"{key}[{i}]" if several else key, inner))
     return found
+
+
+def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
+    """How many of a scan's inputs are the same in each turn, and how many are carried to the next; then come slices.
+
+    From 0.12 its parameters have trees instead of counts.
+    """
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    try:
+        same, carried, _ = map(len, params["ft_in"].unpack())
+    except (KeyError, AttributeError, TypeError, ValueError):  # pragma: no cover - what comes out of a loop isn't known
+        return 0, 0
+    return same, carried

@@ -160,6 +160,7 @@ class Binaries:
 
         # JAX names the module and its arguments by these.
         program.__name__ = self._program.name
+        program.__dict__["explored"] = self._program.function  # for who watches what is compiled
         kind = inspect.Parameter.POSITIONAL_ONLY
         program.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self._names])  # pyright: ignore[reportFunctionMemberAccess]
         target = jax.jit(program, donate_argnums=self._donated, compiler_options=self._options or None)

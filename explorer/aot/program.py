@@ -136,8 +136,10 @@ class Program:
             outputs.append(_described(result))
             return result
 
-        structs = [struct for struct in self.symbols.structs(sizes) if isinstance(struct, jax.ShapeDtypeStruct)]
-        traced = jax.jit(run).trace(*structs)
+        named = zip(self.symbols.inputs, self.symbols.structs(sizes), strict=True)
+        arrays = {name: struct for name, struct in named if isinstance(struct, jax.ShapeDtypeStruct)}
+        run.__dict__.update(explored=self.function, explored_names=tuple(arrays))  # for who watches what is traced
+        traced = jax.jit(run).trace(*arrays.values())
         refuse_leaks(traced, inspect.unwrap(self.function), self.given)
         return Traced(traced.jaxpr, outputs[0])
 

@@ -19,6 +19,7 @@ from explorer.capture.sources import read_source
 from explorer.capture.stablehlo import read_stablehlo
 from explorer.errors import ArgumentsError, NotCallableError
 from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.findings import Findings
 from explorer.model.graph import Graph
 
 __all__ = ["Exploration", "environment", "explore"]
@@ -115,6 +116,7 @@ class Exploration:
         __tracebackhide__ = True
         self.check_arguments()
         traced = self.step("trace", self.trace)
+        self.known["findings"] = self.looked(traced)
         self.stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
         self.known["signature"] = _signature(traced.jaxpr)
         self.known["constants"] = name_constants(traced.jaxpr, self.plain, self.given)
@@ -158,12 +160,23 @@ class Exploration:
             return run(**options)
         except Exception as error:
             self.seconds[what] = perf_counter() - start
+            if what == "trace":
+                self.known["findings"] = self.looked(None, error)
             failure = f"{what} failed: {type(error).__name__}"
             kind, message = retold(error, self.name, self.verb, what)
             message += "\n  Hint: the stages before it are in this error's `.capture`." if self.stages else ""
             raise kind(message, self.capture(failure)) from error
         finally:
             self.seconds[what] = perf_counter() - start
+
+    def looked(self, traced: Any, error: Exception | None = None) -> Findings:
+        """What the rules say of the trace; whatever becomes of them, the user's call goes on."""
+        if Capture.linter is None:
+            return Findings((), self.name)
+        try:
+            return Capture.linter(self.function, self.args, self.kwargs, traced, error)
+        except Exception as fault:
+            return Findings((), self.name, [f"{type(fault).__name__}: {fault}"])
 
     def capture(self, failure: str = "") -> Capture:
         code = getattr(self.plain, "__code__", None) or getattr(type(self.plain).__call__, "__code__", None)

@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
-from typing import Any, cast
 
 import jax
-import jax.core
 import numpy as np
 
+from explorer.capture.asked import Asked, asked_of, is_count, is_refusal, type_of
 from explorer.capture.constants import LeakedTracer
 from explorer.capture.frames import Argument, Step, is_runner, names_in, users_arguments, users_steps
-from explorer.capture.sources import Span, as_arrays, bound_at, label, place, pointed_at, syntax_at
+from explorer.capture.sources import Span, label, place, pointed_at, syntax_at
 from explorer.errors import ExploreError, TracedValueError
 
-__all__ = ["retold", "users_place"]
+__all__ = ["Refusal", "refusal", "retold", "users_place"]
 
-# Some refusals of a traced value are plain TypeErrors and IndexErrors. Their words, from 0.10 to 0.12:
-_UNNAMED = re.compile(
-    r"Shapes must be 1D sequences of concrete values|Slice entries must be static|must have static start/stop/step"
-    r"|unsupported format string passed to \w*Tracer|unhashable type: '\w*Tracer|\*: '\w+' and '\w*Tracer'"
-)
-_CONCRETE = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.NonConcreteBooleanIndexError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-)
 _TYPE = re.compile(r"(?:traced array with shape|must be concrete; got|value with type) (\w+\[[^\]]*\])")
 _TRACED = re.compile(r"while tracing the function (.+?)(?: at (.+?):\d+)? for ")
 _DEPENDS = re.compile(r"depends on the values? of the arguments? ([^\n]+)\.")
@@ -43,29 +30,8 @@ _BOILERPLATE = re.compile(
 )
 _ADDRESS = re.compile(r"<(?:function|bound method) ([^<>]*(?:<\w+>[^<>]*)*) at 0x[0-9a-f]+>")
 _FILE = re.compile(r"((?:[A-Za-z]:)?[/\\][^\s:]+):(\d+)")
-_WIDEST = 60  # characters of an expression
 _LONGEST = 6  # lines of JAX's or the user's own words
 _MOST_STEPS = 5
-
-# What to write instead; {0} is the traced value.
-_ANY = "jnp.where and jax.lax.cond choose by a value, jax.debug.print prints one, jax.numpy computes with it"
-_PRINT = 'jax.debug.print("{{}}", {0}) prints while the program runs'
-_CHOOSE = "jnp.where({0}, a, b) chooses between values,\njax.lax.cond({0}, f, g, x) between computations"
-_KEEP = "keeps it an array, which computes as a number does;\n" + _PRINT
-_FIXED = "shapes, sizes and axes can't depend on values; jnp.where(mask, a, b) computes with a part"
-_BUILTINS = {
-    "float": "jnp.asarray({0}, float) " + _KEEP,
-    "int": "jnp.asarray({0}, int) " + _KEEP,
-    "complex": "jnp.asarray({0}, complex) " + _KEEP,
-    "bool": _CHOOSE,
-    "range": "jax.lax.fori_loop(0, {0}, body, start) loops in the compiled program",
-    "format": _PRINT,
-    "max": "jnp.max(x) or jnp.maximum(x, y)",
-    "min": "jnp.min(x) or jnp.minimum(x, y)",
-    "any": "jnp.any({0})",
-    "all": "jnp.all({0})",
-    "sorted": "jnp.sort({0})",
-}
 
 
 def retold(error: Exception, function: str, verb: str, step: str = "trace") -> tuple[type[ExploreError], str]:
@@ -90,8 +56,8 @@ def retold(error: Exception, function: str, verb: str, step: str = "trace") -> t
     kind: type[ExploreError] = TracedValueError
     if isinstance(error, jax.errors.UnexpectedTracerError):
         lines = _leak(error, steps)
-    elif isinstance(error, _CONCRETE) or (steps and _is_refusal(error, steps[0])):
-        lines = _traced_value(error, steps)
+    elif (found := refusal(error)) is not None:
+        lines = _traced_value(found, steps)
     else:
         lines, kind = _failure(error, steps, step), ExploreError
     return kind, f"{function} could not be {verb}: " + "\n".join(lines)
@@ -103,25 +69,62 @@ def users_place(error: BaseException) -> str:
     return place(steps[0].file, steps[0].span.line) if steps else ""
 
 
-def _is_refusal(error: Exception, step: Step) -> bool:
-    raises = any(isinstance(node, ast.Raise) for node in syntax_at(step.file, step.span)[-1:])
-    return not raises and _UNNAMED.search(str(error)) is not None
+@dataclass(frozen=True)
+class Refusal:
+    """What asked for the value of something that is only traced.
+
+    Args:
+        text: The expression that asked; empty if it can't be told.
+        problem: One sentence without its end.
+        hint: What to write instead.
+        origins: Where the value came from: `from  argument `n` of f`.
+        counts: Arguments that may rather be part of the program than data.
+        step: The user's line; None if there is none.
+        span: The piece of that line.
+    """
+
+    text: str
+    problem: str
+    hint: str
+    origins: tuple[str, ...]
+    counts: tuple[str, ...]
+    step: Step | None
+    span: Span | None
 
 
-def _traced_value(error: Exception, steps: Sequence[Step]) -> list[str]:
-    asked = _asked(error, steps[0]) if steps else _Asked()
+def refusal(error: BaseException) -> Refusal | None:
+    """What an error that ended a trace says of the user's code; None if it is of another kind."""
+    steps = users_steps(error)
+    if isinstance(error, jax.errors.UnexpectedTracerError) or not is_refusal(error, steps):
+        return None
+    asked = asked_of(error, steps[0]) if steps else Asked()
     type_ = asked.type or _found(_TYPE, error)
     arguments = _arguments(error, steps, asked)
     none_yet = f"`{asked.value}` has none yet" if asked.value else "there is none yet"
-    return [
+    return Refusal(
+        asked.text,
         f"{f'`{asked.text}`' if asked.text else 'it'} needs a value, but while tracing {none_yet}"
-        f"{f' ({type_})' if type_ else ''}.",
-        *_way(steps, asked.span),
-        *_made_at(error, steps, asked.bound.values()),
-        *_given_as(arguments),
-        "  Hint: " + asked.hint.replace("\n", "\n        ") + ".",
-        *_constants(arguments, steps),
+        f"{f' ({type_})' if type_ else ''}",
+        asked.hint,
+        (*_made_at(error, steps, asked.bound.values()), *_given_as(arguments)),
+        _counts(arguments, steps),
+        steps[0] if steps else None,
+        asked.span or (steps[0].span if steps else None),
+    )
+
+
+def _traced_value(found: Refusal, steps: Sequence[Step]) -> list[str]:
+    names = " and ".join(f"`{path}`" for path in found.counts)
+    return [
+        f"{found.problem}.",
+        *_way(steps, found.span),
+        *found.origins,
+        "  Hint: " + found.hint.replace("\n", "\n        ") + ".",
+        *([f"        Or make {names} {_CONSTANT}"] if names else ()),
     ]
+
+
+_CONSTANT = "a constant: a number instead of an InputInfo; for jax.jit, a static argument."
 
 
 def _leak(error: Exception, steps: Sequence[Step]) -> list[str]:
@@ -154,7 +157,7 @@ def _words(error: Exception) -> list[str]:
     return lines[:_LONGEST] + (["…"] if len(lines) > _LONGEST else [])
 
 
-def _found(pattern: re.Pattern[str], error: Exception) -> str:
+def _found(pattern: re.Pattern[str], error: BaseException) -> str:
     match = pattern.search(str(error))
     return match[1] if match else ""
 
@@ -181,14 +184,14 @@ def _operands(step: Step) -> list[str]:
     for name in names_in(way[-1]) if way and isinstance(way[-1], ast.expr) else ():
         value = step.named(name.id)
         if isinstance(value, (jax.Array, np.ndarray)):
-            told[name.id] = f"`{name.id}` is {_type_of(value, short_dtypes=True)}"
+            told[name.id] = f"`{name.id}` is {type_of(value, short_dtypes=True)}"
     return [f"  with  {', '.join(list(told.values())[:4])}"] if told else []
 
 
 # Where from ----------------------------------------------------------------------------------------------------------
 
 
-def _made_at(error: Exception, steps: Sequence[Step], lines: Iterable[int | None] = ()) -> list[str]:
+def _made_at(error: BaseException, steps: Sequence[Step], lines: Iterable[int | None] = ()) -> list[str]:
     """The lines, of the function or by JAX's account, that made a value."""
     found = [(steps[0].file, line) for line in lines if line]
     found += [(at[1], int(at[2])) for at in _MADE_AT.finditer(str(error)) if not is_runner(at[1])]
@@ -205,7 +208,7 @@ def _given_as(arguments: Sequence[Argument]) -> list[str]:
     return [f"  from  argument{'s' if names[1:] else ''} {listed} of {arguments[0].function}"]
 
 
-def _arguments(error: Exception, steps: Sequence[Step], asked: _Asked) -> list[Argument]:
+def _arguments(error: BaseException, steps: Sequence[Step], asked: Asked) -> list[Argument]:
     """The arguments that a value depends on: by JAX's own account, or those that the expression names."""
     if not steps:
         return []
@@ -216,185 +219,7 @@ def _arguments(error: Exception, steps: Sequence[Step], asked: _Asked) -> list[A
     return [Argument(name, steps[0].function, steps[0].named(name)) for name in names]
 
 
-def _constants(arguments: Sequence[Argument], steps: Sequence[Step]) -> list[str]:
-    """Advice for numbers that may rather be part of the program than data."""
-    counts = [a.path for a in arguments if _is_count(a.value) and steps[-1].value_at(a.path) is a.value]
-    if not counts or len(counts) < len(arguments):
-        return []
-    names = " and ".join(f"`{path}`" for path in counts)
-    return [f"        Or make {names} a constant: a number instead of an InputInfo; for jax.jit, a static argument."]
-
-
-def _is_count(value: Any) -> bool:
-    kind = value.dtype.kind if isinstance(value, jax.core.Tracer) else ""
-    return kind in tuple("iub") and value.shape == ()
-
-
-def _type_of(value: Any, **options: bool) -> str:
-    return jax.typeof(value).str_short(**options)
-
-
-# What was asked for --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The expression that asked for a value.
-
-    Args:
-        hint: What to write instead.
-        text: The expression.
-        value: The traced value in it.
-        type: Of that, where it is known better than from JAX's words.
-        span: What to put carets under, where it is not what Python says.
-        bound: The traced names in it, and the lines that bound them (see `bound_at`).
-    """
-
-    hint: str = _ANY
-    text: str = ""
-    value: str = ""
-    type: str = ""
-    span: Span | None = None
-    bound: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
-
-
-def _asked(error: Exception, step: Step) -> _Asked:
-    way = _exact(syntax_at(step.file, step.span))
-    if len(way) < 2 or not isinstance(way[-1], ast.expr):
-        return _Asked()
-    text, values, hint = _request(error, way, step)
-    names = [name.id for value in values for name in step.traced(value)]
-    only = values[0] if len(values) == 1 else None
-    value = step.named(only.id) if isinstance(only, ast.Name) else None
-    return _Asked(
-        hint,
-        _short(text),
-        _short(ast.unparse(only)) if only is not None else "",
-        _type_of(value) if isinstance(value, jax.core.Tracer) else "",
-        Span.of(way[-1]),
-        {name: bound_at(way, name) for name in names},
-    )
-
-
-def _exact(way: Sequence[ast.AST]) -> Sequence[ast.AST]:
-    """To the expression that is meant, where a Python gives the place of something around or inside of it."""
-    if not way:
-        return way
-    last = way[-1]
-    if isinstance(last, (ast.Constant, ast.FormattedValue)):  # of a string: 3.11 gives the whole for each part
-        string = next((i for i, node in enumerate(way) if isinstance(node, ast.JoinedStr)), len(way))
-        return way[: string + 1]
-    if isinstance(last, ast.Assert):
-        return [*way, last.test]  # 3.11
-    if isinstance(last, (ast.ListComp, ast.SetComp, ast.DictComp)) and len(last.generators[0].ifs) == 1:
-        return [*way, last.generators[0].ifs[0]]  # from 3.12
-    return way
-
-
-def _request(error: Exception, way: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:
-    node = cast(ast.expr, way[-1])
-    text = ast.unparse(node)
-    is_mask = isinstance(error, jax.errors.NonConcreteBooleanIndexError)
-    is_bool = isinstance(error, jax.errors.TracerBoolConversionError)
-    match node:
-        case _ if is_bool and not _gives_bool(node, step) and (condition := _condition(way)):
-            return condition
-        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=array, slice=index))) if is_mask:  # x.at[m].set(v)
-            new, old = ast.unparse(node.args[0]) if node.args else "0", ast.unparse(array).removesuffix(".at")
-            return text, [index], f"jnp.where({ast.unparse(index)}, {new}, {old})"
-        case ast.Call():
-            return text, *_call(error, node, step)
-        case ast.JoinedStr():
-            parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec]
-            traced = [part for part in parts if step.traced(part)]
-            return text, traced, _PRINT.format(", ".join(map(ast.unparse, traced)) or "x")
-        case ast.BinOp(op=ast.Mod(), left=ast.Constant(), right=value):
-            return text, [value], _PRINT.format(ast.unparse(value))
-        case ast.Subscript(value=array, slice=index) if is_mask:
-            return (
-                text,
-                [index],
-                f"jnp.where({ast.unparse(index)}, {ast.unparse(array)}, 0) keeps the shape",
-            )
-        case ast.Subscript(value=array, slice=ast.Slice()):
-            dynamic = f"jax.lax.dynamic_slice_in_dim({ast.unparse(array)}, start, size)"
-            return text, _counts(node.slice, step), f"{dynamic} takes a traced start; a size can't depend on values"
-        case ast.Subscript(value=array, slice=index):
-            return text, [index], f"jnp.asarray({ast.unparse(array)})[{ast.unparse(index)}]"
-        case ast.Compare(ops=[ast.In() | ast.NotIn()], left=left, comparators=[right]):
-            return text, [left], f"jnp.isin({ast.unparse(left)}, jnp.asarray({ast.unparse(right)}))"
-        case ast.BinOp(op=ast.Mult()):
-            return text, _counts(node, step), _FIXED
-        case ast.Dict(keys=keys) | ast.Set(elts=keys):
-            return text, [key for key in keys if key and step.traced(key)], "a key that is no array, such as a number"
-        case _:
-            return text, [], _ANY
-
-
-def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
-    """A test of `if` and its like, `and`, `or`, `not`, or a chain of comparisons."""
-    at = len(way) - 1
-    while isinstance(way[at - 1], (ast.BoolOp, ast.UnaryOp)):
-        at -= 1
-    owner, whole, node = way[at - 1], cast(ast.expr, way[at]), cast(ast.expr, way[-1])
-    values = [] if isinstance(node, ast.BoolOp) else [node.operand if isinstance(node, ast.UnaryOp) else node]
-    text, arrays = ast.unparse(whole), as_arrays(whole)
-    match owner:
-        case ast.If(test=test) if test is whole:
-            return f"if {text}:", values, _CHOOSE.format(arrays)
-        case ast.IfExp(test=test) if test is whole:
-            return f"… if {text} else …", values, _CHOOSE.format(arrays)
-        case ast.While(test=test) if test is whole:
-            return f"while {text}:", values, "jax.lax.while_loop(condition, body, state) loops in the compiled program"
-        case ast.Assert(test=test) if test is whole:
-            check = f"jax.experimental.checkify.check({arrays}, message)"
-            return f"assert {text}", values, f"{check} checks while the program runs"
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return f"if {text}", values, f"jnp.where({arrays}, a, b): a number of values can't depend on values"
-        case ast.MatchValue():
-            return f"case {text}:", [], "jax.lax.switch(index, branches, x) or jax.lax.cond(condition, f, g, x)"
-        case _:
-            return (text, values, arrays) if arrays != text else None
-
-
-def _gives_bool(node: ast.expr, step: Step) -> bool:
-    """Whether it is a bool whatever it is given: then who asked is not around it."""
-    if isinstance(node, ast.Call):
-        return step.called(node.func).removeprefix("builtins.") in ("bool", "all", "any")
-    return isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn))
-
-
-def _call(error: Exception, node: ast.Call, step: Step) -> tuple[Sequence[ast.expr], str]:
-    given = [*node.args, *(keyword.value for keyword in node.keywords)]
-    traced = [part for part in given if step.traced(part)] or given[: len(given) == 1]
-    package, _, name = step.called(node.func).partition(".")
-    written, value = ast.unparse(node.func), ast.unparse(traced[0]) if traced else "x"
-    if package == "builtins" and name in _BUILTINS:
-        return traced, _BUILTINS[name].format(value)
-    if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
-        hint = f"leaving `.{node.func.attr}()` out {_KEEP.format(ast.unparse(node.func.value))}"
-        return [node.func.value], hint
-    if package in ("numpy", "math") and _is_in_jax(name):
-        return traced, f"jnp.{name} instead of {written}"
-    if "size argument" in str(error):
-        return [], f"{written}(…, size=n) with a fixed n, or a mask: jnp.where(condition, a, b)"
-    if package == "jax" or _UNNAMED.search(str(error)):
-        return _counts(node, step) or traced, _FIXED
-    return traced, f"write what {written} does with jax.numpy, or jax.pure_callback calls it while the program runs"
-
-
-def _is_in_jax(name: str) -> bool:
-    try:
-        return callable(attrgetter(name)(jax.numpy))
-    except AttributeError:
-        return False
-
-
-def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
-    """The names of whole numbers: what a shape is made of."""
-    return [name for name in names_in(node) if _is_count(step.named(name.id))]
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
+def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, ...]:
+    """The arguments that are numbers, if all are."""
+    counts = [a.path for a in arguments if is_count(a.value) and steps[-1].value_at(a.path) is a.value]
+    return tuple(counts) if len(counts) == len(arguments) else ()

@@ -8,7 +8,7 @@ import linecache
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import pairwise
 from pathlib import PurePath
 from types import FrameType
@@ -22,6 +22,7 @@ __all__ = [
     "called_at",
     "is_ours",
     "label",
+    "later_cells",
     "place",
     "pointed_at",
     "read_source",
@@ -43,7 +44,12 @@ def read_source(file: str) -> Source | None:
 def label(file: str) -> str:
     """`cell [4]` for a notebook's cell, else the file's own name."""
     count = _cells().get(file)
-    return f"cell [{count}]" if count is not None else PurePath(file).name
+    return f"cell [{count}]" if count is not None else _name(file)
+
+
+@lru_cache(maxsize=1024)  # a path takes longer to read than all else that is told of a frame
+def _name(file: str) -> str:
+    return PurePath(file).name
 
 
 def _shell() -> Any:
@@ -55,6 +61,14 @@ def _shell() -> Any:
 def _cells() -> dict[str, int]:
     """IPython's map from the name it compiled a cell under to the cell's execution count."""
     return getattr(getattr(_shell(), "compile", None), "_filename_map", None) or {}
+
+
+def later_cells(file: str) -> list[tuple[str, str]]:
+    """The cells that were run after this one, in their order: the name of each, and its text. None for a file."""
+    cells = _cells()
+    count = cells.get(file)
+    later = sorted((number, name) for name, number in cells.items() if count is not None and number > count)
+    return [(name, "".join(linecache.getlines(name))) for _, name in later]
 
 
 def _typed(file: str) -> str:
@@ -156,6 +170,7 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
     for part in ast.iter_child_nodes(node):
         if hasattr(part, "lineno"):
             yield part
+            yield from getattr(part, "decorator_list", ())  # which stand above what they are part of
         else:
             yield from _parts(part)
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import jax
 
 from explorer.capture.explore import Exploration, explore
+from explorer.capture.state import HoldsState
 from explorer.errors import NotCallableError, OptionError
 from explorer.jitted.program import Options, Program
 from explorer.jitted.registry import registry
@@ -95,7 +96,7 @@ def _several(value: Any, of: type) -> tuple[Any, ...] | None:
     return None if value is None else (value,) if isinstance(value, of) else tuple(value)
 
 
-class Jitted:
+class Jitted(HoldsState):
     """A function that is compiled when it is called. `jit` makes it.
 
     Several threads may call it. Calls of functions with captured state run one after another, also those of different
@@ -135,6 +136,11 @@ class Jitted:
     def specializations(self) -> tuple[Specialization, ...]:
         """What was traced, in order: for which shapes, why, and what it took up to the end of its compilation."""
         return tuple(trace.to_specialization() for trace in self._program.traces)
+
+    @property
+    def captured(self) -> tuple[Any, ...]:
+        """The containers that `inputs` and `outputs` named."""
+        return tuple(root for root in (self._inputs, self._outputs) if root is not None)
 
     def clear(self) -> None:
         """Let go of all that was compiled; the next call compiles anew."""

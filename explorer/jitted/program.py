@@ -24,6 +24,7 @@ from explorer.jitted.references import Reference
 from explorer.jitted.switch import is_enabled
 from explorer.jitted.traces import Trace, measure, why
 from explorer.jitted.trial import Trial
+from explorer.model.ledger.warned import warned
 
 __all__ = ["Options", "Program"]
 
@@ -255,7 +256,9 @@ class Program:
         self.traces.append(trace)
         if len(self.traces) > STORM and not self.has_warned:
             self.has_warned = True
-            warn_storm(self.name, self.traces)
+            code = getattr(self.function(), "__code__", None)
+            if code is None or warned.first(self.name, code.co_filename, code.co_firstlineno):
+                warn_storm(self.name, self.traces)
         return trace
 
     def names_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 from explorer.jitted.program import STORM, Options, Program
 from explorer.jitted.references import Method, Reference, is_dead, reference
 from explorer.jitted.warn import RecompilationWarning, users_line, warn_user
+from explorer.model.ledger.warned import warned
 
 __all__ = ["Registry", "registry"]
 
@@ -62,13 +63,15 @@ class Registry:
             self._sites.pop(next(iter(self._sites)))
         self._sites[known] = site
         if self._died.get(site, 0) == STORM:
+            self._died[site] += 1
+            if not warned.first(function.__name__, *site[:2]):
+                return
             warn_user(
                 f"{STORM + 1} functions from {PurePath(site[0]).name}, line {site[1]} ({function.__name__}) were "
                 f"jitted, each a new one that is traced and compiled for itself.\n"
                 "  Hint: define and jit it once, before the loop.",
                 RecompilationWarning,
             )
-            self._died[site] += 1
 
     def _forget(self, dead: Any) -> None:
         if sys.is_finalizing():  # what this needs may be gone before it

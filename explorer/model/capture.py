@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from explorer.errors import NotRecordedError
 from explorer.model.fates import Fate, Fates
+from explorer.model.findings import Findings
 from explorer.model.graph import Graph, Node
 from explorer.model.lines import LineTable, line_table
 from explorer.model.memory import LiveMemory, read_memory
@@ -21,7 +22,7 @@ from explorer.model.provenance import Links, placed
 from explorer.model.source import Source
 from explorer.model.told import Instructions
 
-__all__ = ["Capture", "Constant", "Durations", "Stage", "Viewer"]
+__all__ = ["Capture", "Constant", "Durations", "Linter", "Stage", "Viewer"]
 
 
 class Stage:
@@ -88,6 +89,14 @@ class Viewer(Protocol):
     def view(self, capture: Capture) -> Any: ...
 
 
+class Linter(Protocol):
+    """What looks for pitfalls in what was just traced; `explorer` puts one here."""
+
+    def __call__(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None
+    ) -> Findings: ...
+
+
 _SMALL = 2_000  # instructions
 _MOMENT = 1.0  # seconds
 
@@ -111,6 +120,7 @@ class Capture:
         cost: XLA's own estimate for the whole program (`flops`, `bytes accessed`); a loop's body counts once.
         memory: Bytes by use: `argument`, `output`, `temp`, `alias`, `generated code`.
         constants: The arrays baked into the program.
+        findings: What may go wrong with it, as far as the trace alone tells; `explorer.lint` looks closer.
         read_source: Gives the source of a file that frames name, or None.
         read_passes: Gives the passes that are kept with the capture, where they are.
         record_passes: Records them by compiling once more, where that can be done.
@@ -127,11 +137,13 @@ class Capture:
     cost: Mapping[str, float] = field(default_factory=dict[str, float])
     memory: Mapping[str, int] = field(default_factory=dict[str, int])
     constants: Sequence[Constant] = ()
+    findings: Findings = field(default_factory=lambda: Findings(()))
     read_source: Callable[[str], Source | None] = _no_source
     read_passes: Callable[[], Passes] | None = None
     record_passes: Callable[[], Passes] | None = None
 
     viewer: ClassVar[Viewer | None] = None
+    linter: ClassVar[Linter | None] = None
 
     @cached_property
     def sources(self) -> Mapping[str, Source]:

@@ -28,6 +28,7 @@ from explorer.errors import CaptureFileError
 from explorer.model.capture import Capture, Constant, Durations, Stage
 from explorer.model.checked import floats, integer, integers, made, text, texts, texts_by_name
 from explorer.model.fates import KINDS as FATES
+from explorer.model.findings import Findings
 from explorer.model.graph import Floats, Frame, Graph, Group, Ints
 from explorer.model.hierarchy import nest
 from explorer.model.memory import KINDS, read_memory
@@ -62,6 +63,7 @@ def encode(capture: Capture) -> bytes:
         "cost": dict(capture.cost),
         "memory": dict(capture.memory),
         "constants": [asdict(constant) for constant in capture.constants],
+        "findings": capture.findings.to_dict(),
         "sources": [asdict(source) for source in capture.sources.values()],
         "stages": [
             _stage(blobs, stage, links.keys[stage.name], capture.coverage(stage.name)) | _fates(blobs, capture, stage)
@@ -111,6 +113,8 @@ def decode(data: bytes) -> Capture:
             cost=floats(header["cost"]),
             memory=integers(header["memory"]),
             constants=tuple(made(Constant, constant) for constant in header["constants"]),
+            # Captures from before there were rules have none.
+            findings=Findings.from_dict(header["findings"]) if "findings" in header else Findings(()),
             read_source=sources.get,
             read_passes=_read_passes(header.get("passes"), blobs),
         )

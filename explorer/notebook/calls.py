@@ -1,9 +1,10 @@
-"""What a person writes after `%explore`: options, then one call, which is taken apart before it runs."""
+"""What a person writes after `%explore` or `%lint`: options, then one call, which is taken apart before it runs."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
 from explorer.errors import ExploreError, ExpressionError
@@ -14,12 +15,12 @@ __all__ = ["CALLEE", "Call", "assigns", "last_call", "redirect", "single_call", 
 # The name that a redirected call calls. No identifier, so it can't be one of the user's.
 CALLEE = "explore this call"
 
-# The one option without a value, then those with one.
-_OPTION = re.compile(r"""\s*(?:(--passes)(?![\w-])|(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?)""")
-_LINE = "%explore takes one call"
-_CELL = "%%explore takes a cell that ends in a call, f(x) or y = f(x)"
-_LINE_HINT = "write the call as ever, %explore f(x, y=1); it is compiled instead of run"
-_CELL_HINT = "the last statement is what is explored; for no more than one call there is %explore f(x)"
+# An option, and its value.
+_OPTION = re.compile(r"""\s*(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?""")
+_FLAG = re.compile(r"\s*(--[\w-]+)(?=\s|$)")
+_FLAGS = ("--passes",)
+# What is done to the call of each magic, and to its function.
+_DONE = {"explore": ("compiled", "explored"), "lint": ("traced", "looked at")}
 
 
 class Call:
@@ -48,25 +49,32 @@ class Call:
         return function(*args, **kwargs) if self.assigned else None
 
 
-def split_options(line: str) -> tuple[list[str], str]:
-    """Cut `--save "a b" f(x, '--no')` into the words of its options and the rest. All but `--passes` take a value."""
+def split_options(line: str, flags: Sequence[str] = _FLAGS) -> tuple[list[str], str]:
+    """Cut `--save "a b" f(x, '--no')` into the words of its options and the rest. All but the flags take a value."""
     words: list[str] = []
     at = 0
-    while option := _OPTION.match(line, at):
+    while option := _flag(line, at, flags) or _OPTION.match(line, at):
         words += [word.strip("\"'") for word in option.groups() if word is not None]
         at = option.end()
     return words, line[at:].strip()
 
 
-def single_call(expression: str, line: int, column: int) -> ast.stmt:
+def _flag(line: str, at: int, flags: Sequence[str]) -> re.Match[str] | None:
+    found = _FLAG.match(line, at)
+    return found if found is not None and found[1] in flags else None
+
+
+def single_call(expression: str, line: int, column: int, magic: str = "explore") -> ast.stmt:
     """The call that an expression is, placed at the line and column of the file that it stands in."""
+    what = f"%{magic} takes one call"
+    hint = f"write the call as ever, %{magic} f(x, y=1); it is {_DONE[magic][0]} instead of run"
     try:
         body = ast.parse(expression).body
     except SyntaxError as error:
         caret = " " * (len("  given:  ") + (error.offset or 1) - 1)
-        raise _refused(_LINE, f"{expression}\n{caret}^ {error.msg}", _LINE_HINT) from None
-    if len(body) != 1 or not isinstance(body[0], ast.Expr) or not _is_call(body[0].value):
-        raise _refused(_LINE, expression, _LINE_HINT)
+        raise _refused(what, f"{expression}\n{caret}^ {error.msg}", hint) from None
+    if len(body) != 1 or not isinstance(body[0], ast.Expr) or not _is_call(body[0].value, magic):
+        raise _refused(what, expression, hint)
     ast.increment_lineno(body[0], line - 1)
     for node in ast.walk(body[0]):
         if isinstance(node, (ast.expr, ast.stmt, ast.keyword, ast.arg)):
@@ -75,11 +83,15 @@ def single_call(expression: str, line: int, column: int) -> ast.stmt:
     return body[0]
 
 
-def last_call(cell: ast.Module) -> ast.stmt:
+def last_call(cell: ast.Module, magic: str = "explore") -> ast.stmt:
     """Take the last statement off a cell: `f(x)`, `y = f(x)`, `y: Array = f(x)` or `y += f(x)`."""
     last = cell.body[-1] if cell.body else None
-    if not isinstance(last, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)) or not _is_call(last.value):
-        raise _refused(_CELL, ast.unparse(last).partition("\n")[0] if last else "", _CELL_HINT)
+    if not isinstance(last, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)) or not _is_call(last.value, magic):
+        raise _refused(
+            f"%%{magic} takes a cell that ends in a call, f(x) or y = f(x)",
+            ast.unparse(last).partition("\n")[0] if last else "",
+            f"the last statement is what is {_DONE[magic][1]}; for no more than one call there is %{magic} f(x)",
+        )
     return cell.body.pop()
 
 
@@ -96,13 +108,13 @@ def redirect(statement: ast.stmt) -> ast.Module:
     return ast.Module([statement], [])
 
 
-def _is_call(node: ast.expr | None) -> bool:
+def _is_call(node: ast.expr | None, magic: str) -> bool:
     if not isinstance(node, ast.Call):
         return False
     if isinstance(node.func, ast.Attribute) and node.func.attr == "block_until_ready" and not node.args:
         # This calls a method of a finished array: explored, it would show a program that says nothing.
         raise _refused(
-            "a call that is explored has no result to wait for",
+            f"a call that is {_DONE[magic][1]} has no result to wait for",
             ast.unparse(node),
             f"leave the waiting out: {ast.unparse(node.func.value)}",
         )

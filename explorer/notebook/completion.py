@@ -12,7 +12,7 @@ from IPython.core.error import TryNext
 from explorer.notebook.calls import split_options
 from explorer.notebook.magics import explore_parser
 
-__all__ = ["complete"]
+__all__ = ["callables", "complete"]
 
 _VALUE = re.compile(r"--(?!passes\b)[\w-]+\s+\S*$")  # the cursor stands in an option's value, which is a file
 
@@ -28,5 +28,10 @@ def complete(shell: Any, event: Any) -> list[str]:
     options = sorted(set(re.findall(r"--[\w-]+", explore_parser.format_help())))
     if event.command.startswith("%%"):
         return options
+    return callables(shell) + options
+
+
+def callables(shell: Any) -> list[str]:
+    """The user's names of what can be called, or has what can be."""
     names = (name for name in shell.user_ns if not name.startswith("_") and name not in shell.user_ns_hidden)
-    return sorted(n for n in names if callable(shell.user_ns[n]) or inspect.ismodule(shell.user_ns[n])) + options
+    return sorted(n for n in names if callable(shell.user_ns[n]) or inspect.ismodule(shell.user_ns[n]))

@@ -5,41 +5,59 @@ from __future__ import annotations
 from typing import Any
 
 from explorer.notebook.completion import complete
+from explorer.notebook.lint import LintMagics, complete_lint
 from explorer.notebook.magics import ExplorerMagics
+from explorer.notebook.recompiles import RecompilesMagics, complete_recompiles
 
 __all__ = ["load", "unload"]
 
-_COMPLETED = ("%explore", "%%explore")
+# Each with the names that are completed after, and by what.
+_MAGICS = (
+    (ExplorerMagics, ("%explore", "%%explore"), complete),
+    (LintMagics, ("%lint", "%%lint"), complete_lint),
+    (RecompilesMagics, ("%recompiles", "%%recompiles"), complete_recompiles),
+)
 
 
 def load(shell: Any) -> None:
     """Register the magics with a shell; nothing happens if they are already."""
-    if ExplorerMagics.__name__ in shell.magics_manager.registry:
-        return
-    magics = ExplorerMagics(shell=shell)
-    # Another extension may own one of the names: unloading gives it back.
-    for kind, table in magics.magics.items():
-        magics.replaced[kind] = {name: old for name in table if (old := shell.magics_manager.magics[kind].get(name))}
-    shell.register_magics(magics)
-    for key in _COMPLETED:
-        shell.set_hook("complete_command", complete, str_key=key)
+    for kind, names, completer in _MAGICS:
+        if kind.__name__ not in shell.magics_manager.registry:
+            _register(shell, kind(shell=shell))
+            for name in names:
+                shell.set_hook("complete_command", completer, str_key=name)
 
 
 def unload(shell: Any) -> None:
     """Undo `load`; nothing happens if there is nothing to undo."""
-    manager = shell.magics_manager
-    magics = manager.registry.pop(ExplorerMagics.__name__, None)
-    if magics is None:
-        return
+    for kind, names, completer in _MAGICS:
+        magics = shell.magics_manager.registry.pop(kind.__name__, None)
+        if magics is not None:
+            magics.stop()
+            _unregister(shell, magics)
+            _forget(shell.strdispatchers["complete_command"].strs, names, completer)
+
+
+def _register(shell: Any, magics: Any) -> None:
+    # Another extension may own one of the names: unloading gives it back.
+    for kind, table in magics.magics.items():
+        magics.replaced[kind] = {name: old for name in table if (old := shell.magics_manager.magics[kind].get(name))}
+    shell.register_magics(magics)
+
+
+def _unregister(shell: Any, magics: Any) -> None:
     shell.configurables.remove(magics)
+    known = shell.magics_manager.magics
     for kind, table in magics.magics.items():
         for name, function in table.items():
-            if manager.magics[kind].get(name) == function:  # not if somebody took the name after us
-                del manager.magics[kind][name]
-                manager.magics[kind].update({n: old for n, old in magics.replaced[kind].items() if n == name})
-    chains = shell.strdispatchers["complete_command"].strs
-    for key in _COMPLETED:
-        if key in chains:
-            chains[key].chain[:] = [hook for hook in chains[key].chain if hook[1].__func__ is not complete]
-            if not chains[key].chain:
-                del chains[key]
+            if known[kind].get(name) == function:  # not if somebody took the name after us
+                del known[kind][name]
+                known[kind].update({n: old for n, old in magics.replaced[kind].items() if n == name})
+
+
+def _forget(chains: Any, names: tuple[str, ...], completer: Any) -> None:
+    for name in names:
+        if name in chains:
+            chains[name].chain[:] = [hook for hook in chains[name].chain if hook[1].__func__ is not completer]
+            if not chains[name].chain:
+                del chains[name]

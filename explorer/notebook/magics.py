@@ -18,12 +18,12 @@ from explorer.capture.sources import read_source
 from explorer.errors import ExploreError, ExplorerError, ExpressionError
 from explorer.model.capture import Capture
 from explorer.notebook.calls import CALLEE, Call, assigns, last_call, redirect, single_call, split_options
-from explorer.notebook.place import calling_frame, name_cell, users_traceback
+from explorer.notebook.place import calling_frame, parse_cell, users_traceback
 
-__all__ = ["ExplorerMagics", "explore_parser"]
+__all__ = ["ExplorerMagics", "explore_parser", "typed_column", "writable_file"]
 
 
-def _file(text: str) -> Path:
+def writable_file(text: str) -> Path:
     """A file that can be written, which is better known before the work than after it."""
     path = Path(text).expanduser()
     try:
@@ -45,9 +45,14 @@ class ExplorerMagics(Magics):
         self.shell: Any = shell
         self.replaced: dict[str, dict[str, Any]] = {}
 
+    def stop(self) -> None:
+        """Nothing of it goes on by itself."""
+
     @magic_arguments()
-    @argument("--save", metavar="FILE", type=_file, help="also save the capture; explorer.load(FILE) gives it back")
-    @argument("--html", metavar="FILE", type=_file, help="also write the view as one self-contained page")
+    @argument(
+        "--save", metavar="FILE", type=writable_file, help="also save the capture; explorer.load(FILE) gives it back"
+    )
+    @argument("--html", metavar="FILE", type=writable_file, help="also write the view as one self-contained page")
     @argument("--passes", action="store_true", help="also record the compiler's passes, however large the program is")
     # The call is no argument of the parser: IPython then completes inside it as in any code.
     @kwds(usage="%(prog)s [--save FILE] [--html FILE] [--passes] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
@@ -85,7 +90,7 @@ class ExplorerMagics(Magics):
     def _explore_line(self, expression: str, frame: FrameType | None, local_ns: Mapping[str, Any] | None) -> Capture:
         __tracebackhide__ = True
         file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("<explore>", 1)
-        statement = single_call(expression, line, max(_typed_line(file, line).find(expression), 0))
+        statement = single_call(expression, line, typed_column(file, line, expression))
         namespace = self.shell.user_ns
         if local_ns is not None and local_ns is not namespace:  # the magic stands in a function
             namespace = {**namespace, **local_ns}
@@ -93,11 +98,7 @@ class ExplorerMagics(Magics):
 
     def _explore_cell(self, line: str, cell: str, frame: FrameType | None) -> Capture:
         __tracebackhide__ = True
-        file = name_cell(self.shell, frame, f"%%explore {line}".rstrip() + "\n" + cell)
-        # Lines count from the one with the magic; transform_cell drops the blank ones after it.
-        blank = next((i for i, row in enumerate(cell.splitlines()) if row.strip()), 0)
-        source = "\n" * (1 + blank) + self.shell.transform_cell(cell)
-        tree: ast.Module = self.shell.transform_ast(self.shell.compile.ast_parse(source, file))
+        tree, file = parse_cell(self.shell, frame, f"%%explore {line}", cell)
         statement = last_call(tree)
         exec(self.shell.compile(tree, file, "exec"), self.shell.user_ns)
         return self._explore_statement(statement, file, self.shell.user_ns)
@@ -148,8 +149,8 @@ def _written(capture: Capture, options: argparse.Namespace) -> Capture:
     return capture
 
 
-def _typed_line(file: str, line: int) -> str:
-    """The line as the source pane will show it, so that columns fit."""
+def typed_column(file: str, line: int, expression: str) -> int:
+    """Where an expression stands in a line as the source pane will show it."""
     source = read_source(file)
     lines = source.text.splitlines() if source is not None else []
-    return lines[line - 1] if line <= len(lines) else ""
+    return max(lines[line - 1].find(expression), 0) if line <= len(lines) else 0

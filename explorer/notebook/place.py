@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import linecache
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["calling_frame", "name_cell", "users_traceback"]
+__all__ = ["calling_frame", "parse_cell", "users_traceback"]
 
 # An error passes these between the user's lines; IPython is not among them, for it is never inside.
 _NOT_THE_USERS = ("explorer", "jax", "jaxlib", "contextlib", "functools")
@@ -21,7 +22,16 @@ def calling_frame(shell: Any) -> FrameType | None:
     return frame
 
 
-def name_cell(shell: Any, frame: FrameType | None, text: str) -> str:
+def parse_cell(shell: Any, frame: FrameType | None, magic: str, cell: str) -> tuple[ast.Module, str]:
+    """The body of a `%%` cell under the line `magic`, with its lines as typed, and the name to compile it under."""
+    file = _name_cell(shell, frame, f"{magic.rstrip()}\n{cell}")
+    # Lines count from the one with the magic; transform_cell drops the blank ones after it.
+    blank = next((i for i, row in enumerate(cell.splitlines()) if row.strip()), 0)
+    source = "\n" * (1 + blank) + shell.transform_cell(cell)
+    return shell.transform_ast(shell.compile.ast_parse(source, file)), file
+
+
+def _name_cell(shell: Any, frame: FrameType | None, text: str) -> str:
     """The file name to compile the body of a `%%` cell under, so that frames lead to `text`, the cell as it was typed.
 
     It is the name that IPython has for the cell. To IPython, the text under that name is one call of the magic, with

@@ -24,20 +24,21 @@ _STATIC = Path(__file__).parent / "static"
 
 
 @cache
-def bundle() -> str:
-    """The viewer's JavaScript, a module."""
-    return (_STATIC / "viewer.js").read_text(encoding="utf-8")
+def bundle(name: str = "viewer") -> str:
+    """A view's JavaScript, a module: `viewer` shows captures and diffs, `ledger` ledgers."""
+    return (_STATIC / f"{name}.js").read_text(encoding="utf-8")
 
 
 @cache
-def _viewer() -> str:
-    return f'<script type="text/plain" data-part="viewer" data-version="{_version()}">{packed_bundle()}</script>'
+def _viewer(name: str) -> str:
+    version = _version(name)
+    return f'<script type="text/plain" data-part="viewer" data-version="{version}">{packed_bundle(name)}</script>'
 
 
 @cache
-def packed_bundle() -> str:
-    """The viewer, as the outputs carry it."""
-    return pack(gzip.compress(bundle().encode(), 9, mtime=0))
+def packed_bundle(name: str = "viewer") -> str:
+    """A view's code, as the outputs carry it."""
+    return pack(gzip.compress(bundle(name).encode(), 9, mtime=0))
 
 
 @cache
@@ -48,11 +49,11 @@ def _loader() -> str:
 
 
 @cache
-def _version() -> str:
-    """Tells bundles apart when a page holds outputs of several versions."""
+def _version(name: str) -> str:
+    """Tells bundles apart when a page holds outputs of several views or versions."""
     from hashlib import blake2b
 
-    return blake2b(bundle().encode(), digest_size=6).hexdigest()
+    return blake2b(bundle(name).encode(), digest_size=6).hexdigest()
 
 
 def fragment(capture: Capture, carries: bool = True) -> str:
@@ -68,17 +69,18 @@ def interactive(name: str, data: bytes, static: str, carries: bool = True, part:
 
     Args:
         name: Tells this output among others of the page.
-        data: What the viewer reads: the bytes of a capture or of a diff.
+        data: What the viewer reads: the bytes of a capture, a diff or a ledger.
         static: HTML for readers without scripts.
         carries: Whether the viewer's code is in this output, or to be found in another one of the page.
-        part: What the data is: `capture` or `diff`.
+        part: What the data is: `capture`, `diff` or `ledger`.
     """
-    known = {"ID": name, "VERSION": _version(), "ALPHABET": ALPHABET}
+    code = "ledger" if part == "ledger" else "viewer"
+    known = {"ID": name, "VERSION": _version(code), "ALPHABET": ALPHABET}
     loader = f"const {', '.join(f'{key} = {json.dumps(value)}' for key, value in known.items())};\n{_loader()}"
     return (
         f'<div class="explorer-output" data-explorer="{name}">{static}'
         f'<script type="text/plain" data-part="{part}">{pack(data)}</script>'
-        f"{_viewer() if carries else ''}</div>"
+        f"{_viewer(code) if carries else ''}</div>"
         f'<script type="module">{loader}</script>'
     )
 

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from explorer.model.capture import Capture
 
-__all__ = ["connect", "in_terminal", "widget"]
+__all__ = ["connect", "in_kernel", "in_terminal", "made_wire", "shell", "widget"]
 
 _REGISTER = """
 export default {
@@ -33,27 +33,24 @@ _connected: WeakSet[Capture] = WeakSet()
 
 def connect(capture: Capture) -> None:
     """Open the wire for a capture that is about to be displayed; nothing where no kernel runs."""
-    if capture in _connected or not _in_kernel():
+    if capture in _connected or not in_kernel():
         return
     _connected.add(capture)
+    wire = made_wire(capture.id, selected="Dict", shown="Dict")
+    wire.on_msg(_answer)
+    capture.view.attach(wire)
+
+
+def made_wire(name: str, **traits: str) -> Any:
+    """A wire that the page knows by a name, with these synchronised traits: names with the kinds of traitlets."""
     import anywidget
     import traitlets
 
     base: Any = anywidget.AnyWidget
     # `_esm` and the synchronised traits are anywidget's protocol, read from the class.
-    kind = type(
-        "ExplorerWire",
-        (base,),
-        {
-            "_esm": _REGISTER,
-            "capture": traitlets.Unicode().tag(sync=True),
-            "selected": traitlets.Dict().tag(sync=True),
-            "shown": traitlets.Dict().tag(sync=True),
-        },
-    )
-    wire = kind(capture=capture.id)
-    wire.on_msg(_answer)
-    capture.view.attach(wire)
+    synchronised = {trait: getattr(traitlets, kind)().tag(sync=True) for trait, kind in traits.items()}
+    named = traitlets.Unicode().tag(sync=True)
+    return type("ExplorerWire", (base,), {"_esm": _REGISTER, "capture": named, **synchronised})(capture=name)
 
 
 def _answer(wire: Any, said: Any, _: object) -> None:
@@ -114,13 +111,15 @@ def _steering(capture: Capture, name: str) -> property:
 
 def in_terminal() -> bool:
     """Whether this is IPython in a terminal: it shows text, and packing a page for it is lost work."""
-    return any(kind.__name__ == "TerminalInteractiveShell" for kind in type(_shell()).__mro__)
+    return any(kind.__name__ == "TerminalInteractiveShell" for kind in type(shell()).__mro__)
 
 
-def _in_kernel() -> bool:
-    return getattr(_shell(), "kernel", None) is not None
+def in_kernel() -> bool:
+    """Whether a kernel runs this: what is displayed can be talked to."""
+    return getattr(shell(), "kernel", None) is not None
 
 
-def _shell() -> Any:
+def shell() -> Any:
+    """IPython's, if it runs this; IPython is not imported for the question."""
     ipython: Any = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None

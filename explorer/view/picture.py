@@ -5,10 +5,10 @@ An icicle: each row is a level of calls, each width the number of kernels (of op
 
 from __future__ import annotations
 
-from html import escape
-
 from explorer.errors import MissingPackageError
 from explorer.model.capture import Capture
+from explorer.view.drawing import STEPS, box, canvas, shortened, text
+from explorer.view.findings.told import named
 from explorer.view.parts import TITLES, Part, parts_of, peak_text, running, seconds_text
 
 __all__ = ["picture", "png", "summary"]
@@ -16,13 +16,8 @@ __all__ = ["picture", "png", "summary"]
 _WIDTH = 960
 _ROW = 30
 _LEVELS = 5
+_PITFALLS = 10  # that the table tells
 _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
-_STYLE = (
-    # Named one by one: not everything that draws SVG knows what `monospace` is.
-    "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono','Noto Sans Mono','Courier New',"
-    "monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}"
-    ".f{fill:#b45309;font-weight:600}.b{font-weight:600}"
-)
 
 
 def summary(capture: Capture) -> list[tuple[str, ...]]:
@@ -35,6 +30,7 @@ def summary(capture: Capture) -> list[tuple[str, ...]]:
     if capture.stages:
         root = parts_of(capture.stages[-1])
         rows += [(name, "", size, "") for name, size in _flat(root, 0)]
+    rows += [(f"line {one.line}: {one.rule}: {one.message}", "", "", "") for one in capture.findings[:_PITFALLS]]
     return rows
 
 
@@ -55,19 +51,19 @@ def picture(capture: Capture, invites: bool = False) -> str:
         invites: Whether it says that there is more to see where scripts run.
     """
     parts: list[str] = []
-    parts.append(_text(16, 26, capture.function, "b"))
-    parts.append(_text(16 + 7.3 * len(capture.function), 26, _cut(capture.signature, 70), "m"))
+    parts.append(text(16, 26, capture.function, "b"))
+    parts.append(text(16 + 7.3 * len(capture.function), 26, shortened(capture.signature, 70), "m"))
     x = 16.0
     for stage in capture.stages:
         kernels = f" · {len(running(stage.graph)):,} kernels" if stage.name == "hlo" else ""
         label = f"{TITLES.get(stage.name, stage.name)} {len(stage.graph):,}{kernels}"
         width = 7.3 * len(label) + 20
         last = stage is capture.stages[-1]
-        parts.append(_box(x, 40, width, 24, "#0b62c4" if last else "#eef0f2"))
-        parts.append(_text(x + 10, 56, label, "w" if last else ""))
+        parts.append(box(x, 40, width, 24, "#0b62c4" if last else "#eef0f2"))
+        parts.append(text(x + 10, 56, label, "w" if last else ""))
         x += width + 8
-    if capture.failure:
-        parts.append(_text(x, 56, capture.failure, "f"))
+    notes = " · ".join(filter(None, (capture.failure, named(capture.findings))))
+    parts.append(text(x, 56, shortened(notes, int((_WIDTH - 16 - x) / 7.3)), "f"))
     y = 80.0
     if capture.stages:
         root = parts_of(capture.stages[-1])
@@ -75,11 +71,7 @@ def picture(capture: Capture, invites: bool = False) -> str:
     y += 12
     parts += _times(capture, y, invites)
     height = y + 34
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}">'
-        f'<style>{_STYLE}</style><rect x=".5" y=".5" width="{_WIDTH - 1}" height="{height - 1}" rx="8" fill="#fff" '
-        f'stroke="#e4e5e7"/>{"".join(parts)}</svg>'
-    )
+    return canvas(_WIDTH, height, parts)
 
 
 def png(capture: Capture, scale: float) -> bytes:
@@ -100,28 +92,24 @@ def png(capture: Capture, scale: float) -> bytes:
 
 def _times(capture: Capture, y: float, invites: bool) -> list[str]:
     durations = capture.durations
-    steps = (
-        ("trace", durations.trace, "#2f8f6d"),
-        ("lower", durations.lower, "#7c5cbf"),
-        ("XLA", durations.compile, "#3d6ea8"),
-    )
+    steps = [(name, float(getattr(durations, step)), colour) for step, name, colour in STEPS]
     total = sum(seconds for _, seconds, _ in steps) or 1
     parts: list[str] = []
     x = 16.0
     for name, seconds, colour in steps:
         width = max(300 * seconds / total, 2)
-        parts.append(_box(x, y, width, 16, colour, 2))
+        parts.append(box(x, y, width, 16, colour, 2))
         if width > 80:
-            parts.append(_text(x + 6, y + 12.5, f"{name} {seconds_text(seconds)}", "w"))
+            parts.append(text(x + 6, y + 12.5, f"{name} {seconds_text(seconds)}", "w"))
         x += width
     known = capture.environment
     if "jax" not in known:  # it was compiled by another program
         opened = " · ".join(f"{name} {value}" for name, value in known.items())
-        return [_text(16, y + 12.5, _cut(opened, 120), "m")]
+        return [text(16, y + 12.5, shortened(opened, 120), "m")]
     note = f"jax {known.get('jax', '?')} · {known.get('backend', '?')}"
     note += f" · {peak}" if (peak := peak_text(capture)) else ""
     note += " · run the cell to explore it" if invites and not capture.failure else ""
-    parts.append(_text(x + 14, y + 12.5, note, "m"))
+    parts.append(text(x + 14, y + 12.5, note, "m"))
     return parts
 
 
@@ -136,29 +124,16 @@ def _icicle(
         own = (colour + number) % len(_COLOURS)
         if share >= 2:
             end = max(end, y + _ROW)
-            out.append(_box(x, y, share - 1.5, _ROW - 2, _COLOURS[own], 4, 0.16))
+            out.append(box(x, y, share - 1.5, _ROW - 2, _COLOURS[own], 4, 0.16))
             times = f" ×{len(child.children)}" if child.repeats else ""
-            label = _cut(child.name, int((share - 14) / 7.3) - len(times)) + times
+            label = shortened(child.name, int((share - 14) / 7.3) - len(times)) + times
             if len(label) > 2 + len(times):
-                out.append(_text(x + 7, y + 18.5, label, "b"))
+                out.append(text(x + 7, y + 18.5, label, "b"))
                 size = f"{child.size:,}{each}"
                 if int((share - 24) / 7.3) - len(label) > len(size):
-                    out.append(_text(x + 14 + 7.3 * len(label), y + 18.5, size, "m"))
+                    out.append(text(x + 14 + 7.3 * len(label), y + 18.5, size, "m"))
             # Iterations that are equal are drawn once, as wide as all of them.
             inside, of = (child.children[0], " each") if child.repeats else (child, each)
             end = max(end, _icicle(inside, x, share, y + _ROW, levels - 1, out, own, of))
         x += share
     return end
-
-
-def _box(x: float, y: float, width: float, height: float, fill: str, radius: float = 5, opacity: float = 1) -> str:
-    faint = f' fill-opacity="{opacity}" stroke="{fill}" stroke-opacity=".5"' if opacity < 1 else ""
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}" rx="{radius}" fill="{fill}"{faint}/>'
-
-
-def _text(x: float, y: float, content: str, kind: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(content)}</text>'
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: max(longest - 1, 0)] + "…"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
 from explorer.model.capture import Capture, Stage
+from explorer.view.findings.told import named
 from explorer.view.parts import TITLES, Part, parts_of, peak_text, running, seconds_text
 
-__all__ = ["ansi", "plain", "tree"]
+__all__ = ["ansi", "bar", "plain", "printed", "printed_here", "tree"]
 
 _DEEPEST = 4
 _MOST = 8  # groups of one group
@@ -32,6 +33,8 @@ def tree(capture: Capture) -> Tree:
     root = Tree(head, guide_style="dim")
     if capture.failure:
         root.add(Text(capture.failure, "yellow"))
+    if capture.findings:
+        root.add(Text(named(capture.findings), "yellow"))
     for stage in capture.stages:
         branch = root.add(_stage(capture, stage))
         if stage is capture.stages[-1]:
@@ -42,18 +45,26 @@ def tree(capture: Capture) -> Tree:
 
 def plain(capture: Capture, width: int = 100) -> str:
     """The tree as text, without colours."""
-    return _printed(capture, width, None)
+    return printed(tree(capture), width)
 
 
 def ansi(capture: Capture) -> str:
     """The tree for the terminal that runs this: as wide, with the colours that it has."""
+    return printed_here(tree(capture))
+
+
+def printed_here(drawn: RenderableType) -> str:
+    """What `rich` draws, for the terminal that runs this."""
     console = Console()
-    return _printed(capture, console.width, console.color_system)
+    return printed(drawn, console.width, console.color_system)
 
 
-def _printed(capture: Capture, width: int, colours: str | None) -> str:
+def printed(drawn: RenderableType, width: int, colours: str | None = None) -> str:
+    """What `rich` draws as text of a width; without colours if none are named."""
     out = io.StringIO()
-    Console(file=out, width=width, color_system=colours, force_terminal=colours is not None).print(tree(capture))  # pyright: ignore[reportArgumentType]
+    # In a notebook, rich would display it instead.
+    to = {"file": out, "force_terminal": colours is not None, "force_jupyter": False}
+    Console(width=width, color_system=colours, **to).print(drawn)  # pyright: ignore[reportArgumentType]
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
@@ -93,13 +104,14 @@ def _label(part: Part, whole: int, unit: str, times: int) -> Text:
     share = part.size * times / max(whole, 1)
     name = f"{part.name} ×{len(part.children)}" if part.repeats else part.name
     count = _count(part.size, unit) + (" each" if times > 1 else "")
-    return Text.assemble(name, (f"  {count} ", "dim"), (_bar(share), "cyan"), (f" {share:.0%}", "dim"))
+    return Text.assemble(name, (f"  {count} ", "dim"), (bar(share), "cyan"), (f" {share:.0%}", "dim"))
 
 
 def _count(number: int, unit: str) -> str:
     return f"{number:,} {unit.removesuffix('s') if number == 1 else unit}"
 
 
-def _bar(share: float) -> str:
+def bar(share: float) -> str:
+    """A share of the whole in eighths of a character."""
     eighths = max(round(share * _BAR * 8), 1)
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()

@@ -2,7 +2,7 @@
 
 __all__ = ["row"]
 
-UNITS = {"s": (1, "s", 2), "ms": (1e3, "ms", 0), "MB": (1e-6, "MB", 2), "×": (1, "×", 3)}
+UNITS = {"s": (1, "s", 2), "ms": (1e3, "ms", 0), "µs": (1e6, "µs", 1), "MB": (1e-6, "MB", 2), "×": (1, "×", 3)}
 
 
 def row(name, value, limit, unit):

@@ -186,7 +186,7 @@ class Notebook:
         page.set_default_timeout(60_000)
         page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.context?.isReady")
         self._do("await panel.revealed; await panel.sessionContext.ready;")
-        self._idle()
+        self.idle()
 
     def _do(self, body: str, arg: Any = None) -> Any:
         """Run a script in the page. A promise that never settles (a dialog is open, a kernel gone) fails in the end."""
@@ -195,14 +195,15 @@ class Notebook:
         script = f"([arg, body]) => Promise.race([(async () => {{ {PANEL} {body} }})(), {late}])"
         return self.page.evaluate(script, [arg, body])
 
-    def _idle(self) -> None:
+    def idle(self) -> None:
+        """Wait until no cell runs."""
         idle = f"() => {{ {PANEL} return panel.sessionContext.session?.kernel?.status === 'idle' }}"
         self.page.wait_for_function(idle, timeout=RUN_SECONDS * 1000)
 
     def run_all(self) -> None:
         """Run every cell and wait for the last; an error in a cell is an error here."""
         self._do("await window.jupyterapp.commands.execute('notebook:run-all-cells');")
-        self._idle()
+        self.idle()
         errors = [output for output in self.outputs() if output["output_type"] == "error"]
         assert not errors, f"a cell failed: {errors[0]['ename']}: {errors[0]['evalue']}"
 

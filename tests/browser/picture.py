@@ -1,4 +1,4 @@
-"""The picture of the README, made by the README's own lines in a real JupyterLab.
+"""The pictures of the README, made by the README's own lines in a real JupyterLab.
 
 python tests/browser/picture.py
 """
@@ -11,34 +11,61 @@ from tempfile import TemporaryDirectory
 
 import nbformat
 from conftest import chromium_path, launched
-from lab import Browser, running_lab
+from lab import Browser, Lab, Notebook, running_lab
+from playwright.sync_api import Locator
 from view import View
 
 ROOT = Path(__file__).parents[2]
 LINE = "weights = "
+IMPORTS = "import jax\nimport jax.numpy as jnp\nimport explorer as ex"
+LEDGER = '.explorer.ledger[data-ready="true"]'
+FINDINGS = ".explorer-findings[data-started]"
 
 
 def main() -> None:
-    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0].rstrip()
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    watched = next(block for block in blocks if "ex.watch()" in block)
+    linted = next(block for block in blocks if "ex.lint(" in block)
     with (
         TemporaryDirectory() as home,
         running_lab(Path(home)) as lab,
         launched(chromium_path() or "chromium") as chromium,
     ):
-        nbformat.write(notebook, lab.root / "readme.ipynb")
+        write(lab.root / "view.ipynb", blocks[0])
+        write(lab.root / "ledger.ipynb", IMPORTS, watched)
+        write(lab.root / "findings.ipynb", IMPORTS, linted)
         for theme in ("Light", "Dark"):
             browser = Browser(chromium.new_context(viewport={"width": 1500, "height": 1000}, device_scale_factor=1))
-            shown = browser.open(lab, "readme.ipynb")
-            shown.set_theme(f"JupyterLab {theme}")
-            shown.run_all()
+            shown = opened(browser, lab, "view.ipynb", theme)
             view = View(shown.page)
             view.click_line(LINE)
-            shown.page.mouse.move(0, 0)
-            view.root.screenshot(path=ROOT / "docs" / f"view-{theme.lower()}.png")
-            print(f"docs/view-{theme.lower()}.png is written")
-            shown.shut_down()
+            keep(shown, view.root, f"view-{theme.lower()}.png")
+            shown = opened(browser, lab, "ledger.ipynb", theme)
+            shown.page.wait_for_selector(LEDGER, timeout=60_000)
+            keep(shown, shown.page.locator(LEDGER).last, f"ledger-{theme.lower()}.png")
+            shown = opened(browser, lab, "findings.ipynb", theme)
+            shown.page.wait_for_selector(FINDINGS, timeout=60_000)
+            keep(shown, shown.page.locator(FINDINGS).last, f"findings-{theme.lower()}.png")
+
+
+def write(path: Path, *cells: str) -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.rstrip()) for cell in cells])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, path)
+
+
+def opened(browser: Browser, lab: Lab, name: str, theme: str) -> Notebook:
+    shown = browser.open(lab, name)
+    shown.set_theme(f"JupyterLab {theme}")
+    shown.run_all()
+    return shown
+
+
+def keep(shown: Notebook, what: Locator, name: str) -> None:
+    shown.page.mouse.move(0, 0)
+    what.screenshot(path=ROOT / "docs" / name)
+    print(f"docs/{name} is written")
+    shown.shut_down()
 
 
 if __name__ == "__main__":

@@ -163,3 +163,30 @@ def test_completion_and_help_reach_the_front_end(kernel: Kernel):
     for name in ("%explore", "%%explore"):
         assert "y = f(x)" in kernel.help(name)
         assert "--save FILE" in kernel.help(name)
+
+
+def test_the_sessions_ledger_is_displayed_and_fills_while_cells_run(kernel: Kernel):
+    kernel.run("step = jax.jit(lambda v, scale: v * scale, static_argnames='scale')")
+    answer = kernel.run("watching = %recompiles on")
+    assert answer.printed.startswith("What compiles is watched from here on")
+    assert kernel.run("step(x, scale=1)\nstep(x, scale=2)").of("error") == []
+    (shown,) = kernel.run("%recompiles").displayed
+    assert shown.startswith("Watch(2 compiles of 1 function")
+    assert kernel.run("print(watching.recompiles()[0].reason)").printed.startswith("the static argument `scale` was ")
+    (shown,) = kernel.run("%recompiles off").displayed
+    assert shown.startswith("Watch(2 compiles of 1 function")
+
+
+def test_a_cell_under_the_ledger_shows_its_own_lines_and_its_own_errors(kernel: Kernel):
+    kernel.run("row = jnp.ones(3)")
+    answer = kernel.run("%%recompiles\nstep = jax.jit(lambda v: v * 2)\nstep(x)\nstep(row);")
+    assert answer.displayed == ["Watch(2 compiles of 1 function; <lambda>: v.ndim changed once)"]
+    count = answer.reply["execution_count"]
+    printed = kernel.run("print(_.recompiles()[0].call_site, _.recompiles()[0].reason.leaf, sep=' | ')").printed
+    assert printed == f"cell [{count}], line 4 | v.ndim\n"
+    answer = kernel.run("%%recompiles\nstep(jnp.ones(4))\n1 / 0")
+    assert answer.reply["ename"] == "ZeroDivisionError"
+    assert len(answer.of("display_data")) == 1
+    answer = kernel.run("%recompiles --nothing")
+    assert answer.reply["ename"] == "ExpressionError"
+    assert kernel.run("%recompiles off").printed.startswith("Nothing was watched")

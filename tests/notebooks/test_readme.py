@@ -7,6 +7,8 @@ import nbformat
 import pytest
 from execution import execute, output_problems
 
+from explorer.pitfalls.rule import all_rules
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -17,7 +19,7 @@ def readme():
 
 def test_the_examples_run_in_a_notebook_and_print_what_they_say(readme, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 7
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(block) for block in blocks])
     monkeypatch.chdir(tmp_path)  # the examples write files
     execute(notebook)
@@ -27,11 +29,17 @@ def test_the_examples_run_in_a_notebook_and_print_what_they_say(readme, tmp_path
     printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.outputs)
     for said in re.findall(r"print\(\w+\)  # (\w+\(.*)", readme):
         assert said in printed
+    for shown in re.findall(r"```text\n(.*?)```", readme, re.DOTALL):
+        assert set(shown.splitlines()) <= set(printed.splitlines())
 
 
 def test_every_file_it_points_to_is_there(readme):
     for target in re.findall(r'\]\(([^)#]+)\)|(?:src|srcset)="([^"]+)"', readme):
         assert (ROOT / (target[0] or target[1])).exists()
+
+
+def test_it_has_the_number_of_rules_right(readme):
+    assert f"{len(all_rules())} rules" in readme
 
 
 def test_every_make_target_it_names_exists(readme):

@@ -1,4 +1,4 @@
-// Bundles the viewer: `node build.mjs` writes it, `--check` compares it with the committed one, `--test` runs the tests.
+// Bundles the views: `node build.mjs` writes them, `--check` compares them with the committed ones, `--test` runs the tests.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,8 +9,14 @@ import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
-const BUNDLE = resolve(ROOT, "../static/viewer.js");
-const LIMIT = 200_000; // bytes: the bundle travels inside every saved output
+const STATIC = resolve(ROOT, "../static");
+// Bytes at most: a bundle travels inside every saved output.
+const BUNDLES = [
+  { name: "viewer.js", from: "src/main.ts", limit: 200_000 },
+  { name: "ledger.js", from: "src/ledger/main.ts", limit: 40_960 },
+  { name: "findings.js", from: "src/findings/main.ts", limit: 10_240 },
+  { name: "findings.css", from: "src/findings/findings.css", limit: 6_144 },
+];
 
 const common = {
   absWorkingDir: ROOT,
@@ -51,17 +57,22 @@ const sheets = {
   },
 };
 
-async function bundle() {
-  const entryPoints = [join(ROOT, "src/main.ts")];
-  const { outputFiles } = await esbuild.build({ ...common, entryPoints, minify: true, plugins: [workers, sheets] });
+async function bundle({ from }) {
+  const entryPoints = [join(ROOT, from)];
+  const plugins = from.endsWith(".css") ? [] : [workers, sheets];
+  const { outputFiles } = await esbuild.build({ ...common, entryPoints, minify: true, plugins });
   return Buffer.from(outputFiles[0].contents);
 }
 
+const bytes = (count) => `${count.toLocaleString("en")} bytes`;
+
 async function build() {
-  const code = await bundle();
-  mkdirSync(dirname(BUNDLE), { recursive: true });
-  writeFileSync(BUNDLE, code);
-  console.log(`viewer.js: ${code.length.toLocaleString("en")} bytes of at most ${LIMIT.toLocaleString("en")}`);
+  mkdirSync(STATIC, { recursive: true });
+  for (const one of BUNDLES) {
+    const code = await bundle(one);
+    writeFileSync(join(STATIC, one.name), code);
+    console.log(`${one.name}: ${bytes(code.length)} of at most ${bytes(one.limit)}`);
+  }
 }
 
 async function check() {
@@ -70,11 +81,14 @@ async function check() {
     const { status } = spawnSync(process.execPath, [tsc, "-p", project], { cwd: ROOT, stdio: "inherit" });
     if (status !== 0) fail(`the types of ${project} don't hold`);
   }
-  const code = await bundle();
-  if (code.length > LIMIT) fail(`viewer.js has ${code.length} bytes, more than the ${LIMIT} allowed`);
-  if (!existsSync(BUNDLE)) fail("viewer.js is missing: run `npm run build` and commit it");
-  if (!code.equals(readFileSync(BUNDLE))) fail("viewer.js is stale: run `npm run build` and commit it");
-  console.log(`viewer.js is fresh: ${code.length.toLocaleString("en")} bytes`);
+  for (const one of BUNDLES) {
+    const code = await bundle(one);
+    const file = join(STATIC, one.name);
+    if (code.length > one.limit) fail(`${one.name} has ${bytes(code.length)}, more than the ${bytes(one.limit)} allowed`);
+    if (!existsSync(file)) fail(`${one.name} is missing: run \`npm run build\` and commit it`);
+    if (!code.equals(readFileSync(file))) fail(`${one.name} is stale: run \`npm run build\` and commit it`);
+    console.log(`${one.name} is fresh: ${bytes(code.length)}`);
+  }
 }
 
 async function test() {

@@ -85,14 +85,22 @@ async function start(host) {
     note.textContent = text;
     fallback.append(note);
   };
+  // A newer output of what is shown already: that stays in sight while the new data is read.
+  const shown = window.explorerLedgers?.get(ID)?.find(({ root }) => !root.isConnected);
+  if (shown) {
+    fallback.hidden = true;
+    place.append(shown.root);
+    host.append(place);
+  }
   try {
     const { mount } = await viewer(host, () => say("The interactive view is in another output of this notebook, not shown yet; running this cell again brings it, too."));
     host.append(place);
-    await mount(place, unpack(host.querySelector('[data-part="capture"], [data-part="diff"]').textContent), { id: ID });
+    await mount(place, unpack(host.querySelector('[data-part]:not([data-part="viewer"])').textContent), { id: ID });
     fallback.hidden = true;
     fit(host);
   } catch (error) {
     place.remove();
+    fallback.hidden = false;
     say(`The interactive view could not start: ${error.message ?? error}`);
   }
 }

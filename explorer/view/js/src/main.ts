@@ -2,6 +2,7 @@
 
 import passesCss from "./passes.css";
 import css from "./style.css";
+import tokens from "./tokens.css";
 import { DiffViewer } from "./diff_viewer";
 import type { Model } from "./live";
 import { type Options, Viewer } from "./viewer";
@@ -18,7 +19,7 @@ export async function mount(host: HTMLElement, wire: Uint8Array, options: Option
 
 // Not a <style>: a strict page forbids those, and one in the head doesn't reach into a shadow root.
 const sheet = new CSSStyleSheet();
-sheet.replaceSync(css + passesCss);
+sheet.replaceSync(tokens + css + passesCss);
 
 function addStyle(host: HTMLElement): void {
   const root = host.getRootNode();

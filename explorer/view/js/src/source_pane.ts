@@ -4,6 +4,7 @@ import { Costs, type Measure, OF, shareBar } from "./costs";
 import { element, spans } from "./dom";
 import { isInKernel, kernelsOf, number } from "./labels";
 import type { Source } from "./model";
+import { type Finding, badge } from "./pitfalls";
 import type { Session } from "./session";
 import { COLOURS, lineKey } from "./sources";
 
@@ -17,6 +18,9 @@ export class SourcePane {
   private readonly head = element("button", { type: "button", class: "share-of" });
   private readonly costs: Costs;
   private by: Measure;
+  /** By line; those of no line that is known stand above all. Made once: what is open stays so in every stage. */
+  private readonly pits = new Map<string, HTMLElement[]>();
+  private pit = -1;
 
   constructor(private readonly session: Session) {
     this.costs = new Costs(session.capture.header.lines);
@@ -29,15 +33,35 @@ export class SourcePane {
       this.fill();
       this.light();
     });
+    const { findings } = session.capture.header.findings ?? { findings: [] };
+    for (const one of findings) {
+      const key = this.keyOf(one);
+      this.pits.set(key, [...(this.pits.get(key) ?? []), badge(one)]);
+    }
     this.fill();
     this.listen();
+  }
+
+  private keyOf({ file, line }: Finding): string {
+    const source = this.session.lines.sources.find((one) => one.file === file);
+    return source && line > 0 && line <= source.text.split("\n").length ? lineKey(file, line) : "";
+  }
+
+  /** Open the next pitfall, from the top. */
+  showPitfall(): void {
+    const all = [...this.list.querySelectorAll<HTMLElement>(".pit")];
+    this.pit = (this.pit + 1) % all.length;
+    const shown = all[this.pit]!;
+    shown.querySelector("details")!.open = true;
+    intoSight(this.root, shown.offsetTop - 40, shown.offsetHeight + 40);
+    shown.querySelector("summary")!.focus({ preventScroll: true });
   }
 
   /** Draw the lines with what the current stage made of each. */
   fill(): void {
     const { session } = this;
     const { header } = session.capture;
-    this.list.replaceChildren();
+    this.list.replaceChildren(...(this.pits.get("") ?? []));
     this.rows.clear();
     const others = this.costs.measures.filter((measure) => measure !== this.by).map((measure) => OF[measure]);
     this.head.replaceChildren(`% ${OF[this.by]}`, element("i", { "aria-hidden": "true" }, " ▾"));
@@ -45,7 +69,7 @@ export class SourcePane {
     const counts = this.counts();
     const { sources } = session.lines;
     for (const source of sources) {
-      const touched = [...counts.keys()].filter((key) => key.endsWith(`\u0000${source.file}`)).map((key) => Number(key.split("\u0000")[0]));
+      const touched = [...counts.keys(), ...this.pits.keys()].filter((key) => key.endsWith(`\u0000${source.file}`)).map((key) => Number(key.split("\u0000")[0]));
       if (!touched.length && source.file !== header.file) continue;
       if (sources.length > 1) this.list.append(element("div", { class: "file" }, source.label));
       this.fillFile(source, new Set(touched), counts);
@@ -85,7 +109,7 @@ export class SourcePane {
         this.share(key, total),
       );
       this.rows.set(key, row);
-      this.list.append(row);
+      this.list.append(row, ...(this.pits.get(key) ?? []));
     });
   }
 

@@ -6,9 +6,11 @@ import { element } from "./dom";
 import { SaveMenu } from "./export_image";
 import { Foot } from "./foot";
 import { GraphPane } from "./graph_pane";
+import { count } from "./labels";
 import { type Model, type Shown, followPython, tellSelection } from "./live";
 import type { Capture } from "./model";
 import { type Pane, type PaneKind, paneKinds } from "./panes";
+import { tally } from "./pitfalls";
 import { type Mode, Session } from "./session";
 import { SourcePane } from "./source_pane";
 import { followTheme } from "./theme";
@@ -54,6 +56,9 @@ export class Viewer {
       { label: "zoom out (−)", sign: "−", act: () => this.graph.zoom(0.8) },
       { label: "fit (0)", sign: "⤢", act: () => this.graph.fitAll() },
     ];
+    const { findings } = capture.header.findings ?? { findings: [] };
+    if (findings.length && session.lines.sources.length)
+      tools.unshift({ label: `${count(findings.length, "pitfall")}: show the next`, sign: tally(findings), act: () => this.source.showPitfall() });
     this.bar = new Bar(session, this.kinds, tools, (node) => this.reveal(node));
     this.save = new SaveMenu(
       () => this.pane.root.querySelector("svg"),

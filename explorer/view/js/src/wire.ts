@@ -4,6 +4,7 @@ import { Fates } from "./fates";
 import { Memory } from "./memory";
 import { Capture, type Frame, Graph, type Group, type Source, Stage } from "./model";
 import type { DiffHeader } from "./diff_viewer";
+import type { Finding } from "./pitfalls";
 import { type PassesHeader, readPasses } from "./passes_wire";
 
 const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
@@ -74,6 +75,8 @@ export interface Header {
   cost: Record<string, number>;
   memory: Record<string, number>;
   constants: { name: string; type: string; bytes: number }[];
+  /** Files from before there were rules have none. */
+  findings?: { findings: Finding[] };
   sources: Source[];
   stages: StageHeader[];
   passes?: PassesHeader | null;

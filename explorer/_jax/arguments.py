@@ -1,0 +1,121 @@
+"""What JAX's caches know of a function, of a `jax.jit` and of a value, beyond what is public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+__all__ = [
+    "Array",
+    "dynamic_arguments",
+    "jaxpr_place",
+    "placement_of",
+    "quick",
+    "trace_again",
+    "trace_context",
+    "unspecified",
+    "value_below",
+]
+
+_names: Callable[[], tuple[str, ...]]
+_values: Callable[[], tuple[Any, ...]]
+try:
+    # The settings that are compared when a function is traced; public is only each one's value.
+    from jax._src.config import trace_context as _values  # pyright: ignore
+    from jax._src.config import trace_context_names as _names  # pyright: ignore
+
+    _names()
+except (ImportError, AttributeError, NotImplementedError):  # pragma: no cover - a change of settings isn't told then
+    _names = _values = tuple
+
+# The class of all arrays but random keys; nothing public names it.
+try:
+    from jax._src.array import ArrayImpl as Array  # pyright: ignore
+except (ImportError, AttributeError):  # pragma: no cover - only a matter of speed
+    Array: Any = None
+
+_api_util: Any
+_tree_util: Any
+_jax_jit: Any
+unspecified: Any
+try:
+    from jax._src import api_util as _api_util  # pyright: ignore
+    from jax._src import tree_util as _tree_util  # pyright: ignore
+    from jax._src.lib import jax_jit as _jax_jit  # pyright: ignore
+    from jax._src.sharding_impls import UNSPECIFIED as unspecified  # pyright: ignore
+except (ImportError, AttributeError):  # pragma: no cover - the arguments of a call whose trace failed aren't told then
+    _api_util = _tree_util = _jax_jit = unspecified = None
+
+
+def trace_context() -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """The settings that are part of the key of a trace: their names, and their values on this thread now."""
+    return _names(), _values()
+
+
+def placement_of(array: Any, rank: int) -> tuple[bool, Any, str]:
+    """Whether an array of so many dimensions is committed, its sharding, and how it lies in memory: `{1,0}`.
+
+    The layout is as XLA writes it, and empty where it can't be another than the default, and where it can't be had:
+    only with a sharding, which commits the array, can one be asked for. `jax.Array.committed` and `.format` say the
+    same and take ten times as long: it counts for hundreds of arrays.
+    """
+    try:
+        committed = array._committed
+        layout = str(array._pjrt_layout) if committed and rank > 1 else ""
+    except Exception:  # deleted, of an extended dtype, or a backend without layouts
+        committed, layout = array.committed, ""
+    return committed, array.sharding, layout
+
+
+def quick(sharding: Any) -> Any:
+    """What is equal for equal shardings, and quicker to hash and to compare than a sharding of one device is."""
+    try:
+        return sharding._device, sharding._memory_kind
+    except AttributeError:  # of several devices
+        return sharding
+
+
+def dynamic_arguments(
+    function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[str, ...], list[Any], Any]:
+    """The path and value of each array argument of a call, and their tree, as JAX sees them before it traces."""
+    if _jax_jit is None or _api_util is None or _tree_util is None:
+        return (), [], None
+    signature, values = _jax_jit.parse_arguments(
+        args, tuple(kwargs.values()), tuple(kwargs), wrapper.static_argnums, wrapper.static_argnames,
+        _tree_util.tracing_registry,
+    )  # fmt: skip
+    known = _api_util.debug_info(
+        "jit", function, args, kwargs, static_argnums=wrapper.static_argnums, static_argnames=wrapper.static_argnames,
+        sourceinfo=wrapper.fun_sourceinfo, signature=wrapper.fun_signature,
+    )  # fmt: skip
+    return tuple(known.safe_arg_names(len(values))), values, signature
+
+
+def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A `jax.stages.Traced` of a function as a `jax.jit` saw it: JAX's own jaxpr, where it still has that one.
+
+    The `jax.jit` itself may be gone, and with it the public way to ask.
+    """
+    from jax._src.pjit import jit_trace  # pyright: ignore
+
+    return jit_trace(SimpleNamespace(_fun=function, _jit_info=wrapper), *args, **kwargs)
+
+
+def jaxpr_place(jaxpr: Any) -> tuple[str, tuple[str, ...]]:
+    """`f at file:line` of the function that a jaxpr is of, and the names of its arguments; empty if not known."""
+    known = getattr(jaxpr, "debug_info", None) or getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
+    return str(getattr(known, "func_src_info", "") or ""), tuple(map(str, getattr(known, "arg_names", None) or ()))
+
+
+def value_below(tracer: Any) -> Any:
+    """What a tracer of `vmap`, `jvp` or `grad` stands for, one level down; None if it stands for nothing that is there.
+
+    Public are only its type, of one element of the batch, and its `sharding`, which takes long.
+    """
+    for name in ("val", "primal"):
+        value = getattr(tracer, name, None)
+        if value is not None:
+            return value
+    return None

@@ -1,0 +1,295 @@
+"""Who is told of a `jax.jit` call that JAX's C++ did not know, before and after each of its steps.
+
+Such a call goes through two functions of JAX's, looked up by name each time: one finds or makes its jaxpr, the other
+lowers, compiles and runs it. While somebody watches, both names stand for functions that tell them. Cached calls never
+come here. JAX reports what it lowers and compiles to the listeners of `jax.monitoring`, on the calling thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from sys import _getframe as _caller  # pyright: ignore[reportPrivateUsage] - each call asks
+from threading import RLock, local
+from types import FrameType, SimpleNamespace
+from typing import Any, Protocol, cast
+
+import jax
+import jax.monitoring
+
+__all__ = ["Observer", "default_devices", "devices_of", "hooks", "is_inside_a_trace"]
+
+_pjit: Any
+_parts: Any
+try:
+    from jax._src import core as _core  # pyright: ignore
+    from jax._src import pjit as _pjit  # pyright: ignore
+    from jax._src import source_info_util as _source_info_util  # pyright: ignore
+    from jax._src import traceback_util as _traceback_util  # pyright: ignore
+    from jax._src import util as _util  # pyright: ignore
+    from jax._src.interpreters import partial_eval as _partial_eval  # pyright: ignore
+
+    for _place, _name in (
+        (_pjit, "_infer_params"), (_pjit, "_run_python_pjit"), (_pjit, "_pjit_call_impl_python"),
+        (_util, "test_event_listener"),
+    ):  # fmt: skip
+        getattr(_place, _name)
+    _parts = SimpleNamespace(
+        is_top_level=_core.trace_ctx.is_top_level,
+        context=_core.trace_ctx,
+        jaxpr_trace=_partial_eval.DynamicJaxprTrace,
+        util=_util,
+    )
+    # JAX keeps a stack in each program that it traces, and shows one with each error: with a watch the same ones.
+    _source_info_util.register_exclusion(__file__)
+    _traceback_util.register_exclusion(__file__)
+except (ImportError, AttributeError):  # pragma: no cover - then only what listeners hear is known
+    _pjit = _parts = None
+
+
+class Observer(Protocol):
+    """Who is told. An Exception of its methods comes to `fault` alone; of a call that is None it is told no more."""
+
+    def begin(self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool) -> Any:
+        """A call begins; `runs`: it will be run, else `.trace()` or `.lower()` asked. What it returns is `call`."""
+
+    def traced(self, call: Any, program: Any, values: list[Any], anew: bool) -> None:
+        """Its jaxpr is there; `anew`: Python ran for it."""
+
+    def run(self, program: Any, values: list[Any]) -> Any:
+        """A call goes on with its jaxpr, maybe inside of a trace; what it returns is `call`."""
+
+    def derive(self, params: dict[str, Any], values: tuple[Any, ...]) -> Any:
+        """A jaxpr is run that no call of Python's made, such as a derivative's; what it returns is `call`, or None."""
+
+    def end(self, call: Any, error: BaseException | None, result: Any, anew: bool) -> None:
+        """It is over; `anew`: an error stopped it while Python ran for it."""
+
+    def hear(self, event: str, seconds: float, name: str) -> None:
+        """JAX reports on this thread that a step is over."""
+
+    def fault(self, error: BaseException) -> None:
+        """One of these failed."""
+
+    def hit(self) -> None:
+        """JAX reports on this thread that a binary came from the persistent cache."""
+
+    def start_step(self, event: str) -> None:
+        """JAX reports on this thread that a step begins."""
+
+
+def is_inside_a_trace() -> bool:
+    """Whether this thread is tracing a jaxpr: then nothing is run, and what is called is part of the outer call."""
+    if _parts is None or _parts.is_top_level():
+        return False
+    trace = _parts.context.trace
+    while trace is not None:  # batching and differentiation, outside of any jaxpr, also trace: but they run
+        if isinstance(trace, _parts.jaxpr_trace):
+            return True
+        trace = getattr(trace, "parent_trace", None)
+    return False
+
+
+def _runs(caller: FrameType | None) -> bool:
+    """Whether what asks for a jaxpr is a call, which will run it."""
+    while caller is not None and caller.f_code.co_name == "_infer_params":  # somebody's on top of ours
+        caller = caller.f_back
+    return caller is not None and caller.f_code.co_name == "cache_miss"
+
+
+class _Python(local):
+    """How often JAX ran a function's Python to trace it, on this thread."""
+
+    runs = 0
+
+
+class _Hooks:
+    """What stands in JAX's place while somebody watches: put there with the first, taken away with the last."""
+
+    def __init__(self) -> None:
+        self.observer: Observer | None = None
+        self._puts = 0
+        self._python = _Python()
+        self._below: Callable[..., Any] | None = None  # who was told of JAX's own events
+        self._lock = RLock()
+        self._standing: dict[str, Callable[..., Any]] = {}
+        self._originals: dict[str, Callable[..., Any]] = {}
+
+    @property
+    def sees_calls(self) -> bool:
+        """Whether this JAX has the parts; without them only what listeners hear is known."""
+        return _parts is not None
+
+    def put(self, observer: Observer) -> None:
+        """Tell `observer` from now on."""
+        with self._lock:
+            self.take()
+            self.observer, put = observer, self._puts
+            jax.monitoring.register_event_duration_secs_listener(self._hear)
+            jax.monitoring.register_event_listener(self._hit)
+            jax.monitoring.register_scalar_listener(self._start)
+            if _parts is None:
+                return
+            made = {
+                "_infer_params": self._infer,
+                "_run_python_pjit": self._run,
+                "_pjit_call_impl_python": self._derived,
+            }
+            self._below = _parts.util.test_event_listener
+            _parts.util.test_event_listener = self._event
+            for name, make in made.items():
+                original = self._originals[name] = getattr(_pjit, name)
+                self._standing[name] = make(original, put)
+                setattr(_pjit, name, self._standing[name])
+
+    def take(self) -> None:
+        """Tell nobody any more. What somebody else put on top of ours stays, and ours under it hands calls on."""
+        with self._lock:
+            self.observer = None
+            self._puts += 1  # what stays below somebody's is not to wake when ours is put there again, on top
+            if _parts is not None and _parts.util.test_event_listener == self._event:
+                _parts.util.test_event_listener, self._below = self._below, None
+            for name, standing in self._standing.items():
+                if getattr(_pjit, name) is standing:
+                    setattr(_pjit, name, self._originals[name])
+            self._standing.clear()
+            self._originals.clear()
+            # One that is not there was never put, or somebody cleared them all.
+            with suppress(AssertionError, ValueError):
+                jax.monitoring.unregister_event_duration_listener(self._hear)
+            with suppress(AssertionError, ValueError):
+                jax.monitoring.unregister_event_listener(self._hit)
+            with suppress(AssertionError, ValueError):
+                jax.monitoring.unregister_scalar_listener(self._start)
+
+    # Only these functions' frames are on the stack while JAX works, and this file's are not shown.
+
+    def _infer(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
+        def _infer_params(fun: Any, ji: Any, args: Any, kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            observer = self.observer
+            if observer is None or put != self._puts or is_inside_a_trace():
+                return original(fun, ji, args, kwargs)
+            before = self._python.runs
+            try:
+                call = observer.begin(fun, ji, args, kwargs, _runs(_caller(1)))
+            except Exception as fault:
+                call = observer.fault(fault)
+            if call is None:
+                return original(fun, ji, args, kwargs)
+            try:
+                result = original(fun, ji, args, kwargs)
+            except BaseException as error:
+                _end(observer, call, error, None, self._python.runs != before)
+                raise
+            try:
+                observer.traced(call, result[0], result[1], self._python.runs != before)
+            except Exception as fault:
+                observer.fault(fault)
+            except BaseException as error:  # the user's interrupt: there will be no second half
+                _end(observer, call, error, None, False)
+                raise
+            return result
+
+        return _infer_params
+
+    def _run(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
+        def _run_python_pjit(p: Any, args_flat: Any, *rest: Any) -> Any:
+            __tracebackhide__ = True
+            observer = self.observer
+            if observer is None or put != self._puts:
+                return original(p, args_flat, *rest)
+            try:
+                call = observer.run(p, args_flat)
+            except Exception as fault:
+                call = observer.fault(fault)
+            if call is None:
+                return original(p, args_flat, *rest)
+            try:
+                result = original(p, args_flat, *rest)
+            except BaseException as error:
+                _end(observer, call, error, None, False)
+                raise
+            _end(observer, call, None, result, False)
+            return result
+
+        return _run_python_pjit
+
+    def _derived(self, original: Callable[..., Any], put: int) -> Callable[..., Any]:
+        def _pjit_call_impl_python(*args: Any, **params: Any) -> Any:
+            __tracebackhide__ = True
+            observer = self.observer
+            if observer is None or put != self._puts:
+                return original(*args, **params)
+            try:
+                call = observer.derive(params, args)
+            except Exception as fault:
+                call = observer.fault(fault)
+            if call is None:
+                return original(*args, **params)
+            try:
+                result = original(*args, **params)
+            except BaseException as error:
+                _end(observer, call, error, None, False)
+                raise
+            _end(observer, call, None, None, False)
+            return result
+
+        return _pjit_call_impl_python
+
+    def _event(self, name: str, *args: Any) -> None:
+        # The one sign that a trace was none from a cache: JAX reports its seconds either way, and counts one that
+        # comes after a failed one as found.
+        if name == "trace_to_jaxpr":
+            self._python.runs += 1
+        if self._below is not None:
+            self._below(name, *args)
+
+    def _hear(self, event: str, duration_secs: float, **known: Any) -> None:
+        observer = self.observer
+        if observer is not None:
+            try:
+                observer.hear(event, duration_secs, str(known.get("fun_name", "")))
+            except Exception as fault:
+                observer.fault(fault)
+
+    def _hit(self, event: str, **known: Any) -> None:
+        if self.observer is not None and event == "/jax/compilation_cache/cache_hits":
+            self.observer.hit()
+
+    def _start(self, event: str, value: float, **known: Any) -> None:
+        observer = self.observer
+        if observer is not None:
+            try:
+                observer.start_step(event)
+            except Exception as fault:
+                observer.fault(fault)
+
+
+def _end(observer: Observer, call: Any, error: BaseException | None, result: Any, anew: bool) -> None:
+    try:
+        observer.end(call, error, result, anew)
+    except Exception as fault:
+        observer.fault(fault)
+
+
+def devices_of(executable: Any) -> tuple[str, ...]:
+    """Of what `_run_python_pjit` gives, the devices that its program is for: `("gpu:0", "gpu:1")`."""
+    try:
+        compiled = executable[5]
+        return tuple(f"{device.platform}:{device.id}" for device in compiled.xla_executable.local_devices())
+    except (AttributeError, IndexError, TypeError):  # none: a transformation's, or another JAX's
+        return ()
+
+
+def default_devices() -> tuple[str, ...]:
+    """Where JAX puts what is bound to no device."""
+    config: Any = jax.config
+    chosen: Any = config.jax_default_device
+    devices = cast("list[Any]", jax.local_devices(backend=chosen if isinstance(chosen, str) else None))
+    device = devices[0] if chosen is None or isinstance(chosen, str) else chosen
+    return (f"{device.platform}:{device.id}",)
+
+
+# One for the process, also where this file is loaded again while somebody watches.
+hooks: _Hooks = globals().get("hooks") or _Hooks()

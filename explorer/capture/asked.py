@@ -1,0 +1,232 @@
+"""What a user's expression asked of a traced value, which has none while it is traced, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, cast
+
+import jax
+import jax.core
+
+from explorer.capture.frames import Step, names_in
+from explorer.capture.sources import Span, as_arrays, bound_at, syntax_at
+
+__all__ = ["Asked", "asked_of", "is_count", "is_refusal", "type_of"]
+
+# Some refusals of a traced value are plain TypeErrors and IndexErrors. Their words, from 0.10 to 0.12:
+_UNNAMED = re.compile(
+    r"Shapes must be 1D sequences of concrete values|Slice entries must be static|must have static start/stop/step"
+    r"|unsupported format string passed to \w*Tracer|unhashable type: '\w*Tracer|\*: '\w+' and '\w*Tracer'"
+)
+_CONCRETE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+_WIDEST = 60  # characters of an expression
+
+# What to write instead; {0} is the traced value.
+_ANY = "jnp.where and jax.lax.cond choose by a value, jax.debug.print prints one, jax.numpy computes with it"
+_PRINT = 'jax.debug.print("{{}}", {0}) prints while the program runs'
+_CHOOSE = "jnp.where({0}, a, b) chooses between values,\njax.lax.cond({0}, f, g, x) between computations"
+_KEEP = "keeps it an array, which computes as a number does;\n" + _PRINT
+_FIXED = "shapes, sizes and axes can't depend on values; jnp.where(mask, a, b) computes with a part"
+_BUILTINS = {
+    "float": "jnp.asarray({0}, float) " + _KEEP,
+    "int": "jnp.asarray({0}, int) " + _KEEP,
+    "complex": "jnp.asarray({0}, complex) " + _KEEP,
+    "bool": _CHOOSE,
+    "range": "jax.lax.fori_loop(0, {0}, body, start) loops in the compiled program",
+    "format": _PRINT,
+    "max": "jnp.max(x) or jnp.maximum(x, y)",
+    "min": "jnp.min(x) or jnp.minimum(x, y)",
+    "any": "jnp.any({0})",
+    "all": "jnp.all({0})",
+    "sorted": "jnp.sort({0})",
+}
+
+
+def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
+    """Whether an error says that a traced value has no value, with the user's lines that it went through."""
+    if isinstance(error, _CONCRETE) or not steps:
+        return isinstance(error, _CONCRETE)
+    raises = any(isinstance(node, ast.Raise) for node in syntax_at(steps[0].file, steps[0].span)[-1:])
+    return not raises and _UNNAMED.search(str(error)) is not None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The expression that asked for a value.
+
+    Args:
+        hint: What to write instead.
+        text: The expression.
+        value: The traced value in it.
+        type: Of that, where it is known better than from JAX's words.
+        span: What to put carets under, where it is not what Python says.
+        bound: The traced names in it, and the lines that bound them (see `bound_at`).
+    """
+
+    hint: str = _ANY
+    text: str = ""
+    value: str = ""
+    type: str = ""
+    span: Span | None = None
+    bound: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
+
+
+def asked_of(error: BaseException, step: Step) -> Asked:
+    """What the innermost of the user's lines asked for."""
+    way = _exact(syntax_at(step.file, step.span))
+    if len(way) < 2 or not isinstance(way[-1], ast.expr):
+        return Asked()
+    text, values, hint = _request(error, way, step)
+    names = [name.id for value in values for name in step.traced(value)]
+    only = values[0] if len(values) == 1 else None
+    value = step.named(only.id) if isinstance(only, ast.Name) else None
+    return Asked(
+        hint,
+        _short(text),
+        _short(ast.unparse(only)) if only is not None else "",
+        type_of(value) if isinstance(value, jax.core.Tracer) else "",
+        Span.of(way[-1]),
+        {name: bound_at(way, name) for name in names},
+    )
+
+
+def _exact(way: Sequence[ast.AST]) -> Sequence[ast.AST]:
+    """To the expression that is meant, where a Python gives the place of something around or inside of it."""
+    if not way:
+        return way
+    last = way[-1]
+    if isinstance(last, (ast.Constant, ast.FormattedValue)):  # of a string: 3.11 gives the whole for each part
+        string = next((i for i, node in enumerate(way) if isinstance(node, ast.JoinedStr)), len(way))
+        return way[: string + 1]
+    if isinstance(last, ast.Assert):
+        return [*way, last.test]  # 3.11
+    if isinstance(last, (ast.ListComp, ast.SetComp, ast.DictComp)) and len(last.generators[0].ifs) == 1:
+        return [*way, last.generators[0].ifs[0]]  # from 3.12
+    return way
+
+
+def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:
+    node = cast(ast.expr, way[-1])
+    text = ast.unparse(node)
+    is_mask = isinstance(error, jax.errors.NonConcreteBooleanIndexError)
+    is_bool = isinstance(error, jax.errors.TracerBoolConversionError)
+    match node:
+        case _ if is_bool and not _gives_bool(node, step) and (condition := _condition(way)):
+            return condition
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=array, slice=index))) if is_mask:  # x.at[m].set(v)
+            new, old = ast.unparse(node.args[0]) if node.args else "0", ast.unparse(array).removesuffix(".at")
+            return text, [index], f"jnp.where({ast.unparse(index)}, {new}, {old})"
+        case ast.Call():
+            return text, *_call(error, node, step)
+        case ast.JoinedStr():
+            parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec]
+            traced = [part for part in parts if step.traced(part)]
+            return text, traced, _PRINT.format(", ".join(map(ast.unparse, traced)) or "x")
+        case ast.BinOp(op=ast.Mod(), left=ast.Constant(), right=value):
+            return text, [value], _PRINT.format(ast.unparse(value))
+        case ast.Subscript(value=array, slice=index) if is_mask:
+            return (
+                text,
+                [index],
+                f"jnp.where({ast.unparse(index)}, {ast.unparse(array)}, 0) keeps the shape",
+            )
+        case ast.Subscript(value=array, slice=ast.Slice()):
+            dynamic = f"jax.lax.dynamic_slice_in_dim({ast.unparse(array)}, start, size)"
+            return text, _counts(node.slice, step), f"{dynamic} takes a traced start; a size can't depend on values"
+        case ast.Subscript(value=array, slice=index):
+            return text, [index], f"jnp.asarray({ast.unparse(array)})[{ast.unparse(index)}]"
+        case ast.Compare(ops=[ast.In() | ast.NotIn()], left=left, comparators=[right]):
+            return text, [left], f"jnp.isin({ast.unparse(left)}, jnp.asarray({ast.unparse(right)}))"
+        case ast.BinOp(op=ast.Mult()):
+            return text, _counts(node, step), _FIXED
+        case ast.Dict(keys=keys) | ast.Set(elts=keys):
+            return text, [key for key in keys if key and step.traced(key)], "a key that is no array, such as a number"
+        case _:
+            return text, [], _ANY
+
+
+def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
+    """A test of `if` and its like, `and`, `or`, `not`, or a chain of comparisons."""
+    at = len(way) - 1
+    while isinstance(way[at - 1], (ast.BoolOp, ast.UnaryOp)):
+        at -= 1
+    owner, whole, node = way[at - 1], cast(ast.expr, way[at]), cast(ast.expr, way[-1])
+    values = [] if isinstance(node, ast.BoolOp) else [node.operand if isinstance(node, ast.UnaryOp) else node]
+    text, arrays = ast.unparse(whole), as_arrays(whole)
+    match owner:
+        case ast.If(test=test) if test is whole:
+            return f"if {text}:", values, _CHOOSE.format(arrays)
+        case ast.IfExp(test=test) if test is whole:
+            return f"… if {text} else …", values, _CHOOSE.format(arrays)
+        case ast.While(test=test) if test is whole:
+            return f"while {text}:", values, "jax.lax.while_loop(condition, body, state) loops in the compiled program"
+        case ast.Assert(test=test) if test is whole:
+            check = f"jax.experimental.checkify.check({arrays}, message)"
+            return f"assert {text}", values, f"{check} checks while the program runs"
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return f"if {text}", values, f"jnp.where({arrays}, a, b): a number of values can't depend on values"
+        case ast.MatchValue():
+            return f"case {text}:", [], "jax.lax.switch(index, branches, x) or jax.lax.cond(condition, f, g, x)"
+        case _:
+            return (text, values, arrays) if arrays != text else None
+
+
+def _gives_bool(node: ast.expr, step: Step) -> bool:
+    """Whether it is a bool whatever it is given: then who asked is not around it."""
+    if isinstance(node, ast.Call):
+        return step.called(node.func).removeprefix("builtins.") in ("bool", "all", "any")
+    return isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn))
+
+
+def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[ast.expr], str]:
+    given = [*node.args, *(keyword.value for keyword in node.keywords)]
+    traced = [part for part in given if step.traced(part)] or given[: len(given) == 1]
+    package, _, name = step.called(node.func).partition(".")
+    written, value = ast.unparse(node.func), ast.unparse(traced[0]) if traced else "x"
+    if package == "builtins" and name in _BUILTINS:
+        return traced, _BUILTINS[name].format(value)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
+        hint = f"leaving `.{node.func.attr}()` out {_KEEP.format(ast.unparse(node.func.value))}"
+        return [node.func.value], hint
+    if package in ("numpy", "math") and _is_in_jax(name):
+        return traced, f"jnp.{name} instead of {written}"
+    if "size argument" in str(error):
+        return [], f"{written}(…, size=n) with a fixed n, or a mask: jnp.where(condition, a, b)"
+    if package == "jax" or _UNNAMED.search(str(error)):
+        return _counts(node, step) or traced, _FIXED
+    return traced, f"write what {written} does with jax.numpy, or jax.pure_callback calls it while the program runs"
+
+
+def _is_in_jax(name: str) -> bool:
+    try:
+        return callable(attrgetter(name)(jax.numpy))
+    except AttributeError:
+        return False
+
+
+def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
+    """The names of whole numbers: what a shape is made of."""
+    return [name for name in names_in(node) if is_count(step.named(name.id))]
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
+
+
+def is_count(value: Any) -> bool:
+    kind = value.dtype.kind if isinstance(value, jax.core.Tracer) else ""
+    return kind in tuple("iub") and value.shape == ()
+
+
+def type_of(value: Any, **options: bool) -> str:
+    return jax.typeof(value).str_short(**options)

@@ -1,0 +1,148 @@
+"""`python -m explorer recompiles script.py` and `python -m explorer ledger FILE…`: the ledger on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from io import open_code
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+from explorer.model.ledger.ledger import Ledger
+
+__all__ = ["add_ledger", "add_recompiles"]
+
+_WIDE = 120  # characters, where no terminal says how many there are
+_INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
+
+
+def add_recompiles(verbs: Any) -> None:
+    """Add the verb that runs a script and shows what it compiled."""
+    about = "Run a script as Python would, and show what it compiled, why again, what it cost, and what would stop it."
+    verb = verbs.add_parser("recompiles", help="run a script, show what it compiled and why", description=about)
+    verb.add_argument("--save", metavar="FILE", type=_writable, help="also save the ledger, an event per line, as JSON")
+    verb.add_argument("--html", metavar="FILE", type=_writable, help="also write the view as one self-contained page")
+    verb.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
+    verb.add_argument("script", metavar="SCRIPT", help="what to run")
+    verb.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="what to pass to it")
+    verb.set_defaults(run=_recompiles)
+
+
+def add_ledger(verbs: Any) -> None:
+    """Add the verb that shows saved ledgers."""
+    about = "Show a saved ledger, or several processes' ledgers as one."
+    verb = verbs.add_parser("ledger", help="show a saved ledger, or several as one", description=about)
+    verb.add_argument("paths", metavar="FILE", nargs="+", help="what ledger.save, --save or a spill wrote")
+    verb.add_argument("--function", metavar="NAME", help="show this function alone")
+    verb.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=_writable,
+        action="append",
+        default=[],
+        help="write it there instead: as a page (.html), or else as a ledger",
+    )
+    verb.set_defaults(run=_ledger)
+
+
+def _recompiles(given: argparse.Namespace) -> int:
+    from explorer.ledger.watch import watch
+
+    text = None if given.module else _read(given.script)
+    ledger = watch()
+    try:
+        status = _run(given.script, given.arguments, text)
+    finally:
+        ledger.stop()
+        _show(ledger, sys.stderr)  # the script's own output stays what it is
+        if given.save:
+            ledger.save(given.save)
+        if given.html:
+            ledger.to_html(given.html)
+    return status
+
+
+def _ledger(given: argparse.Namespace) -> int:
+    ledgers = [Ledger.load(path) for path in given.paths]
+    ledger = ledgers[0] if len(ledgers) == 1 else Ledger.merge(*ledgers, names=_names(given.paths))
+    if given.function:
+        ledger = ledger.only(given.function)
+    for path in given.output:
+        (ledger.to_html if path.suffix == ".html" else ledger.save)(path)
+        print(f"{path}: {path.stat().st_size:,} bytes")
+    if not given.output:
+        _show(ledger, sys.stdout)
+    return 0
+
+
+def _read(script: str) -> bytes:
+    with open_code(os.path.abspath(script)) as file:
+        return file.read()
+
+
+def _run(script: str, arguments: Sequence[str], text: bytes | None) -> int:
+    """Run a script of that text, or a module, as Python would: its exit status, and on stderr its traceback."""
+    sys.argv[:] = [script, *arguments]
+    try:
+        if text is None:
+            runpy.run_module(script, run_name="__main__", alter_sys=True)
+        else:
+            _run_text(script, text)
+    except SystemExit as exit_:
+        if exit_.code is None or isinstance(exit_.code, int):
+            return exit_.code or 0
+        print(exit_.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        sys.stdout.flush()
+        traceback = _its_own(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(traceback), traceback)
+        return _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def _run_text(script: str, text: bytes) -> None:
+    code = compile(text, script, "exec", dont_inherit=True)
+    main = ModuleType("__main__")
+    main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.modules["__main__"] = main  # what it pickles, or starts processes of, is looked up there
+    exec(code, main.__dict__)
+
+
+def _its_own(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of this file and of runpy."""
+    while traceback is not None and (
+        traceback.tb_frame.f_code.co_filename == __file__ or traceback.tb_frame.f_globals.get("__name__") == "runpy"
+    ):
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _show(ledger: Ledger, file: Any) -> None:
+    from rich.console import Console
+
+    try:
+        Console(file=file, width=None if file.isatty() else _WIDE).print(ledger)
+    except Exception as error:  # a fault in the view must not cost the script's end
+        print(f"{ledger!r}\n(the view failed: {type(error).__name__}: {error})", file=file)
+
+
+def _names(paths: Sequence[str]) -> list[str] | None:
+    """What to call the processes: as their files; None where those don't tell them apart."""
+    names = [Path(path).stem for path in paths]
+    return names if len(set(names)) == len(names) else None
+
+
+def _writable(name: str) -> Path:
+    path = Path(name).expanduser().absolute()  # a script may change the working directory
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{name!r} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+    return path

@@ -1,0 +1,108 @@
+"""Calls of `equinox.filter_jit`, as their author wrote them.
+
+It hands all of a call to one `jax.jit` of its own: arrays by their number, everything else in one static argument. Here
+each of them gets back the name and the place that it has in the user's call. Equinox itself is not needed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, NamedTuple
+
+from jax import tree_util
+
+__all__ = ["FilteredCall", "filtered_call"]
+
+_trees: Any = tree_util  # its annotations are partial
+_NUMBERED = re.compile(r"dynamic_(?:no)?donate\['(first|rest|fun)'\]\[(\d+)\]")
+_ORDER = ("first", "rest", "fun")
+_MANY = 4_096  # leaves
+
+
+class FilteredCall(NamedTuple):
+    """A call as it was written.
+
+    Args:
+        function: The user's.
+        paths: Of the array arguments, in JAX's order.
+        order: Their places in JAX's order, in the order of the tree.
+        tree: The structure of the arguments.
+        statics: (path, value) of all that is no array.
+    """
+
+    function: Any
+    paths: tuple[str, ...]
+    order: tuple[int, ...]
+    tree: Any
+    statics: tuple[tuple[str, Any], ...]
+
+
+def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) -> FilteredCall | None:
+    """None if it is no such call, or of an Equinox that does it differently."""
+    if not str(getattr(function, "__module__", "")).startswith("equinox.") or len(args) != 3 or len(paths) > _MANY:
+        return None
+    try:
+        return _read(function, args[2], paths)
+    except Exception:  # then it is told as JAX sees it
+        return None
+
+
+def _read(function: Any, static: Any, paths: tuple[str, ...]) -> FilteredCall | None:
+    fun, first, rest = static
+    own = fun[0][0] if len(fun[0]) == 1 and callable(fun[0][0]) else None
+    names = list(inspect.signature(own).parameters.values()) if own is not None else []
+    named = {
+        "first": [_name(names, 0) + _trees.keystr(path) for path in _paths(first)],
+        "rest": [_path_of_rest(names, path) for path in _paths(rest)],
+        "fun": [function.__name__ + _trees.keystr(path) for path in _paths(fun)],
+    }
+    numbered = [_NUMBERED.fullmatch(path) for path in paths]
+    if not all(numbered):
+        return None
+    places = [(found[1], int(found[2])) for found in numbered if found is not None]
+    statics = [
+        (path, value)
+        for part, leaves in (("first", first[0]), ("rest", rest[0]), ("fun", fun[0] if own is None else ()))
+        for path, value in zip(named[part], leaves, strict=False)
+        if value is not None
+    ]
+    return FilteredCall(
+        function if own is None else own,
+        tuple(named[part][at] for part, at in places),
+        tuple(sorted(range(len(places)), key=lambda i: (_ORDER.index(places[i][0]), places[i][1]))),
+        _tree(first, rest),
+        tuple(statics),
+    )
+
+
+def _paths(part: Any) -> list[Any]:
+    leaves, tree = part
+    return [path for path, _ in _trees.tree_leaves_with_path(tree.unflatten(range(len(leaves))))]
+
+
+def _arrays(part: Any) -> Any:
+    """The part, its arrays as leaves and all else as None."""
+    leaves, tree = part
+    return tree.unflatten([0 if leaf is None else None for leaf in leaves])
+
+
+def _tree(first: Any, rest: Any) -> Any:
+    args, kwargs = _arrays(rest)
+    # One None is added behind the arguments, so that there is always a first one.
+    return _trees.tree_structure(((_arrays(first), *args[:-1]) if args else (), kwargs))
+
+
+def _path_of_rest(names: list[inspect.Parameter], path: Any) -> str:
+    which, argument, *inside = path
+    within = _trees.keystr(tuple(inside))
+    return (_name(names, argument.idx + 1) if which.idx == 0 else str(argument.key)) + within
+
+
+def _name(names: list[inspect.Parameter], at: int) -> str:
+    for i, parameter in enumerate(names[: at + 1]):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return f"{parameter.name}[{at - i}]"
+        if i == at:
+            return parameter.name
+    return f"args[{at}]"

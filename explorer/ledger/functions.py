@@ -1,0 +1,179 @@
+"""What is compiled: the name and the place of a function, and how the object came about."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Iterator
+from functools import partial
+from threading import RLock
+from types import CodeType, FunctionType, MethodType
+from typing import Any, cast
+
+from explorer._jax.arguments import unspecified
+from explorer.ledger.identity import Equals, Identities
+from explorer.model.ledger.key import Function
+
+__all__ = ["Functions", "Wrapper", "clean", "is_primitive", "name_of", "parameters_of", "read_wrapper"]
+
+_COVER = "reraise_with_filtered_traceback"
+_DEEPEST = 50  # wrappers around wrappers: a cycle ends there
+_MANY = 4_096
+
+
+class Functions:
+    """`Function` of a function object and of the `jax.jit` around it."""
+
+    def __init__(self) -> None:
+        self._numbers = Identities()
+        self._primitives = Equals()
+        self._read: OrderedDict[tuple[int, int], Function] = OrderedDict()
+        self._wrappers: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+        self._lock = RLock()
+        self._wrapped = 0
+
+    def number(self, function: Any) -> int:
+        return self._numbers.of(function)
+
+    def of(self, function: Any, wrapper: Any) -> Function:
+        if is_primitive(function):  # JAX makes a function for each set of its parameters: no function of the user's
+            identity = self._primitives.of(function.__name__)
+            return Function(function.__name__, identity=identity, wrapper=identity, eager=True)
+        function = getattr(function, "__dict__", {}).get("explored", function)  # what compile() makes of the user's
+        identity = self._numbers.of(function)
+        with self._lock:
+            known = identity, self._wrapper(wrapper)
+            found = self._read.get(known)
+            if found is None:
+                found = self._read[known] = read_function(function, *known)
+                if len(self._read) > _MANY:
+                    self._read.popitem(last=False)
+            return found
+
+    def _wrapper(self, wrapper: Any) -> int:
+        # It can't be held weakly. JAX holds it too, as a part of its keys, so its number is no other's as long.
+        known = self._wrappers.get(id(wrapper))
+        if known is not None:
+            return known[1]
+        self._wrapped += 1
+        self._wrappers[id(wrapper)] = wrapper, self._wrapped
+        if len(self._wrappers) > _MANY:
+            self._wrappers.popitem(last=False)
+        return self._wrapped
+
+
+def read_function(function: Any, identity: int, wrapper: int) -> Function:
+    layers = [*_layers(function)]
+    code = _code(layers[-1])
+    return Function(
+        name_of(function),
+        code.co_filename if code is not None else "",
+        code.co_firstlineno if code is not None else 0,
+        tuple(made for made in map(_made, layers) if made),
+        identity,
+        wrapper,
+        _is_eager(function),
+    )
+
+
+def is_primitive(function: Any) -> bool:
+    """Whether it is what JAX makes to run one operation outside of any `jit`."""
+    return getattr(function, "_apply_primitive", False) is True
+
+
+def parameters_of(function: Any) -> dict[str, Any]:
+    """The parameters of such an operation: static arguments, but for the name."""
+    found = inspect.getclosurevars(function).nonlocals.get("params")
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def name_of(function: Any) -> str:
+    """As JAX prints it."""
+    for layer in _layers(function):
+        name = getattr(layer, "__name__", None)
+        if isinstance(name, str):
+            return name
+        if not isinstance(layer, partial):
+            break
+    return "<unnamed function>"
+
+
+def _layers(function: Any) -> Iterator[Any]:
+    """A function, what it wraps, what that wraps, and so on."""
+    for _ in range(_DEEPEST):
+        yield function
+        if isinstance(function, partial):
+            function = cast(Any, function.func)
+        elif isinstance(function, MethodType):
+            function = function.__func__
+        elif callable(wrapped := inspect.getattr_static(function, "__wrapped__", None)) or hasattr(wrapped, "__code__"):
+            function = wrapped  # or what stands for it: explorer.jit keeps no function alive
+        else:
+            return
+
+
+def _code(function: Any) -> CodeType | None:
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _made(layer: Any) -> str:
+    if isinstance(layer, partial):
+        return "partial"
+    if isinstance(layer, MethodType):
+        return "method"
+    code = _code(layer)
+    if inspect.getattr_static(layer, "__wrapped__", None) is None:
+        return "lambda" if code is not None and code.co_name == "<lambda>" else ""
+    if getattr(layer, "__module__", "") == "explorer.jitted.program":
+        return ""
+    if not isinstance(layer, FunctionType):
+        return type(layer).__name__  # `custom_vjp`
+    # The function that made it: `grad`, for `grad.<locals>.grad_f`, which JAX covers with one that says nothing.
+    covered = inspect.getclosurevars(layer).nonlocals.get("fun") if layer.__code__.co_name == _COVER else None
+    maker = (covered if isinstance(covered, FunctionType) else layer).__code__.co_qualname.partition(".<locals>")[0]
+    return maker.removesuffix(".__call__").rpartition(".")[2]
+
+
+def _is_eager(function: Any) -> bool:
+    package = (getattr(function, "__module__", None) or "").partition(".")[0]
+    # grad(f) is of JAX's module or of f's, as its wrapper pleases; what it wraps tells.
+    code = _code([*_layers(function)][-1])
+    return package == "jax" and code is not None and ("/jax/" in code.co_filename or "\\jax\\" in code.co_filename)
+
+
+class Wrapper:
+    """What a `jax.jit` was given, printed; only what isn't the default."""
+
+    __slots__ = ("options", "wrapping")
+
+    def __init__(self, wrapping: tuple[tuple[str, str], ...], options: tuple[tuple[str, str], ...]) -> None:
+        self.wrapping = wrapping
+        self.options = options
+
+
+def read_wrapper(wrapper: Any) -> Wrapper:
+    found: list[tuple[str, str]] = []
+    for name in ("in_shardings", "out_shardings", "in_layouts", "out_layouts"):
+        leaves = tuple(getattr(wrapper, f"{name}_leaves", ()))
+        if any(leaf is not None and leaf is not unspecified for leaf in leaves):
+            found.append((name, clean(", ".join(map(str, leaves)))))
+    for name in ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "device", "backend"):
+        value = getattr(wrapper, name, None)
+        if value is not None and value != ():
+            found.append((name, clean(str(value))))
+    for name in ("keep_unused", "inline"):
+        value = getattr(wrapper, name, False)
+        text = str(getattr(value, "value", value))
+        if text not in ("False", "auto"):
+            found.append((name, text))
+    options = getattr(wrapper, "compiler_options_kvs", ())
+    return Wrapper(tuple(found), tuple(sorted((str(name), clean(str(value))) for name, value in options)))
+
+
+def clean(text: str, longest: int = 400) -> str:
+    """Without addresses, and not too long."""
+    if " at 0x" in text:
+        parts = text.split(" at 0x")
+        text = parts[0] + "".join(part.lstrip("0123456789abcdef") for part in parts[1:])
+    return text if len(text) <= longest else text[: longest - 1] + "…"

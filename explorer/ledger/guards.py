@@ -1,0 +1,178 @@
+"""Guards for tests and CI: a block in which nothing may compile again, or only so often."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from explorer.errors import NotCallableError, NotRecordedError, OptionError, RecompilationError
+from explorer.ledger.failure import Compile, compiles, table
+from explorer.ledger.watch import Watch, watch
+from explorer.model.ledger.naming import Which, families_of
+from explorer.model.ledger.tally import FamilyKey, family_key
+
+__all__ = ["Guard", "assert_no_recompiles", "max_compiles"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What a guard allows: `limit` compiles, of the first of each function besides if `first` is set."""
+
+    functions: tuple[Which, ...]
+    limit: int
+    first: bool
+    eager: bool
+
+    def __post_init__(self) -> None:
+        for function in self.functions:
+            if not callable(function) and not isinstance(function, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise NotCallableError(
+                    f"a guard takes functions or their names, not {function!r}.\n"
+                    "  Hint: assert_no_recompiles(step) guards one function, assert_no_recompiles() all."
+                )
+
+    def broken_by(self, found: list[Compile]) -> list[Compile]:
+        families = {family_key(compile_.last) for compile_ in found}
+        wanted = set[FamilyKey]().union(*(_named(function, families) for function in self.functions))
+        counted = [compile_ for compile_ in found if self._counts(compile_, wanted)]
+        return counted if len(counted) > self.limit else []
+
+    def _counts(self, compile_: Compile, wanted: set[FamilyKey]) -> bool:
+        if compile_.eager and not self.eager:
+            return False
+        if self.functions and family_key(compile_.last) not in wanted:
+            return False
+        return compile_.again or not self.first
+
+    def told(self, broken: list[Compile]) -> str:
+        names = list(dict.fromkeys(compile_.last.function for compile_ in broken))
+        who = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        times = "once" if len(broken) == 1 else f"{len(broken)} times"
+        if self.first:
+            return f"{who} compiled again{f', {times}' if len(broken) > 1 else ''}; no recompile is allowed here"
+        allowed = {0: "no compile is", 1: "1 is"}.get(self.limit, f"{self.limit} are")
+        return f"{who} compiled {times}; {allowed} allowed here"
+
+
+def _named(function: Which, families: set[FamilyKey]) -> set[FamilyKey]:
+    try:
+        return families_of(function, families)
+    except NotRecordedError:  # it did not compile
+        return set()
+
+
+class Guard:
+    """A context manager and decorator that watches a block, and fails at its end if too much was compiled in it."""
+
+    def __init__(self, rule: _Rule) -> None:
+        self._rule = rule
+        self._blocks: list[Watch] = []
+
+    def __enter__(self) -> Watch:
+        self._blocks.append(watch(storm=0))
+        return self._blocks[-1]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True  # pytest shows the user's block, not this line
+        ledger = self._blocks.pop()
+        ledger.stop()
+        broken = self._rule.broken_by(compiles(ledger.events))
+        if not broken:
+            return
+        message = f"{self._rule.told(broken)}.\n{table(broken)}"
+        if error is None:
+            raise RecompilationError(message, tuple(event for compile_ in broken for event in compile_.events))
+        if isinstance(error, Exception):
+            error.add_note(f"Besides, {message}")
+
+    def __call__(self, function: _F) -> _F:
+        """The function, each of whose calls is such a block: a plain one, a coroutine or a generator."""
+        rule, guarded = self._rule, cast(Any, function)
+
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            with Guard(rule):
+                return await guarded(*args, **kwargs)
+
+        def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            with Guard(rule):
+                return cast(Any, (yield from guarded(*args, **kwargs)))
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            with Guard(rule):
+                return guarded(*args, **kwargs)
+
+        if inspect.iscoroutinefunction(function):
+            return cast(_F, functools.wraps(function)(coroutine))
+        return cast(_F, functools.wraps(function)(generator if inspect.isgeneratorfunction(function) else call))
+
+
+def assert_no_recompiles(*functions: Callable[..., Any] | str, allow_first: bool = True, eager: bool = False) -> Guard:
+    """Fail at the end of a block, or of each call of a decorated function, if something compiled again in it.
+
+    *Again* is what had compiled before: earlier in the block, or before it, watched or not (of `equinox.filter_jit`
+    only what was watched is known). All threads count, and a call that traces or lowers again counts as one that
+    compiles. If the block raises, its error is what is seen, with the guard's text as a note.
+
+    Args:
+        functions: Those that are guarded, jitted or not, or their names; all, if none are given.
+        allow_first: Let a function compile that had never compiled. Without, nothing may compile at all: the block
+            is one that was warmed up.
+        eager: Also count what JAX compiles for operations outside of any `jit`.
+
+    Returns:
+        A context manager, whose `as` is the block's ledger, and a decorator, of coroutines and generators too.
+
+    Raises:
+        RecompilationError: At the end of the block: what compiled, where it was called, what changed, and the fix.
+        NotCallableError: One of `functions` is neither a function nor a name.
+
+    >>> import jax, jax.numpy as jnp, explorer as ex
+    >>> @jax.jit
+    ... def double(x):
+    ...     return x * 2
+    >>> batches = [jnp.ones(8), jnp.ones(8), jnp.ones(5)]
+    >>> try:
+    ...     with ex.assert_no_recompiles(double):
+    ...         for batch in batches:
+    ...             _ = double(batch)
+    ... except ex.RecompilationError as error:
+    ...     print(str(error).splitlines()[0])
+    double compiled again; no recompile is allowed here.
+    """
+    return Guard(_Rule(functions, 0, allow_first, eager))
+
+
+def max_compiles(function: Callable[..., Any] | str, n: int) -> Guard:
+    """Fail at the end of a block, or of each call of a decorated function, if a function compiled more than `n` times.
+
+    The first compile counts too: with `n=1` it may compile once and never again.
+
+    Args:
+        function: The one that is guarded, jitted or not, or its name.
+        n: How many calls of it may trace, lower or compile; at least 0.
+
+    Returns:
+        A context manager, whose `as` is the block's ledger, and a decorator, of coroutines and generators too.
+
+    Raises:
+        RecompilationError: At the end of the block: each compile, where it was called, what changed, and the fix.
+        NotCallableError: `function` is neither a function nor a name.
+        OptionError: `n` is no whole number, or below 0.
+
+    >>> import jax, jax.numpy as jnp, explorer as ex
+    >>> double = jax.jit(lambda x: x * 2)
+    >>> with ex.max_compiles(double, 2):
+    ...     _ = [double(jnp.ones(n)) for n in (8, 8, 5, 5)]
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(f"max_compiles takes a whole number from 0, not {n!r}.\n  Hint: max_compiles(step, 1)")
+    return Guard(_Rule((function,), n, False, False))

@@ -1,0 +1,190 @@
+"""What compiles, line by line while it happens: to a file, and to stderr for a person.
+
+`EXPLORER_INSTRUCTION_LOG=path` and `EXPLORER_DEBUG_COMPILE=1` turn these on for a session, from the import on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from time import time
+from typing import IO, Protocol
+
+from explorer.model.ledger.event import Event, Place, Reason
+from explorer.model.log import LogLine, parse_line, read_log
+
+__all__ = ["DEBUG", "LOG", "DebugLines", "LineLog", "LogLine", "Teller", "from_environment", "parse_line", "read_log"]
+
+LOG = "EXPLORER_INSTRUCTION_LOG"
+DEBUG = "EXPLORER_DEBUG_COMPILE"
+_OFF = ("", "0", "false", "no", "off")
+
+
+class Teller(Protocol):
+    """Who is told of what compiles, in the user's time: it raises nothing."""
+
+    def starting(self, done: tuple[Event, ...], event: Event) -> None:
+        """XLA begins to compile, on this thread: what is known of the event so far, and the call's earlier ones."""
+
+    def ended(self, events: tuple[Event, ...]) -> None:
+        """A call that had to be traced, lowered or compiled is over."""
+
+    def close(self) -> None:
+        """The watch is over."""
+
+
+class LineLog:
+    """Writes one line per event, each at once on disk.
+
+    A file that is there already is written on: the processes that a program starts write to the one log of theirs.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: It can't be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).expanduser()
+        # Line by line, and to its end wherever that is by now: lines of several processes don't mix.
+        self._file: IO[str] | None = open(self.path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self._began = time()
+        self._number = 0
+        self._written: dict[int, int] = {}  # how many events of a call, while XLA compiles it
+        self._lock = threading.Lock()
+
+    def starting(self, done: tuple[Event, ...], event: Event) -> None:
+        self._complete(done, event.call)
+        self._written[event.call] = len(done)
+        self._write(event.start, "COMPILE", event.thread, "Starting", _details(event))
+
+    def ended(self, events: tuple[Event, ...]) -> None:
+        self._complete(events, events[0].call)
+        self._written.pop(events[0].call, None)
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def _complete(self, events: tuple[Event, ...], call: int) -> None:
+        for event in events[self._written.get(call, 0) :]:
+            name = f"Failed ({event.error})" if event.error else "Complete"
+            self._write(event.start + event.seconds, event.kind.upper(), event.thread, name, _details(event))
+
+    def _write(self, moment: float, kind: str, thread: str, name: str, details: dict[str, str]) -> None:
+        process = multiprocessing.current_process().name
+        source = thread if process == "MainProcess" else f"{process}/{thread}"
+        with self._lock:
+            if self._file is None:
+                return
+            self._number += 1
+            line = LogLine(max(moment - self._began, 0.0), self._number, kind, source, name, details)
+            try:
+                self._file.write(f"{line}\n")
+            except (OSError, ValueError) as error:  # the disk is full: said once
+                with suppress(OSError):
+                    self._file.close()
+                self._file = None
+                _complain(f"{self.path} can't be written any more: {error}")
+
+
+class DebugLines:
+    """Tells a person on stderr: `[COMPILE] Recompiling step: x.shape[0] 32 → 33 (train.py, line 12)`.
+
+    What JAX compiles for operations outside of any `jit` is left out.
+    """
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        self._file = file
+
+    def starting(self, done: tuple[Event, ...], event: Event) -> None:
+        if _is_eager(event):
+            return
+        site = f" ({event.call_site})" if event.call_site is not None else ""
+        if event.reason.kind == "first":
+            self._say(f"Compiling {event.function}{site}")
+        else:
+            self._say(f"Recompiling {event.function}: {_changed(event.reason)}{site}")
+
+    def ended(self, events: tuple[Event, ...]) -> None:
+        seconds = sum(event.seconds for event in events)
+        for event in events:
+            if event.kind not in ("compile", "cache-hit") or _is_eager(event):
+                continue
+            if event.error:
+                self._say(f"Compilation failed: {event.error}")
+            elif event.kind == "cache-hit":
+                self._say(f"Compilation was in the persistent cache, {event.saved:.1f}s saved ({seconds:.1f}s)")
+            else:
+                self._say(f"Compilation complete ({seconds:.1f}s)")
+
+    def close(self) -> None:
+        pass
+
+    def _say(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # nobody reads it
+            print(f"[COMPILE] {text}", file=self._file or sys.stderr, flush=True)
+
+
+def from_environment() -> list[Teller]:
+    """What the environment asks for.
+
+    A log that can't be written is told of on stderr, and is no reason for the user's program to fail.
+    """
+    tellers: list[Teller] = []
+    path = os.environ.get(LOG, "")
+    if path.lower() not in _OFF:
+        try:
+            tellers.append(LineLog(path))
+        except OSError as error:
+            _complain(f"{LOG}={path}: {error.strerror or error}; there will be no log")
+    if os.environ.get(DEBUG, "").lower() not in _OFF:
+        tellers.append(DebugLines())
+    return tellers
+
+
+def _details(event: Event) -> dict[str, str]:
+    found = {"function": event.function}
+    if event.id:
+        found["id"] = event.id
+    if event.seconds:
+        found["seconds"] = f"{event.seconds:.6f}"
+    if event.saved:
+        found["saved"] = f"{event.saved:.6f}"
+    if event.device:
+        found["device"] = event.device
+    if _is_eager(event):
+        found["eager"] = "true"
+    return {**found, **_why(event.reason), **_where(event.call_site)}
+
+
+def _changed(reason: Reason) -> str:
+    return f"{reason.leaf} {reason.before} → {reason.after}" if reason.leaf else str(reason)
+
+
+def _is_eager(event: Event) -> bool:
+    return event.key is not None and event.key.function.eager
+
+
+def _why(reason: Reason) -> dict[str, str]:
+    found = {"reason": reason.kind}
+    if reason.leaf:
+        found |= {"leaf": reason.leaf, "before": reason.before, "after": reason.after}
+    return found
+
+
+def _where(site: Place | None) -> dict[str, str]:
+    return {"at": str(site)} if site is not None else {}
+
+
+def _complain(text: str) -> None:
+    with suppress(OSError, ValueError):
+        print(f"explorer: {text}", file=sys.stderr, flush=True)

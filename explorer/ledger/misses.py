@@ -1,0 +1,62 @@
+"""Calls that leave `jax.jit`'s fast path each time, though nothing is compiled: counted, and told of in few events.
+
+A function with side effects (`jax.debug.print`) may do so at every call, a thousand times a second.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from time import time
+from typing import Any
+
+from explorer.model.ledger.event import Event
+
+__all__ = ["Missed", "Misses"]
+
+_MANY = 1_024  # wrappers
+
+
+class Missed:
+    """The misses of one `jax.jit(…)`."""
+
+    __slots__ = ("calls", "due", "event", "told", "wrapper")
+
+    def __init__(self, wrapper: Any) -> None:
+        self.wrapper = wrapper  # held, so that its number is no other's
+        self.calls = 0
+        self.told = 0
+        self.due = 1
+        self.event: Event | None = None  # of the first
+
+    def tell(self, seconds: float) -> Event:
+        """The event for all calls since they were last told of; `seconds` of the last of them."""
+        new, self.told = self.calls - self.told, self.calls
+        self.due = self.calls * 10
+        assert self.event is not None
+        return replace(self.event, seconds=seconds, start=time() - seconds, count=new)
+
+
+class Misses:
+    """Counts them. The 1st of a wrapper, 10th, 100th, … is told of, each for all since the one before."""
+
+    def __init__(self) -> None:
+        self._missed: OrderedDict[int, Missed] = OrderedDict()
+
+    def count(self, wrapper: Any) -> Missed | None:
+        """Count a call; what is returned is to be told of."""
+        missed = self._missed.get(id(wrapper))
+        if missed is None:
+            missed = self._missed[id(wrapper)] = Missed(wrapper)
+            if len(self._missed) > _MANY:
+                self._missed.popitem(last=False)
+        missed.calls += 1  # two threads at once may count as one
+        return missed if missed.calls >= missed.due else None
+
+    def rest(self) -> Iterator[Missed]:
+        """Those with calls that were not told of."""
+        return (missed for missed in self._missed.values() if missed.event is not None and missed.calls > missed.told)
+
+    def clear(self) -> None:
+        self._missed.clear()

@@ -1,0 +1,78 @@
+"""Where the user's code stands when something is compiled."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from types import FrameType
+
+from explorer.capture.sources import label
+from explorer.model.ledger.event import Place
+
+__all__ = ["place_of", "users_places"]
+
+# Who runs the user's code: their frames, and those that called them, say nothing of it.
+_RUNNERS = frozenset(
+    ("IPython", "ipykernel", "tornado", "asyncio", "_pytest", "pluggy", "pytest", "nbclient", "runpy", "threading")
+)
+# Between the user's line and what it calls.
+_OURS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
+_LIBRARY = re.compile(r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]|^<(?:frozen |string>)")
+_DEEPEST = 200  # frames: a recursion says no more with the next one
+_MANY = 4_096
+
+_kinds: dict[str, str] = {}
+_places: dict[tuple[str, int, str, str], Place] = {}
+
+
+def users_places(frame: FrameType | None) -> tuple[Place, ...]:
+    """The user's frames on a stack, innermost first; those of libraries only where there are no others."""
+    users: list[Place] = []
+    libraries: list[Place] = []
+    for _ in range(_DEEPEST):
+        if frame is None:
+            break
+        kind = _kinds.get(frame.f_code.co_filename) or _kind(frame)
+        if kind == "runner" and users:  # below them they are what the user's code called, as `thread.join()` does
+            break
+        if kind == "users":
+            users.append(_place_at(frame))
+        elif kind == "library" and not users:
+            libraries.append(_place_at(frame))
+        frame = frame.f_back
+    return tuple(users or libraries)
+
+
+def place_of(file: str, line: int, function: str = "") -> Place:
+    """A line of a file, with what it is called and what it says now. Equal places are one object."""
+    known = (file, line, label(file), function)
+    place = _places.get(known)
+    if place is None:
+        if len(_places) >= _MANY:
+            _places.clear()
+        text = linecache.getline(file, line).strip()
+        place = _places[known] = Place(file, line, known[2], text, function)
+    return place
+
+
+def _place_at(frame: FrameType) -> Place:
+    code = frame.f_code
+    function = "" if code.co_name == "<module>" else code.co_qualname.rpartition("<locals>.")[2]
+    return place_of(code.co_filename, frame.f_lineno or code.co_firstlineno, function)
+
+
+def _kind(frame: FrameType) -> str:
+    file = frame.f_code.co_filename
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    if package in _OURS:
+        kind = "ours"
+    elif package in _RUNNERS:
+        kind = "runner"
+    else:
+        kind = "library" if _LIBRARY.search(file) else "users"
+    if file.startswith("<"):  # code that was made from a string has no name of its own
+        return kind
+    if len(_kinds) >= _MANY:
+        _kinds.clear()
+    _kinds[file] = kind
+    return kind

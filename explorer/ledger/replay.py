@@ -1,0 +1,185 @@
+"""What an event compiled, to be looked at after: without the user's values, and mostly without their Python.
+
+Nothing of a call is kept but what its programs were made for: the types of its arguments, where they lay, its static
+arguments, and the function as long as somebody else holds it. With these JAX finds its own jaxpr and program again.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import RLock
+from typing import Any
+
+import jax
+from jax.core import Tracer
+
+from explorer._jax.arguments import trace_again, trace_context
+from explorer.capture.explore import Exploration
+from explorer.capture.sources import label
+from explorer.errors import NotRecordedError
+from explorer.ledger.call import Call
+from explorer.model.capture import Capture, Durations
+from explorer.model.ledger.event import Event
+from explorer.model.ledger.key import Key
+from explorer.model.ledger.nearest import nearest
+from explorer.model.ledger.reasons import relatives
+
+__all__ = ["Replay", "Replays"]
+
+_MANY = 512  # calls of one watch
+
+
+class Replay:
+    """What is kept of one call."""
+
+    def __init__(self, call: Call, key: Key) -> None:
+        self.key = key
+        self.happened = frozenset(step.kind for step in call.steps or ())
+        self._wrapper = call.wrapper
+        self._function = _weakly(call.function)
+        self._is_executables = "explored" in getattr(call.function, "__dict__", {})
+        self._program = call.program and (call.program.in_tree, call.program.in_avals)
+        self._placed = _placement(call, key)
+        wrapper: Any = call.wrapper
+        self._positions = {i: _weakly(call.args[i]) for i in wrapper.static_argnums if 0 <= i < len(call.args)}
+        self._names = {n: _weakly(call.kwargs[n]) for n in wrapper.static_argnames if n in call.kwargs}
+        self._captured = call.program is not None and len(call.program.consts) > 0
+
+    def run(self) -> Capture:
+        """Raises NotRecordedError, and what `explore` does."""
+        if self._program is None:
+            raise NotRecordedError(f"{self._called} was never traced to its end: there is no program to look at.")
+        if self._captured:
+            raise NotRecordedError(
+                f"{self._called} used values of an outer trace or transformation, which are gone.\n"
+                "  Hint: explore(…) the outer function."
+            )
+        self._check_settings()
+        function = self._function()
+        if function is None:
+            raise NotRecordedError(
+                f"{self._called} is gone: nothing holds the function any more.\n"
+                + "  Hint: "
+                + ("the Executable has it: .explore()." if self._is_executables else "keep it under a name.")
+            )
+        args, kwargs = self._arguments()
+        target: Any = _Known(function, self._wrapper)
+        return Exploration(function, args, kwargs, target=target).run()
+
+    @property
+    def _called(self) -> str:
+        function = self.key.function
+        return f"{function.name} ({label(function.file)}, line {function.line})" if function.file else function.name
+
+    def _check_settings(self) -> None:
+        names, values = trace_context()
+        now = {name: str(getattr(value, "value", value)) for name, value in zip(names, values, strict=False)}
+        for name, value in self.key.context:
+            if name.startswith("jax_") and now.get(name, value) != value:
+                raise NotRecordedError(
+                    f"{self._called} was compiled while {name} was {value}; now it is {now[name]}.\n"
+                    f"  Hint: jax.config.update({name!r}, …) first."
+                )
+
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        tree, avals = self._program
+        structs = [
+            jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False), sharding=placed)
+            for aval, placed in zip(avals, self._placed, strict=True)
+        ]
+        dynamic, kwargs = jax.tree.unflatten(tree, structs)
+        rest = iter(dynamic)
+        count = len(dynamic) + len(self._positions)
+        args = tuple(self._static(self._positions[i]) if i in self._positions else next(rest) for i in range(count))
+        return args, {**kwargs, **{name: self._static(kept) for name, kept in self._names.items()}}
+
+    def _static(self, kept: Callable[[], Any]) -> Any:
+        value = kept()
+        if value is None and isinstance(kept, weakref.ref):
+            raise NotRecordedError(f"a static argument of {self._called} is gone: nothing holds it any more.")
+        return value
+
+
+class _Known:
+    """A function as its `jax.jit` sees it, for `Exploration`."""
+
+    def __init__(self, function: Any, wrapper: Any) -> None:
+        self._function, self._wrapper = function, wrapper
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        return trace_again(self._function, self._wrapper, args, kwargs)
+
+
+def _weakly(value: Any) -> Callable[[], Any]:
+    """What gives a value back; where it can't be held weakly it is held, as JAX's caches hold it too."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: value
+
+
+def _placement(call: Call, key: Key) -> Sequence[Any]:
+    """For each argument, where it was bound to lie; None where it was free."""
+    if call.program is None:
+        return ()
+    values = call.values[len(call.program.consts) :]
+    if not any(leaf.committed or leaf.given == "struct" for leaf in key.leaves):
+        return (None,) * len(values)
+    return [_placed(value) for value in values]
+
+
+def _placed(value: Any) -> Any:
+    if isinstance(value, Tracer) or not isinstance(value, (jax.Array, jax.ShapeDtypeStruct)):
+        return None
+    return value.sharding if isinstance(value, jax.ShapeDtypeStruct) or value.committed else None
+
+
+class Replays:
+    """The calls of one watch that can be looked at again: the last few hundred."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, Replay] = OrderedDict()
+        self._lock = RLock()
+
+    def keep(self, number: int, replay: Replay) -> None:
+        with self._lock:
+            self._kept[number] = replay
+            if len(self._kept) > _MANY:
+                self._kept.popitem(last=False)
+
+    def capture(self, event: Event, events: Sequence[Event]) -> Capture:
+        """What the call of an event compiled, with the seconds that it took then."""
+        capture = self._of(event).run()
+        seconds = {
+            "compile" if other.kind == "cache-hit" else other.kind: other.seconds
+            for other in events
+            if other.call == event.call and other.kind in ("trace", "lower", "compile", "cache-hit")
+        }
+        return replace(capture, durations=Durations(**{**_ZERO, **seconds}))
+
+    def before(self, event: Event) -> int:
+        """The number of the nearest earlier call, which the event's reason compares with."""
+        replay = self._of(event)
+        with self._lock:
+            earlier = {id(other.key): number for number, other in self._kept.items() if number < event.call}
+            keys = [other.key for number, other in self._kept.items() if number < event.call]
+        related = [key for key in relatives(replay.key, keys) if key.function.made == replay.key.function.made]
+        if not related:
+            raise NotRecordedError(f"{event.function} has no earlier call in this ledger that could be looked at.")
+        return earlier[id(nearest(replay.key, related, replay.happened))]
+
+    def _of(self, event: Event) -> Replay:
+        replay = self._kept.get(event.call)
+        if replay is None:
+            raise NotRecordedError(
+                f"what {event.function} compiled can't be looked at: that is kept of the last {_MANY} calls of "
+                "`jax.jit` functions in this process.\n"
+                "  Hint: explore(f, …) shows what is compiled for any arguments."
+            )
+        return replay
+
+
+_ZERO = {"trace": 0.0, "lower": 0.0, "compile": 0.0}

@@ -1,0 +1,196 @@
+"""watch(): a ledger of everything that is compiled, from now on."""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from os import PathLike
+from types import TracebackType
+from typing import Any
+
+from explorer.capture.sources import label
+from explorer.errors import OptionError
+from explorer.ledger.cells import Cells
+from explorer.ledger.log import LineLog, Teller
+from explorer.ledger.recorder import recorder
+from explorer.ledger.replay import Replay, Replays
+from explorer.ledger.storm_warning import StormWarning
+from explorer.model.capture import Capture
+from explorer.model.diff import Diff, diff
+from explorer.model.ledger.event import Event
+from explorer.model.ledger.ledger import LIMIT, Ledger
+from explorer.model.ledger.running import Running
+from explorer.model.ledger.storms import STORM
+
+__all__ = ["Watch", "watch"]
+
+_FAULTS = 20  # kept; more of them say no more
+
+
+def watch(
+    limit: int | None = LIMIT,
+    *,
+    storm: int = STORM,
+    spill: str | PathLike[str] | None = None,
+    log: str | PathLike[str] | None = None,
+) -> Watch:
+    """Record what JAX traces, lowers and compiles, and why, from now on.
+
+    For every `jax.jit` of the process, on all threads. As a context manager, up to the end of the block; else until
+    `stop()`, whether or not anybody holds what is returned. Several may be on at once; each sees everything. Calls that
+    JAX knows are not slowed down: they stay in its C++. One that leaves it each time, though nothing is compiled, is a
+    `miss`: the 1st, 10th, 100th, … of a `jax.jit` are events, and their `count` says for how many calls each stands.
+
+    Args:
+        limit: How many events are kept; of more than that the oldest are dropped, and counted in `.dropped`. None keeps
+            all.
+        storm: How many compiles of one function are too many: past it comes a `RecompilationWarning`. 0: never.
+        spill: A file of JSON lines that the oldest events go to instead of being dropped.
+        log: A file that each event is written to at once, as a line that a person can read.
+
+    Returns:
+        A `Watch`: a `Ledger` that grows.
+
+    Raises:
+        OptionError: `limit` or `storm` is out of range.
+        LedgerFileError: `spill` is there already.
+        OSError: `log` can't be written.
+
+    Example:
+        >>> import explorer as ex, jax, jax.numpy as jnp
+        >>> small, large = jnp.ones(2), jnp.ones(3)
+        >>> @jax.jit
+        ... def double(x):
+        ...     return x * 2
+        >>> with ex.watch() as ledger:
+        ...     _ = double(small), double(small), double(large)
+        >>> [event.kind for event in ledger.events]
+        ['trace', 'lower', 'compile', 'trace', 'lower', 'compile']
+        >>> print(ledger.events[-1].reason)
+        `x.shape[0]` was 2 and is now 3
+    """
+    _check("limit", limit, 1, "all are kept with None")
+    _check("storm", storm, 0, "0 never warns")
+    return Watch(limit, storm=storm, spill=spill, tellers=() if log is None else (LineLog(log),))
+
+
+def _check(name: str, value: Any, least: int, hint: str) -> None:
+    if value is None and name == "limit":
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise OptionError(f"{name} of watch() is {value!r}; allowed is an int of at least {least}: {hint}.")
+
+
+class Watch(Ledger):
+    """A ledger that grows while it is on; `watch` makes it."""
+
+    def __init__(
+        self,
+        limit: int | None = LIMIT,
+        *,
+        storm: int = STORM,
+        spill: str | PathLike[str] | None = None,
+        tellers: Sequence[Teller] = (),
+    ) -> None:
+        super().__init__(limit, storm=storm, spill=spill)
+        self.tellers = tuple(tellers)  # told at once, of what begins too
+        for teller in self.tellers:
+            self.listen(teller.ended)
+        self._faults: deque[BaseException] = deque(maxlen=_FAULTS)
+        self._storms = StormWarning(self)
+        self.listen(self._storms.ended)
+        self.on = True
+        self._cells = Cells()
+        self._replays = Replays()
+        if not recorder.sees_calls:
+            self.note = "this JAX hides its calls: names and seconds come from its listeners, reasons can't be known"
+        recorder.start(self)
+
+    def stop(self) -> None:
+        """Record no more; what was recorded stays. With the last watch JAX is as it was. Twice is as once."""
+        self.on = False
+        recorder.stop(self)
+        self._cells.stop()
+        self._storms.close()
+        for teller in self.tellers:
+            teller.close()
+
+    @property
+    def running(self) -> tuple[Running, ...]:
+        """What is being traced, lowered or compiled right now, on any thread; nothing once it is off."""
+        return recorder.running if self.on else ()
+
+    @property
+    def cells(self) -> tuple[tuple[str, float, float], ...]:
+        """The notebook's cells that ran while it was on: name, start and end in seconds since 1970. None elsewhere."""
+        return self._cells.ran
+
+    @property
+    def faults(self) -> tuple[BaseException, ...]:
+        """What went wrong in the ledger itself, the last few; never in a call that it watched."""
+        return tuple(self._faults)
+
+    def called(self, file: str) -> str:
+        """What a person calls a file: `train.py`, `cell [4]`."""
+        return label(file)
+
+    def fault(self, error: BaseException) -> None:
+        """Note that the ledger failed somewhere."""
+        # Where it was, as text: a traceback would keep the user's arrays.
+        for frame in traceback.extract_tb(error.__traceback__)[-1:]:
+            error.add_note(f"at {frame.filename}, line {frame.lineno}, in {frame.name}")
+        error.__cause__ = error.__context__ = None
+        self._faults.append(error.with_traceback(None))
+
+    def capture(self, event: Event) -> Capture:
+        """What the call of an event compiled, in every stage; the seconds are those of the call.
+
+        The arguments' values are not needed, and the function's Python runs again only if JAX has forgotten its jaxpr.
+        For a call inside of `vmap` or `grad` it is the function's own program.
+
+        Args:
+            event: One of `.events`, of the last few hundred calls; of a `miss` or a derivative there is none.
+
+        Raises:
+            NotRecordedError: The function is gone, a setting has changed since, or nothing is kept of the call.
+            ExploreError: It compiles no more.
+
+        Example:
+            >>> import explorer as ex, jax, jax.numpy as jnp
+            >>> double = jax.jit(lambda x: x * 2)
+            >>> with ex.watch() as ledger:
+            ...     _ = double(jnp.ones(7))
+            >>> ledger.capture(ledger.events[-1])
+            Capture(<lambda>: jaxpr → stablehlo → hlo)
+        """
+        with recorder.unseen():
+            return self._replays.capture(event, self.events)
+
+    def diff(self, event: Event) -> Diff:
+        """What the call of an event compiled, held against the nearest earlier call: the one that its reason names.
+
+        Raises:
+            NotRecordedError: Nothing can be had of one of the two; or it was the first.
+        """
+        before = self._replays.before(event)
+        with recorder.unseen():
+            return diff(self.capture(replace(event, call=before)), self.capture(event))
+
+    def unseen(self) -> AbstractContextManager[None]:
+        """While this lasts, what the thread compiles is Explorer's own, and no watch records it."""
+        return recorder.unseen()
+
+    def keep(self, call: int, replay: Replay) -> None:
+        """Have what a call compiled for `capture`."""
+        self._replays.keep(call, replay)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,114 @@
+"""What JAX's caches compare when a function is called, as plain values: all that can make a call compile again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Function", "Key", "Leaf", "Static"]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The function that is compiled.
+
+    Args:
+        name: As JAX prints it: `step`, `<lambda>`.
+        file, line: Where it is defined; empty and 0 if that can't be known. Functions defined at one place are one
+            *family*: a lambda in a loop is many function objects and one family.
+        made: How the object came about, outermost first: `("grad",)`, `("partial",)`, `("method",)`, `("lambda",)`;
+            empty for a plain `def`.
+        identity: A number for this very function object: equal numbers are the same object.
+        wrapper: A number for this very `jax.jit(…)`: equal numbers are the same wrapper.
+        eager: It is one of JAX's own, compiled because an operation ran outside of any `jit`.
+    """
+
+    name: str
+    file: str = ""
+    line: int = 0
+    made: tuple[str, ...] = ()
+    identity: int = 0
+    wrapper: int = 0
+    eager: bool = False
+
+    @property
+    def family(self) -> tuple[str, str, int]:
+        """What functions have in common that a person would call the same."""
+        return self.name, self.file, self.line
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One array argument, or one array inside an argument.
+
+    Args:
+        path: As Python would write it: `x`, `batch['y']`, `state.params[0]`.
+        shape: Sizes; a symbolic dimension by its name.
+        dtype: NumPy's name for it: `float32`.
+        weak: Whether the type is weak, as that of a Python number is.
+        given: What was passed: `jax`, `numpy`, `float`, `int`, `bool`, `complex`, `struct`, or a type's name.
+        committed: Whether it is bound to its device; None where that means nothing (no JAX array).
+        sharding: How it is spread over devices: empty for one device.
+        devices: Where it is: `("cpu:0",)`.
+        layout: How it lies in memory, where that is not the default.
+    """
+
+    path: str
+    shape: tuple[int | str, ...]
+    dtype: str
+    weak: bool = False
+    given: str = "jax"
+    committed: bool | None = None
+    sharding: str = ""
+    devices: tuple[str, ...] = ()
+    layout: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """One static argument.
+
+    Args:
+        path: The argument's name.
+        value: Its repr, cut short.
+        type: Its type's name.
+        identity: A number for the object, where its equality is that of the object (no `__eq__` of its own); else 0.
+        token: Equal for values that are equal, as the cache sees them (a hash): two values may have one repr.
+        keyword: It was given by its name: `f(x, n=2)` and `f(x, 2)` are two signatures.
+    """
+
+    path: str
+    value: str
+    type: str
+    identity: int = 0
+    token: int = 0
+    keyword: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One call, as the caches see it.
+
+    Args:
+        function: What was called.
+        leaves: Its array arguments, in the order of the tree.
+        tree: The structure of all arguments, printed.
+        statics: Its static arguments.
+        donated: Paths of the leaves whose buffers are given away.
+        context: Settings that are part of the cache key (`jax_enable_x64`, matmul precision, the mesh in force, …) by
+            name.
+        options: XLA's compiler options, by name.
+        wrapping: What the `jax.jit` was given besides, by name: `in_shardings`, `out_shardings`, `device`, `backend`,
+            `keep_unused`, `inline`, `static_argnums`, `static_argnames`.
+        structure: A number for `tree`: equal for trees that are equal, as the cache sees them (what a class keeps
+            beside its arrays may be unequal and print alike); 0 if it can't be had.
+    """
+
+    function: Function
+    leaves: tuple[Leaf, ...] = ()
+    tree: str = ""
+    statics: tuple[Static, ...] = ()
+    donated: tuple[str, ...] = ()
+    context: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    wrapping: tuple[tuple[str, str], ...] = ()
+    structure: int = 0

@@ -1,0 +1,115 @@
+"""The arguments of a traced function, array by array, and where each is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FunctionType, MethodType
+from typing import Any, cast
+
+import jax
+
+from explorer.capture.sources import Span
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.places import place_at
+from explorer.pitfalls.reach import reachable
+from explorer.pitfalls.recorder import Ran
+from explorer.pitfalls.safe import member
+from explorer.pitfalls.state import snapshot
+from explorer.pitfalls.syntax import Written, written
+
+__all__ = ["Argument", "arguments_of", "given_to", "parameter_place", "reached", "root_of", "written_of"]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array argument, or one array in an argument.
+
+    Args:
+        path: `x`, `state['step']`.
+        variable: Of the jaxpr.
+        donated: Whether the call may write over it.
+    """
+
+    path: str
+    variable: Any
+    donated: bool
+
+    @property
+    def aval(self) -> Any:
+        return self.variable.aval
+
+
+def arguments_of(evidence: Evidence) -> tuple[Argument, ...]:
+    """Those of a traced function, in the order of the jaxpr's."""
+    program = evidence.program
+    if program is None:
+        return ()
+    raw = program.main.raw
+    names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
+    infos: list[Any] = jax.tree.leaves(evidence.traced.args_info)
+    known = len(names) == len(infos) == len(raw.invars)
+    return tuple(
+        Argument(names[i] if known else "", variable, known and bool(infos[i].donated))
+        for i, variable in enumerate(raw.invars)
+    )
+
+
+def given_to(evidence: Evidence) -> Iterator[tuple[str, Any]]:
+    """What was passed, array by array, by path."""
+    function = _called(evidence)
+    if function is None:
+        return
+    try:
+        bound = inspect.signature(function).bind(*evidence.args, **evidence.kwargs).arguments
+        flat: list[tuple[str, list[tuple[Any, Any]]]] = [
+            (name, cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0]))
+            for name, value in bound.items()
+        ]
+    except Exception:  # arguments that don't fit, or a tree of the user's own that can't be taken apart
+        return
+    for name, leaves in flat:
+        for path, leaf in leaves:
+            yield name + jax.tree_util.keystr(path), leaf
+
+
+def reached(evidence: Evidence) -> dict[str, Any]:
+    """What the function has by name besides its arguments, by path."""
+    before = evidence.before if evidence.before.holders else snapshot(reachable(evidence.function))
+    return before.values
+
+
+def root_of(path: str) -> str:
+    """`state` of `state['step']`, `self` of `self.weights`."""
+    return path.partition("[")[0].partition(".")[0]
+
+
+def written_of(evidence: Evidence) -> Written | None:
+    """The text of the function itself; of an object, that of its `__call__`."""
+    function: Any = _called(evidence)
+    function = function.__func__ if type(function) is MethodType else function
+    return written(Ran(function.__code__, function.__globals__)) if function is not None else None
+
+
+def _called(evidence: Evidence) -> Any:
+    """What Python calls: a function or a method with its object; None if that is neither. Asks the object nothing."""
+    function: Any = evidence.function
+    if type(function) is FunctionType:
+        return function
+    if type(function) is MethodType:
+        return function if type(function.__func__) is FunctionType else None
+    call = member(function, "__call__")
+    return call if type(call) is MethodType and type(call.__func__) is FunctionType else None
+
+
+def parameter_place(evidence: Evidence, path: str) -> dict[str, Any]:
+    """Where an argument stands in the head of the function; its first line where that can't be told."""
+    function: Any = written_of(evidence)
+    if function is None:
+        return {}
+    arguments = function.node.args
+    several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    node = next((one for one in several if one is not None and one.arg == root_of(path)), None)
+    span = Span.of(node) if node is not None else function.header
+    return place_at(function.file, span)

@@ -1,0 +1,281 @@
+"""The equations of a closed jaxpr and of all jaxprs inside it, with where each stands in the user's text.
+
+An inner jaxpr is walked once for each place that calls it: what is known of its arguments depends on the call. JAX
+remembers the jaxprs of its own functions, with the lines of whoever called them first, so that an equation inside of
+one stands where its caller does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import takewhile
+from typing import Any, cast
+
+import jax
+
+from explorer._jax import inner_jaxprs, scan_inputs, user_stack
+from explorer._jax.arguments import jaxpr_place
+from explorer.capture.frames import is_runner
+from explorer.model.graph import Frame
+from explorer.pitfalls.recorder import is_users_file
+
+__all__ = ["Body", "Equation", "Program", "is_literal"]
+
+_MOST = 400_000  # equations: one that is larger is looked at in part
+_JAX = os.path.dirname(jax.__file__) + os.sep
+_CALLS = (
+    *("jit", "pjit", "closed_call", "core_call", "remat2", "remat", "checkpoint"),
+    *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"),
+)
+_is_runner = lru_cache(maxsize=4_096)(is_runner)  # who calls the function is no part of it
+_PLAIN = (str, int, float, bool, type(None))
+
+
+class Equation:
+    """One equation.
+
+    Args:
+        raw: JAX's own.
+        body: The jaxpr that it stands in.
+    """
+
+    __slots__ = ("body", "inner", "raw")
+
+    def __init__(self, raw: Any, body: Body) -> None:
+        self.raw = raw
+        self.body = body
+        self.inner: tuple[Body, ...] = ()
+
+    @property
+    def op(self) -> str:
+        return self.raw.primitive.name
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return self.raw.params
+
+    @property
+    def inputs(self) -> Sequence[Any]:
+        return self.raw.invars
+
+    @property
+    def outputs(self) -> Sequence[Any]:
+        return self.raw.outvars
+
+    @property
+    def is_call(self) -> bool:
+        """Whether its one inner jaxpr takes its inputs, and gives its outputs, one by one."""
+        return len(self.inner) == 1 and self.op in _CALLS and len(self.inner[0].raw.invars) == len(self.inputs)
+
+    @property
+    def transform(self) -> str:
+        """The transforms and named scopes that it stands in, from the outermost: `transpose(jvp(block))`."""
+        own, caller = str(self.raw.source_info.name_stack), self.body.caller
+        return "/".join(path for path in (caller.transform if caller is not None else "", own) if path)
+
+    def __repr__(self) -> str:
+        return f"Equation({self.op})"
+
+
+class Body:
+    """A jaxpr in one place.
+
+    Args:
+        raw: JAX's own, open.
+        caller: The equation that it is a parameter of; None for the outermost.
+        parameter: Its name there: `jaxpr`, `branches[0]`.
+        consts: The values of its constants.
+    """
+
+    def __init__(
+        self, raw: Any, caller: Equation | None = None, parameter: str = "", consts: Sequence[Any] = ()
+    ) -> None:
+        self.raw = raw
+        self.consts: dict[Any, Any] = dict(zip(raw.constvars, consts, strict=False))
+        self.caller = caller
+        self.parameter = parameter
+        self.equations = [Equation(equation, self) for equation in raw.eqns]
+
+    @cached_property
+    def makers(self) -> dict[Any, Equation]:
+        """The equation that each variable is an output of."""
+        return {output: equation for equation in self.equations for output in equation.outputs}
+
+    @cached_property
+    def positions(self) -> dict[Any, int]:
+        """The number of each input."""
+        return {variable: i for i, variable in enumerate(self.raw.invars)}
+
+    @cached_property
+    def is_of_jax(self) -> bool:
+        """Whether it is a jitted function of JAX's own."""
+        return self.caller is not None and self.caller.op in ("jit", "pjit") and _JAX in jaxpr_place(self.raw)[0]
+
+    @cached_property
+    def jitted(self) -> Body | None:
+        """The jitted function that it is, or is in; None if it is in none."""
+        if self.caller is None or self.caller.op in ("jit", "pjit"):
+            return self if self.caller is not None else None
+        return self.caller.body.jitted
+
+    def is_in(self, frame: Frame) -> bool:
+        """Whether a frame is of the function that it was traced from, by name and file."""
+        name, _, place = jaxpr_place(self.raw)[0].partition(" at ")
+        return place.startswith(f"{frame.file}:") and frame.function.rpartition(".")[2] == name
+
+    def __repr__(self) -> str:
+        return f"Body({self.parameter or 'main'}: {len(self.equations)} equations)"
+
+
+class Program:
+    """All equations of a closed jaxpr, in the order of the program, each before those inside of it."""
+
+    def __init__(self, closed: Any) -> None:
+        self.main = Body(getattr(closed, "jaxpr", closed), consts=getattr(closed, "consts", ()))
+        self.bodies = [self.main]
+        self.equations: list[Equation] = []
+        self._stacks: dict[tuple[Any, int], tuple[Frame, ...]] = {}
+        self._places: dict[int, tuple[bool, Frame | None]] = {}
+        self._walk(self.main)
+
+    def _walk(self, body: Body) -> None:
+        equations = self.equations
+        for equation in body.equations:
+            equations.append(equation)
+            params = equation.raw.params
+            for value in params.values():  # inner_jaxprs takes longer to see that there is none
+                if type(value) not in _PLAIN:
+                    break
+            else:
+                continue
+            if len(equations) > _MOST:
+                continue
+            inner = inner_jaxprs(params)
+            if inner:
+                consts = [getattr(value, "consts", ()) for value in _closed(params)]
+                equation.inner = tuple(
+                    Body(jaxpr, equation, key, known) for (key, jaxpr), known in zip(inner, consts, strict=True)
+                )
+                for one in equation.inner:
+                    self.bodies.append(one)
+                    self._walk(one)
+
+    def frame(self, equation: Equation) -> Frame | None:
+        """Where it stands in the user's own text; None for what a library does, or nobody knows."""
+        is_own, frame = self._place(equation)
+        return frame if is_own else None
+
+    def called_from(self, equation: Equation) -> Frame | None:
+        """The user's line that it was made for, be it in a library's function that they call."""
+        return self._place(equation)[1]
+
+    def stack(self, equation: Equation) -> tuple[Frame, ...]:
+        """All frames of it in the function and outside of JAX, innermost first; the same object for the same stack."""
+        while (caller := equation.body.caller) is not None and equation.body.is_of_jax:
+            equation = caller
+        jitted = equation.body.jitted
+        outer = self.stack(jitted.caller) if jitted is not None and jitted.caller is not None else ()
+        key = equation.raw.source_info.traceback, id(outer)  # equal for equal stacks, and found at once
+        known = self._stacks.get(key)
+        if known is None:
+            stack = tuple(takewhile(lambda one: not _is_runner(one.file), user_stack(key[0])))
+            # Of a function that was traced before, JAX has the lines of who called it then.
+            own = next((i for i in range(len(stack), 0, -1) if jitted and jitted.is_in(stack[i - 1])), 0)
+            known = self._stacks[key] = (*stack[:own], *outer) if own else stack
+        return known
+
+    def _place(self, equation: Equation) -> tuple[bool, Frame | None]:
+        """Whether it is the user's own, and their innermost frame."""
+        while (caller := equation.body.caller) is not None and equation.body.is_of_jax:
+            equation = caller
+        stack = self.stack(equation)
+        known = self._places.get(id(stack))
+        if known is None:
+            at = next((i for i, one in enumerate(stack) if is_users_file(one.file)), -1)
+            known = self._places[id(stack)] = at == 0, stack[at] if at >= 0 else None
+        if known[1] is None and caller is not None:  # JAX cuts the stacks of loop bodies
+            return self._place(caller)
+        return known
+
+    def owner(self, equation: Equation) -> Equation:
+        """The outermost call around an equation that stands at the same place: that of `jax.random.normal`."""
+        frame = self.frame(equation)
+        while (caller := equation.body.caller) is not None and caller.is_call and self.frame(caller) == frame:
+            equation = caller
+        return equation
+
+    def origin(self, body: Body, atom: Any, inward: bool = False) -> tuple[Body, Any]:
+        """Where a value comes from: out of calls that it is the result of, and of those that it was given to."""
+        start = body
+        for _ in range(1_000):
+            if is_literal(atom):
+                break
+            maker = body.makers.get(atom)
+            if maker is not None:
+                if not maker.is_call:
+                    break
+                inner = maker.inner[0]
+                body, atom = inner, inner.raw.outvars[list(maker.outputs).index(atom)]
+                continue
+            given = None if inward and body is start else self.given(body, atom)
+            if given is None:
+                break
+            body, atom = given
+        return body, atom
+
+    def given(self, body: Body, variable: Any) -> tuple[Body, Any] | None:
+        """What the caller gives for an input of a body that is the same each time it runs; None for other inputs."""
+        caller, i = body.caller, body.positions.get(variable)
+        if caller is None or i is None:
+            return None
+        if caller.is_call:
+            return caller.body, caller.inputs[i]
+        params = caller.params
+        match caller.op:
+            case "cond":
+                return caller.body, caller.inputs[i + 1]
+            case "scan":
+                count, carried = scan_inputs(params)
+                is_same = i < count or (i < count + carried and self._is_kept(body, variable, i - count))
+                return (caller.body, caller.inputs[i]) if is_same else None
+            case "while":
+                is_body = body.parameter.startswith("body")
+                count = params["body_nconsts" if is_body else "cond_nconsts"]
+                if i < count:
+                    return caller.body, caller.inputs[i + (params["cond_nconsts"] if is_body else 0)]
+                first = params["cond_nconsts"] + params["body_nconsts"] - count
+                return (caller.body, caller.inputs[first + i]) if self._is_kept(body, variable, i - count) else None
+            case _:
+                return None
+
+    def _is_kept(self, body: Body, variable: Any, output: int) -> bool:
+        """Whether a loop's body gives what it was given."""
+        outputs = body.raw.outvars
+        return output < len(outputs) and self.origin(body, outputs[output], inward=True) == (body, variable)
+
+    def maker(self, body: Body, atom: Any) -> Equation | None:
+        """The equation that a value comes from, which is no call; None for arguments, constants and literals."""
+        body, atom = self.origin(body, atom)
+        return None if is_literal(atom) else body.makers.get(atom)
+
+    def users(self, body: Body) -> Iterator[tuple[Equation, Frame]]:
+        """The equations of a body that stand in the user's text."""
+        for equation in body.equations:
+            frame = self.frame(equation)
+            if frame is not None:
+                yield equation, frame
+
+
+def _closed(params: dict[str, Any]) -> Iterator[Any]:
+    """What `inner_jaxprs` opened, in its order."""
+    for value in params.values():
+        for item in cast(Sequence[Any], value) if isinstance(value, (tuple, list)) else (value,):
+            inner = getattr(item, "jaxpr", item)
+            if hasattr(inner, "eqns") and hasattr(inner, "invars"):
+                yield item
+
+
+def is_literal(atom: Any) -> bool:
+    return hasattr(atom, "val")

@@ -1,0 +1,153 @@
+"""All that rules look at: one trace of a function, what ran and was called in it, and what it left changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import CodeType
+from typing import Any
+
+from explorer._jax import Undecided
+from explorer.capture.sources import Span
+from explorer.capture.state import HoldsState
+from explorer.model.ledger.event import Event
+from explorer.pitfalls.equations import Program
+from explorer.pitfalls.recorder import Call, Recording
+from explorer.pitfalls.safe import is_tracer
+from explorer.pitfalls.state import Change, Snapshot, snapshot
+from explorer.pitfalls.syntax import Written, written
+
+__all__ = ["Evidence"]
+
+
+@dataclass(repr=False)
+class Evidence:
+    """What is known of one function, called with some arguments.
+
+    Args:
+        function: The user's function below `jax.jit`, `partial` and decorators.
+        target: What was traced: `function`, or the `jax.jit` around it.
+        args, kwargs: As they were given.
+        recording: What ran and was called; None where only rules that need none are asked (`Rule.cheap`).
+        before, after: What the function can reach by name, around the trace.
+        traced: The `jax.stages.Traced`; None if the trace failed, or none was made.
+        error: What ended the trace.
+        warnings: What Python and JAX warned of meanwhile: message, file, line.
+        undecided: What was asked of symbolic dimensions that holds for some sizes only.
+        events: What a ledger has on compiles, where one was given.
+    """
+
+    function: Callable[..., Any]
+    target: Any
+    args: Sequence[Any] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
+    recording: Recording | None = None
+    before: Snapshot = field(default_factory=Snapshot)
+    after: Snapshot = field(default_factory=Snapshot)
+    traced: Any = None
+    error: BaseException | None = None
+    warnings: Sequence[tuple[str, str, int]] = ()
+    undecided: Sequence[Undecided] = ()
+    events: Sequence[Event] = ()
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    @cached_property
+    def jaxpr(self) -> Any:
+        """The closed jaxpr; None if the trace failed."""
+        return None if self.traced is None else self.traced.jaxpr
+
+    @cached_property
+    def program(self) -> Program | None:
+        """All its equations; None if the trace failed."""
+        return None if self.jaxpr is None else Program(self.jaxpr)
+
+    @cached_property
+    def functions(self) -> tuple[Written, ...]:
+        """The user's functions that ran, those whose text can be had, in the order in which they first did."""
+        ran = {} if self.recording is None else self.recording.ran
+        return tuple(
+            found
+            for one in ran.values()
+            if (found := written(one, (ran[code] for code in comprehensions(one.code) if code in ran))) is not None
+        )
+
+    @cached_property
+    def by_code(self) -> dict[CodeType, Written]:
+        """Each function by its code, and by that of its comprehensions where Python made functions of them."""
+        return {
+            code: function
+            for function in self.functions
+            for code in (function.ran.code, *comprehensions(function.ran.code))
+        }
+
+    def calls(self, *callees: str) -> Iterator[tuple[Call, Written | None]]:
+        """The calls of these, by name with module (`time.time`); one that ends in a dot stands for all below it.
+
+        Without names: all calls.
+        """
+        for call, function in self._calls:
+            if not callees or any(
+                call.callee.startswith(name) if name[-1] == "." else call.callee == name for name in callees
+            ):
+                yield call, function
+
+    @cached_property
+    def _calls(self) -> tuple[tuple[Call, Written | None], ...]:
+        calls = () if self.recording is None else self.recording.calls
+        found = tuple((call, self.by_code.get(call.code)) for call in calls)
+        for call, function in found:
+            node = function.call_at(call.span) if function is not None else None
+            if node is not None:  # of a call over several lines Python gives another start
+                call.span = Span.of(node)
+        return found
+
+    @cached_property
+    def captured(self) -> frozenset[int]:
+        """The addresses of the containers whose content the function reads anew in each call, as state."""
+        if not issubclass(type(self.target), HoldsState):
+            return frozenset()
+        return frozenset(snapshot({"state": self.target.captured}).holders)
+
+    @property
+    def started(self) -> float:
+        """When it was traced, in seconds since 1970."""
+        return 0.0 if self.recording is None else self.recording.started
+
+    @cached_property
+    def argument_changes(self) -> tuple[Change, ...]:
+        """What the trace left changed in the containers that the function was given: JAX's copies of the user's."""
+        given = self.recording
+        return () if given is None else tuple(given.given.changes(snapshot(given.arguments)))
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """What the trace left changed outside of its own variables."""
+        return tuple(self.before.changes(self.after))
+
+    @cached_property
+    def lowered(self) -> Any:
+        """The `jax.stages.Lowered`; None if that failed. Nothing is compiled."""
+        try:
+            return None if self.traced is None else self.traced.lower()
+        except Exception:
+            return None
+
+    def is_traced(self, value: Any) -> bool:
+        return is_tracer(value)
+
+
+def comprehensions(code: CodeType) -> Iterator[CodeType]:
+    """What Python made functions of in a function, besides its own `def` and `lambda`."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType) and constant.co_name in (
+            "<listcomp>",
+            "<setcomp>",
+            "<dictcomp>",
+            "<genexpr>",
+        ):
+            yield constant
+            yield from comprehensions(constant)

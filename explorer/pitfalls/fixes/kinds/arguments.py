@@ -1,0 +1,101 @@
+"""What is made while tracing, and so baked in, becomes an argument: a moment, a random number, a random key."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import libcst as cst
+
+from explorer.model.finding import Finding
+from explorer.pitfalls.fixes.rewrite import Rewrite
+from explorer.pitfalls.fixes.unit import NotCertain, Unit, place, replaced
+
+__all__ = ["REWRITES"]
+
+_KEYS = ("jax.random.key", "jax.random.PRNGKey")
+_NUMBERS = {
+    "time.time": "now",
+    "time.monotonic": "now",
+    "time.perf_counter": "now",
+    "random.random": "drawn",
+    "random.gauss": "drawn",
+    "numpy.random.rand": "drawn",
+    "numpy.random.randn": "drawn",
+    "numpy.random.normal": "drawn",
+    "numpy.random.uniform": "drawn",
+}
+
+
+def _argument(unit: Unit, finding: Finding) -> cst.Module:
+    span = place(finding)
+    call = next((one for one in unit.around(cst.Call, span) if unit.span(one) == span), None)
+    path = _path(unit, call) if call is not None else ""
+    if call is None or path not in (*_KEYS, *_NUMBERS):
+        raise NotCertain("it isn't known what it makes")
+    function = _main(unit, finding)
+    line = next((one for one in function.body.body if _assigns(one, call)), None)
+    first = path + f"({', '.join(unit.source(one.value) for one in call.args)})"
+    if path.startswith("time.") and sum(_path(unit, one) == path for one in unit.nodes(cst.Call)) > 1:
+        raise NotCertain("it measures, and does so on both sides of a trace")
+    if any(not isinstance(one.value, cst.Integer | cst.Float) or one.keyword is not None for one in call.args):
+        raise NotCertain("its arguments are computed")
+    if line is not None:
+        name: str = line.body[0].targets[0].target.value
+        if line.leading_lines or line.trailing_whitespace.comment is not None or len(function.body.body) == 1:
+            raise NotCertain("a comment would be lost")
+        body = function.body.with_changes(body=[one for one in function.body.body if one is not line])
+    else:
+        name = unit.free(_NUMBERS.get(path, "key"))
+        body: Any = function.body.deep_replace(call, cst.Name(name))
+    unit.adds[name] = first
+    return replaced(unit, function, function.with_changes(params=_with(function.params, name), body=body))
+
+
+def _path(unit: Unit, call: cst.Call) -> str:
+    """`time.time`, for a call of it by any name."""
+    called = unit.called(call.func)
+    for path in (*_KEYS, *_NUMBERS):
+        module, _, name = path.rpartition(".")
+        imported: Any = sys.modules.get(module)
+        if called is not ... and called is getattr(imported, name, None):
+            return path
+    return unit.source(call.func).replace("np.", "numpy.") if unit.source(call.func).startswith("np.random.") else ""
+
+
+def _main(unit: Unit, finding: Finding) -> Any:
+    """The function that was linted, if what was found stands in it, in no loop and no function inside."""
+    span = place(finding)
+    inner = [*unit.around(cst.FunctionDef, span), *unit.around(cst.Lambda, span)]
+    loops = [one for kind in (cst.For, cst.While, cst.CompFor, cst.GeneratorExp) for one in unit.around(kind, span)]
+    function = inner[0] if inner else None
+    if not isinstance(function, cst.FunctionDef) or not isinstance(function.body, cst.IndentedBlock):
+        raise NotCertain("it is no function")
+    first = function.decorators[0] if function.decorators else function
+    if unit.span(first).line != unit.main or any(isinstance(one, cst.Lambda) for one in inner):
+        raise NotCertain("it isn't the function that was linted")
+    if any(unit.span(one) in unit.span(function) for one in loops):
+        raise NotCertain("each turn of the loop has its own")
+    return function
+
+
+def _assigns(line: cst.CSTNode, call: cst.Call) -> bool:
+    match line:
+        case cst.SimpleStatementLine(body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=value)]):
+            return value is call
+        case _:
+            return False
+
+
+def _with(parameters: cst.Parameters, name: str) -> cst.Parameters:
+    """The parameters and one more, by name alone: the positions of the others stay what they are."""
+    added = cst.Param(cst.Name(name))
+    star = parameters.star_arg
+    star = cst.ParamStar() if isinstance(star, cst.MaybeSentinel) else star
+    return parameters.with_changes(star_arg=star, kwonly_params=[*parameters.kwonly_params, added])
+
+
+REWRITES = tuple(
+    Rewrite(rule, "what is made for each call is an argument", _argument)
+    for rule in ("impure-time", "impure-random", "key-reuse")
+)

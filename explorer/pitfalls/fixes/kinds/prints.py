@@ -1,0 +1,80 @@
+"""print(…) becomes jax.debug.print(…), and an f-string in one a format with its values."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import libcst as cst
+
+from explorer.model.finding import Finding
+from explorer.pitfalls.fixes.rewrite import Rewrite
+from explorer.pitfalls.fixes.unit import NotCertain, Unit, expression, place, replaced
+from explorer.pitfalls.fixes.words import Words, call_with, is_text, literal, words
+
+__all__ = ["REWRITES"]
+
+
+def _print(unit: Unit, finding: Finding) -> cst.Module:
+    call = unit.at(place(finding), cst.Call)
+    if not isinstance(call.func, cst.Name | cst.Attribute) or unit.source(call.func) not in (
+        "print",
+        "pprint.pprint",
+        "pprint",
+    ):
+        raise NotCertain("it is no print")
+    sep, end = " ", "\n"
+    given: list[Words] = []
+    for one in call.args:
+        if one.star:
+            raise NotCertain("its values come from a list")
+        if one.keyword is None:
+            given.append(words(unit, one.value))
+        elif one.keyword.value in ("sep", "end"):
+            text = "" if isinstance(one.value, cst.Name) and one.value.value == "None" else literal(one.value)
+            sep, end = (text or sep, end) if one.keyword.value == "sep" else (sep, text or end)
+            if not text and isinstance(one.value, cst.SimpleString):
+                sep, end = ("", end) if one.keyword.value == "sep" else (sep, "")
+        elif one.keyword.value != "flush":
+            raise NotCertain(f"print has a {one.keyword.value}")
+    if not end.endswith("\n"):
+        raise NotCertain("jax.debug.print ends with a new line")
+    between = Words([sep])
+    told = reduce(lambda left, right: left + between + right, given) if given else Words()
+    told += Words([end[:-1]])
+    func = expression(unit.dotted("jax.debug.print"))
+    return replaced(unit, call, call_with(call, told, func))
+
+
+def _format(unit: Unit, finding: Finding) -> cst.Module:
+    for call in (*unit.around(cst.Call, place(finding)), *unit.nodes(cst.Call, place(finding))):
+        name = unit.source(call.func)
+        if name.endswith("debug.print") and call.args and is_text(unit, call.args[0].value):
+            told = words(unit, call.args[0].value)
+            rest = list(call.args[1:])
+            named = [one for one in rest if one.keyword is not None]
+            if len(named) != len(rest):
+                raise NotCertain("it has values already")
+            return replaced(unit, call, call_with(call, told, None, named))
+    raise NotCertain("it is no jax.debug.print")
+
+
+def _log(unit: Unit, finding: Finding) -> cst.Module:
+    """logger.info("x %s", x): logging fills in the values itself, so that it can be called while the program runs."""
+    call = unit.at(place(finding), cst.Call)
+    line = next(iter(unit.around(cst.Expr, unit.span(call))), None)
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _LEVELS or line is None:
+        raise NotCertain("it is no call of a logger")
+    if line.value is not call or not call.args or any(one.keyword is not None or one.star for one in call.args):
+        raise NotCertain("it is more than a message and its values")
+    func = expression(unit.dotted("jax.debug.callback"))
+    return replaced(unit, call, call.with_changes(func=func, args=[cst.Arg(call.func), *call.args]))
+
+
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+REWRITES = (
+    Rewrite("impure-print", "jax.debug.print prints while the program runs", _print),
+    Rewrite("impure-print", "jax.debug.callback logs while the program runs", _log),
+    Rewrite("concretization", "jax.debug.print fills in the values while the program runs", _print),
+    Rewrite("formatted-tracer", "jax.debug.print fills in the values while the program runs", _print),
+    Rewrite("formatted-tracer", "jax.debug.print fills in the values while the program runs", _format),
+)

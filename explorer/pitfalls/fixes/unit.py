@@ -1,0 +1,247 @@
+"""A function of the user's as a concrete syntax tree: what rewrites work on."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import ModuleType
+from typing import Any, TypeVar
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.parsing import parsed
+from explorer.pitfalls.safe import is_exactly, member
+
+__all__ = ["NotCertain", "Unit", "bracketed", "expression", "place", "replaced", "unit_at", "with_parts"]
+
+_Node = TypeVar("_Node", bound=cst.CSTNode)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class NotCertain(Exception):
+    """A rewrite that may change more than it should; it isn't offered."""
+
+
+@dataclass
+class Unit:
+    """The outermost function around a piece of text, or the statement, where it stands in none.
+
+    Args:
+        file: The name that frames carry.
+        text: All of the file.
+        start, end: The first and last line of the function, from 1.
+        names: What the names of its module stand for.
+        main: The first line of the function that was linted, if it is in this file.
+        imports: The statements that a rewrite turned out to need.
+        adds: The parameters that a rewrite gives to that function, each with an expression for a first argument.
+    """
+
+    file: str
+    text: str
+    start: int
+    end: int
+    names: Mapping[str, Any]
+    main: int = 0
+    imports: list[str] = field(default_factory=list[str])
+    adds: dict[str, str] = field(default_factory=dict[str, str])
+
+    @cached_property
+    def lines(self) -> Sequence[str]:
+        return self.text.splitlines(keepends=True)
+
+    @cached_property
+    def own(self) -> str:
+        """The function's own lines."""
+        return "".join(self.lines[self.start - 1 : self.end])
+
+    @cached_property
+    def _head(self) -> str:
+        """What has to stand above lines that are indented, for them to be a module's."""
+        return "if 1:\n" if self.own.startswith((" ", "\t")) else ""
+
+    @cached_property
+    def _wrapper(self) -> MetadataWrapper:
+        return MetadataWrapper(cst.parse_module(self._head + self.own))
+
+    @property
+    def module(self) -> cst.Module:
+        return self._wrapper.module
+
+    @cached_property
+    def _spans(self) -> Mapping[cst.CSTNode, Any]:
+        return self._wrapper.resolve(PositionProvider)
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where a node is in the file, as Python counts."""
+        place = self._spans[node]
+        down = self.start - 1 - bool(self._head)
+        first, last = place.start.line + down, place.end.line + down
+        return Span(first, self._bytes(first, place.start.column), last, self._bytes(last, place.end.column))
+
+    def _bytes(self, line: int, column: int) -> int:
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        return len(text[:column].encode())
+
+    def nodes(self, kind: type[_Node], within: Span | None = None) -> Iterator[_Node]:
+        """The nodes of a kind, in the order of the text; those within a piece of it, if one is given."""
+        found = [node for node in self._spans if isinstance(node, kind)]
+        found = [node for node in found if within is None or self.span(node) in within]
+        yield from sorted(found, key=lambda node: (self.span(node)[:2], [-n for n in self.span(node)[2:]]))
+
+    def around(self, kind: type[_Node], span: Span) -> Iterator[_Node]:
+        """The nodes of a kind that a piece of the text is in, the innermost first."""
+        found = [node for node in self._spans if isinstance(node, kind) and span in self.span(node)]
+        yield from sorted(found, key=lambda node: (self.span(node)[2:], [-n for n in self.span(node)[:2]]))
+
+    def at(self, span: Span, kind: type[_Node]) -> _Node:
+        """The node that is exactly there, or else the smallest around it in the same line."""
+        for node in self.around(kind, span):
+            if self.span(node) == span or self.span(node).line == span.line:
+                return node
+        raise NotCertain(f"no {kind.__name__} at line {span.line}")
+
+    def source(self, node: cst.CSTNode) -> str:
+        return self.module.code_for_node(node)
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """The names that the function binds itself, in nested functions too."""
+        tree = parsed(self._head + self.own)
+        found: set[str] = set()
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, ast.alias):
+                found.add(node.asname or node.name.partition(".")[0])
+            elif isinstance(node, ast.ExceptHandler | ast.FunctionDef | ast.ClassDef) and node.name:
+                found.add(node.name)
+        return frozenset(found)
+
+    def free(self, name: str) -> str:
+        """A name that nothing has here yet."""
+        taken = {node.value for node in self.nodes(cst.Name)} | set(self.names)
+        return next(one for one in (name, *(f"{name}_{i}" for i in range(2, 1000))) if one not in taken)
+
+    def called(self, node: cst.BaseExpression) -> Any:
+        """What a name, or attributes of a module's name, stand for; `Ellipsis` if that isn't known."""
+        if isinstance(node, cst.Name):
+            if node.value in self.bound:
+                return ...
+            return self.names.get(node.value, getattr(builtins, node.value, ...))
+        if isinstance(node, cst.Attribute):
+            owner = self.called(node.value)
+            return member(owner, node.attr.value) if is_exactly(owner, ModuleType) else ...
+        return ...
+
+    def dotted(self, path: str) -> str:
+        """How to write `jax.debug.print` here: by the module's own name for what is in it, else with an import."""
+        module, _, rest = path.rpartition(".")
+        while module:
+            known = sys.modules.get(module)
+            for name, value in self.names.items():
+                if value is known is not None and name not in self.bound and not name.startswith("_"):
+                    return f"{name}.{rest}"
+            module, _, last = module.rpartition(".")
+            rest = f"{last}.{rest}" if module else rest
+        root, needed = _IMPORTS.get(path.rpartition(".")[0], ("", ""))
+        root, needed = (root, needed) if root else (path.partition(".")[0], f"import {path.partition('.')[0]}")
+        if root in self.bound or self.names.get(root, ...) is not ...:
+            raise NotCertain(f"{root} stands for something else")
+        self.imports.append(needed)
+        return f"{root}.{path.rpartition('.')[2]}" if root == "jnp" else path
+
+    def rewritten(self, changed: cst.Module) -> str:
+        """All of the file, with the function as it is now."""
+        own = changed.code
+        if self._head:
+            own = own.partition("\n")[2]
+        return "".join(self.lines[: self.start - 1]) + own + "".join(self.lines[self.end :])
+
+    def alone(self, changed: cst.Module) -> str:
+        """The function as it is now, by itself: not indented, under the imports that it needs."""
+        first: Any = changed.body[0]
+        text = (cst.Module(body=[*first.body.body]) if self._head else changed).code
+        imports = [*dict.fromkeys(self.imports)]
+        return "".join(f"{line}\n" for line in imports) + ("\n\n" if imports else "") + text.lstrip("\n")
+
+
+_IMPORTS = {"jax.numpy": ("jnp", "import jax.numpy as jnp")}
+
+
+def unit_at(whole: Unit, line: int) -> Unit:
+    """The outermost function of a file around a line; the statement, where it stands in none."""
+    tree = parsed(whole.text)
+    block: Sequence[ast.AST] = tree.body if tree is not None else ()
+    while True:
+        node: Any = next((one for one in block if _first(one) <= line <= getattr(one, "end_lineno", 0)), None)
+        if node is None:
+            raise NotCertain("the text isn't what ran")
+        inner = [
+            part for part in ast.walk(node) if isinstance(part, _FUNCTIONS) and _first(part) <= line <= _last(part)
+        ]
+        if isinstance(node, ast.ClassDef):
+            block = node.body
+            continue
+        # A `def` below an `if` or `with` of the module is one of its own.
+        outermost = next(iter(inner), node)
+        return replace(
+            whole,
+            start=_first(outermost),
+            end=_last(outermost),
+            imports=[*whole.imports],
+            adds={**whole.adds},
+        )
+
+
+def _first(node: Any) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+
+
+def _last(node: Any) -> int:
+    return node.end_lineno or node.lineno
+
+
+def place(finding: Finding) -> Span:
+    """The piece of the file that a finding means."""
+    return Span(finding.line, finding.column, finding.end_line, finding.end_column)
+
+
+def replaced(unit: Unit, old: cst.CSTNode, new: cst.CSTNode) -> cst.Module:
+    changed = unit.module.deep_replace(old, new)
+    assert isinstance(changed, cst.Module)
+    return changed
+
+
+class _Replacing(cst.CSTTransformer):
+    def __init__(self, new: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> None:
+        super().__init__()
+        self.new = {id(old): one for old, one in new}
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        return self.new.get(id(original_node), updated_node)
+
+
+def with_parts(node: _Node, new: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> _Node:
+    """A node with others in the place of several of its parts."""
+    changed: Any = node.visit(_Replacing(new))
+    return changed
+
+
+def bracketed(node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression as it can stand beside any operator."""
+    simple = isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.BaseNumber) or node.lpar
+    return node if simple else node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def expression(text: str) -> cst.BaseExpression:
+    return cst.parse_expression(re.sub(r"\s*\n\s*", " ", text) if "\n" in text and "(" not in text else text)

@@ -1,0 +1,110 @@
+"""The Python loops of a text: which one a piece of it runs in, what it goes through, and what it carries on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from explorer.capture.sources import Span, read_source
+from explorer.pitfalls.syntax import parsed
+
+__all__ = ["Loop", "loop_around"]
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop in Python.
+
+    Args:
+        node: `for`, `while`, or a comprehension.
+        body: What runs in each turn.
+        header: What a person points at.
+        function: The span of the `def` that it stands in; None outside of any.
+    """
+
+    node: ast.AST
+    body: tuple[Span, ...]
+    header: Span
+    function: Span | None
+
+    @property
+    def is_comprehension(self) -> bool:
+        return isinstance(self.node, _COMPREHENSIONS)
+
+    @property
+    def source(self) -> str:
+        """What it goes through; empty for `while`."""
+        if isinstance(self.node, ast.For):
+            return ast.unparse(self.node.iter)
+        return ast.unparse(self.node.generators[0].iter) if isinstance(self.node, _COMPREHENSIONS) else ""
+
+    @property
+    def target(self) -> str:
+        if isinstance(self.node, ast.For):
+            return ast.unparse(self.node.target)
+        return ast.unparse(self.node.generators[0].target) if isinstance(self.node, _COMPREHENSIONS) else ""
+
+    @property
+    def carried(self) -> list[str]:
+        """The names that a turn reads and gives a value: what one turn hands to the next."""
+        if not isinstance(self.node, (ast.For, ast.While)):
+            return []
+        names = [part for statement in self.node.body for part in ast.walk(statement) if isinstance(part, ast.Name)]
+        stored = dict.fromkeys(name.id for name in names if isinstance(name.ctx, ast.Store))
+        changed = {part.target.id for statement in self.node.body for part in ast.walk(statement)
+                   if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)}  # fmt: skip
+        first: dict[str, int] = {}
+        for name in sorted(names, key=lambda name: (name.lineno, isinstance(name.ctx, ast.Store))):
+            first.setdefault(name.id, isinstance(name.ctx, ast.Store))
+        return [name for name in stored if name in changed or not first[name]]
+
+
+def loop_around(file: str, span: Span) -> Loop | None:
+    """The innermost loop whose turns run what is at a span, in the same function."""
+    source = read_source(file)
+    loops, functions = _loops(source.text) if source is not None else ((), ())
+    if not loops:
+        return None
+    around = [function for function in functions if span in function]
+    function = min(around, key=_size, default=None)
+    found = [loop for loop in loops if loop.function == function and any(span in part for part in loop.body)]
+    return min(found, key=lambda loop: _size(loop.body[0]), default=None)
+
+
+def _size(span: Span) -> tuple[int, int]:
+    return span.end_line - span.line, span.end_column - span.column
+
+
+@lru_cache(maxsize=32)
+def _loops(text: str) -> tuple[Sequence[Loop], Sequence[Span]]:
+    tree = parsed(text)
+    if tree is None:
+        return (), ()
+    functions: list[Span] = []
+    return tuple(_inside(tree, None, functions)), tuple(functions)
+
+
+def _inside(node: ast.AST, function: Span | None, functions: list[Span]) -> Iterator[Loop]:
+    if isinstance(node, _FUNCTIONS):
+        function = Span.of(node)
+        functions.append(function)
+    elif isinstance(node, ast.For):
+        header = Span(node.lineno, node.col_offset, node.iter.end_lineno or 0, node.iter.end_col_offset or 0)
+        yield Loop(node, (_whole(node.body),), header, function)
+    elif isinstance(node, ast.While):
+        header = Span(node.lineno, node.col_offset, node.test.end_lineno or 0, node.test.end_col_offset or 0)
+        yield Loop(node, (_whole(node.body), Span.of(node.test)), header, function)
+    elif isinstance(node, _COMPREHENSIONS):
+        parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+        yield Loop(node, tuple(map(Span.of, parts)), Span.of(node), function)
+    for part in ast.iter_child_nodes(node):
+        yield from _inside(part, function, functions)
+
+
+def _whole(statements: Sequence[ast.stmt]) -> Span:
+    return Span(*Span.of(statements[0])[:2], *Span.of(statements[-1])[2:])

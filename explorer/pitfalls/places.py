@@ -1,0 +1,55 @@
+"""Pieces of the user's text as a finding names them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from explorer.capture.sources import Span, label, read_source
+from explorer.model.graph import Frame
+from explorer.pitfalls.syntax import parsed
+
+__all__ = ["on_line", "place_at", "place_of", "span_of"]
+
+
+def span_of(frame: Frame) -> Span:
+    return Span(frame.line, frame.column, frame.end_line, frame.end_column)
+
+
+def place_of(frame: Frame | None) -> dict[str, Any]:
+    """A place for `Rule.found`; none for None."""
+    return place_at(frame.file, span_of(frame)) if frame is not None else {}
+
+
+def place_at(file: str, span: Span) -> dict[str, Any]:
+    """A place for `Rule.found`."""
+    return {
+        "file": file,
+        "label": label(file),
+        "text": _line(file, span.line).strip(),
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }
+
+
+def on_line(file: str, line: int, is_meant: Callable[[ast.expr], bool]) -> Span:
+    """The smallest expression on a line that is meant; all of the line where there is none."""
+    source = read_source(file)
+    tree = parsed(source.text) if source is not None else None
+    found = [
+        Span.of(node)
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.expr) and node.lineno <= line <= (node.end_lineno or 0) and is_meant(node)
+    ]
+    text = _line(file, line)
+    whole = Span(line, len(text) - len(text.lstrip()), line, len(text.rstrip().encode()))
+    return min(found, key=lambda one: (one.end_line - one.line, one.end_column - one.column), default=whole)
+
+
+def _line(file: str, number: int) -> str:
+    source = read_source(file)
+    lines = source.text.splitlines() if source is not None else []
+    return lines[number - 1] if 0 < number <= len(lines) else ""

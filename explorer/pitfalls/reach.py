@@ -1,0 +1,90 @@
+"""What a function can reach by name besides its arguments, and the functions that it may call there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import jax
+
+from explorer.pitfalls.safe import (
+    attributes,
+    class_variables,
+    is_a,
+    is_exactly,
+    is_users_file,
+    is_users_object,
+    kind_of,
+    member,
+    mro,
+)
+
+__all__ = ["reachable"]
+
+_JITTED = kind_of(jax.jit(lambda: None))
+
+
+def reachable(function: Any) -> dict[str, Any]:
+    """What a function, and the user's functions that it names, can reach: globals, closures, `self`."""
+    named: dict[str, Any] = {}
+    waiting, seen = [function], set[int]()
+    if not is_exactly(function, FunctionType, MethodType) and is_users_object(function):
+        named["self"] = function  # which is called itself
+        waiting += _methods(function)
+    while waiting:
+        one = waiting.pop()
+        if type(one) is MethodType:
+            named.setdefault("self", one.__self__)
+            waiting += _methods(one.__self__) if is_users_object(one.__self__) else []
+            one = one.__func__
+        if type(one) is not FunctionType or id(one) in seen or not is_users_file(one.__code__.co_filename):
+            continue
+        seen.add(id(one))
+        for name, value in _names(one):
+            if not is_a(value, ModuleType):
+                named.setdefault(name, value)
+            waiting += _called(value)
+    return named
+
+
+def _called(value: Any) -> list[Any]:
+    """The functions that are called when a value is, or its methods."""
+    kind = kind_of(value)
+    if kind is FunctionType:
+        wrapped = attributes(value).get("__wrapped__")
+        return [value] if wrapped is None else [value, wrapped]
+    if kind is _JITTED:
+        return _called(value.__wrapped__)
+    if kind is MethodType:
+        return [value.__func__, *(_methods(value.__self__) if is_users_object(value.__self__) else [])]
+    return _methods(value) if is_users_object(value) else []
+
+
+def _methods(value: Any) -> list[Any]:
+    return [held for base in mro(value) for held in class_variables(base).values() if type(held) is FunctionType]
+
+
+def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # it has no value yet
+            continue
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [constant for constant in code.co_consts if type(constant) is CodeType]
+        for name in code.co_names:
+            if name not in function.__globals__:
+                continue
+            value = function.__globals__[name]
+            yield name, value
+            if type(value) is ModuleType and _is_users_module(value):  # config.rate
+                inside = ((other, member(value, other)) for other in code.co_names)
+                yield from ((f"{name}.{other}", item) for other, item in inside if item is not ...)
+
+
+def _is_users_module(module: ModuleType) -> bool:
+    file = member(module, "__file__")
+    return type(file) is str and is_users_file(file)

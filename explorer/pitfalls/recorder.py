@@ -1,0 +1,373 @@
+"""Which of the user's functions ran in a trace, and what they called, seen without changing any of it.
+
+From Python 3.12 `sys.monitoring` sees it all, and costs nothing where library code runs. On Python 3.11 `sys.settrace`
+sees each instruction of the user's functions; what a call calls is there found by its text (`safe.find`) where that is
+names, attributes and items, and by `sys.setprofile` for that one call where it is more.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from threading import get_ident
+from types import CodeType, FrameType, MethodType
+from typing import Any
+
+from explorer._jax.fresh import unchecked_leaks
+from explorer.capture.sources import Span, read_source
+from explorer.pitfalls.parsing import parsed
+from explorer.pitfalls.safe import callee_name, class_name, find, is_exactly, is_tracer, is_users_file, kind_of, mro
+from explorer.pitfalls.state import Snapshot, snapshot
+
+__all__ = ["Call", "Ran", "Recording", "is_users_file", "recorded"]
+
+_MOST_RECEIVERS = 8  # of one call expression that are told apart, and kept alive
+_MOST_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
+_MOST_COUNTED = 10_000  # calls of one expression, where each costs: 3.12 and later
+
+
+@dataclass(repr=False)
+class Call:
+    """One call expression of the user's that was reached, and how often.
+
+    Args:
+        code: Of the function that it stands in.
+        span: Of the expression.
+        callee: What was called, with its module: `builtins.print`, `time.time`, `builtins.list.append`.
+        receiver: The object whose method it is; None for others.
+        count: How often.
+        traced: The names that stood for traced values there when it was first reached, with their types.
+    """
+
+    code: CodeType
+    span: Span
+    callee: str
+    receiver: Any = None
+    count: int = 1
+    traced: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+
+@dataclass(repr=False)
+class Ran:
+    """One of the user's functions that ran.
+
+    Args:
+        code: Its code.
+        globals: The names of its module.
+        free: What the names of enclosing functions stood for when it first ran.
+        owner: The object whose method it is, by the custom of calling that `self`; else None.
+        count: How often.
+        offsets: Of the instructions that were reached.
+        given: What its parameters stood for when it first ran.
+        traced: Those of them that were traced, with their types.
+    """
+
+    code: CodeType
+    globals: dict[str, Any]
+    free: dict[str, Any] = field(default_factory=dict[str, Any])
+    owner: Any = None
+    count: int = 1
+    offsets: set[int] = field(default_factory=set[int])
+    given: dict[str, Any] = field(default_factory=dict[str, Any])
+    traced: dict[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def of(cls, frame: FrameType) -> Ran:
+        code, known = frame.f_code, frame.f_locals
+        free = {name: known[name] for name in code.co_freevars if name in known}
+        given = {name: known[name] for name in _parameters(code) if name in known}
+        owner = known.get("self") if code.co_argcount and code.co_varnames[0] == "self" else None
+        return cls(code, frame.f_globals, free, owner, given=given, traced=_traced(given))
+
+    def named(self, name: str) -> Any:
+        """What a name that isn't local stood for; `Ellipsis` for nothing."""
+        builtins: Any = self.globals.get("__builtins__")
+        spaces: tuple[dict[str, Any], ...] = (self.free, self.globals, getattr(builtins, "__dict__", builtins))
+        return next((space[name] for space in spaces if name in space), ...)
+
+    @property
+    def reached(self) -> frozenset[Span]:
+        """The pieces of the text whose instructions were reached."""
+        positions = list(self.code.co_positions())
+        found = (positions[offset // 2] for offset in self.offsets if offset // 2 < len(positions))
+        return frozenset(
+            Span(line, column, end_line, end_column)
+            for line, end_line, column, end_column in found
+            if line is not None and end_line is not None and column is not None and end_column is not None
+        )
+
+
+@dataclass(repr=False)
+class Recording:
+    """What was seen while one trace ran.
+
+    Args:
+        ran: The user's functions that ran, by their code, in the order in which they first did. Comprehensions that
+            Python compiles to functions are among them.
+        watched: The code whose arguments are kept.
+        given: What that was given when it first ran, by parameter.
+        arguments: Those themselves.
+        started: When, in seconds since 1970.
+    """
+
+    ran: dict[CodeType, Ran] = field(default_factory=dict[CodeType, Ran])
+    watched: CodeType | None = None
+    given: Snapshot = field(default_factory=Snapshot)
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+    started: float = field(default_factory=time.time)
+    _calls: dict[tuple[int, int, str], list[Call]] = field(default_factory=dict[tuple[int, int, str], list[Call]])
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """In the order in which they were first reached, one for each receiver."""
+        return tuple(call for calls in self._calls.values() for call in calls)
+
+    def entered(self, frame: FrameType) -> Ran:
+        known = self.ran.get(frame.f_code)
+        if known is not None:
+            known.count += 1
+            return known
+        self.ran[frame.f_code] = known = Ran.of(frame)
+        if frame.f_code is self.watched:
+            self.arguments = known.given
+            self.given = snapshot(known.given)
+        return known
+
+    def called(self, frame: FrameType, offset: int, callee: str, receiver: Any = None) -> int:
+        """Keep a call; how often it was seen."""
+        # By address: what is recorded is kept alive here, so that none is used again.
+        code = frame.f_code
+        known = self._calls.setdefault((id(code), offset, callee), [])
+        same = next((call for call in known if call.receiver is receiver), None)
+        if same is None and len(known) < _MOST_RECEIVERS:
+            known.append(Call(code, _span(code, offset), callee, receiver, 1, _traced(frame.f_locals)))
+            return 1
+        same = same or known[-1]
+        same.count += 1
+        return same.count
+
+
+def _parameters(code: CodeType) -> tuple[str, ...]:
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    return code.co_varnames[:count]
+
+
+def _traced(names: Mapping[str, Any]) -> dict[str, str]:
+    """The names that stand for traced values, or for lists and dicts of such."""
+    types = ((name, _traced_type(value)) for name, value in list(names.items()))
+    return {name: kind for name, kind in types if kind}
+
+
+def _traced_type(value: Any, depth: int = 0) -> str:
+    if is_tracer(value):
+        return value.aval.str_short()
+    kind = kind_of(value)
+    if depth > 2 or not is_exactly(value, list, tuple, dict):
+        return ""
+    items: Iterable[Any] = value.values() if kind is dict else value
+    inner = next((found for item in islice(items, 8) if (found := _traced_type(item, depth + 1))), "")
+    return f"{kind.__name__} with {inner}" if inner else ""
+
+
+@contextmanager
+def recorded(watched: Any = None) -> Generator[Recording]:
+    """Record what the user's code calls on this thread within the block.
+
+    Args:
+        watched: A function whose arguments are kept as well.
+
+    Where all tools of `sys.monitoring` are in use, nothing is seen, and `Recording.ran` stays empty. On 3.11 another
+    tracer (a debugger, coverage) sees nothing meanwhile.
+    """
+    watched = watched.__func__ if type(watched) is MethodType else watched
+    recording = Recording(watched=getattr(watched, "__code__", None))
+    seen = _monitored(recording) if sys.version_info >= (3, 12) else _stepped(recording)
+    with unchecked_leaks(), seen:
+        yield recording
+
+
+@contextmanager
+def _stepped(recording: Recording) -> Generator[None]:
+    users: dict[str, bool] = {}
+    steppers: dict[
+        int, Callable[[FrameType, str, Any], Any]
+    ] = {}  # by address of a code, which `recording` keeps alive
+    ended: set[int] = set()  # the codes of which enough was seen
+    unknown: FrameType | None = None  # that is about to call what its text doesn't tell
+
+    def entered(frame: FrameType, event: str, _: Any) -> Any:
+        # For every call anywhere: what isn't the user's has to leave at once.
+        nonlocal unknown
+        code = frame.f_code
+        if unknown is not None:
+            if frame.f_back is unknown:
+                name = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
+                recording.called(unknown, unknown.f_lasti, name)
+            unknown = None
+        theirs = users.get(code.co_filename)
+        if theirs is None:
+            users[code.co_filename] = theirs = is_users_file(code.co_filename)
+        if not theirs:
+            return None
+        ran = recording.entered(frame)
+        step = steppers.get(id(code))
+        if step is None:
+            steppers[id(code)] = step = stepper(ran, _callees(code))
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return None if id(code) in ended else step
+
+    def called(frame: FrameType, event: str, callee: Any) -> None:
+        nonlocal unknown
+        sys.setprofile(None)  # it was there for one call
+        if event == "c_call" and frame is unknown:
+            recording.called(frame, frame.f_lasti, *callee_name(callee))
+            unknown = None
+
+    def stepper(ran: Ran, calls: dict[int, ast.expr | None]) -> Callable[[FrameType, str, Any], Any]:
+        reached, left = ran.offsets, _MOST_INSTRUCTIONS
+
+        def step(frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal left, unknown
+            if event == "opcode":
+                if unknown is not None:  # it called what no profiler sees
+                    unknown = None
+                    sys.setprofile(None)
+                offset, left = frame.f_lasti, left - 1
+                reached.add(offset)
+                if offset in calls:
+                    node = calls[offset]
+                    callee = ... if node is None else find(node, lambda name: _named(frame, name))
+                    if callee is not ...:
+                        recording.called(frame, offset, *callee_name(callee))
+                    elif sys.getprofile() is None:
+                        unknown = frame
+                        sys.setprofile(called)
+                if left <= 0:
+                    ended.add(id(ran.code))
+                    frame.f_trace_opcodes = False
+            return step
+
+        return step
+
+    other = sys.gettrace()
+    sys.settrace(entered)
+    try:
+        yield
+    finally:
+        sys.settrace(other)
+        if sys.getprofile() is called:
+            sys.setprofile(None)
+
+
+def _callees(code: CodeType) -> dict[int, ast.expr | None]:
+    """What the calls of a function call, by the offsets of their instructions; None where the text can't be had."""
+    source = read_source(code.co_filename)
+    # By their ends, of which each call has its own: where one over several lines starts is given in several ways.
+    ends = calls_by_end(source.text) if source is not None else {}
+    return {
+        offset: ends.get((end_line, end_column))
+        for offset, (_, end_line, __, end_column) in zip(_instructions(code), code.co_positions(), strict=False)
+        if offset is not None
+    }
+
+
+@lru_cache(maxsize=32)
+def calls_by_end(text: str) -> dict[tuple[int | None, int | None], ast.expr]:
+    tree = parsed(text)
+    nodes = ast.walk(tree) if tree is not None else ()
+    return {(node.end_lineno, node.end_col_offset): node.func for node in nodes if isinstance(node, ast.Call)}
+
+
+def _instructions(code: CodeType) -> Iterator[int | None]:
+    """The offset of each instruction that is a call; None for the others."""
+    import dis
+
+    text = code.co_code
+    calls = {dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX") if name in dis.opmap}
+    return (offset if text[offset] in calls else None for offset in range(0, len(text), 2))
+
+
+def _named(frame: FrameType, name: str) -> Any:
+    spaces: tuple[Mapping[str, Any], ...] = (frame.f_locals, frame.f_globals, frame.f_builtins)
+    for space in spaces:
+        if name in space:
+            return space[name]
+    return ...
+
+
+_TOOLS = (4, 3, 1)  # ids that sys.monitoring gives no name
+
+
+@contextmanager
+def _monitored(recording: Recording) -> Generator[None]:
+    monitoring: Any = vars(sys)["monitoring"]  # from Python 3.12
+    tool = next((tool for tool in _TOOLS if monitoring.get_tool(tool) is None), None)
+    if tool is None:
+        yield
+        return
+    thread = get_ident()
+    events: Any = monitoring.events
+    watched: list[CodeType] = []
+
+    def entered(code: CodeType, _: int) -> Any:
+        if not is_users_file(code.co_filename):
+            return monitoring.DISABLE
+        if get_ident() == thread:
+            frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented, and the only way
+            if recording.entered(frame).count == 1:
+                monitoring.set_local_events(tool, code, events.CALL | events.INSTRUCTION)
+                watched.append(code)
+        return None
+
+    def reached(code: CodeType, offset: int) -> Any:
+        if get_ident() != thread:
+            return None
+        recording.ran[code].offsets.add(offset)
+        return monitoring.DISABLE
+
+    def called(_: CodeType, offset: int, callee: Any, first: Any) -> Any:
+        if get_ident() != thread:
+            return None
+        name, receiver = callee_name(callee)
+        if receiver is None and _is_method_of(name, first):
+            receiver = first  # of a method that was called without being bound: list.append
+        count = recording.called(sys._getframe(1), offset, name, receiver)  # pyright: ignore[reportPrivateUsage]
+        return monitoring.DISABLE if count >= _MOST_COUNTED else None
+
+    callbacks: dict[int, Any] = {events.PY_START: entered, events.CALL: called, events.INSTRUCTION: reached}
+    monitoring.use_tool_id(tool, "explorer")
+    try:
+        for event, callback in callbacks.items():
+            monitoring.register_callback(tool, event, callback)
+        monitoring.set_events(tool, events.PY_START)
+        yield
+    finally:
+        monitoring.set_events(tool, monitoring.events.NO_EVENTS)
+        for code in watched:
+            monitoring.set_local_events(tool, code, monitoring.events.NO_EVENTS)
+        for event in callbacks:
+            monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
+
+
+def _is_method_of(name: str, first: Any) -> bool:
+    """Whether the first argument of a callable of this name is an object whose method it is."""
+    owner = name.rpartition(".")[0]
+    return any(class_name(kind) == owner for kind in mro(first))
+
+
+def _span(code: CodeType, offset: int) -> Span:
+    """Where the instruction at an offset stands in the text; the function's first line where that isn't known."""
+    line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
+    line = line or code.co_firstlineno
+    return Span(line, column or 0, end_line or line, end_column or 0)

@@ -1,0 +1,200 @@
+"""Which lines of a file may change, later than a function is traced, what the function read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from explorer.capture.sources import label, later_cells
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.parsing import parsed
+from explorer.pitfalls.reads import Read
+from explorer.pitfalls.safe import class_variables, is_exactly, kind_of, mro
+from explorer.pitfalls.writes import MUTATORS, targets_of
+
+__all__ = ["Rewrite", "rewrites"]
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_CHANGING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Call, ast.For, ast.AsyncFor)
+# Those run before an object is used.
+_BUILDERS = ("__init__", "__post_init__", "__new__", "__set_name__", "setup", "build", "reset_parameters")
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A statement that changes a value: its text, and where it stands as a person finds it."""
+
+    text: str
+    place: str
+
+
+def rewrites(read: Read, evidence: Evidence) -> Iterator[Rewrite]:
+    """The lines that may change a value after a function was traced that read it."""
+    text = read.function.text
+    here = [function for function in evidence.functions if function.text == text]
+    ran = {id(function.node) for function in here}
+    end = max(getattr(function.node, "end_lineno", 0) for function in here)
+    for node, way in _that_name(text, read):
+        # What runs in the trace itself is for `state-write` to say.
+        if not any(id(outer) in ran for outer in way) and _changes(node, way, read) and _is_later(node, way, read, end):
+            yield Rewrite(_first_line(text, node), f"line {node.lineno}")
+    for file, later in later_cells(read.function.file):
+        for node, way in _that_name(later, read):
+            if _changes(node, way, read):
+                yield Rewrite(_first_line(later, node), f"{label(file)}, line {node.lineno},")
+
+
+def _first_line(text: str, node: ast.AST) -> str:
+    return (ast.get_source_segment(text, node) or "").split("\n")[0]
+
+
+def _that_name(text: str, read: Read) -> Iterator[tuple[Any, tuple[ast.AST, ...]]]:
+    """What may change something of a name, in the order of the text, and what that stands in, from the outside."""
+    names = {read.root, *(node.attr for node in ast.walk(read.node) if isinstance(node, ast.Attribute))}
+    by_name = _changing(text)
+    nodes = {id(node): node for name in names for node in by_name.get(name, ())}
+    yield from ((node, _way(text, node)) for node in sorted(nodes.values(), key=lambda one: one.lineno))
+
+
+def _way(text: str, node: ast.AST) -> tuple[ast.AST, ...]:
+    """What a node stands in, from the outside."""
+    parents = _parents(text)
+    way: list[ast.AST] = []
+    while (outer := parents.get(node)) is not None:
+        way.append(outer)
+        node = outer
+    return tuple(reversed(way))
+
+
+@lru_cache(maxsize=32)
+def _changing(text: str) -> dict[str, list[Any]]:
+    """The statements and calls of a text that may change something, by the names and attributes that they change."""
+    found: dict[str, list[Any]] = {}
+    tree = parsed(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, _CHANGING):
+            continue
+        targets = [node.func] if isinstance(node, ast.Call) else list(targets_of(node))
+        for one in (inner for target in targets for inner in ast.walk(target)):
+            name = one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute) else ""
+            if name:
+                found.setdefault(name, []).append(node)
+    return found
+
+
+@lru_cache(maxsize=32)
+def _parents(text: str) -> dict[ast.AST, ast.AST]:
+    tree = parsed(text)
+    nodes = ast.walk(tree) if tree is not None else ()
+    return {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+
+
+def _changes(node: Any, way: Sequence[ast.AST], read: Read) -> bool:
+    if isinstance(node, ast.Call):
+        called = node.func
+        return isinstance(called, ast.Attribute) and called.attr in MUTATORS and _is_same(called.value, way, read, True)
+    if isinstance(node, ast.AnnAssign) and node.value is None:
+        return False
+    return any(_sets(target, way, read) for target in targets_of(node))
+
+
+def _sets(target: ast.expr, way: Sequence[ast.AST], read: Read) -> bool:
+    if isinstance(target, ast.Subscript) and _may_be(target, read) and _is_same(target.value, way, read, True):
+        return True
+    return _is_same(target, way, read, False)
+
+
+def _may_be(target: ast.Subscript, read: Read) -> bool:
+    """Whether `d[key] = …` may change what was read of `d`."""
+    asked = read.node.slice if isinstance(read.node, ast.Subscript) else None
+    if isinstance(asked, ast.Constant) and isinstance(target.slice, ast.Constant):
+        return asked.value == target.slice.value
+    return True
+
+
+def _is_same(target: ast.AST | None, way: Sequence[ast.AST], read: Read, inside: bool) -> bool:
+    """Whether a target is what was read, or (`inside`) the container that it was read from."""
+    if isinstance(target, ast.Name):
+        is_name = isinstance(read.node, ast.Name) or (inside and isinstance(read.node, ast.Subscript)) or not inside
+        return target.id == read.root and target.id != "self" and is_name and _is_same_scope(target.id, way, read)
+    node = read.node
+    if isinstance(node, ast.Subscript) and inside:
+        node = node.value
+    if not isinstance(target, ast.Attribute) or not isinstance(node, ast.Attribute) or target.attr != node.attr:
+        return False
+    inside_of = next((one for one in reversed(way) if isinstance(one, ast.ClassDef)), None)
+    if isinstance(target.value, ast.Name) and target.value.id == "self":
+        builder = any(isinstance(one, ast.FunctionDef) and one.name in _BUILDERS for one in way)
+        return not builder and inside_of is not None and inside_of.name in _class_names(read.holder)
+    return not _is_frozen(read.holder) and _is_holder(target.value, way[0], read)
+
+
+def _is_holder(node: ast.expr, tree: ast.AST, read: Read) -> bool:
+    """Whether an expression elsewhere in the file is the object that an attribute was read from."""
+    if not isinstance(node, ast.Name):
+        return False
+    held = read.function.ran.named(node.id)
+    if held is read.holder or is_exactly(read.holder, kind_of(held)):
+        return held is read.holder
+    return any(made in _class_names(read.holder) for made in _makers(tree, node.id))
+
+
+def _makers(tree: ast.AST, name: str) -> Iterator[str]:
+    """The classes of `name = Class(…)`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[*_, ast.Name(id=named)], value=ast.Call(func=called)) if named == name:
+                yield ast.unparse(called).rpartition(".")[2]
+            case _:
+                continue
+
+
+def _is_same_scope(name: str, way: Sequence[ast.AST], read: Read) -> bool:
+    """Whether a name means the same variable as in the function that read it."""
+    is_global = name not in read.function.ran.free
+    for i, outer in reversed(list(enumerate(way))):
+        if isinstance(outer, _FUNCTIONS) and _has_local(outer, name):
+            return not is_global and any(one is outer for one in _way(read.function.text, read.function.node))
+        if isinstance(outer, ast.ClassDef) and i == len(way) - 1:
+            return False
+    return is_global
+
+
+def _has_local(function: Any, name: str) -> bool:
+    arguments = function.args
+    several = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+    if any(one is not None and one.arg == name for one in several):
+        return True
+    body: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
+    stored = False
+    while body:
+        node = body.pop()
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return False
+        stored |= isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            body += ast.iter_child_nodes(node)
+    return stored
+
+
+def _is_later(node: Any, way: Sequence[ast.AST], read: Read, end: int) -> bool:
+    """Whether a line may run after the function was defined: it stands below, in another function, or in a loop."""
+    if node.lineno > end:
+        return True
+    around = _way(read.function.text, read.function.node)
+    return any(isinstance(outer, _FUNCTIONS) and not any(outer is one for one in around) for outer in way) or any(
+        isinstance(outer, _LOOPS) and any(outer is one for one in around) for outer in way
+    )
+
+
+def _class_names(holder: Any) -> set[str]:
+    return {base.__name__ for base in mro(holder)}
+
+
+def _is_frozen(holder: Any) -> bool:
+    settings = (class_variables(base).get("__dataclass_params__") for base in mro(holder))
+    return any(getattr(one, "frozen", False) for one in settings if one is not None)

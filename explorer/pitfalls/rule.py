@@ -1,0 +1,87 @@
+"""What a rule is. Each file of `rules` has one, as `RULE`; that is all it takes to add one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding, Fix
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["Rule", "all_rules"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One pitfall: how to see it, what it does, how to cure it.
+
+    Args:
+        name: Of `Finding.rule`: `impure-print`.
+        code: Its number: `EX001`.
+        severity: Unless a finding or the user says otherwise.
+        summary: What goes wrong, in one sentence.
+        documentation: Where JAX's documentation explains it.
+        check: Gives the findings of some evidence. It never runs the user's code, nor reads attributes of their objects
+            in ways that could.
+        cheap: It needs no recording: it looks at the jaxpr, the text and the state alone, so that it can ride on every
+            compile.
+    """
+
+    name: str
+    code: str
+    severity: str
+    summary: str
+    documentation: str
+    check: Callable[[Evidence], Iterable[Finding]]
+    cheap: bool = False
+
+    def found(
+        self,
+        message: str,
+        *,
+        function: Written | None = None,
+        span: Span | None = None,
+        evidence: str = "",
+        fix: str | Fix = "",
+        severity: str | None = None,
+        **place: Any,
+    ) -> Finding:
+        """A finding of this rule, at a piece of a function's text or at a `place` given by name."""
+        if span is not None and function is not None:
+            place = {
+                "file": function.file,
+                "label": function.label,
+                "text": function.line(span.line),
+                "line": span.line,
+                "column": span.column,
+                "end_line": span.end_line,
+                "end_column": span.end_column,
+            } | place
+        return Finding(
+            self.name,
+            severity or self.severity,
+            message,
+            evidence=evidence,
+            fix=Fix(fix) if isinstance(fix, str) else fix,
+            code=self.code,
+            documentation=self.documentation,
+            **place,
+        )
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, in the order of their numbers."""
+    from explorer.pitfalls import rules
+
+    found = (
+        getattr(import_module(f"{rules.__name__}.{module.name}"), "RULE", None)
+        for module in iter_modules(rules.__path__)
+    )
+    return tuple(sorted((rule for rule in found if isinstance(rule, Rule)), key=lambda rule: rule.code))

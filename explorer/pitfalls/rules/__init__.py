@@ -1,0 +1,1 @@
+"""One file per rule; each has its `RULE`, and `explorer.pitfalls.rule.all_rules` finds it."""

@@ -1,0 +1,179 @@
+"""Changing what was passed: JAX hands a function copies of lists and dicts, and arrays that can't be changed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from explorer.capture.frames import users_steps
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import is_users_object
+from explorer.pitfalls.state import Change
+from explorer.pitfalls.syntax import Written
+from explorer.pitfalls.writes import Write, write_of
+
+__all__ = ["RULE"]
+
+_ADDING: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.Pow: "power",
+}
+_SHARING = frozenset(("asarray", "device_put", "from_dlpack"))
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    yield from _containers(evidence)
+    yield from _arrays(evidence)
+    yield from _shared(evidence)
+
+
+def _containers(evidence: Evidence) -> Iterator[Finding]:
+    """Lists, dicts and objects that were passed, and changed in the trace."""
+    seen: set[Span] = set()
+    for change in evidence.argument_changes:
+        if id(change.holder) in evidence.before.holders or change.holder is None:
+            continue  # it can be reached by name too: `state-write` says so
+        write = write_of(evidence, change)
+        if write is None or write.span in seen or _is_returned(evidence, change):
+            continue
+        seen.add(write.span)
+        yield _changed(evidence, change, write)
+
+
+def _is_returned(evidence: Evidence, change: Change) -> bool:
+    """Whether the function gives back what it changed: the caller has it from there."""
+    root = change.path.partition("[")[0].partition(".")[0]
+    function = next((one for one in evidence.functions if one.ran.code is _code(evidence)), None)
+    if function is None:
+        return False
+    if isinstance(function.node, ast.Lambda):
+        return True
+    returned = (node.value for node in function.walk(ast.Return) if node.value is not None)
+    return any(root in _whole(value) for value in returned)
+
+
+def _whole(node: ast.AST) -> Iterator[str]:
+    """The names in an expression that its value holds whole: of `(state, state["n"])` that is `state`."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Starred, ast.IfExp)) or _holds(node):
+        for part in ast.iter_child_nodes(node):
+            yield from _whole(part)
+
+
+def _holds(node: ast.AST) -> bool:
+    """Whether it is a call that keeps what it is given: `dict(state)`, `State(…)`, `replace(state, …)`."""
+    called = node.func if isinstance(node, ast.Call) else node if isinstance(node, ast.keyword) else None
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return isinstance(node, ast.keyword) or name in ("dict", "list", "tuple", "replace", "copy") or name[:1].isupper()
+
+
+def _code(evidence: Evidence) -> Any:
+    return None if evidence.recording is None else evidence.recording.watched
+
+
+def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
+    name = change.holder_path or change.path
+    root = name.partition("[")[0].partition(".")[0]
+    if is_users_object(change.holder):
+        message = (
+            f"`{write.text}` changes the caller's `{root}` while {evidence.name} is traced, and in no call after that"
+        )
+    else:
+        message = (
+            f"`{write.text}` changes the copy of `{root}` that {evidence.name} was given, not the caller's: "
+            "compiled, it changes nothing that anyone sees"
+        )
+    return RULE.found(
+        message,
+        function=write.function,
+        span=write.span,
+        evidence=f"after the trace `{change.path}` is "
+        + ("gone" if change.after is ... else "another" if change.before is not ... else "new"),
+        fix=f"return {root}, and write {root} = {evidence.name}(…) where it is called; or change a copy: "
+        f"{root} = {{**{root}, …}}",
+        # Taking an item out of a batch is often all that is meant, and works on the copy.
+        severity="note" if change.after is ... else None,
+    )
+
+
+def _arrays(evidence: Evidence) -> Iterator[Finding]:
+    """`x[0] = 1`: the trace ended there."""
+    error = evidence.error
+    if error is None or type(error) is not TypeError or not any(text in str(error) for text in _REFUSED):
+        return
+    step = next(iter(users_steps(error)), None)
+    if step is None:
+        return
+    function = evidence.by_code.get(step.frame.f_code)
+    found = _assignment(function, step.span) if function is not None else None
+    if function is not None and found is not None:
+        node, target = found
+        yield RULE.found(
+            f"`{function.source(target)} = …` can't change `{function.source(target.value)}`: "
+            "a JAX array is never changed in place",
+            function=function,
+            span=Span.of(node),
+            evidence=f"the trace ended there: {str(error).splitlines()[0].split('. ')[0][:160]}",
+            fix=_at(function, node, target),
+            severity="error",
+        )
+
+
+_REFUSED = ("item assignment", "in-place", "are immutable")
+
+
+def _assignment(function: Written, span: Span) -> tuple[ast.Assign | ast.AugAssign, ast.Subscript] | None:
+    for node in function.walk(ast.Assign, ast.AugAssign):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if isinstance(target, ast.Subscript) and span in Span.of(node):
+            return node, target
+    return None
+
+
+def _at(function: Written, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> str:
+    """`x = x.at[i].set(v)`, with the user's names."""
+    owner, index, value = (function.source(part) for part in (target.value, target.slice, node.value))
+    method = "set" if isinstance(node, ast.Assign) else _ADDING.get(type(node.op), "")
+    if not method and isinstance(node, ast.AugAssign):
+        value, method = ast.unparse(ast.BinOp(ast.Name(f"{owner}[{index}]"), node.op, node.value)), "set"
+    return f"{owner} = {owner}.at[{index}].{method}({value})"
+
+
+def _shared(evidence: Evidence) -> Iterator[Finding]:
+    """A NumPy array from outside that JAX may not have copied."""
+    for call, function in evidence.calls():
+        if function is None or call.callee.rpartition(".")[2] not in _SHARING or not call.callee.startswith("jax."):
+            continue
+        node = function.call_at(call.span)
+        value = function.value(node.args[0]) if node is not None and node.args else ...
+        if node is not None and type(value) is np.ndarray and value.flags.writeable and value.ndim:
+            name = function.source(node.args[0])
+            yield RULE.found(
+                f"`{function.source(node)}` may share its memory with the NumPy array `{name}`: writing to `{name}` "
+                "later may or may not change results",
+                function=function,
+                span=call.span,
+                evidence=f"`{name}` is a NumPy {value.dtype.name}{list(value.shape)} that can be written to",
+                fix=f"jnp.array({name}) copies; or pass {name} as an argument",
+                severity="note",
+            )
+
+
+RULE = Rule(
+    "argument-mutation",
+    "EX011",
+    "warning",
+    "A compiled function can't change what it was passed.",
+    "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#in-place-updates",
+    check,
+)

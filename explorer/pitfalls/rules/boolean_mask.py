@@ -1,0 +1,38 @@
+"""x[mask], and nonzero, unique, where(condition) without a size: a compiled program's shapes can't depend on values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from explorer.capture.retell import refusal
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rules.concretization import asks_for_a_size, refused_at
+
+__all__ = ["RULE"]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    error = evidence.error
+    found = refusal(error) if error is not None and asks_for_a_size(error) else None
+    if error is None or found is None:
+        return
+    what = f"`{found.text}`" if found.text else "a result"
+    yield RULE.found(
+        f"{evidence.name} can't be traced: the shape of {what} depends on values, and a compiled program has one shape",
+        evidence=f"the trace ended with {type(error).__name__}",
+        fix=found.hint,
+        **refused_at(found),
+    )
+
+
+RULE = Rule(
+    "boolean-mask",
+    "EX010",
+    "error",
+    "The size of an array depends on values, which a compiled program can't have.",
+    "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#dynamic-shapes",
+    check,
+    cheap=True,
+)

@@ -1,0 +1,59 @@
+"""`if`, `float()`, `range()` and their like on a traced value: the trace ends there, for it has no value yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+from explorer.capture.retell import Refusal, refusal
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.places import place_at
+from explorer.pitfalls.rule import Rule
+
+__all__ = ["RULE", "asks_for_a_size", "refused_at"]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    error = evidence.error
+    found = refusal(error) if error is not None else None
+    if error is None or found is None or asks_for_a_size(error):
+        return
+    names = ", ".join(f'"{name}"' for name in found.counts if name.isidentifier())
+    constant = f"\nor, if it may be a constant, jax.jit({evidence.name}, static_argnames=({names},))" if names else ""
+    yield RULE.found(
+        f"{evidence.name} can't be traced: {found.problem}",
+        evidence=_evidence(error, found),
+        fix=found.hint + constant,
+        **refused_at(found),
+    )
+
+
+def asks_for_a_size(error: BaseException) -> bool:
+    """Whether it is the size of a result that depends on values: a boolean mask, `nonzero` without `size=`."""
+    return isinstance(error, jax.errors.NonConcreteBooleanIndexError) or "size argument" in str(error)
+
+
+def refused_at(found: Refusal) -> dict[str, Any]:
+    """The piece of the user's text that asked for a value."""
+    if found.step is None or found.span is None:
+        return {}
+    return place_at(found.step.file, found.span)
+
+
+def _evidence(error: BaseException, found: Refusal) -> str:
+    origins = "; ".join(origin.strip() for origin in found.origins)
+    return f"the trace ended with {type(error).__name__}" + (f"; the value came {origins}" if origins else "")
+
+
+RULE = Rule(
+    "concretization",
+    "EX009",
+    "error",
+    "Python asks for the value of something that has none while it is traced.",
+    "https://docs.jax.dev/en/latest/errors.html",
+    check,
+    cheap=True,
+)

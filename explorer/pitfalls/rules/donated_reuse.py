@@ -1,0 +1,183 @@
+"""A donated array that is used again: the call may have written over it, and JAX deletes it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import jax
+
+from explorer.capture.sources import Span, read_source, users_frame
+from explorer.model.finding import Finding
+from explorer.pitfalls.arguments import arguments_of, given_to, parameter_place, reached, root_of, written_of
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.places import place_at
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import is_a
+from explorer.pitfalls.syntax import parsed
+
+__all__ = ["RULE"]
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    donated = {argument.path for argument in arguments_of(evidence) if argument.donated}
+    if donated:
+        yield from _twice(evidence, donated)
+        yield from _held(evidence, donated)
+        yield from _after(evidence, {root_of(path) for path in donated})
+
+
+def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
+    """One array is two arguments."""
+    paths: dict[int, str] = {}
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for path, value in given_to(evidence):
+        if not is_a(value, jax.Array):
+            continue
+        before = paths.setdefault(id(value), path)
+        if before != path and {before, path} & donated:
+            gone, other = (before, path) if before in donated else (path, before)
+            found.setdefault((root_of(gone), root_of(other)), []).append((gone, other))
+    for pairs in found.values():
+        gone, other = pairs[0]
+        more = f", and so are {len(pairs) - 1} more" if len(pairs) > 1 else ""
+        yield RULE.found(
+            f"`{other}` is the same array as `{gone}`{more}, which {evidence.name} donates: the call fails",
+            evidence=f"one array was passed as both; {gone} is donated",
+            fix=f"pass a copy of one of them, jnp.copy, or don't donate `{root_of(gone)}`",
+            **parameter_place(evidence, other),
+        )
+
+
+def _held(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
+    """A donated array is also what the function has by a name of its own."""
+    program = evidence.program
+    given = {id(value): path for path, value in given_to(evidence) if path in donated and is_a(value, jax.Array)}
+    consts = [const for body in (program.bodies if program is not None else ()) for const in body.consts.values()]
+    for const in {id(const): const for const in consts}.values():
+        path = given.get(id(const))
+        if path is None:
+            continue
+        name = next((name for name, value in reached(evidence).items() if value is const), "a value from outside")
+        yield RULE.found(
+            f"`{path}`, which {evidence.name} donates, is also `{name}`, which it reads: the first call deletes it",
+            evidence=f"the array passed as `{path}` is a constant of the program too",
+            fix=f"use the argument `{root_of(path)}` instead of `{name}`, or don't donate it",
+            severity="warning",
+            **parameter_place(evidence, path),
+        )
+
+
+def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
+    """The text after a call reads what was donated. Looked at are the function's file, and the caller's."""
+    function = written_of(evidence)
+    caller = users_frame()
+    spaces: list[dict[str, Any]] = [function.ran.globals] if function is not None else []
+    spaces += [caller.f_locals, caller.f_globals] if caller is not None else []
+    files = {function.file} if function is not None else set[str]()
+    files |= {caller.f_code.co_filename} if caller is not None else set()
+    names = {name for space in spaces for name, value in space.items() if value is evidence.target}
+    parameters = function.parameters if function is not None else ()
+    for file in sorted(files):
+        source = read_source(file)
+        tree = parsed(source.text) if source is not None and names else None
+        if source is None or tree is None:
+            continue
+        for call, way in _calls(tree, names):
+            for name in _given_names(call, parameters, roots):
+                node = _read_later(way, call, name)
+                if node is not None:
+                    yield _finding(evidence, file, call, node, name)
+
+
+def _finding(evidence: Evidence, file: str, call: ast.Call, node: ast.Name, name: str) -> Finding:
+    span = Span.of(node)
+    is_loop = span in Span.of(call)
+    return RULE.found(
+        f"`{name}` is read after {evidence.name} was given it to write over: it is deleted"
+        if not is_loop
+        else f"`{name}` is donated to {evidence.name} in each turn of the loop, and is deleted after the first",
+        evidence=f"donated in line {call.lineno}, and not given another value since",
+        fix=f"{name} = … of what {evidence.name} returns, or {evidence.name}(jnp.copy({name}), …)",
+        **place_at(file, span),
+    )
+
+
+def _calls(tree: ast.Module, names: set[str]) -> Iterator[tuple[ast.Call, list[ast.AST]]]:
+    """The calls of a function, each with the nodes around it, outermost first."""
+    waiting: list[tuple[ast.AST, list[ast.AST]]] = [(tree, [])]
+    while waiting:
+        node, way = waiting.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            yield node, way
+        waiting += [(part, [*way, node]) for part in ast.iter_child_nodes(node)]
+
+
+def _given_names(call: ast.Call, parameters: Sequence[str], roots: set[str]) -> Iterator[str]:
+    given: list[tuple[str, ast.expr]] = list(zip(parameters, call.args, strict=False))
+    given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
+    for parameter, value in given:
+        if parameter in roots and isinstance(value, ast.Name):
+            yield value.id
+
+
+def _read_later(way: list[ast.AST], call: ast.Call, name: str) -> ast.Name | None:
+    """Where a name is next read after a call, before it is given another value; None where that can't be told."""
+    inner: ast.AST = call
+    is_first = True
+    for outer in reversed(way):
+        if isinstance(inner, ast.stmt):
+            if is_first and _stores(inner, name):  # state = step(state)
+                return None
+            is_first = False
+            for statement in _below(outer, inner):
+                node = _next(statement, name)
+                if node is not None:
+                    return node if isinstance(node.ctx, ast.Load) else None
+            if isinstance(outer, (ast.For, ast.While)) and inner in outer.body:
+                return None if _stores(outer, name) else _next(call, name)
+        if isinstance(outer, _SCOPES):
+            break
+        inner = outer
+    return None
+
+
+def _below(outer: ast.AST, inner: ast.stmt) -> list[ast.stmt]:
+    blocks = [cast(list[ast.stmt], part) for _, part in ast.iter_fields(outer) if isinstance(part, list)]
+    return next((block[block.index(inner) + 1 :] for block in blocks if inner in block), list[ast.stmt]())
+
+
+def _stores(node: ast.AST, name: str) -> bool:
+    return any(one.id == name and not isinstance(one.ctx, ast.Load) for one in _names(node))
+
+
+def _next(node: ast.AST, name: str) -> ast.Name | None:
+    """The first time that a statement names something, in the order in which it runs: an assignment's value first."""
+    is_value_first = isinstance(node, (ast.Assign, ast.AnnAssign))
+    return min(
+        (one for one in _names(node) if one.id == name),
+        key=lambda one: (is_value_first and not isinstance(one.ctx, ast.Load), one.lineno, one.col_offset),
+        default=None,
+    )
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    """The names in a statement; those of functions in it are their own."""
+    if isinstance(node, ast.Name):
+        yield node
+    for part in ast.iter_child_nodes(node) if not isinstance(node, _SCOPES) else ():
+        yield from _names(part)
+
+
+RULE = Rule(
+    "donated-reuse",
+    "EX019",
+    "error",
+    "A donated array can't be used after the call.",
+    "https://docs.jax.dev/en/latest/buffer_donation.html",
+    check,
+    cheap=True,
+)

@@ -1,0 +1,144 @@
+"""f-strings and str() of traced values: the text says `JitTracer(float32[3])`, not the numbers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from explorer.capture.frames import users_steps
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.flow import listed, traced_in, traced_names
+from explorer.pitfalls.formats import as_format
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rules.impure_print import is_logged
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["RULE"]
+
+_STRINGS = ("builtins.str", "builtins.repr", "builtins.format", "builtins.ascii")
+# Of which `impure-print` says that they run only while tracing.
+_SAID = ("builtins.print", "pprint.", "rich.print", "logging.", "warnings.", "_warnings.", "absl.logging.")
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    yield from _refused(evidence)
+    for function in evidence.functions:
+        names: dict[str, str] | None = None
+        for node in function.walk(ast.JoinedStr, ast.Call, ast.BinOp):
+            pieces = _formatted(function, node)
+            said = _is_said(evidence, function, node) if pieces else None
+            if said is None or not function.reached(node):
+                continue
+            names = traced_names(evidence, function) if names is None else names
+            shown = list(dict.fromkeys(name for piece in pieces for name in traced_in(piece, names)))
+            if shown and any(function.reached(piece) for piece in pieces):
+                yield _found(function, node, shown, names, said)
+
+
+def _refused(evidence: Evidence) -> Iterator[Finding]:
+    """`f"{x:.2f}"`: the trace ended there."""
+    error = evidence.error
+    step = next(iter(users_steps(error)), None) if type(error) is TypeError and "__format__" in str(error) else None
+    function = evidence.by_code.get(step.frame.f_code) if step is not None else None
+    if step is None or function is None:
+        return
+    texts = [node for node in function.walk(ast.JoinedStr, ast.Call) if step.span in Span.of(node)]
+    node = next((node for node in texts if _formatted(function, node)), None)
+    if node is None:
+        return
+    names = traced_names(evidence, function)
+    shown = list(dict.fromkeys(name for piece in _formatted(function, node) for name in traced_in(piece, names)))
+    arguments = as_format([node]) if isinstance(node, ast.JoinedStr) else f'"{{}}", {", ".join(shown)}'
+    yield RULE.found(
+        f"`{function.source(node)}` can't be made while tracing: {' and '.join(shown) or 'what it shows'} has no "
+        "numbers to be formatted",
+        function=function,
+        span=Span.of(node),
+        evidence=f"the trace ended there: {error}",
+        fix=f"jax.debug.print({arguments}) formats while the program runs",
+        severity="error",
+    )
+
+
+def _formatted(function: Written, node: Any) -> list[ast.expr]:
+    """What goes into the text that a node makes; nothing if it makes none."""
+    match node:
+        case ast.JoinedStr(values=values):
+            return [piece.value for piece in values if isinstance(piece, ast.FormattedValue)]
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format"), args=args, keywords=keywords):
+            return [*args, *(keyword.value for keyword in keywords)]
+        case ast.Call(func=ast.Name(), args=[first, *_]) if function.callee(node) in _STRINGS:
+            return [first]
+        case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod(), right=right):
+            return list(right.elts) if isinstance(right, ast.Tuple) else [right]
+        case _:
+            return []
+
+
+def _is_said(evidence: Evidence, function: Written, node: ast.AST) -> bool | None:
+    """Whether `impure-print` says already that a text is printed while tracing; None if it isn't made in any trace."""
+    for outer in function.around(node):
+        if isinstance(outer, (ast.Raise, ast.Assert, ast.JoinedStr)):
+            return None
+        callee = function.callee(outer) if isinstance(outer, ast.Call) else ""
+        if callee in _STRINGS:
+            return None  # the outer text is enough
+        if isinstance(outer, ast.Call) and callee.startswith(_SAID):
+            return not _is_silent(evidence, function, outer)
+    return False
+
+
+def _is_silent(evidence: Evidence, function: Written, node: ast.Call) -> bool:
+    """Whether it is a logger's call below its level: then the text is made, and nobody told."""
+    calls = (call for call, where in evidence.calls("logging.") if where is function and call.span == Span.of(node))
+    return any(not is_logged(call) for call in calls)
+
+
+def _debug_print(function: Written, node: ast.AST) -> ast.Call | None:
+    """The jax.debug.print that a text is for."""
+    outer = function.parents.get(node)
+    if isinstance(outer, ast.Call) and outer.args[:1] == [node]:
+        callee = function.callee(outer)
+        return outer if (callee.startswith("jax.") and callee.endswith(".debug_print")) or _is_debug(outer) else None
+    return None
+
+
+def _is_debug(call: ast.Call) -> bool:
+    return ast.unparse(call.func) in ("jax.debug.print", "debug.print")
+
+
+def _found(function: Written, node: Any, shown: list[str], names: dict[str, str], said: bool) -> Finding:
+    printed = _debug_print(function, node)
+    values = listed(names, shown)
+    if printed is not None:
+        arguments = as_format([node, *printed.args[1:]]) if isinstance(node, ast.JoinedStr) else ""
+        return RULE.found(
+            f"jax.debug.print was given a finished text: each call prints what {', '.join(shown)} looked like while "
+            "it was traced, not its numbers",
+            function=function,
+            span=Span.of(printed),
+            evidence=f"the text was made of {values}, while tracing",
+            fix=f"jax.debug.print({arguments})" if arguments else f'jax.debug.print("{{}}", {", ".join(shown)})',
+        )
+    return RULE.found(
+        f"`{function.source(node)}` is made while tracing, where {', '.join(shown)} has no numbers to show",
+        function=function,
+        span=Span.of(node),
+        evidence=f"it was made of {values}: the text says JitTracer, in every call the same",
+        fix=f'jax.debug.print("{{}}", {", ".join(shown)}) shows numbers while the program runs; '
+        f"{shown[0]}.shape and {shown[0]}.dtype can be told while tracing",
+        severity="note" if said else None,
+    )
+
+
+RULE = Rule(
+    "formatted-tracer",
+    "EX029",
+    "warning",
+    "A text made of a traced value says what kind of tracer it is, and no numbers.",
+    "https://docs.jax.dev/en/latest/debugging/print_breakpoint.html",
+    check,
+)

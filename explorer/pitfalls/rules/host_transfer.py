@@ -1,0 +1,145 @@
+"""Values that travel between device and host, again and again: in a loop, or for nothing in a trace."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import jax
+
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.flow import traced_in
+from explorer.pitfalls.places import place_of
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rules.slow_path_effect import CALLBACKS, in_loop
+from explorer.pitfalls.safe import is_a, is_tracer, kind_of
+from explorer.pitfalls.syntax import Written
+from explorer.pitfalls.told import told
+
+__all__ = ["RULE"]
+
+_JITTED = kind_of(jax.jit(lambda: None))
+_METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
+_FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))
+_LOOPS = (ast.For, ast.While)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    yield from _callbacks(evidence)
+    for function in evidence.functions:
+        waits = {id(node): name for node, name in _waits(function)}
+        for node in function.walk(ast.Call):
+            if id(node) in waits:
+                yield _waiting(evidence, function, node, waits[id(node)])
+            elif (value := _from_outside(function, node)) is not ...:
+                yield _copied(evidence, function, node, value)
+
+
+def _callbacks(evidence: Evidence) -> Iterator[Finding]:
+    """Callbacks in compiled loops."""
+    program = evidence.program
+    for equation in program.equations if program is not None else ():
+        if program is not None and equation.op in ("io_callback", "pure_callback") and in_loop(equation):
+            frame = program.called_from(equation)
+            yield RULE.found(
+                f"{CALLBACKS[equation.op]} calls back into Python in each turn of a compiled loop",
+                evidence=f"the loop's body has {equation.op}: arguments go to the host, and what it gives comes back",
+                fix="compute it with JAX in the loop; or collect what is needed, and call back once after it",
+                **place_of(frame),
+            )
+
+
+def _waits(function: Written) -> Iterator[tuple[ast.Call, str]]:
+    """In Python loops: what brings the result of a jitted function to the host, and the result's name."""
+    for loop in function.walk(*_LOOPS):
+        results: dict[str, str] = {}
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Assign) and _is_jitted_call(function, node.value) and function.reached(node):
+                names = (name.id for one in node.targets for name in ast.walk(one) if isinstance(name, ast.Name))
+                results |= dict.fromkeys(names, "")
+        for node in ast.walk(loop):
+            if (
+                isinstance(node, ast.Call)
+                and not _is_jax_numpy(function, node)
+                and (source := _taken(node))
+                and not _is_rare(function, node, loop)
+            ):
+                yield from ((node, name) for name in traced_in(source, results)[:1])
+
+
+def _is_jitted_call(function: Written, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and kind_of(function.value(node.func)) is _JITTED
+
+
+def _is_jax_numpy(function: Written, node: ast.Call) -> bool:
+    return function.callee(node).startswith(("jax.numpy", "jax._src.numpy"))
+
+
+def _taken(node: ast.Call) -> ast.expr | None:
+    """What a call brings to the host; None if nothing."""
+    called, first = node.func, node.args[0] if node.args else None
+    if isinstance(called, ast.Attribute) and called.attr in _METHODS and not node.args:
+        return called.value
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return first if name in _FUNCTIONS else None
+
+
+def _is_rare(function: Written, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether it is done in some turns only: `if i % 100 == 0`."""
+    for outer in function.around(node):
+        if outer is loop:
+            return False
+        if isinstance(outer, ast.If):
+            return True
+    return False
+
+
+def _waiting(evidence: Evidence, function: Written, node: ast.Call, name: str) -> Finding:
+    return RULE.found(
+        f"`{function.source(node)}` waits for the device in each turn of the loop: the next step starts only after it",
+        function=function,
+        span=Span.of(node),
+        evidence=f"`{name}` comes of a jitted function in the same loop",
+        fix=f"keep `{name}` as it is, in a list, and bring all to the host after the loop, or every hundredth turn",
+    )
+
+
+def _from_outside(function: Written, node: ast.Call) -> object:
+    """The concrete array from outside that a call brings to the host; `Ellipsis` for none."""
+    called = node.func
+    if isinstance(called, ast.Attribute) and called.attr in _METHODS:
+        source: ast.expr | None = called.value
+    else:
+        name = function.callee(node)
+        is_known = name.rpartition(".")[2] in _FUNCTIONS and name.startswith(("numpy.", "jax.", "builtins."))
+        source = (
+            node.args[0]
+            if is_known and not _is_jax_numpy(function, node) and node.args and name != "builtins.print"
+            else None
+        )
+    value = function.value(source) if source is not None else ...
+    is_concrete = is_a(value, jax.Array) and not is_tracer(value)
+    return value if is_concrete and function.reached(node) else ...
+
+
+def _copied(evidence: Evidence, function: Written, node: ast.Call, value: object) -> Finding:
+    return RULE.found(
+        f"`{function.source(node)}` brings an array to the host while {evidence.name} is traced, and bakes it in",
+        function=function,
+        span=Span.of(node),
+        evidence=f"it is {told(value)}, and not traced; the trace waited until it was computed",
+        fix="compute with the array itself, or pass it as an argument",
+        severity="note",
+    )
+
+
+RULE = Rule(
+    "host-transfer",
+    "EX027",
+    "warning",
+    "Bringing values to the host in a loop makes device and host wait for each other in each turn.",
+    "https://docs.jax.dev/en/latest/async_dispatch.html",
+    check,
+)

@@ -1,0 +1,92 @@
+"""Files, the environment, processes and the network: asked while the function is traced, and never again."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.recorder import Call
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["RULE"]
+
+_OPEN = ("builtins.open", "io.open", "_io.open")
+_ENVIRONMENT = ("os.getenv", "os.putenv", "os.unsetenv", "os._Environ.", "collections.abc.", "_collections_abc.")
+_NETWORK = ("socket.", "_socket.", "urllib.request.", "requests.", "httpx.", "http.client.", "aiohttp.", "ssl.")
+_PROCESSES = ("subprocess.", "os.system", "posix.system", "nt.system", "os.popen")
+_PATHS = ("pathlib.", "posix.", "nt.", "genericpath.", "posixpath.", "ntpath.", "shutil.", "tempfile.", "glob.")
+_NUMPY = ("numpy.",)
+_TOUCHES = frozenset[str]().union(
+    ("read_text", "read_bytes", "write_text", "write_bytes", "open", "exists", "is_file", "is_dir"),
+    ("stat", "lstat", "unlink", "mkdir", "rmdir", "rename", "replace", "touch", "iterdir", "glob"),
+    ("rglob", "isfile", "isdir", "getsize", "getmtime", "listdir", "scandir", "remove", "makedirs"),
+    ("copy", "copyfile", "move", "rmtree", "mkstemp", "mkdtemp", "NamedTemporaryFile"),
+    ("TemporaryDirectory", "TemporaryFile", "iglob", "copytree"),
+)
+_ARRAYS = frozenset(("load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile"))
+_FILES = frozenset(("read", "readline", "readlines", "write", "writelines", "seek", "truncate", "flush"))
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    seen = [(call, function, what) for call, function in evidence.calls() if (what := _touches(call))]
+    # Who opens a file reads it: that is said once.
+    opened = {call.code for call, _, what in seen if what == "a file" and call.callee.endswith(("open", "Path.open"))}
+    for call, function, what in seen:
+        if not (call.callee.startswith("_io.") and call.code in opened and call.callee not in _OPEN):
+            yield _found(evidence, function, call.span, what, call.count)
+    for function in evidence.functions:
+        for node in function.walk(ast.Subscript):
+            if function.value(node.value) is os.environ and function.reached(node):
+                yield _found(evidence, function, Span.of(node), "the environment", 1)
+
+
+def _touches(call: Call) -> str:
+    """What a call asks or changes outside of the program; empty if nothing."""
+    callee, name = call.callee, call.callee.rpartition(".")[2]
+    if callee in _OPEN or (callee.startswith(_PATHS) and name in _TOUCHES):
+        return "a file"
+    if callee.startswith("_io.") and name in _FILES and not _is_standard(call.receiver):
+        return "" if callee.startswith(("_io.StringIO", "_io.BytesIO")) else "a file"
+    if callee.startswith(_NUMPY) and name in _ARRAYS and ("npyio" in callee or callee.count(".") == 1):
+        return "a file"
+    if callee.startswith(_ENVIRONMENT):
+        return "the environment" if callee.startswith("os.") or call.receiver is os.environ else ""
+    if callee.startswith(_PROCESSES):
+        return "another process"
+    return "the network" if callee.startswith(_NETWORK) else ""
+
+
+def _is_standard(file: Any) -> bool:
+    return any(file is stream for stream in (sys.stdout, sys.stderr, sys.stdin, sys.__stdout__, sys.__stderr__))
+
+
+def _found(evidence: Evidence, function: Written | None, span: Span, what: str, count: int) -> Finding:
+    node: Any = function.at(span) or function.call_at(span) if function is not None else None
+    shown = f"`{function.source(node)}`" if function is not None and node is not None else "this"
+    shown = shown if len(shown) < 60 and "\n" not in shown else "this"
+    times = "once" if count == 1 else f"{count} times"
+    return RULE.found(
+        f"{shown} asks {what} while {evidence.name} is traced, and in no call after that: what it gave is baked in",
+        function=function,
+        span=span,
+        evidence=f"it ran {times} in the trace",
+        fix=f"do it outside of {evidence.name} and pass what it gives as an argument, or call it with "
+        "jax.experimental.io_callback in each run",
+    )
+
+
+RULE = Rule(
+    "impure-io",
+    "EX004",
+    "warning",
+    "Files, the environment and the network are asked while a function is traced, and not when it runs.",
+    "https://docs.jax.dev/en/latest/external-callbacks.html",
+    check,
+)

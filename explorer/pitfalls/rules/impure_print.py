@@ -1,0 +1,128 @@
+"""print() and its kin: they run while the function is traced, once, and never when the compiled program runs."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.flow import listed, traced_in
+from explorer.pitfalls.formats import as_format
+from explorer.pitfalls.recorder import Call
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["RULE", "is_logged"]
+
+_PRINTS = ("builtins.print", "pprint.pprint", "pprint.pp", "rich.print", "IPython.core.display_functions.display")
+_STOPS = {
+    "builtins.breakpoint": "jax.debug.breakpoint() stops while the program runs",
+    "pdb.set_trace": "jax.debug.breakpoint() stops while the program runs",
+    "builtins.input": "ask before the call, and pass the answer as an argument",
+}
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+    "exception": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "fatal": logging.CRITICAL,
+    "log": logging.DEBUG,
+}
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for call, function in evidence.calls(*_PRINTS):
+        yield _found(evidence, call, function, call.callee.rpartition(".")[2] + "()")
+    for call, function in evidence.calls("logging.", "absl.logging."):
+        if is_logged(call):
+            yield _found(evidence, call, function, f"logging's {call.callee.rpartition('.')[2]}()")
+    for call, function in evidence.calls("warnings.warn", "_warnings.warn"):
+        yield _found(evidence, call, function, "warnings.warn()", severity="note")
+    for call, function in evidence.calls("_io.", "ipykernel.iostream.", "_pytest.capture."):
+        if call.callee.endswith((".write", ".writelines")) and (name := _standard(call.receiver)):
+            yield _found(evidence, call, function, f"sys.{name}.write()")
+    for call, function in evidence.calls(*_STOPS, "builtins.", "sys.", "ipykernel."):
+        name = _stop(call, function)
+        if name:
+            yield _stopped(evidence, call, function, name)
+
+
+def _found(evidence: Evidence, call: Call, function: Written | None, name: str, severity: str = "") -> Finding:
+    node = function.call_at(call.span) if function is not None else None
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)] if node is not None else []
+    shown = list(dict.fromkeys(one for argument in arguments for one in traced_in(argument, call.traced)))
+    times = "once" if call.count == 1 else f"{call.count} times"
+    seen = f"it ran {times}, while {evidence.name} was traced"
+    if shown:
+        seen += f", and showed tracers, not numbers: it was given {listed(call.traced, shown)}, which had no value yet"
+    return RULE.found(
+        f"{name} ran while {evidence.name} was traced, and runs in no call after that: calls 2, 3, … print nothing",
+        function=function,
+        span=call.span,
+        evidence=seen,
+        fix=_fix(name, function, node, shown),
+        # What prints no traced value is often meant so: it tells when the function is traced.
+        severity=severity or ("warning" if shown or node is None else "note"),
+    )
+
+
+def _fix(name: str, function: Written | None, node: ast.Call | None, shown: list[str]) -> str:
+    is_plain = node is not None and name == "print()" and not node.keywords  # sep, end and file say more
+    arguments = as_format(node.args) if node is not None and is_plain else ""
+    if arguments:
+        return f"jax.debug.print({arguments}) prints in each call, while the program runs"
+    if not shown or node is None or function is None:
+        return 'jax.debug.print("…") prints in each call; leave this where once per compile is what you want'
+    values = ", ".join(shown)
+    return f"jax.debug.callback(lambda {values}: {function.source(node)}, {values}) runs in each call"
+
+
+def is_logged(call: Call) -> bool:
+    """Whether something was written: a logger is silent below its level."""
+    level = _LEVELS.get(call.callee.rpartition(".")[2])
+    if level is None or call.callee.startswith("absl"):
+        return level is not None
+    logger: Any = call.receiver if call.callee.startswith("logging.Logger") else logging.root
+    return type(logger) not in (logging.Logger, logging.RootLogger) or logger.isEnabledFor(level)
+
+
+def _standard(receiver: Any) -> str:
+    streams = {"stdout": (sys.stdout, sys.__stdout__), "stderr": (sys.stderr, sys.__stderr__)}
+    return next((name for name, known in streams.items() if any(receiver is one for one in known)), "")
+
+
+def _stop(call: Call, function: Written | None) -> str:
+    """`breakpoint`, `set_trace` or `input`, whatever stands for them here: a kernel has functions of its own."""
+    if call.callee in _STOPS:
+        return call.callee
+    node = function.call_at(call.span) if function is not None else None
+    name = f"builtins.{node.func.id}" if node is not None and isinstance(node.func, ast.Name) else ""
+    is_own = node is not None and function is not None and function.is_builtin(node.func)
+    return name if name in _STOPS and is_own else ""
+
+
+def _stopped(evidence: Evidence, call: Call, function: Written | None, name: str) -> Finding:
+    return RULE.found(
+        f"{name.rpartition('.')[2]}() ran while {evidence.name} was traced, and does not in later calls",
+        function=function,
+        span=call.span,
+        evidence=f"it ran {'once' if call.count == 1 else f'{call.count} times'}, where traced values have no numbers",
+        fix=_STOPS[name],
+    )
+
+
+RULE = Rule(
+    "impure-print",
+    "EX001",
+    "warning",
+    "What is printed in a compiled function is printed once, while it is traced.",
+    "https://docs.jax.dev/en/latest/debugging/print_breakpoint.html",
+    check,
+)

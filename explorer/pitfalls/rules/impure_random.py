@@ -1,0 +1,112 @@
+"""Random numbers of Python's and NumPy's: drawn while the function is traced, they are constants of the program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.recorder import Call
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["RULE"]
+
+_SOURCES = (
+    "random.",
+    "_random.",
+    "numpy.random.",
+    "uuid.uuid1",
+    "uuid.uuid4",
+    "secrets.",
+    "posix.urandom",
+    "nt.urandom",
+)
+# Those that draw nothing: they make a generator, or tell of one.
+_MAKERS = frozenset[str]().union(
+    ("default_rng", "RandomState", "Generator", "Random", "SystemRandom", "SeedSequence"),
+    ("BitGenerator", "__init__", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "seed"),
+    ("getstate", "setstate", "get_state", "set_state", "spawn", "generate_state", "get_bit_generator"),
+    ("set_bit_generator",),
+)
+_OF_JAX = {
+    "randn": "normal",
+    "standard_normal": "normal",
+    "gauss": "normal",
+    "normalvariate": "normal",
+    "rand": "uniform",
+    "random": "uniform",
+    "random_sample": "uniform",
+    "integers": "randint",
+    "randrange": "randint",
+    "shuffle": "permutation",
+    "sample": "choice",
+    "binomial": "binomial",
+    "standard_exponential": "exponential",
+    "standard_gamma": "gamma",
+    "expovariate": "exponential",
+}
+_SAME = frozenset[str]().union(
+    ("normal", "uniform", "randint", "permutation", "choice", "exponential", "gamma", "beta"),
+    ("poisson", "laplace", "gumbel", "dirichlet", "multivariate_normal", "rayleigh", "pareto"),
+    ("logistic", "geometric"),
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for call, function in evidence.calls(*_SOURCES):
+        name = call.callee.rpartition(".")[2]
+        if name in _MAKERS or _is_seeded_here(call, function):
+            continue
+        shown = _shown(call, function, name)
+        yield RULE.found(
+            f"{shown}() draws while {evidence.name} is traced: each call after that gets the same numbers again",
+            function=function,
+            span=call.span,
+            evidence=f"it drew {'once' if call.count == 1 else f'{call.count} times'} in the trace, and will not again",
+            fix=_fix(evidence, call, name),
+        )
+
+
+def _is_seeded_here(call: Call, function: Written | None) -> bool:
+    """Whether a generator was made in the function itself, of a seed: then it draws the same without jit."""
+    node = function.call_at(call.span) if function is not None else None
+    if function is None or node is None or not isinstance(node.func, ast.Attribute):
+        return False
+    owner = node.func.value
+    if isinstance(owner, ast.Name) and owner.id in function.locals - set(function.parameters):
+        given = [one.value for one in function.walk(ast.Assign) if any(_is(owner.id, to) for to in one.targets)]
+        owner = given[0] if len(given) == 1 else owner
+    makes = isinstance(owner, ast.Call) and function.callee(owner).rpartition(".")[2] in _MAKERS
+    return makes and isinstance(owner, ast.Call) and bool(owner.args or owner.keywords)
+
+
+def _is(name: str, target: ast.AST) -> bool:
+    return isinstance(target, ast.Name) and target.id == name
+
+
+def _shown(call: Call, function: Written | None, name: str) -> str:
+    node = function.call_at(call.span) if function is not None else None
+    if node is not None and function is not None and isinstance(node.func, (ast.Name, ast.Attribute)):
+        return function.source(node.func)
+    return name
+
+
+def _fix(evidence: Evidence, call: Call, name: str) -> str:
+    jax_name = _OF_JAX.get(name, name if name in _SAME else "")
+    if jax_name:
+        return f"give {evidence.name} an argument `key`, and draw with jax.random.{jax_name}(key, …)"
+    if call.callee.startswith(("uuid.", "secrets.", "posix.", "nt.")):
+        return f"make it outside of {evidence.name}, and pass it as an argument"
+    return f"draw outside of {evidence.name} and pass the numbers, or give it an argument `key` for jax.random"
+
+
+RULE = Rule(
+    "impure-random",
+    "EX003",
+    "warning",
+    "Random numbers that Python or NumPy draws while a function is traced are constants of the compiled program.",
+    "https://docs.jax.dev/en/latest/random-numbers.html",
+    check,
+)

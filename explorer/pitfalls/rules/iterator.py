@@ -1,0 +1,78 @@
+"""Iterators, generators and files that are gone through while a function is traced: later calls get no next item."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import class_name, class_variables, kind_of, mro
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["RULE"]
+
+# What takes items from an iterator, by its place among the arguments: all of them for `zip`.
+_TAKERS = frozenset(
+    ("next", "zip", "enumerate", "map", "filter", "list", "tuple", "set", "dict", "sum", "max", "min", "sorted")
+).union(("any", "all", "islice", "takewhile", "chain", "reduce", "deque"))
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    outside = {id(value) for value in evidence.before.values.values()}
+    if evidence.recording is not None:
+        outside |= {id(value) for value in evidence.recording.given.values.values()}
+    for function in evidence.functions:
+        for node, source in _gone_through(function):
+            value = function.held(source)
+            # One that was made in the trace is made anew in the next.
+            if value is not ... and id(value) in outside and _is_iterator(value) and function.reached(source):
+                yield _found(evidence, function, node, source, value)
+
+
+def _gone_through(function: Written) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Each piece of the text that takes items, and what it takes them from."""
+    for node in function.walk(ast.For, ast.AsyncFor):
+        yield node.iter, node.iter
+    for node in function.walk(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp):
+        yield from ((part.iter, part.iter) for part in node.generators)
+    for node in function.walk(ast.Call):
+        called = node.func
+        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+        if name == "__next__" and isinstance(called, ast.Attribute):
+            yield node, called.value
+        elif name in _TAKERS:
+            yield from ((node, argument) for argument in node.args)
+    for node in function.walk(ast.Starred, ast.YieldFrom):
+        if node.value is not None:
+            yield node, node.value
+
+
+def _is_iterator(value: Any) -> bool:
+    return any("__next__" in class_variables(base) for base in mro(value))
+
+
+def _found(evidence: Evidence, function: Written, node: ast.AST, source: ast.expr, value: Any) -> Finding:
+    name = function.source(source)
+    took = "the next item" if isinstance(node, ast.Call) and function.source(node.func) == "next" else "items"
+    return RULE.found(
+        f"`{function.source(node)}` takes {took} of {name} while {evidence.name} is traced: "
+        f"calls after that get the same again, and {name} goes no further",
+        function=function,
+        span=Span.of(node),
+        evidence=f"{name} is a {class_name(kind_of(value)).removeprefix('builtins.')} from outside of the trace",
+        fix=f"take the item where {evidence.name} is called, and pass it: {evidence.name}(…, next({name}))",
+    )
+
+
+RULE = Rule(
+    "iterator",
+    "EX008",
+    "warning",
+    "An iterator that a compiled function goes through is gone through once, while it is traced.",
+    "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#pure-functions",
+    check,
+)

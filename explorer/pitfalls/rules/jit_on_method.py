@@ -1,0 +1,101 @@
+"""@jax.jit on a method: `self` is one of its arguments, and seldom one that JAX can take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from types import MethodType
+from typing import Any
+
+import jax
+
+from explorer._jax.jitted import is_jitted, static_arguments
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.jits import decorator, hash_of, short_name, text_of
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import attributes, class_variables, is_a, is_tracer, kind_of, mro
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["RULE"]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    seen: set[int] = set()
+    for function, jitted, owner in _methods(evidence):
+        if id(jitted) not in seen:
+            seen.add(id(jitted))
+            yield from _judged(function, jitted, owner)
+
+
+def _methods(evidence: Evidence) -> Iterator[tuple[Written | None, Any, Any]]:
+    """Jitted methods: the one that is looked at, and those that ran in it."""
+    one = evidence.target
+    if type(one) is MethodType and is_jitted(one.__func__):
+        yield text_of(getattr(one.__func__, "__wrapped__", None)), one.__func__, one.__self__
+    for function in evidence.functions:
+        owner = function.ran.owner
+        if owner is None:
+            continue
+        name = function.ran.code.co_name
+        jitted = next((held[name] for base in mro(owner) if name in (held := class_variables(base))), None)
+        if is_jitted(jitted):
+            yield function, jitted, owner
+
+
+def _judged(function: Written | None, jitted: Any, owner: Any) -> Iterator[Finding]:
+    if is_a(owner, type) or is_tracer(owner):
+        return
+    kind = short_name(kind_of(owner))
+    hashed = hash_of(kind_of(owner))
+    name = function.ran.code.co_name if function is not None else "the method"
+    node = decorator(function) if function is not None else None
+    span = None if function is None else Span.of(node if node is not None else function.node)
+    numbers, _ = static_arguments(jitted)
+    if 0 in numbers:
+        if hashed is None or hashed is object.__hash__:
+            yield from _static(function, span, name, kind, owner)
+    elif jax.tree_util.all_leaves([owner]):
+        yield RULE.found(
+            f"jax.jit takes `self` of {kind}.{name} for an argument to be traced, and a {kind} is no "
+            "array: every call fails",
+            function=function,
+            span=span,
+            evidence=f"{kind} is no pytree",
+            fix=f"jax.tree_util.register_dataclass({kind}) makes its fields arguments; or a function that "
+            "takes the arrays of `self` as arguments, under jax.jit",
+            severity="error",
+        )
+
+
+def _static(function: Written | None, span: Span | None, name: str, kind: str, owner: Any) -> Iterator[Finding]:
+    if hash_of(kind_of(owner)) is None:
+        message = f"`self` of {kind}.{name} is static, and a {kind} has no hash: every call fails"
+        evidence, severity = f"{kind} defines __eq__ and no __hash__", "error"
+    else:
+        message = (
+            f"`self` of {kind}.{name} is static and hashed by identity: each new {kind} compiles "
+            "anew and is kept alive by JAX's cache, and what is changed in it later isn't seen"
+        )
+        evidence, severity = f"{kind} has the hash of `object`", "warning"
+    told = ", ".join(f"self.{field}" for field in islice(attributes(owner), 3))
+    yield RULE.found(
+        message,
+        function=function,
+        span=span,
+        evidence=evidence + (f"; it holds {told}" if told else ""),
+        fix=f"jax.tree_util.register_dataclass({kind}) and plain @jax.jit, so that its arrays are arguments",
+        severity=severity,
+    )
+
+
+RULE = Rule(
+    "jit-on-method",
+    "EX023",
+    "warning",
+    "jax.jit on a method makes `self` an argument: it fails, or is kept alive and known by identity.",
+    "https://docs.jax.dev/en/latest/faq.html#how-to-use-jit-with-methods",
+    check,
+    cheap=True,
+)

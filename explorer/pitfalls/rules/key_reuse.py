@@ -1,0 +1,204 @@
+"""A random key that is used twice gives the same numbers twice; one that is made in the function gives them each call.
+
+Two values are the same key if the same operations on the same values make them: `keys[0]` here and `keys[0]` there. A
+raw key and the typed one made of it are one key. `fold_in` makes another key, and uses none up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from explorer.model.finding import Finding
+from explorer.model.graph import Frame
+from explorer.pitfalls.equations import Body, Equation, Program, is_literal
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.places import place_of
+from explorer.pitfalls.rule import Rule
+
+__all__ = ["RULE"]
+
+_USES = ("random_bits", "random_split", "random_gamma")
+_SAME = ("random_wrap", "random_unwrap", "copy", "copy_p")
+# What gives the same for the same: enough to follow a key through indices and arithmetic on them.
+_PURE = (
+    *("slice", "squeeze", "reshape", "broadcast_in_dim", "dynamic_slice", "gather", "transpose", "rev", "concatenate"),
+    *("random_fold_in", "random_seed", "lt", "add", "sub", "mul", "select_n", "convert_element_type"),
+)
+_LOOPS = ("scan", "while")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value as what makes it.
+
+    Args:
+        number: Equal for equal values.
+        bodies: Where what it is made of comes from.
+        seeds: Where it starts, if nothing of it is an argument of the function; else empty.
+    """
+
+    number: int
+    bodies: frozenset[Body] = frozenset()
+    seeds: frozenset[Any] = frozenset()
+    is_constant: bool = True
+
+
+class _Values:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.known: dict[tuple[int, Any], Value] = {}
+        self.numbers: dict[Hashable, int] = {}
+
+    def of(self, body: Body, atom: Any) -> Value:
+        body, atom = self.program.origin(body, atom)
+        if is_literal(atom):
+            return Value(self.number("literal", np.asarray(atom.val).tobytes(), str(atom.aval)))
+        key = id(body), atom
+        if key not in self.known:
+            self.known[key] = self.make(body, atom)
+        return self.known[key]
+
+    def make(self, body: Body, atom: Any) -> Value:
+        maker = body.makers.get(atom)
+        if maker is None:
+            is_constant = atom in body.consts
+            seeds = frozenset([atom]) if is_constant else frozenset[Any]()
+            return Value(self.number("input", id(body), id(atom)), frozenset([body]), seeds, is_constant)
+        made = [self.of(body, operand) for operand in maker.inputs]
+        if maker.op in _SAME:
+            return made[0]
+        bodies = frozenset[Body]().union(*(one.bodies for one in made))
+        seeds = frozenset[Any]().union(*(one.seeds for one in made))
+        is_constant = all(one.is_constant for one in made)
+        if maker.op == "random_seed" and is_constant:
+            seeds |= {maker}
+        if maker.op in _PURE:
+            params = tuple(sorted((name, str(value)) for name, value in maker.params.items()))
+            return Value(self.number(maker.op, params, *(one.number for one in made)), bodies, seeds, is_constant)
+        position = next(i for i, output in enumerate(maker.outputs) if output is atom)
+        is_known = is_constant and maker.op == "random_split"
+        return Value(self.number("made", id(maker), position), bodies | {body}, seeds, is_known)
+
+    def number(self, *what: Hashable) -> int:
+        return self.numbers.setdefault(what, len(self.numbers))
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    program = evidence.program
+    uses = [one for one in program.equations if one.op in _USES and _is_forward(one)] if program is not None else []
+    if program is None or not uses:
+        return
+    values = _Values(program)
+    made = [(use, values.of(use.body, use.inputs[0])) for use in uses]
+    yield from _constant(evidence, program, made)
+    yield from _twice(evidence, program, made)
+
+
+def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:
+    first: dict[int, list[Equation]] = {}
+    told: set[Frame] = set()
+    for use, value in uses:
+        frame = program.called_from(use)
+        if frame is None or frame in told:
+            continue
+        earlier = next((one for one in first.get(value.number, ()) if _again(program, one, use)), None)
+        loop = next((body for body in _around(use) if _is_loop(body) and not _within(value.bodies, body)), None)
+        first.setdefault(value.number, []).append(use)
+        if earlier is not None:
+            before = program.called_from(earlier)
+            line = f"line {before.line}" if before is not None and before.file == frame.file else "another place"
+            what = f"on {line} already" if before != frame else "again each time this line runs"
+            seen = f"{_use(earlier)} on {line}, {_use(use)} here, with the same key"
+        elif loop is not None and loop.caller is not None:
+            what = "in each turn of the loop"
+            seen = f"{_use(use)} in the body of {loop.caller.op}, with a key that is the same in each turn"
+        else:
+            continue
+        told.add(frame)
+        yield RULE.found(
+            f"{evidence.name} uses a random key that it used {what}: the numbers are the same",
+            evidence=seen,
+            fix="key, subkey = jax.random.split(key) before each use, and use the subkey once"
+            if loop is None or earlier is not None
+            else "jax.random.fold_in(key, i) in the loop, or one key per turn: jax.random.split(key, n)",
+            **place_of(frame),
+        )
+
+
+def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:
+    told: set[Any] = set()
+    for use, value in uses:
+        seed = next(iter(value.seeds), None)
+        if use.op == "random_split" or not value.is_constant or seed is None or seed in told:
+            continue
+        told.add(seed)
+        is_made = isinstance(seed, Equation)
+        frame = program.called_from(seed if is_made else use)
+        is_users = program.frame(use) is not None and bool(program.main.raw.invars)
+        yield RULE.found(
+            f"the random numbers of {evidence.name} are the same in each call: "
+            + ("its key is made from a constant" if is_made else "its key is a constant of the program"),
+            evidence="numbers are drawn with a key that depends on no argument",
+            fix=f"pass the key as an argument: {evidence.name}(…, key=key), with a new one for each call",
+            severity="warning" if is_users else "note",
+            **place_of(frame),
+        )
+
+
+def _use(equation: Equation) -> str:
+    return "split()" if equation.op == "random_split" else "random numbers are drawn"
+
+
+def _is_forward(equation: Equation) -> bool:
+    """Not what a derivative computes again, on purpose from the same key."""
+    path = equation.transform
+    around = (body.caller for body in _around(equation))
+    return "transpose" not in path and not any(one and one.params.get("differentiated") for one in around)
+
+
+def _around(equation: Equation) -> Iterator[Body]:
+    body = equation.body
+    while body.caller is not None:
+        yield body
+        body = body.caller.body
+
+
+def _is_loop(body: Body) -> bool:
+    caller = body.caller
+    return caller is not None and caller.op in _LOOPS and caller.params.get("length", 2) > 1
+
+
+def _within(bodies: frozenset[Body], loop: Body) -> bool:
+    return any(loop is outer for body in bodies for outer in _outwards(body))
+
+
+def _outwards(body: Body) -> Iterator[Body]:
+    yield body
+    while body.caller is not None:
+        body = body.caller.body
+        yield body
+
+
+def _again(program: Program, one: Equation, other: Equation) -> bool:
+    """Whether both run in one call, and the user's code asked for each of them."""
+    branches = {id(body.caller): body for body in _around(one) if body.caller is not None and body.caller.op == "cond"}
+    if any(branches.get(id(body.caller), body) is not body for body in _around(other)):
+        return False
+    if program.frame(one) is None or program.frame(other) is None:  # what a library does with a key it was given
+        return program.called_from(one) != program.called_from(other)
+    return program.owner(one) is not program.owner(other)
+
+
+RULE = Rule(
+    "key-reuse",
+    "EX018",
+    "warning",
+    "A random key that is used twice gives the same numbers twice.",
+    "https://docs.jax.dev/en/latest/random-numbers.html",
+    check,
+    cheap=True,
+)

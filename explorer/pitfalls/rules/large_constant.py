@@ -1,0 +1,127 @@
+"""An array that a function takes from outside: it becomes a part of the program, compiled into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from explorer.model.finding import Finding
+from explorer.pitfalls.arguments import reached, root_of
+from explorer.pitfalls.equations import Body, Equation, Program
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.places import place_of
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import is_a
+
+__all__ = ["RULE", "same_array"]
+
+_LARGE = 1_000_000  # bytes
+_SAMPLE = 64  # elements
+
+
+@dataclass
+class _Group:
+    """The arrays that one name holds."""
+
+    paths: list[str] = field(default_factory=list[str])
+    types: list[str] = field(default_factory=list[str])
+    bytes: int = 0
+    first: Any = None
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    program = evidence.program
+    if program is None:
+        return
+    # One array may be a constant of several jitted functions.
+    held = {id(const): (const, body, name) for body in program.bodies[::-1] for name, const in body.consts.items()}
+    if sum(_bytes(const) for const, _, _ in held.values()) < _LARGE:
+        return
+    groups: dict[str, _Group] = {}
+    for i, (const, path) in enumerate(_named(evidence, [const for const, _, _ in held.values()])):
+        group = groups.setdefault(root_of(path) or f"constant {i}", _Group(first=held[id(const)][1:]))
+        group.paths.append(path)
+        group.types.append(jax.typeof(const).str_short(short_dtypes=True))
+        group.bytes += _bytes(const)
+    for root, group in groups.items():
+        if group.bytes >= _LARGE:
+            yield _finding(evidence, program, root, group)
+
+
+def _finding(evidence: Evidence, program: Program, root: str, group: _Group) -> Finding:
+    use = _first_use(program, *group.first)
+    path, count = group.paths[0], len(group.paths)
+    what = f"`{path}` is a constant" if path else "an array made in Python is a constant"
+    if count > 1:
+        what = f"the {count} arrays of `{root}` are constants"
+    if not path:
+        fix = f"make it outside of {evidence.name} and pass it, or make it with jax.numpy, which does so in the program"
+    elif root == "self":
+        fix = "make the object's arrays an argument: register it as a pytree, or pass them apart from it"
+    else:
+        fix = f"make it an argument: {evidence.name}(…, {root})"
+    return RULE.found(
+        f"{what} of the compiled {evidence.name}: {_size(group.bytes)} are in the program, and a change of it later "
+        "isn't seen",
+        evidence=f"{', '.join(dict.fromkeys(group.types[:4]))}: {group.bytes:,} bytes, from outside of the arguments",
+        fix=fix,
+        **place_of(program.called_from(use) if use is not None else None),
+    )
+
+
+def _named(evidence: Evidence, consts: Sequence[Any]) -> Iterator[tuple[Any, str]]:
+    """The constants with the paths that the function has for them; NumPy's become others, and are known by content."""
+    arrays = [(path, value) for path, value in reached(evidence).items() if is_a(value, jax.Array, np.ndarray)]
+    by_identity = {id(value): path for path, value in arrays}
+    for const in consts:
+        path = by_identity.get(id(const), "")
+        if not path and _bytes(const) >= _LARGE // 100 and not is_a(const, jax.Array):
+            path = next((path for path, value in arrays if same_array(const, value)), "")
+        yield const, path
+
+
+def same_array(const: Any, value: Any) -> bool:
+    """Whether a constant was made of a NumPy array: by shape, and some elements as the constant's dtype has them."""
+    if type(value) is not np.ndarray or const.shape != value.shape or value.dtype.kind not in "biufc":
+        return False
+    one = np.asarray(const).reshape(-1)
+    places = np.linspace(0, value.size - 1, min(_SAMPLE, value.size), dtype=int)
+    with np.errstate(all="ignore"):
+        other = np.asarray([value[np.unravel_index(i, value.shape)] for i in places]).astype(one.dtype)
+    return bool(np.array_equal(one[places], other, equal_nan=one.dtype.kind in "fc"))
+
+
+def _first_use(program: Program, body: Body, variable: Any) -> Equation | None:
+    """The first equation that computes with a value, in a function of the user's if there is one."""
+    for equation in body.equations:
+        for i, operand in enumerate(equation.inputs):
+            if operand is not variable:
+                continue
+            if equation.is_call and not equation.inner[0].is_of_jax:
+                inner = equation.inner[0]
+                return _first_use(program, inner, inner.raw.invars[i]) or equation
+            return equation
+    return None
+
+
+def _bytes(const: Any) -> int:
+    return int(getattr(const, "nbytes", 0))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+
+
+RULE = Rule(
+    "large-constant",
+    "EX013",
+    "warning",
+    "A large array from outside is compiled into the program instead of being passed to it.",
+    "https://docs.jax.dev/en/latest/jit-compilation.html",
+    check,
+    cheap=True,
+)

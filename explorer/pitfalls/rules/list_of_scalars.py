@@ -1,0 +1,74 @@
+"""A long list of Python numbers as an argument: each of them is an argument of the program for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.jits import given, parameter, text_of
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import is_exactly
+
+__all__ = ["RULE"]
+
+_LONG = 16  # numbers; shapes, axes and coefficients are shorter
+_DEEPEST = 4
+_MOST = 10_000  # containers looked into
+_NUMBERS = (bool, int, float, complex)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for one in given(evidence.target, evidence.args, evidence.kwargs):
+        if one.static:
+            continue
+        for path, count, nested in _lists(one.name, one.value):
+            function = text_of(evidence.function)
+            yield RULE.found(
+                f"`{path}` is a list{' of lists' if nested else ''} of {count:,} numbers, and each of them becomes an "
+                f"argument of {evidence.name} for itself: traced, converted and passed one by one in every call",
+                function=function,
+                span=None if function is None else parameter(function, one.name),
+                evidence=f"{count:,} scalars where one array would do",
+                fix=f"jnp.asarray({path}) before the call of {evidence.name}",
+            )
+
+
+def _lists(path: str, value: Any) -> Iterator[tuple[str, int, bool]]:
+    """The long lists of numbers in a value, with how many numbers each has, and whether those are in lists in it."""
+    waiting = [(path, value, 0)]
+    for _ in range(_MOST):
+        if not waiting:
+            return
+        path, value, depth = waiting.pop()
+        if is_exactly(value, list, tuple):
+            count = _numbers(value)
+            if count >= _LONG:
+                yield path, count, count != len(value) or not is_exactly(value[0], *_NUMBERS)
+            elif depth < _DEEPEST and len(value) <= _LONG:
+                waiting += [(f"{path}[{i}]", item, depth + 1) for i, item in enumerate(value)]
+        elif is_exactly(value, dict) and depth < _DEEPEST:
+            plain = ((key, item) for key, item in islice(value.items(), _MOST) if type(key) in (str, int))
+            waiting += [(f"{path}[{key!r}]", item, depth + 1) for key, item in plain]
+
+
+def _numbers(value: Any) -> int:
+    """How many numbers a list of nothing else has, one of lists all of theirs; 0 for one with anything else in it."""
+    if all(is_exactly(item, *_NUMBERS) for item in value):
+        return len(value)
+    if all(is_exactly(row, list, tuple) and row and all(is_exactly(item, *_NUMBERS) for item in row) for row in value):
+        return sum(map(len, value)) if len(set(map(len, value))) == 1 else 0
+    return 0
+
+
+RULE = Rule(
+    "list-of-scalars",
+    "EX024",
+    "warning",
+    "A list of Python numbers is as many arguments as it has numbers.",
+    "https://docs.jax.dev/en/latest/pytrees.html",
+    check,
+    cheap=True,
+)

@@ -1,0 +1,138 @@
+"""An index that is outside of an array: NumPy raises, a compiled program reads another element or drops the write."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from explorer.capture.sources import syntax_at
+from explorer.model.finding import Finding
+from explorer.model.graph import Frame
+from explorer.pitfalls.constants import Known
+from explorer.pitfalls.equations import Equation
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.places import place_of, span_of
+from explorer.pitfalls.rule import Rule
+
+__all__ = ["RULE"]
+
+_OPS = ("dynamic_slice", "dynamic_update_slice", "gather")
+_TAKE = ("take", "take_along_axis", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_index_in_dim", "slice_in_dim")
+_PUT = ("dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_index_in_dim")
+_AT = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply")
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    program = evidence.program
+    if program is None:
+        return
+    known = Known(program)
+    told: set[Frame] = set()
+    for equation in program.equations:
+        op = equation.op
+        if not (op in _OPS or op.startswith("scatter")) or "transpose" in equation.transform:
+            continue
+        frame = program.frame(equation)
+        if frame is None or frame in told:
+            continue
+        outside = next(_outside(equation, known), None)
+        asked = _asked(frame) if outside is not None else None
+        if outside is None or asked is None:
+            continue
+        told.add(frame)
+        text, array = asked
+        axis, index, size, width = outside
+        shape = tuple(equation.inputs[0].aval.shape)
+        first = index if index >= 0 else index - size  # as it was written: JAX added the size
+        what = f"position {first}" if width == 1 else f"positions {first} to {first + width - 1}"
+        happens = _happens(equation, index, size - width)
+        yield RULE.found(
+            f"`{text}` is outside of `{array}`, whose shape is {shape}: {happens}, and nothing is said",
+            evidence=f"it asks for {what} of axis {axis}, which has {size}",
+            fix=f"an index from 0 to {size - width}"
+            + (", or from the end with -1" if width == 1 else "")
+            + f'; {array}.at[i].get(mode="fill", fill_value=0) chooses what is read outside',
+            **place_of(frame),
+        )
+
+
+def _outside(equation: Equation, known: Known) -> Iterator[tuple[int, int, int, int]]:
+    """The axis, position, size and width of what is outside."""
+    body, (array, *others) = equation.body, equation.inputs
+    shape = array.aval.shape
+    starts: list[tuple[int, Any, int]] = []
+    if equation.op == "dynamic_slice":
+        widths = equation.params["slice_sizes"]
+        starts = [(axis, known.value(body, start), widths[axis]) for axis, start in enumerate(others[: len(shape)])]
+    elif equation.op == "dynamic_update_slice":
+        widths = others[0].aval.shape
+        starts = [(axis, known.value(body, start), widths[axis]) for axis, start in enumerate(others[1:])]
+    elif equation.op == "gather":
+        numbers, widths = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+        axes = numbers.start_index_map
+        starts = [(a, one, widths[a]) for a, one in zip(axes, known.columns(body, others[0]), strict=False)]
+    else:
+        numbers = equation.params["dimension_numbers"]
+        axes = numbers.scatter_dims_to_operand_dims
+        windowed = [a for a in range(len(shape)) if a not in numbers.inserted_window_dims]
+        windowed = [a for a in windowed if a not in getattr(numbers, "operand_batching_dims", ())]
+        sizes = [others[1].aval.shape[i] for i in numbers.update_window_dims]
+        width_of = dict(zip(windowed, sizes, strict=False))
+        starts = [(a, one, width_of.get(a, 1)) for a, one in zip(axes, known.columns(body, others[0]), strict=False)]
+    for axis, start, width in starts:
+        size = shape[axis]
+        if start is None or not isinstance(size, int):
+            continue
+        for index in np.unique(start)[[0, -1]] if start.size else ():
+            if index < 0 or index + width > size:
+                yield axis, int(index), size, width
+
+
+def _happens(equation: Equation, index: int, last: int) -> str:
+    mode = str(equation.params.get("mode", "clip")).lower()
+    nearest = 0 if index < 0 else last
+    if equation.op == "dynamic_slice":
+        return f"it reads from position {nearest} instead"
+    if equation.op == "dynamic_update_slice":
+        return f"it writes to position {nearest} instead"
+    if equation.op == "gather":
+        fill = equation.params.get("fill_value")
+        return f"it reads {fill if fill is not None else 'NaN'}" if "fill" in mode else f"it reads position {nearest}"
+    return "nothing is written there" if "drop" in mode else f"it writes to position {nearest} instead"
+
+
+def _asked(frame: Frame) -> tuple[str, str] | None:
+    """The user's expression, and the array in it; None where they said what shall happen, or asked for no index."""
+    way = syntax_at(frame.file, span_of(frame))
+    node = way[-1] if way else None
+    array: ast.expr
+    match node:
+        case ast.Subscript(value=array):
+            pass
+        case ast.Call(keywords=keywords) if any(keyword.arg == "mode" for keyword in keywords):
+            return None
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(value=array, attr="at")), attr=name)):
+            if name not in _AT:
+                return None
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[array, *_]) if name in (*_TAKE, *_PUT):
+            pass
+        case ast.Call(func=ast.Attribute(value=array, attr="take")):
+            pass
+        case _:
+            return None
+    text = " ".join(ast.unparse(node).split())
+    return (text if len(text) <= 60 else f"{text[:59]}…"), ast.unparse(array)
+
+
+RULE = Rule(
+    "out-of-bounds",
+    "EX016",
+    "error",
+    "An index outside of an array reads another element, or drops what is written, without a word.",
+    "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#out-of-bounds-indexing",
+    check,
+    cheap=True,
+)

@@ -1,0 +1,148 @@
+"""jax.jit of a function that is made anew: JAX knows functions by identity, so each new one is traced and compiled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.jits import is_jit, is_jit_call
+from explorer.pitfalls.recorder import is_users_file
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["RULE"]
+
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_DERIVING = ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "checkpoint", "remat", "linearize")
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for function in evidence.functions:
+        yield from _in_text(evidence, function)
+    yield from _in_ledger(evidence)
+
+
+def _in_text(evidence: Evidence, function: Written) -> Iterator[Finding]:
+    loops = [(Span.of(part), loop) for loop in function.walk(*_LOOPS) for part in _turns(loop)]
+    defined = {node.name: node for node in function.walk(ast.FunctionDef)}
+    called = {id(node.func) for node in function.walk(ast.Call)}
+    for node in function.walk(ast.Call):
+        if not is_jit_call(function, node):
+            continue
+        span = Span.of(node)
+        loop = next((one for piece, one in loops if span in piece), None)
+        made = _made_anew(function, node.args[0], defined, loop)
+        if made and (loop is not None or function.ran.count > 1 or id(node) in called):
+            yield _found(evidence, function, span, node.args[0], made, loop)
+    for node in defined.values():
+        wraps = next((one for one in node.decorator_list if is_jit(function, one)), None)
+        loop = next((one for piece, one in loops if Span.of(node) in piece), None)
+        if wraps is not None and (loop is not None or function.ran.count > 1):
+            yield _found(evidence, function, Span.of(wraps), node, f"the function {node.name}", loop)
+
+
+def _found(
+    evidence: Evidence, function: Written, span: Span, what: ast.AST, made: str, loop: ast.AST | None
+) -> Finding:
+    name = function.ran.code.co_name
+    if loop is not None:
+        line: int = getattr(loop, "lineno", 0)
+        how_often = f"in every turn of the loop in line {line}"
+    else:
+        how_often = f"in every call of {name}"
+    ran = function.ran.count
+    made_here = (call.count for call, at in evidence.calls() if at is function and call.span == span)
+    times = max([0, *made_here])
+    seen = [f"{name} ran {ran} times in this trace"] if ran > 1 else []
+    seen += [f"jax.jit was called {times} times here"] if times > 1 else []
+    return RULE.found(
+        f"{made} is made anew {how_often}, and jax.jit compiles it anew each time: JAX knows functions by identity",
+        function=function,
+        span=span,
+        evidence="; ".join(seen),
+        # Of a function that is called once it costs nothing; a trace doesn't tell.
+        severity=None if loop is not None or ran > 1 else "note",
+        fix=_cure(function, what, loop),
+    )
+
+
+def _cure(function: Written, what: ast.AST, loop: ast.AST | None) -> str:
+    where = "above the loop" if loop is not None else f"outside of {function.ran.code.co_name}"
+    if isinstance(what, ast.FunctionDef):
+        return f"move `def {what.name}` with its jax.jit {where}, and pass it what changes as arguments"
+    source = " ".join(function.source(what).split())
+    short = source if len(source) <= 60 else source[:57] + "…"
+    return f"jitted = jax.jit({short}) once, {where}, and call jitted; pass it what changes as arguments"
+
+
+def _turns(loop: Any) -> Iterator[ast.AST]:
+    """The parts of a loop that run in each of its turns."""
+    if isinstance(loop, (ast.For, ast.While)):
+        yield from loop.body
+    elif isinstance(loop, ast.DictComp):
+        yield from (loop.key, loop.value)
+    else:
+        yield loop.elt
+
+
+def _made_anew(function: Written, node: ast.expr, defined: dict[str, Any], loop: ast.AST | None) -> str:
+    """What is new each time that this expression is evaluated, in words; empty if it is one and the same function."""
+    match node:
+        case ast.Lambda():
+            return "this lambda"
+        case ast.Call():
+            callee = function.value(node.func)
+            if callee is partial:
+                return "this partial()"
+            name = callee.__name__ if isinstance(callee, FunctionType) else ""
+            if name in _DERIVING and str(callee.__module__).startswith("jax."):
+                return f"this jax.{name}(…)"
+            return ""
+        case ast.Attribute():  # of an object that the trace was given or made: a bound method is new at each look
+            unknown = function.value(node.value) is ... and isinstance(node.value, ast.Name)
+            bound = type(function.value(node)) is MethodType
+            return f"the bound method {function.source(node)}" if unknown or bound else ""
+        case ast.Name() if node.id in defined:
+            inside = loop is None or Span.of(defined[node.id]) in Span.of(loop)
+            return f"the function {node.id}" if inside else ""
+        case _:
+            return ""
+
+
+def _in_ledger(evidence: Evidence) -> Iterator[Finding]:
+    """What a watch saw: compiles whose reason was that the function was another object."""
+    by_place: dict[tuple[str, int], list[Any]] = {}
+    for event in evidence.events:
+        place = event.call_site
+        if event.kind == "compile" and event.reason.kind == "function" and place is not None:
+            by_place.setdefault((place.file, place.line), []).append(event)
+    for (file, line), events in by_place.items():
+        if not is_users_file(file):
+            continue
+        place, name = events[0].call_site, events[0].function
+        seconds = sum(event.seconds for event in events)
+        yield RULE.found(
+            f"{name} was compiled again {len(events)} times here because it was another function object each time",
+            file=file,
+            line=line,
+            label=place.label,
+            text=place.text,
+            evidence=f"{len(events)} compiles took {seconds:.2g} s",
+            fix=events[0].reason.fix or f"call jax.jit({name}) once and keep what it returns",
+        )
+
+
+RULE = Rule(
+    "rejit-in-loop",
+    "EX022",
+    "warning",
+    "jax.jit of a lambda, a partial() or a bound method that is made anew compiles it anew each time.",
+    "https://docs.jax.dev/en/latest/jit-compilation.html#jit-and-caching",
+    check,
+)

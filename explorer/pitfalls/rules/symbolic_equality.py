@@ -1,0 +1,41 @@
+"""`if n == 1` for a symbolic dimension: False without a word, though it may be 1, and the other branch is traced."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.places import on_line, place_at
+from explorer.pitfalls.recorder import is_users_file
+from explorer.pitfalls.rule import Rule
+
+__all__ = ["RULE"]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    told: set[tuple[str, str, int]] = set()
+    for asked in evidence.undecided:
+        key = asked.text, asked.file, asked.line
+        if key in told or not is_users_file(asked.file):
+            continue
+        told.add(key)
+        answer = "True" if " != " in asked.text else "False"
+        yield RULE.found(
+            f"{evidence.name} asks whether {asked.text}: that is taken to be {answer} for every size, which it isn't",
+            evidence=f"{asked.text} was asked of a symbolic dimension in the trace, and holds for some sizes only",
+            fix="compile the special sizes apart, with numbers for them; or compute so that no size is special",
+            **place_at(asked.file, on_line(asked.file, asked.line, lambda node: isinstance(node, ast.Compare))),
+        )
+
+
+RULE = Rule(
+    "symbolic-equality",
+    "EX028",
+    "error",
+    "Whether a symbolic dimension equals a number is answered once for all sizes.",
+    "https://docs.jax.dev/en/latest/export/shape_poly.html#comparison-of-symbolic-dimensions-is-partially-supported",
+    check,
+    cheap=True,
+)

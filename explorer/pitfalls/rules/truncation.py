@@ -1,0 +1,165 @@
+"""64-bit numbers that become 32-bit ones, because JAX has no others unless jax_enable_x64 is set."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from explorer.capture.frames import Step, users_steps
+from explorer.model.finding import Finding
+from explorer.pitfalls.arguments import given_to, parameter_place, reached, root_of
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.places import on_line, place_at, place_of
+from explorer.pitfalls.recorder import is_users_file
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rules.large_constant import same_array
+from explorer.pitfalls.safe import is_a
+
+__all__ = ["RULE"]
+
+_WARNING = re.compile(r"requested dtype (\S+)(?: requested in (\w+))? is not available,? .*truncated to dtype (\w+)")
+_OVERFLOW = re.compile(r"argument path is (\S+)\. Got")
+_NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+_MOST = 1_000_000  # elements looked at
+_X64 = 'jax.config.update("jax_enable_x64", True) at the start of the program, for all of it'
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue] - made by JAX when it is imported
+        return
+    yield from _asked(evidence)
+    yield from _refused(evidence)
+    yield from _given(evidence)
+
+
+def _asked(evidence: Evidence) -> Iterator[Finding]:
+    """dtypes that the function asks for by name: JAX warns of them."""
+    heard = list(evidence.warnings)
+    if evidence.error is not None and issubclass(type(evidence.error), Warning):  # warnings are errors here
+        step = next(iter(users_steps(evidence.error)), None)
+        heard += [(str(evidence.error), step.file, step.span.line)] if step is not None else []
+    told: set[tuple[str, str, int]] = set()
+    for message, file, line in heard:
+        found = _WARNING.search(message)
+        if found is None or not is_users_file(file) or (found[1], file, line) in told:
+            continue
+        told.add((found[1], file, line))
+        yield RULE.found(
+            f"{evidence.name} asks for {found[1]} and gets {found[3]}",
+            evidence=f"JAX warned in {found[2] or 'the trace'}: jax_enable_x64 is off",
+            fix=f"jnp.{found[3]}, or {_X64}",
+            **place_at(file, on_line(file, line, lambda node, dtype=found[1]: _names(node, dtype))),
+        )
+
+
+def _refused(evidence: Evidence) -> Iterator[Finding]:
+    """Whole numbers that 32 bits can't hold: JAX refuses Python's."""
+    error = evidence.error
+    if error is None or not issubclass(type(error), OverflowError):
+        return
+    match, step = _OVERFLOW.search(str(error)), next(iter(users_steps(error)), None)
+    if match is None and "too large to convert" not in str(error):
+        return
+    # One that is no argument of this function is one of an operation in it.
+    path = match[1] if match is not None and root_of(match[1]) in dict(_roots(evidence)) else ""
+    place = parameter_place(evidence, path) if path else _step_place(step)
+    yield RULE.found(
+        f"{evidence.name} can't be called: "
+        + (f"`{path}` is" if path else "it computes with")
+        + " a whole number that "
+        "32 bits can't hold",
+        evidence=f"the trace ended with {type(error).__name__}; jax_enable_x64 is off",
+        fix=f"a smaller number or a float, or {_X64}",
+        severity="error",
+        **place,
+    )
+
+
+def _roots(evidence: Evidence) -> Iterator[tuple[str, Any]]:
+    return ((root_of(path), value) for path, value in given_to(evidence))
+
+
+def _step_place(step: Step | None) -> dict[str, Any]:
+    return place_at(step.file, step.span) if step is not None else {}
+
+
+def _given(evidence: Evidence) -> Iterator[Finding]:
+    """NumPy's arrays of 64 bits, as arguments and from outside: JAX says nothing of them."""
+    for path, value in given_to(evidence):
+        found = _lost(value)
+        if found is not None:
+            yield _finding(evidence, f"`{path}`", value, *found, parameter_place(evidence, path))
+    program = evidence.program
+    consts = [] if program is None else [(b, name, c) for b in program.bodies for name, c in b.consts.items()]
+    for path, value in reached(evidence).items() if consts else ():
+        found = _lost(value)
+        held = next((one for one in consts if same_array(one[2], value)), None) if found is not None else None
+        if found is None or held is None or program is None:
+            continue
+        body, name, _ = held
+        use = next((one for one in body.equations if any(operand is name for operand in one.inputs)), None)
+        frame = program.called_from(use) if use is not None else None
+        yield _finding(evidence, f"`{path}`, from outside,", value, *found, place_of(frame))
+
+
+def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str, place: dict[str, Any]) -> Finding:
+    narrow = _NARROW[value.dtype.name]
+    return RULE.found(
+        f"{what} is {value.dtype.name} and becomes {narrow} in {evidence.name}: {lost}",
+        evidence=f"NumPy's {value.dtype.name}{list(value.shape)}; jax_enable_x64 is off, and JAX doesn't warn here",
+        fix=f".astype(np.{narrow}) says that it is meant, or {_X64}",
+        severity=severity,
+        **place,
+    )
+
+
+def _lost(value: Any) -> tuple[str, str] | None:
+    """How grave it is that a value becomes one of 32 bits, and what happens; None if nothing does."""
+    if not (type(value) is np.ndarray or is_a(value, np.generic)) or value.dtype.name not in _NARROW or not value.size:
+        return None
+    some = np.asarray(value).ravel()[:_MOST]
+    with np.errstate(all="ignore"):
+        narrow = some.astype(_NARROW[value.dtype.name])
+        differ = (narrow.astype(some.dtype) != some) & ~np.isnan(some)
+    if not differ.any():
+        return None
+    first = some[differ][0]
+    got = narrow[differ][0]
+    if some.dtype.kind in "iu":
+        return "error", f"{first:,} becomes {got:,}"
+    if not np.isfinite(narrow[np.isfinite(some)]).all():
+        return "error", "numbers beyond 3.4e38 become infinite"
+    if some.dtype.kind == "f" and (differ & (some == np.floor(some))).any():
+        whole = differ & (some == np.floor(some))
+        return "warning", f"{some[whole][0]:.17g} becomes {narrow[whole][0]:.17g}"
+    return "note", "7 digits are left of 16"
+
+
+def _names(call: ast.expr, dtype: str) -> bool:
+    """Whether it is a call that names a dtype."""
+    if not isinstance(call, ast.Call):
+        return False
+    wanted = (dtype, "float") if dtype == "float64" else (dtype, "int") if dtype == "int64" else (dtype,)
+    for node in ast.walk(call):
+        match node:
+            case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)) if name in wanted:
+                return True
+            case _:
+                continue
+    return False
+
+
+RULE = Rule(
+    "truncation",
+    "EX014",
+    "warning",
+    "JAX computes with 32 bits unless told otherwise: 64-bit numbers lose digits, and large ones their value.",
+    "https://docs.jax.dev/en/latest/default_dtypes.html",
+    check,
+    cheap=True,
+)

@@ -1,0 +1,199 @@
+"""Static arguments: JAX looks a program up by their hash, so they need one, and one that stays the same."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from explorer._jax.jitted import static_arguments
+from explorer.capture.sources import Span
+from explorer.model.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.jits import Given, decorator, given, hash_of, jit_target, parameter, short_name, text_of
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import attributes, class_variables, is_a, is_users_class, kind_of, mro
+from explorer.pitfalls.syntax import Written
+
+__all__ = ["RULE"]
+
+_ARRAY = type(jax.numpy.zeros(()))  # which isn't derived from jax.Array
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for one in given(evidence.target, evidence.args, evidence.kwargs):
+        if one.static and one.name != "self":  # that is another rule's
+            yield from _given(evidence, one)
+    for function in evidence.functions:
+        for call in function.walk(ast.Call):
+            target = jit_target(function, call)
+            if target is not None:
+                yield from _called(function, call, target)
+
+
+def _given(evidence: Evidence, one: Given) -> Iterator[Finding]:
+    function = text_of(evidence.function)
+    # JAX names static_argnums at the jit: where the text has it, that is the place.
+    node = None if function is None else decorator(function)
+    span = Span.of(node) if node is not None else None if function is None else parameter(function, one.name)
+    what = f"the static argument `{one.name}` of {evidence.name}"
+    bad = _unhashable(one.value, one.name)
+    if bad is not None:
+        path, kind = bad
+        where = "" if path == one.name else f" (`{path}`)"
+        yield RULE.found(
+            f"{what} is {_a(kind)}{where}, which has no hash: every call fails",
+            function=function,
+            span=span,
+            evidence=f"`{path}` is {_a(kind)}",
+            fix=_hashable(one.name, path, kind),
+        )
+    elif _by_identity(kind_of(one.value)):
+        kind = short_name(kind_of(one.value))
+        yield RULE.found(
+            f"{what} is hashed by identity: each new {kind} compiles anew, and a change to this one isn't seen",
+            function=function,
+            span=span,
+            evidence=f"{kind} has the hash of `object`",
+            fix=f"@dataclass(frozen=True) on class {kind} hashes it by its fields",
+            severity="warning",
+        )
+
+
+def _called(function: Written, call: ast.Call, target: Any) -> Iterator[Finding]:
+    """What the text says of the static arguments of a call inside the function."""
+    numbers, names = static_arguments(target)
+    arguments = [node for i, node in enumerate(call.args) if i in numbers]
+    arguments += [keyword.value for keyword in call.keywords if keyword.arg in names]
+    callee = function.source(call.func)
+    for node in arguments:
+        told = _display(function, node)
+        if told in _CURE:
+            yield RULE.found(
+                f"`{function.source(node)}` is given to {callee} as a static argument, and {_a(told)} has no hash: "
+                "the call fails",
+                function=function,
+                span=Span.of(node),
+                evidence=f"{_a(told)} has no hash",
+                fix=_CURE[told].format(function.source(node)),
+            )
+        elif told:
+            yield RULE.found(
+                f"`{function.source(node)}` is made anew for each call of {callee}, which compiles anew each time: "
+                f"{_a(told)} is hashed by identity",
+                function=function,
+                span=Span.of(node),
+                evidence=f"a new {told} in each call",
+                fix=f"make it once, outside of {function.ran.code.co_name}, and give {callee} that one",
+                severity="warning",
+            )
+        elif isinstance(node, ast.Name) and (store := _changed_after(function, call, node.id)) is not None:
+            yield RULE.found(
+                f"`{node.id}` is changed here after {callee} was compiled with it as a static argument: "
+                f"{callee} goes on with what it was",
+                function=function,
+                span=Span.of(store),
+                evidence=f"{callee} was called with it in line {call.lineno}",
+                fix=f"{node.id} = dataclasses.replace({node.id}, …): a new object is compiled for",
+                severity="warning",
+            )
+
+
+_CURE = {
+    "list": "tuple({})",
+    "dict": "tuple(sorted({}.items())), and dict(…) of it inside",
+    "set": "frozenset({})",
+    "array": "take it out of static_argnums: {} is an array, which is traced",
+}
+
+
+def _display(function: Written, node: ast.expr) -> str:
+    """The kind of thing that an expression makes anew, if it has no hash or one by identity."""
+    match node:
+        case ast.List() | ast.ListComp():
+            return "list"
+        case ast.Dict() | ast.DictComp():
+            return "dict"
+        case ast.Set() | ast.SetComp():
+            return "set"
+        case ast.Lambda():
+            return "lambda"
+        case ast.Call():
+            callee = function.value(node.func)
+            if callee is partial:
+                return "partial"
+            if callee is list or callee is dict or callee is set:
+                return short_name(callee)
+            return short_name(callee) if is_a(callee, type) and _by_identity(callee) else ""
+        case _:
+            return ""
+
+
+def _changed_after(function: Written, call: ast.Call, name: str) -> ast.AST | None:
+    """Where an attribute or item of a local name is assigned after a call, while the name itself isn't."""
+    for node in function.walk(ast.Attribute, ast.Subscript, ast.Name):
+        if node.lineno <= call.lineno or not isinstance(node.ctx, ast.Store):
+            continue
+        if isinstance(node, ast.Name):
+            if node.id == name:
+                return None
+        elif isinstance(node.value, ast.Name) and node.value.id == name and _calls_again(function, call, node):
+            return node
+    return None
+
+
+def _calls_again(function: Written, call: ast.Call, after: ast.AST) -> bool:
+    """Whether the same is called once more below, or in the next turn of a loop around both."""
+    callee = function.source(call.func)
+    line: int = getattr(after, "lineno", 0)
+    below = (one for one in function.walk(ast.Call) if one.lineno > line and function.source(one.func) == callee)
+    around = (one for one in function.walk(ast.For, ast.While) if one.lineno < call.lineno <= line <= one.end_lineno)
+    return any(True for _ in below) or any(True for _ in around)
+
+
+def _unhashable(value: Any, path: str, depth: int = 0) -> tuple[str, str] | None:
+    """What in a value has no hash, with its path; its class says so, nothing is hashed."""
+    kind = kind_of(value)
+    if any(base is one for base in mro(value) for one in (jax.Array, _ARRAY, np.ndarray)):
+        return path, "array"
+    if hash_of(kind) is None:
+        return path, short_name(kind)
+    fields: dict[str, Any] = {}
+    if kind is tuple and depth < 4:
+        fields = {f"{path}[{i}]": item for i, item in enumerate(value[:100])}
+    elif depth < 4 and getattr(class_variables(kind).get("__dataclass_params__"), "frozen", False):
+        known: dict[str, Any] = class_variables(kind)["__dataclass_fields__"]  # which it hashes
+        names = {name for name, one in known.items() if one.compare and one.hash is not False}
+        fields = {f"{path}.{name}": item for name, item in attributes(value).items() if name in names}
+    return next((bad for name, item in fields.items() if (bad := _unhashable(item, name, depth + 1))), None)
+
+
+def _by_identity(kind: type) -> bool:
+    return hash_of(kind) is object.__hash__ and is_users_class(kind)
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
+
+
+def _hashable(name: str, path: str, kind: str) -> str:
+    if kind == "array":
+        return f"take `{name}` out of static_argnums: an array is traced"
+    if path == name and kind in _CURE:
+        return f"{name}={_CURE[kind].format(name)} at the call"
+    return f"@dataclass(frozen=True) on class {kind} gives it a hash" if path == name else f"make `{path}` a tuple"
+
+
+RULE = Rule(
+    "unhashable-static",
+    "EX021",
+    "error",
+    "A static argument needs a hash by value: without one the call fails, with one by identity each object compiles.",
+    "https://docs.jax.dev/en/latest/jit-compilation.html#marking-arguments-as-static",
+    check,
+    cheap=True,
+)

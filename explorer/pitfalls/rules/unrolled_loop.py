@@ -1,0 +1,133 @@
+"""A Python loop in a traced function: each turn is traced, compiled and kept, where lax.scan would have one body."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from explorer.model.finding import Finding
+from explorer.model.graph import Frame
+from explorer.pitfalls.equations import Program
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.loops import Loop, loop_around
+from explorer.pitfalls.places import place_of, span_of
+from explorer.pitfalls.recorder import is_users_file
+from explorer.pitfalls.rule import Rule
+
+__all__ = ["RULE"]
+
+# Turns and equations. A model of a few layers is written as a loop by everybody, and compiles in no time.
+_COSTLY = (20, 50)
+_NOTEWORTHY = (4, 60)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    program = evidence.program
+    if program is None or len(program.equations) < _COSTLY[1]:
+        return
+    total = len(program.equations)
+    found = _loops(program)
+    for loop, seen in found.items():
+        around = found.get(seen.around) if seen.around is not None else None
+        turns = _turns(seen.repeats) // (_turns(around.repeats) if around is not None else 1)
+        is_costly = turns >= _COSTLY[0] and seen.equations >= _COSTLY[1]
+        if not is_costly and not (turns >= _NOTEWORTHY[0] and seen.equations >= _NOTEWORTHY[1]):
+            continue
+        yield RULE.found(
+            f"this loop runs in Python, while {evidence.name} is traced: its body is in the program {turns} times",
+            evidence=f"{seen.equations:,} of the program's {total:,} equations, {seen.equations / total:.0%}, come of "
+            f"it: about {seen.equations // turns} for each turn",
+            fix=_fix(loop),
+            severity="warning" if is_costly else "note",
+            **place_of(Frame(seen.file, "", *loop.header)),
+        )
+
+
+@dataclass
+class _Seen:
+    """What is in a program of one loop.
+
+    Args:
+        file: Where it is.
+        around: The loop that calls the function that it is in.
+        equations: All that come of it.
+        repeats: How often each operation of its own body is there: those with the same stack, primitive and shapes.
+    """
+
+    file: str
+    around: Loop | None
+    equations: int = 0
+    repeats: Counter[Any] = field(default_factory=Counter[Any])
+
+
+def _loops(program: Program) -> dict[Loop, _Seen]:
+    found: dict[Loop, _Seen] = {}
+    of_frame: dict[int, Loop | None] = {}
+    of_stack: dict[int, list[_Seen]] = {}
+    for equation in program.equations:
+        stack = program.stack(equation)
+        seen = of_stack.get(id(stack))
+        if seen is None:
+            seen = of_stack[id(stack)] = []
+            loops = [(frame.file, loop) for frame in stack if (loop := _loop_of(frame, of_frame)) is not None]
+            for i, (file, loop) in enumerate(loops):
+                outer = loops[i + 1][1] if i + 1 < len(loops) else None
+                seen.append(found.setdefault(loop, _Seen(file, outer)))
+        for one in seen:
+            one.equations += 1
+        if seen:
+            ends: list[Any] = [atom.aval for atom in (*equation.inputs[:1], *equation.outputs[:1])]
+            seen[0].repeats[id(stack), equation.op, *(getattr(aval, "shape", None) for aval in ends)] += 1
+    return found
+
+
+def _loop_of(frame: Frame, known: dict[int, Loop | None]) -> Loop | None:
+    if id(frame) not in known:
+        known[id(frame)] = loop_around(frame.file, span_of(frame)) if is_users_file(frame.file) else None
+    return known[id(frame)]
+
+
+def _turns(repeats: Counter[Any]) -> int:
+    """How often a body is there: what most of its operations say. One may be there twice in each turn, or in some."""
+    if not repeats:  # all of it is in other loops
+        return 1
+    several = [count for count in repeats.values() if count > 1]
+    if sum(several) * 2 < sum(repeats.values()):
+        return 1
+    by_count = Counter(several)
+    most = max(by_count.values())
+    return min(count for count, n in by_count.items() if n == most)
+
+
+def _fix(loop: Loop) -> str:
+    if loop.is_comprehension:
+        return f"jax.vmap(lambda {loop.target}: …)(…) computes all of them at once, from one array of {loop.source}"
+    names = ", ".join(loop.carried) or "state"
+    if not loop.source:
+        return f"{names} = jax.lax.while_loop(condition, body, {'(' + names + ')' if ',' in names else names})"
+    state = f"({names})" if "," in names else names
+    if loop.source.startswith("range("):
+        bounds = loop.source[6:-1].split(", ")
+        low, high = (bounds[0], bounds[1]) if len(bounds) > 1 else ("0", bounds[0])
+        unpacked = f"    {names} = state\n" if "," in names else ""
+        return (
+            f"def body({loop.target}, {'state' if unpacked else names}):\n{unpacked}    …\n    return {names}\n"
+            f"{names} = jax.lax.fori_loop({low}, {high}, body, {state})"
+        )
+    return (
+        f"stack what {loop.source} holds along a new first axis: jax.tree.map(lambda *leaves: jnp.stack(leaves), …); "
+        f"then {names}, _ = jax.lax.scan(body, {state}, stacked)"
+    )
+
+
+RULE = Rule(
+    "unrolled-loop",
+    "EX012",
+    "warning",
+    "A Python loop is unrolled: the program grows, and with it the time to trace and compile, by each turn.",
+    "https://docs.jax.dev/en/latest/control-flow.html",
+    check,
+    cheap=True,
+)

@@ -1,0 +1,88 @@
+"""State whose type a function changes: a Python number goes in, an array comes out, and the next call recompiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import jax
+
+from explorer.model.finding import Finding
+from explorer.model.ledger.fixpoint import Part, predictions
+from explorer.model.ledger.key import Function, Leaf
+from explorer.pitfalls.arguments import arguments_of, parameter_place, root_of
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.rule import Rule
+
+__all__ = ["RULE"]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    program = evidence.program
+    if program is None or not any(getattr(one.aval, "weak_type", False) for one in _ends(program.main.raw)):
+        return
+    arguments = list(_arguments(evidence))
+    several = {argument.path for argument in arguments if len(argument.leaves) > 1}
+    for found in predictions(Function(evidence.name), arguments, list(_results(evidence, program.main.raw))):
+        if ("weak" in found.before) == ("weak" in found.after):
+            continue
+        root = root_of(found.leaf)
+        yield RULE.found(
+            found.text.rstrip("."),
+            evidence=f"{found.before} and {found.after} are two types for jax.jit; a weak type is that of a Python "
+            "number, which takes on the other operand's",
+            fix=found.fix,
+            severity=None if root in several else "note",
+            **parameter_place(evidence, root),
+        )
+
+
+def _ends(raw: Any) -> list[Any]:
+    return [*raw.invars, *raw.outvars]
+
+
+def _arguments(evidence: Evidence) -> Iterator[Part]:
+    known = iter(arguments_of(evidence))
+    args, kwargs = evidence.traced.args_info
+    for tree in (*args, *kwargs.values()):
+        leaves = tuple(_leaf(one.path, one.aval) for _, one in zip(jax.tree.leaves(tree), known, strict=False))
+        if leaves:
+            yield Part(root_of(leaves[0].path), _structure(tree), leaves)
+
+
+def _results(evidence: Evidence, raw: Any) -> Iterator[Part]:
+    out = evidence.traced.out_info
+    avals = [variable.aval for variable in raw.outvars]
+    if len(avals) != len(jax.tree.leaves(out)):
+        return
+    yield _result("result", out, avals)
+    if type(out) in (tuple, list):
+        at = 0
+        for i, one in enumerate(out):
+            count = len(jax.tree.leaves(one))
+            yield _result(f"result[{i}]", one, avals[at : at + count])
+            at += count
+
+
+def _result(path: str, tree: Any, avals: list[Any]) -> Part:
+    return Part(path, _structure(tree), tuple(_leaf(path, aval) for aval in avals))
+
+
+def _structure(tree: Any) -> object:
+    return cast(object, jax.tree.structure(tree))
+
+
+def _leaf(path: str, aval: Any) -> Leaf:
+    shape = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
+    return Leaf(path, shape, str(aval.dtype), bool(getattr(aval, "weak_type", False)))
+
+
+RULE = Rule(
+    "weak-type",
+    "EX015",
+    "warning",
+    "A value comes back with another type than it was passed with, and the next call compiles again.",
+    "https://docs.jax.dev/en/latest/type_promotion.html#weak-types",
+    check,
+    cheap=True,
+)

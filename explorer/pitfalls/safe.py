@@ -1,0 +1,244 @@
+"""Looking at any object without running code of the user's: no `__class__`, `__getattr__`, property, hash or repr."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Callable
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any, cast
+
+import jax
+import jax.core
+import numpy as np
+
+__all__ = [
+    "attributes",
+    "callee_name",
+    "class_name",
+    "class_variables",
+    "find",
+    "is_a",
+    "is_exactly",
+    "is_plain",
+    "is_tracer",
+    "is_users_class",
+    "is_users_file",
+    "is_users_object",
+    "kind_of",
+    "member",
+    "mro",
+]
+
+# The classes' own accessors: a metaclass may have others.
+_MRO: Callable[[type[Any]], tuple[type[Any], ...]] = type.__dict__["__mro__"].__get__
+_VARS: Callable[[type[Any]], Any] = type.__dict__["__dict__"].__get__
+_MODULE: Callable[[type[Any]], Any] = type.__dict__["__module__"].__get__
+_QUALNAME: Callable[[type[Any]], str] = type.__dict__["__qualname__"].__get__
+
+
+def kind_of(value: object) -> type[Any]:
+    """The class of a value; `type` by a name that says nothing of the value's own type to who reads types."""
+    return type(value)
+
+
+_PLAIN = frozenset(map(id, (bool, int, float, complex, str, bytes, type(None))))
+_CYTHON = kind_of(np.random.Generator.normal)
+_DISPATCHED = kind_of(np.sum)
+_METHODS = (FunctionType, MethodDescriptorType, _CYTHON, BuiltinFunctionType)
+
+
+def mro(value: Any) -> tuple[type[Any], ...]:
+    """The classes of a value, its own first."""
+    return _MRO(kind_of(value))
+
+
+def is_a(value: Any, *classes: type[Any]) -> bool:
+    """Like `isinstance`, which asks `__class__`, and that may be a property."""
+    return any(base is one for base in mro(value) for one in classes)
+
+
+def is_exactly(value: Any, *classes: type[Any]) -> bool:
+    """Whether a value's class is one of these. Not `in`: a metaclass may have an `==` of its own."""
+    kind = kind_of(value)
+    return any(kind is one for one in classes)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it is a number, a text or None, which have no code of the user's."""
+    return id(kind_of(value)) in _PLAIN
+
+
+def is_tracer(value: Any) -> bool:
+    return is_a(value, jax.core.Tracer)
+
+
+def class_name(kind: type[Any]) -> str:
+    """With its module: `builtins.list`."""
+    module = _MODULE(kind)
+    return f"{module if type(module) is str else '?'}.{_QUALNAME(kind)}"
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """An object's own attributes, in its `__dict__` and slots, past any `__getattr__` and property of its class."""
+    found: dict[str, Any] = {}
+    for base in mro(value):
+        for name, held in list(_VARS(base).items()):
+            if type(held) is MemberDescriptorType and type(name) is str:
+                try:
+                    found[name] = held.__get__(value)
+                except AttributeError:  # it has no value yet
+                    continue
+            elif type(held) is GetSetDescriptorType and name == "__dict__":
+                own = held.__get__(value)
+                if type(own) is dict:
+                    found |= {key: item for key, item in cast(dict[Any, Any], own).items() if type(key) is str}
+    return found
+
+
+def member(value: Any, name: str) -> Any:
+    """An attribute, if reading it runs nothing; `Ellipsis` otherwise, or where there is none."""
+    if kind_of(value) is ModuleType or is_a(value, ModuleType):
+        return ModuleType.__getattribute__(value, "__dict__").get(name, ...)
+    if is_a(value, type):
+        return _of_class(value, name, value)
+    own = attributes(value).get(name, ...)
+    return own if own is not ... else _of_class(kind_of(value), name, value)
+
+
+def _of_class(kind: type[Any], name: str, receiver: Any) -> Any:
+    for base in _MRO(kind):
+        held = _VARS(base).get(name, ...)
+        if held is ...:
+            continue
+        if type(held) is staticmethod:
+            return cast(Any, held).__func__
+        if type(held) is classmethod:
+            return MethodType(cast(Any, held).__func__, kind)
+        if type(held) is _CLASS_METHOD:  # of C: datetime.now
+            return held.__get__(None, kind)
+        if is_exactly(held, *_METHODS):
+            return held if receiver is kind else MethodType(held, receiver)
+        # A descriptor of another kind runs code when it is read; what is no descriptor is the attribute itself.
+        return ... if any("__get__" in _VARS(one) for one in mro(held)) else held
+    return ...
+
+
+_CLASS_METHOD = kind_of(dict.__dict__["fromkeys"])
+
+
+def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
+    """What a name, and attributes and constant items of it, stand for; `Ellipsis` where that can't be known."""
+    if isinstance(node, ast.Name):
+        return named(node.id)
+    if isinstance(node, ast.Attribute):
+        if isinstance(node.value, ast.Call):
+            return _of_made(find(node.value.func, named), node.attr)
+        owner = find(node.value, named)
+        return ... if owner is ... else member(owner, node.attr)
+    if isinstance(node, ast.Subscript):
+        key = find(node.slice, named)
+        return _item(find(node.value, named), key) if is_plain(key) else ...
+    if isinstance(node, ast.Constant):
+        return node.value
+    return ...
+
+
+def _of_made(maker: Any, name: str) -> Any:
+    """The method of this name of what a class makes: of `Random().gauss` that is `Random.gauss`."""
+    kind = np.random.Generator if maker is np.random.default_rng else maker
+    found = _of_class(kind, name, kind) if is_a(kind, type) else ...
+    return found if is_exactly(found, *_METHODS) else ...
+
+
+def _item(owner: Any, key: Any) -> Any:
+    if type(owner) is dict:
+        # Not by hash: a key of the user's may have the same one, and then be asked whether it is equal.
+        known = cast(dict[Any, Any], owner)
+        return next((item for own, item in list(known.items()) if type(own) is type(key) and own == key), ...)
+    if is_exactly(owner, list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
+        return owner[key]
+    return ...
+
+
+def callee_name(callee: Any) -> tuple[str, Any]:
+    """The name of a callable, with its module, and the object whose method it is (None for others)."""
+    kind = kind_of(callee)
+    if kind is MethodType:
+        return callee_name(callee.__func__)[0], callee.__self__
+    if kind is FunctionType:
+        return f"{_text(callee.__globals__.get('__name__'))}.{callee.__code__.co_qualname}", None
+    if kind is BuiltinFunctionType:
+        owner = callee.__self__
+        if owner is None or is_a(owner, ModuleType):
+            return f"{_text(callee.__module__) or _text(member(owner, '__name__'))}.{callee.__qualname__}", None
+        if is_a(owner, type):  # of a class method: datetime.now
+            return f"{_text(_MODULE(owner))}.{callee.__qualname__}", owner
+        return f"{_text(_MODULE(_defining(kind_of(owner), callee.__name__)))}.{callee.__qualname__}", owner
+    if kind is MethodDescriptorType:
+        return f"{class_name(callee.__objclass__)}.{callee.__name__}", None
+    if kind is _CYTHON or kind is _DISPATCHED:
+        return f"{_text(callee.__module__) or 'numpy'}.{callee.__qualname__}", None
+    if kind is np.ufunc:
+        return f"numpy.{callee.__name__}", None
+    if is_a(callee, type):
+        return class_name(callee), None
+    return f"{class_name(kind)}.__call__", callee
+
+
+def _defining(kind: type[Any], name: str) -> type[Any]:
+    return next((base for base in _MRO(kind) if name in _VARS(base)), kind)
+
+
+def _text(value: Any) -> str:
+    return value if kind_of(value) is str else ""
+
+
+def is_users_file(file: str) -> bool:
+    """Whether a file is the user's own: no package of the environment, nothing of Python's, JAX's or Explorer's."""
+    return not file.startswith(_NOT_THEIRS)
+
+
+def _libraries() -> tuple[str, ...]:
+    import sysconfig
+
+    paths = sysconfig.get_paths()
+    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders |= {os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(jax.__file__)}
+    folders |= {os.path.realpath(folder) for folder in folders}
+    return (*(folder + os.sep for folder in sorted(folders)), "<frozen ", "<string>")
+
+
+_NOT_THEIRS = _libraries()
+
+
+def class_variables(kind: type[Any]) -> dict[str, Any]:
+    """What a class itself has, past its metaclass."""
+    return dict(_VARS(kind))
+
+
+def is_users_class(kind: type[Any]) -> bool:
+    """Whether the user wrote a class."""
+    module = _text(_MODULE(kind))
+    file = _text(member(sys.modules.get(module), "__file__"))
+    # What has no file was typed into a session, or is part of the interpreter.
+    return is_users_file(file) if file else module == "__main__"
+
+
+def is_users_object(value: Any) -> bool:
+    """Whether an object's class was written by the user, or holds arrays as their models do."""
+    return _MODULE(kind_of(value)) != "builtins" and any(map(_is_theirs, mro(value)))
+
+
+def _is_theirs(base: type[Any]) -> bool:
+    package = _text(_MODULE(base)).partition(".")[0]
+    return package in ("flax", "equinox") or "__dataclass_fields__" in _VARS(base) or is_users_class(base)

@@ -1,0 +1,209 @@
+"""What a function can reach by name besides its arguments, before and after a trace: globals, closures, `self`.
+
+Nothing of the user's runs: attributes come from `__dict__` and slots, values are compared by identity or, for plain
+numbers and strings, by value, and a walk ends after some thousands of objects.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType, SimpleNamespace
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from explorer.pitfalls.safe import (
+    attributes,
+    class_name,
+    class_variables,
+    is_a,
+    is_exactly,
+    is_plain,
+    is_tracer,
+    is_users_class,
+    is_users_file,
+    is_users_object,
+    kind_of,
+)
+
+__all__ = ["Change", "Holder", "Snapshot", "same", "snapshot"]
+
+_MOST = 5_000  # objects
+_DEEPEST = 6
+_LARGEST = 65_536  # bytes of an array that are all compared; of a larger one a sample is
+_SAMPLE = 1_024  # elements
+_OTHERS = ("argparse.Namespace", "types.SimpleNamespace")  # of the standard library, which hold what a user likes
+
+
+@dataclass(frozen=True, repr=False)
+class Holder:
+    """A container, and what was in it: both kept alive, so that an address names no other object later.
+
+    Args:
+        value: The list, dict, set, object, …; None for the names themselves.
+        path: As Python writes it: `log`, `self.calls`, `state['loss']`.
+        inner: By how Python goes on: `[0]`, `['loss']`, `.calls`; by name for the names.
+        content: What tells that it was changed in place where `inner` doesn't.
+    """
+
+    value: Any
+    path: str
+    inner: dict[str, Any]
+    content: Any = None
+
+
+@dataclass(frozen=True, repr=False)
+class Change:
+    """What is at a path is not what was there before.
+
+    Args:
+        path: As Python writes it: `log`, `self.calls`, `state['loss']`.
+        before, after: The values; `Ellipsis` for none.
+        how: `set` (another value), `content` (an array's elements, a set's).
+        holder: The container whose item or attribute it is; None for a name.
+        holder_path: Its path; empty for a name.
+    """
+
+    path: str
+    before: Any
+    after: Any
+    how: str
+    holder: Any = None
+    holder_path: str = ""
+
+
+@dataclass(repr=False)
+class Snapshot:
+    """Values by path.
+
+    Args:
+        holders: The containers, by address; what has the address 0 are the names.
+        cut: The walk was ended: there was more.
+    """
+
+    holders: dict[int, Holder] = field(default_factory=dict[int, Holder])
+    cut: bool = False
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """All that was seen, by path."""
+        return {holder.path + name: value for holder in self.holders.values() for name, value in holder.inner.items()}
+
+    def path_of(self, value: Any) -> str:
+        """How a container is reached; empty if it is not."""
+        holder = self.holders.get(id(value))
+        return holder.path if holder is not None else ""
+
+    def changes(self, later: Snapshot) -> Iterator[Change]:
+        """What differs in a later snapshot, in the containers that both have."""
+        for address, now in later.holders.items():
+            was = self.holders.get(address)
+            if was is None:
+                continue  # what holds it says that it is new
+            for name in was.inner | now.inner:
+                before, after = was.inner.get(name, ...), now.inner.get(name, ...)
+                if before is not after and not same(before, after):
+                    yield Change(now.path + name, before, after, "set", now.value, now.path)
+            if was.content != now.content:
+                yield Change(now.path, was.value, now.value, "content", now.value, now.path)
+
+    def tracers(self) -> Iterator[tuple[str, Any, Holder]]:
+        """The traced values in it, with their paths and what holds them."""
+        for holder in self.holders.values():
+            for name, value in holder.inner.items():
+                if is_tracer(value):
+                    yield holder.path + name, value, holder
+
+
+def snapshot(roots: Mapping[str, Any]) -> Snapshot:
+    """All that can be reached from some named values."""
+    taken = Snapshot({0: Holder(None, "", dict(roots))})
+    waiting = deque((name, value, 0) for name, value in roots.items())
+    left = _MOST
+    while waiting:
+        path, value, depth = waiting.popleft()
+        if is_plain(value) or id(value) in taken.holders or depth > _DEEPEST:
+            continue
+        if left <= 0:
+            taken.cut = True
+            break
+        items, content = _items(value), _content(value)
+        inner = dict(islice(items, left)) if items is not None else {}
+        left -= 1 + len(inner)
+        if items is not None or content is not None:
+            taken.holders[id(value)] = Holder(value, path, inner, content)
+            waiting.extend((path + name, item, depth + 1) for name, item in inner.items())
+    return taken
+
+
+def _items(value: Any) -> Iterator[tuple[str, Any]] | None:
+    """What is inside of a value, by how Python goes on to it; None for what is no container."""
+    kind = kind_of(value)
+    if is_tracer(value) or is_a(value, np.ndarray, jax.Array):
+        return None
+    if is_a(value, list, tuple):
+        inside = list[Any].__iter__(value) if is_a(value, list) else tuple[Any, ...].__iter__(value)
+        return ((f"[{i}]", item) for i, item in enumerate(inside))
+    if is_a(value, dict):
+        items: Iterator[tuple[Any, Any]] = iter(dict[Any, Any].items(value))
+        return ((f"[{_key(key, i)}]", item) for i, (key, item) in enumerate(items))
+    if kind is deque:
+        return ((f"[{i}]", item) for i, item in enumerate(value))
+    if is_exactly(value, set, frozenset):  # which hold nothing traced: that has no hash
+        return iter(())
+    if kind is FunctionType:
+        is_theirs = is_users_file(value.__code__.co_filename)
+        return _data(object.__getattribute__(value, "__dict__")) if is_theirs else None
+    if is_a(value, type):
+        return _data(class_variables(value)) if is_users_class(value) else None
+    if kind is SimpleNamespace or class_name(kind) in _OTHERS or is_users_object(value):
+        return _data(attributes(value))
+    return None
+
+
+_CODE = (
+    FunctionType,
+    ModuleType,
+    staticmethod,
+    classmethod,
+    property,
+    MemberDescriptorType,
+    GetSetDescriptorType,
+    type,
+)
+
+
+def _data(names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What isn't code among attributes. Double underscores are Python's, and those of libraries with such customs."""
+    for name, item in names.items():
+        if type(name) is str and not name.startswith("__") and not is_a(item, *_CODE):
+            yield f".{name}", item
+
+
+def _content(value: Any) -> Any:
+    """What tells that an array or a set was changed in place; None for what can't be or can't be told."""
+    if type(value) is set:
+        return frozenset(map(id, islice(cast(set[Any], value), _MOST)))
+    if type(value) is not np.ndarray or value.dtype.hasobject:
+        return None
+    if value.nbytes <= _LARGEST:
+        return hash(value.tobytes())
+    return hash(value.flat[:: max(1, value.size // _SAMPLE)].tobytes())
+
+
+def _key(key: Any, place: int) -> str:
+    return repr(key) if is_plain(key) else f"<{class_name(kind_of(key)).rpartition('.')[2]} {place}>"
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are one, or equal numbers or strings."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or not (is_plain(one) or is_a(one, np.generic)):
+        return False
+    return bool(one == other) or bool(one != one and other != other)

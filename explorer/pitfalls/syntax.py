@@ -1,0 +1,217 @@
+"""The text of the functions that ran, as syntax trees, each node with the function that it stands in."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import CodeType
+from typing import Any
+
+from explorer.capture.sources import Span, label, read_source
+from explorer.pitfalls.parsing import parsed
+from explorer.pitfalls.recorder import Ran
+from explorer.pitfalls.safe import callee_name, find
+
+__all__ = ["Written", "written"]
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Written:
+    """A function that ran, as its author wrote it.
+
+    Args:
+        ran: The function.
+        node: Its `def` or `lambda`.
+        text: All of its file.
+        inner: What Python made functions of in it: comprehensions, generators.
+    """
+
+    ran: Ran
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    text: str
+    inner: tuple[Ran, ...] = ()
+
+    @property
+    def file(self) -> str:
+        return self.ran.code.co_filename
+
+    @property
+    def label(self) -> str:
+        return label(self.file)
+
+    def line(self, number: int) -> str:
+        """A line of the file, stripped."""
+        lines = self.text.splitlines()
+        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def source(self, node: ast.AST) -> str:
+        """The text of a node."""
+        return ast.get_source_segment(self.text, node) or ""
+
+    def walk(self, *kinds: type[ast.AST]) -> Iterator[Any]:
+        """The nodes of these kinds in its body; those of functions inside it are theirs, if they ran."""
+        return (node for node in self._nodes if isinstance(node, kinds))
+
+    @cached_property
+    def _nodes(self) -> list[ast.AST]:
+        body = self.node.body if isinstance(self.node.body, list) else [self.node.body]
+        waiting: list[ast.AST] = list(reversed(body))
+        found: list[ast.AST] = []
+        while waiting:
+            node = waiting.pop()
+            found.append(node)
+            if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+                waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+        return found
+
+    @property
+    def header(self) -> Span:
+        """Its first line: where what has no line of its own is said."""
+        first = self.node.lineno
+        return Span(first, self.node.col_offset, first, len(self.text.splitlines()[first - 1].encode()))
+
+    def at(self, span: Span) -> ast.AST | None:
+        """The node that takes up exactly this piece of the text."""
+        return next((n for n in self.walk(ast.expr, ast.stmt) if Span.of(n) == span), None)
+
+    def call_at(self, span: Span) -> ast.Call | None:
+        """The call that ends where this piece does: where one over several lines starts is given in several ways."""
+        return self._calls.get(span[2:])
+
+    @cached_property
+    def _calls(self) -> dict[tuple[int, int], ast.Call]:
+        return {Span.of(node)[2:]: node for node in self.walk(ast.Call)}
+
+    def reached(self, node: ast.AST) -> bool:
+        """Whether anything of a node ran."""
+        place, pieces = Span.of(node), self._reached
+        for at in range(bisect_left(pieces, place[:2]), len(pieces)):
+            if pieces[at][:2] > place[2:]:
+                break
+            if pieces[at][2:] <= place[2:]:
+                return True
+        return False
+
+    @cached_property
+    def _reached(self) -> list[Span]:
+        return sorted(span for one in (self.ran, *self.inner) for span in one.reached)
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """What each node of its body stands in."""
+        return {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node stands in, from the innermost out to the function."""
+        while (outer := self.parents.get(node)) is not None:
+            yield outer
+            node = outer
+
+    def value(self, node: ast.AST) -> Any:
+        """What a name, attributes and items of a name, stood for; `Ellipsis` where that is local or can't be known.
+
+        Nothing that could run code is read: see `safe.find`.
+        """
+        return find(node, self.named)
+
+    def held(self, node: ast.AST) -> Any:
+        """Like `value`, but parameters and names that are given once stand for what they were given as well."""
+        return find(node, self._held)
+
+    def _held(self, name: str, depth: int = 0) -> Any:
+        found = self.named(name)
+        given = self._assigned.get(name, [])
+        if found is not ... or depth > 4:
+            return found
+        if name in self.parameters and not given:
+            return self.ran.given.get(name, ...)
+        alias = given[0] if len(given) == 1 else None
+        return ... if alias is None else find(alias, lambda inner: self._held(inner, depth + 1))
+
+    @cached_property
+    def _assigned(self) -> dict[str, list[ast.expr | None]]:
+        """What each of its own names is given; None for what is no plain assignment."""
+        found: dict[str, list[ast.expr | None]] = {}
+        plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
+        for node in self.walk(ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found.setdefault(node.id, []).append(plain.get(id(node)))
+        return found
+
+    def named(self, name: str) -> Any:
+        """What a name from outside stood for; `self` is the object whose method this is."""
+        if name == "self" and self.ran.owner is not None:
+            return self.ran.owner
+        return ... if name in self.locals else self.ran.named(name)
+
+    def callee(self, call: ast.Call) -> str:
+        """What a call calls, with its module: `numpy.random.default_rng`; empty where that can't be known."""
+        found = self.value(call.func)
+        return "" if found is ... else callee_name(found)[0]
+
+    def is_builtin(self, node: ast.AST) -> bool:
+        """Whether a name is one of Python's own, given no other meaning in the function or its module."""
+        name = node.id if isinstance(node, ast.Name) else ""
+        known = (*self.locals, *self.ran.free, *self.ran.globals)
+        return name in vars(builtins) and name not in known
+
+    @cached_property
+    def locals(self) -> frozenset[str]:
+        names: set[str] = set()
+        for one in (self.ran, *self.inner):
+            names |= {*one.code.co_varnames, *one.code.co_cellvars}
+        # Python 3.11 has functions of their own for comprehensions.
+        return frozenset(names).union(
+            name.id for name in self.walk(ast.Name) if isinstance(name.ctx, ast.Store) and name.id not in self.declared
+        )
+
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """The names that it says are `global` or `nonlocal`."""
+        return frozenset(name for node in self.walk(ast.Global, ast.Nonlocal) for name in node.names)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        arguments = self.node.args
+        several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        return tuple(one.arg for one in several if one is not None)
+
+
+def written(ran: Ran, inner: Iterable[Ran] = ()) -> Written | None:
+    """The text of a function; None where it can't be had, or was edited since.
+
+    Args:
+        ran: The function.
+        inner: What Python made functions of in it: comprehensions, generators.
+    """
+    code = ran.code
+    source = read_source(code.co_filename)
+    # By its first line, which is its first decorator's, and its name.
+    known = _functions(source.text).get((code.co_firstlineno, code.co_name), ()) if source is not None else ()
+    node = next((node for node in known if _same_arguments(node, code)), None)
+    return Written(ran, node, source.text, tuple(inner)) if source is not None and node is not None else None
+
+
+@lru_cache(maxsize=64)
+def _functions(text: str) -> dict[tuple[int, str], list[Any]]:
+    found: dict[tuple[int, str], list[Any]] = {}
+    tree = parsed(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, _FUNCTIONS):
+            decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+            found.setdefault((first, getattr(node, "name", "<lambda>")), []).append(node)
+    return found
+
+
+def _same_arguments(node: Any, code: CodeType) -> bool:
+    """Several lambdas may start in one line."""
+    arguments = node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return tuple(names) == code.co_varnames[: len(names)]

@@ -1,0 +1,116 @@
+"""Charts: plotly where it can run, with a static picture, a table and text beside it for where it can't.
+
+JupyterLab shows the plotly chart; a saved notebook opened elsewhere, a code host or a mail shows the picture.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from explorer.errors import MissingPackageError
+from explorer.view.html import document
+
+__all__ = ["PLOTLY", "Chart", "Table", "figure", "html_table"]
+
+PLOTLY = "application/vnd.plotly.v1+json"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A chart's figures as a table: its title, the names of its columns, and its rows as text."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A plotly figure that also shows where no script runs.
+
+    Args:
+        figure: The `plotly.graph_objects.Figure`.
+        title: What it shows.
+        svg: The same as a static picture.
+        description: The picture in words.
+        tables: The same as tables.
+        text: What it prints as: without times or addresses.
+
+    Example:
+        >>> Chart(None, "timeline", svg="<svg/>", text="Chart(timeline: 2 compiles)")
+        Chart(timeline: 2 compiles)
+    """
+
+    figure: Any
+    title: str
+    svg: str
+    description: str = ""
+    tables: Sequence[Table] = field(default=())
+    text: str = ""
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write the chart as one self-contained page with plotly in it (5 MB), and return its path."""
+        drawn: str = self.figure.to_html(full_html=False, include_plotlyjs=True)
+        tables = "".join(html_table(table) for table in self.tables)
+        Path(path).write_text(document(f"{self.title} – Explorer", drawn + tables), encoding="utf-8")
+        return Path(path)
+
+    @property
+    def static(self) -> str:
+        """The picture with its tables, as HTML that needs no script."""
+        image = base64.b64encode(self.svg.encode()).decode()
+        shown = f'<img alt="{escape(self.description or self.title)}" src="data:image/svg+xml;base64,{image}">'
+        return shown + "".join(html_table(table) for table in self.tables)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {PLOTLY: json.loads(self.figure.to_json()), "text/html": self.static, "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return self.text or f"Chart({self.title})"
+
+
+def figure() -> Any:
+    """An empty plotly figure, in colours that read on light and dark pages.
+
+    Raises:
+        MissingPackageError: plotly is not installed.
+    """
+    try:
+        from plotly.graph_objects import Figure
+    except ImportError:
+        raise MissingPackageError(
+            "a chart needs the package plotly, which draws it. "
+            "Hint: pip install plotly, or explorer's extra [lab]; to_html and the view of a ledger need nothing."
+        ) from None
+    made = Figure()
+    made.update_layout(
+        template="none",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, sans-serif", "size": 12, "color": "#7a828d"},
+        margin={"l": 8, "r": 12, "t": 40, "b": 36},
+        legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"},
+    )
+    return made
+
+
+def html_table(table: Table) -> str:
+    """A table, folded away under its title."""
+
+    def cells(kind: str, row: Sequence[str]) -> str:
+        return f"<tr>{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in row)}</tr>"
+
+    body = "".join(cells("td", row) for row in table.rows)
+    more = f"<p>{escape(table.more)}</p>" if table.more else ""
+    return (
+        f"<details><summary>{escape(table.title)}</summary>"
+        f"<table><thead>{cells('th', table.head)}</thead><tbody>{body}</tbody></table>{more}</details>"
+    )

@@ -1,0 +1,39 @@
+"""The parts of static pictures: SVG on a light ground of its own, so that it reads on any page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+__all__ = ["STEPS", "box", "canvas", "shortened", "text"]
+
+# The steps of a compile: a field's name, what a person calls it, and its colour, light enough for white letters on it.
+STEPS = (("trace", "trace", "#2f8f6d"), ("lower", "lower", "#7c5cbf"), ("compile", "XLA", "#3d6ea8"))
+_STYLE = (
+    # Named one by one: not everything that draws SVG knows what `monospace` is.
+    "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono','Noto Sans Mono','Courier New',"
+    "monospace;fill:#1d2129}.m{fill:#656d78}.w{fill:#fff}"
+    ".f{fill:#b45309;font-weight:600}.b{font-weight:600}"
+)
+
+
+def canvas(width: float, height: float, parts: Iterable[str]) -> str:
+    """The whole picture; the classes of `text` are its style's: m(uted), w(hite), f(ailure), b(old)."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f'<style>{_STYLE}</style><rect x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8" fill="#fff" '
+        f'stroke="#e4e5e7"/>{"".join(parts)}</svg>'
+    )
+
+
+def box(x: float, y: float, width: float, height: float, fill: str, radius: float = 5, opacity: float = 1) -> str:
+    faint = f' fill-opacity="{opacity}" stroke="{fill}" stroke-opacity=".5"' if opacity < 1 else ""
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}" rx="{radius}" fill="{fill}"{faint}/>'
+
+
+def text(x: float, y: float, content: str, kind: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(content)}</text>'
+
+
+def shortened(content: str, longest: int) -> str:
+    return content if len(content) <= longest else content[: max(longest - 1, 0)] + "…"

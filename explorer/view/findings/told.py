@@ -1,0 +1,214 @@
+"""How findings are said, whatever shows them: signs, counts, the user's lines with the piece that is meant."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+from explorer.model.finding import SEVERITIES, Finding, Fix
+from explorer.model.findings import Findings
+
+__all__ = [
+    "SIGNS",
+    "Group",
+    "Line",
+    "changed_lines",
+    "coded",
+    "counted",
+    "grouped",
+    "lines_of",
+    "looked",
+    "named",
+    "printable",
+    "silencing",
+]
+
+# What is never told by colour alone.
+SIGNS = {"error": "✖", "warning": "▲", "note": "●"}
+_MOST_LINES = 6  # of a finding that goes over several
+_NAMED = 2  # of many, in a line
+_LONGEST = 200  # characters of a line around the piece
+_BIGGEST = 2_000_000  # bytes of a file that is read for its lines
+_ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_CALLED = re.compile(r"`([^`]+)`|(?<![\w.])([A-Za-z_][\w.]*\()")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The findings of one file or cell, each with its number among all."""
+
+    file: str
+    label: str
+    numbered: tuple[tuple[int, Finding], ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the user's text: what stands before the piece that is meant, the piece, and what follows."""
+
+    number: int
+    before: str
+    piece: str
+    after: str
+
+    @property
+    def text(self) -> str:
+        return self.before + self.piece + self.after
+
+    @cached_property
+    def carets(self) -> str:
+        """Under the piece, as wide as it; nothing where all of the line is meant."""
+        blank = "".join("\t" if letter == "\t" else " " for letter in self.before)
+        return f"{blank}{'^' * len(self.piece)}" if self.piece and self.piece != self.text.strip() else ""
+
+
+def printable(findings: Findings) -> Findings:
+    """Findings whose texts can stand in a page and in a terminal: no control letters, no half of a surrogate pair."""
+    clean = findings.changed(map(_printable, findings))
+    clean.function, clean.failure = _visible(findings.function), _visible(findings.failure)
+    clean.faults = tuple(map(_visible, findings.faults))
+    return findings if clean == findings else clean
+
+
+def _printable(finding: Finding) -> Finding:
+    fix = replace(finding.fix, **_clean(finding.fix))
+    return replace(finding, **_clean(finding), fix=fix)
+
+
+def _clean(told: Finding | Fix) -> dict[str, str]:
+    texts = {field.name: getattr(told, field.name) for field in fields(told)}
+    return {name: _visible(text) for name, text in texts.items() if isinstance(text, str)}
+
+
+def _visible(text: str) -> str:
+    return _ODD.sub("\ufffd", text)
+
+
+def grouped(findings: Findings) -> list[Group]:
+    """By file: the one with the gravest finding first."""
+    files: dict[str, list[tuple[int, Finding]]] = {}
+    for number, finding in enumerate(findings):
+        files.setdefault(finding.file, []).append((number, finding))
+    return [Group(file, _label(own[0][1]), tuple(own)) for file, own in files.items()]
+
+
+def _label(finding: Finding) -> str:
+    return finding.label or os.path.basename(finding.file)
+
+
+def counted(findings: Findings) -> str:
+    """`1 error, 2 warnings`."""
+    counts: Mapping[str, int] = {name: sum(one.severity == name for one in findings) for name in SEVERITIES}
+    return ", ".join(f"{count:,} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count)
+
+
+def named(findings: Findings) -> str:
+    """`▲ 2 warnings: large-constant in line 3, weak-type in line 5`; nothing where there are none."""
+    if not findings:
+        return ""
+    first = list(dict.fromkeys(f"{one.rule} in line {one.line}" if one.line else one.rule for one in findings))
+    more = ", …" if len(first) > _NAMED else ""
+    return f"{SIGNS[findings[0].severity]} {counted(findings)}: {', '.join(first[:_NAMED])}{more}"
+
+
+def looked(findings: Findings) -> str:
+    """What was looked at, where nothing was found."""
+    of = findings.function or "it"
+    if findings.failure:
+        return f"The trace of {of} failed, and what comes after that was not looked at."
+    if findings.asked:
+        rules = "1 rule" if len(findings.asked) == 1 else f"{len(findings.asked)} rules"
+        looked_at = "the calls that its Python makes, its jaxpr, and the state that it reaches"
+        return f"{rules} looked at one trace of {of}: {looked_at}."
+    return f"No rule found anything in {of}."
+
+
+def silencing(finding: Finding) -> str:
+    """The comment that silences a finding."""
+    return f"# explorer: ignore[{finding.code or finding.rule}]"
+
+
+def lines_of(finding: Finding) -> list[Line]:
+    """The lines that a finding is about, as they are in their file; the first alone, stripped, where that is gone."""
+    found = [_text_at(finding.file, number) for number in range(finding.line, _end(finding) + 1)]
+    if not found or found[0].strip() != finding.text.strip() or not finding.text.strip():
+        text = finding.text.strip()
+        return [Line(finding.line, "", text, "")] if text else []
+    lines = [_line(finding, finding.line + i, text) for i, text in enumerate(found)]
+    indent = min(len(text) - len(text.lstrip()) for text in found if text.strip())
+    return [Line(one.number, one.before[indent:], one.piece, one.after) for one in lines]
+
+
+def _end(finding: Finding) -> int:
+    return min(max(finding.end_line, finding.line), finding.line + _MOST_LINES - 1) if finding.line else -1
+
+
+def _text_at(file: str, line: int) -> str:
+    # A name that was loaded with findings may be that of anything: only plain files are read, and none that is huge.
+    try:
+        if file not in linecache.cache and not (os.path.isfile(file) and os.path.getsize(file) <= _BIGGEST):
+            return ""
+        return linecache.getline(file, line).rstrip("\r\n")
+    except (OSError, ValueError):
+        return ""
+
+
+def _line(finding: Finding, number: int, text: str) -> Line:
+    indent = len(text) - len(text.lstrip())
+    is_all = (finding.end_line, finding.end_column) <= (finding.line, finding.column)
+    start = _letters(text, finding.column) if number == finding.line and not is_all else indent
+    end = _letters(text, finding.end_column) if number == finding.end_line and not is_all else len(text.rstrip())
+    start, end = max(start, min(indent, end)), min(end, start + _LONGEST)
+    after = text[end : end + _LONGEST] + ("…" if len(text) > end + _LONGEST else "")
+    return Line(number, text[:start][:_LONGEST], text[start:end], after)
+
+
+def _letters(text: str, column: int) -> int:
+    """Python counts columns in bytes."""
+    return len(text.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
+
+
+def coded(text: str) -> Iterator[tuple[str, bool]]:
+    """A sentence in parts, and which of them are code: what stands in backticks, and calls."""
+    at = 0
+    for match in _CALLED.finditer(text):
+        if match.start() < at:
+            continue
+        end = match.end() if match[1] else _closing(text, match.end() - 1)
+        if not end:
+            continue
+        if match.start() > at:
+            yield text[at : match.start()], False
+        yield match[1] or text[match.start() : end], True
+        at = end
+    if at < len(text):
+        yield text[at:], False
+
+
+def _closing(text: str, opening: int) -> int:
+    """Behind the bracket that closes one; 0 if none does."""
+    depth, quote = 0, ""
+    for i in range(opening, min(len(text), opening + 1000)):
+        letter = text[i]
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+            if not depth:
+                return i + 1
+    return 0
+
+
+def changed_lines(diff: str) -> list[tuple[str, str]]:
+    """A unified diff's lines, each with what becomes of it: `+`, `-`, ` `, or `@` where some are left out."""
+    rows = [row for row in diff.splitlines() if not row.startswith(("---", "+++"))]
+    lines = [("@", "⋯") if row.startswith("@@") else (row[:1] or " ", row[1:]) for row in rows]
+    return lines[1:] if lines[:1] == [("@", "⋯")] else lines

@@ -1,0 +1,260 @@
+// The ledger's tables, as explorer/view/ledger/wire.py writes them: they only grow, and each message is a slice of each.
+
+export interface Place {
+  line: number;
+  file: string;
+  label: string;
+  text: string;
+  function: string;
+}
+
+export interface Reason {
+  kind: string;
+  leaf: string;
+  before: string;
+  after: string;
+  fix: string;
+  text: string;
+}
+
+export interface Family {
+  name: string;
+  file: string;
+  line: number;
+  eager: boolean;
+}
+
+/** One call that left the fast path: what it had to do, in seconds. */
+export interface Call {
+  index: number;
+  number: number;
+  family: Family;
+  stack: Place[];
+  start: number;
+  trace: number;
+  lower: number;
+  compile: number;
+  saved: number;
+  seconds: number;
+  reason: Reason;
+  isHit: boolean;
+  isMiss: boolean;
+  isAgain: boolean;
+  id: string;
+  thread: string;
+  device: string;
+  error: string;
+  process: string;
+}
+
+export type Said = [text: string, isCode: boolean][];
+
+/** What is the case now, whole in every message; explorer/view/ledger/message.py. */
+export interface Told {
+  verdict: { kind: string; text: Said; cause: Said; cure: string; function: string };
+  storms: { text: Said; cause: Said; cure: string; function: string }[];
+  /** Recompiles that will come if a result is passed in again. */
+  foreseen: { text: string; cure: string; function: string }[];
+  running: { function: string; place: string; stage: string; since: number }[];
+  varying: { function: string; rows: Varying[] }[];
+  /** When cells ran, by a clock; empty if nobody noted it. */
+  cells: [label: string, from: number, to: number][];
+  notes: string[];
+  now: number;
+  watching: boolean;
+}
+
+/** An aspect of an argument over all calls, as `shape[0]`: its most frequent values with their counts. */
+export interface Varying {
+  path: string;
+  aspect: string;
+  values: [text: string, count: number][];
+  distinct: number;
+}
+
+type Sizes = Record<(typeof TABLES)[number], number>;
+const TABLES = ["strings", "places", "reasons", "functions", "stacks", "calls"] as const;
+const HIT = 1;
+const MISS = 2;
+const AGAIN = 4;
+
+export interface Message {
+  version: number;
+  /** Tables of another epoch were begun anew: nothing of the former fits. */
+  epoch?: number;
+  from: Partial<Sizes>;
+  strings: string[];
+  places: [number, number, number, number, number][];
+  reasons: [number, number, number, number, number, number][];
+  functions: [number, number, number, number][];
+  stacks: number[][];
+  calls: Record<string, number[]>;
+  told: Told;
+}
+
+export const VERSION = 1;
+
+export class Data {
+  readonly calls: Call[] = [];
+  told!: Told;
+  /** When the last message came, by this page's clock: what runs goes on from there. */
+  received = 0;
+  epoch = 0;
+  private readonly strings: string[] = [];
+  private readonly places: Place[] = [];
+  private readonly reasons: Reason[] = [];
+  private readonly families: Family[] = [];
+  private readonly stacks: Place[][] = [];
+
+  constructor(message: Message) {
+    if (message.version !== VERSION) throw new Error(`this ledger's format is ${message.version}, and ${VERSION} can be read`);
+    this.take(message);
+  }
+
+  get sizes(): Sizes {
+    const { strings, places, reasons, families, stacks, calls } = this;
+    return { strings: strings.length, places: places.length, reasons: reasons.length, functions: families.length, stacks: stacks.length, calls: calls.length };
+  }
+
+  /** Take in what is new; false if something before it is missing. What is here already is passed over. */
+  take(message: Message): boolean {
+    const epoch = message.epoch ?? 0;
+    if (epoch !== this.epoch) {
+      if (TABLES.some((table) => message.from[table])) return false;
+      for (const rows of [this.calls, this.strings, this.places, this.reasons, this.families, this.stacks]) rows.length = 0;
+      this.epoch = epoch;
+    }
+    const mine = this.sizes;
+    if (TABLES.some((table) => (message.from[table] ?? 0) > mine[table])) return false;
+    const fresh = <T>(table: Exclude<keyof Sizes, "calls">): T[] => (message[table] as T[]).slice(mine[table] - (message.from[table] ?? 0));
+    this.strings.push(...fresh<string>("strings"));
+    const text = (i: number) => this.strings[i]!;
+    for (const [line, file, label, code, name] of fresh<Message["places"][0]>("places"))
+      this.places.push({ line, file: text(file), label: text(label), text: text(code), function: text(name) });
+    for (const [kind, leaf, before, after, fix, said] of fresh<Message["reasons"][0]>("reasons"))
+      this.reasons.push({ kind: text(kind), leaf: text(leaf), before: text(before), after: text(after), fix: text(fix), text: text(said) });
+    for (const [name, file, line, eager] of fresh<Message["functions"][0]>("functions"))
+      this.families.push({ name: text(name), file: text(file), line, eager: eager === 1 });
+    for (const stack of fresh<number[]>("stacks")) this.stacks.push(stack.map((place) => this.places[place]!));
+    this.takeCalls(message.calls, mine.calls - (message.from.calls ?? 0));
+    this.told = message.told;
+    this.received = performance.now();
+    return true;
+  }
+
+  private takeCalls(columns: Message["calls"], skipped: number): void {
+    const column = (name: string) => columns[name]!;
+    const micro = (name: string, i: number) => column(name)[i]! / 1e6;
+    let start = 0;
+    for (let i = 0; i < column("number").length; i++) {
+      start += column("start")[i]!;
+      if (i < skipped) continue;
+      const [trace, lower, compile] = [micro("trace", i), micro("lower", i), micro("compile", i)];
+      const flags = column("flags")[i]!;
+      const text = (name: string) => this.strings[column(name)[i]!]!;
+      this.calls.push({
+        index: this.calls.length,
+        number: column("number")[i]!,
+        family: this.families[column("function")[i]!]!,
+        stack: this.stacks[column("stack")[i]!]!,
+        start: start / 1000,
+        trace,
+        lower,
+        compile,
+        saved: micro("saved", i),
+        seconds: trace + lower + compile,
+        reason: this.reasons[column("reason")[i]!]!,
+        isHit: (flags & HIT) > 0,
+        isMiss: (flags & MISS) > 0,
+        isAgain: (flags & AGAIN) > 0,
+        id: text("id"),
+        thread: text("thread"),
+        device: text("device"),
+        error: text("error"),
+        process: text("process"),
+      });
+    }
+  }
+}
+
+/** All calls of one family; eager operations are one group together. */
+export interface Group {
+  key: string;
+  name: string;
+  eager: boolean;
+  family: Family;
+  calls: Call[];
+  compiles: number;
+  again: number;
+  seconds: number;
+  first: number;
+  /** Why it compiled again, the most expensive first. */
+  reasons: { reason: Reason; calls: Call[]; seconds: number }[];
+}
+
+const EAGER = "eager operations";
+
+/** By family, the most expensive first. */
+export function grouped(calls: readonly Call[]): Group[] {
+  const groups = new Map<Family | string, Group>();
+  for (const call of calls) {
+    const of = call.family.eager ? EAGER : call.family;
+    let group = groups.get(of);
+    if (!group) {
+      const name = call.family.eager ? EAGER : call.family.name;
+      const key = call.family.eager ? EAGER : `${name}\n${call.family.file}\n${call.family.line}`;
+      groups.set(of, (group = { key, name, eager: call.family.eager, family: call.family, calls: [], compiles: 0, again: 0, seconds: 0, first: call.start, reasons: [] }));
+    }
+    group.calls.push(call);
+    group.seconds += call.seconds;
+    if (!call.isMiss) group.compiles++;
+    if (call.isAgain) group.again += call.seconds;
+  }
+  const all = [...groups.values()];
+  for (const group of all) group.reasons = reasonsOf(group.calls);
+  return all.sort((a, b) => b.seconds - a.seconds || (a.name < b.name ? -1 : 1));
+}
+
+function reasonsOf(calls: readonly Call[]): Group["reasons"] {
+  const found = new Map<string, Group["reasons"][0]>();
+  for (const call of calls) {
+    if (!call.isAgain) continue;
+    const key = `${call.reason.kind}\n${call.reason.leaf}`;
+    const known = found.get(key) ?? { reason: call.reason, calls: [], seconds: 0 };
+    found.set(key, known);
+    known.reason = call.reason; // the newest: its advice has seen most values
+    known.calls.push(call);
+    known.seconds += call.seconds;
+  }
+  return [...found.values()].sort((a, b) => b.seconds - a.seconds);
+}
+
+/** The values that a leaf had: `32 … 40` for numbers, else the first few. */
+export function varied(calls: readonly Call[]): string {
+  const values = new Set<string>();
+  for (const { reason } of calls) for (const value of [reason.before, reason.after]) if (value) values.add(value);
+  const all = [...values];
+  if (all.length > 2 && all.every((value) => /^-?\d+$/.test(value))) {
+    const numbers = all.map(Number).sort((a, b) => a - b);
+    return `${numbers[0]} … ${numbers.at(-1)}`;
+  }
+  return all.slice(0, 3).join(" → ") + (all.length > 3 ? " …" : "");
+}
+
+/** What a filter keeps: every word must stand in the function's name, a place, or the reason. */
+export function matching(calls: readonly Call[], filter: string): readonly Call[] {
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return calls;
+  const seen = new Map<object, string>();
+  const lower = (thing: object, text: () => string): string => {
+    let known = seen.get(thing);
+    if (known === undefined) seen.set(thing, (known = text().toLowerCase()));
+    return known;
+  };
+  return calls.filter(({ family, stack, reason, id, process }) => {
+    const place = lower(stack, () => stack.map((at) => `${at.label} line ${at.line} ${at.function} ${at.text}`).join("\n"));
+    const why = lower(reason, () => `${reason.kind} ${reason.leaf} ${reason.before} → ${reason.after} ${reason.text}`);
+    const what = lower(family, () => `${family.name} ${family.eager ? EAGER : ""}`);
+    return words.every((word) => what.includes(word) || why.includes(word) || place.includes(word) || id.includes(word) || process.includes(word));
+  });
+}

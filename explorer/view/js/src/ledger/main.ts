@@ -1,0 +1,42 @@
+// The ledger's way in: `mount` puts it into an element, from the bytes that an output carries.
+
+import tokens from "../tokens.css";
+import type { Message } from "./data";
+import css from "./ledger.css";
+import { LedgerViewer } from "./viewer";
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(tokens + css);
+
+declare global {
+  interface Window {
+    /** By id, what shows a ledger: an output that is updated takes over what is there, with all that is open in it. */
+    explorerLedgers?: Map<string, LedgerViewer[]>;
+  }
+}
+
+export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: string }): Promise<LedgerViewer> {
+  const root = host.getRootNode();
+  for (const place of [document, ...(root instanceof ShadowRoot ? [root] : [])])
+    if (!place.adoptedStyleSheets.includes(sheet)) place.adoptedStyleSheets.push(sheet);
+  const message = await read(bytes);
+  const ledgers: Map<string, LedgerViewer[]> = (window.explorerLedgers ??= new Map());
+  const all = ledgers.get(id) ?? [];
+  ledgers.set(id, all);
+  const orphan = all.find((viewer) => !viewer.root.isConnected || host.contains(viewer.root));
+  if (orphan) {
+    host.replaceChildren(orphan.root);
+    orphan.load(message);
+    return orphan;
+  }
+  const viewer = new LedgerViewer(message, id);
+  all.push(viewer);
+  host.replaceChildren(viewer.root);
+  viewer.start();
+  return viewer;
+}
+
+async function read(bytes: Uint8Array): Promise<Message> {
+  const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text()) as Message;
+}

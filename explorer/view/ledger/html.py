@@ -1,0 +1,86 @@
+"""The ledger as HTML that upgrades itself: a picture and a table stand there where no script runs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from hashlib import blake2b
+from html import escape
+from typing import TYPE_CHECKING
+
+from explorer.model.ledger.ledger import Ledger
+from explorer.view.charts import Table, html_table
+from explorer.view.html import document, interactive
+from explorer.view.ledger.calls import Call, Group, grouped
+from explorer.view.ledger.message import message, tables_of
+from explorer.view.ledger.picture import described, picture
+from explorer.view.ledger.told import cause_of, cure_of, plain, verdict
+from explorer.view.ledger.wire import packed
+from explorer.view.parts import seconds_text
+
+if TYPE_CHECKING:
+    from explorer.view.ledger.link import Link
+
+__all__ = ["fragment", "page", "static", "tables"]
+
+_MOST = 100  # rows of a table
+
+
+def fragment(ledger: Ledger, link: Link | None = None, invites: bool = True) -> str:
+    """The HTML of one output; through the link, a page asks Python."""
+    if link is not None:
+        data = packed(link.data())
+        return interactive(link.id, data, static(link.tables.fold.calls, invites), True, "ledger")
+    tables, left_out = tables_of(ledger)
+    data = packed(message(ledger, tables, None, left_out))
+    name = blake2b(data, digest_size=8).hexdigest()
+    return interactive(name, data, static(tables.fold.calls, invites), True, "ledger")
+
+
+def page(ledger: Ledger) -> str:
+    """One self-contained page."""
+    return document("recompile ledger – Explorer", fragment(ledger, invites=False))
+
+
+def static(calls: Sequence[Call], invites: bool = True) -> str:
+    """An image with its description, and a table: what every sanitiser leaves standing."""
+    found = verdict(calls)
+    image = base64.b64encode(picture(calls, found, invites).encode()).decode()
+    shown = f'<img alt="{escape(described(calls, found))}" src="data:image/svg+xml;base64,{image}">'
+    shown_tables = "".join(html_table(table) for table in tables(calls))
+    cure = f"<pre>{escape(found.cure)}</pre>" if found.cure else ""
+    return f'<div class="explorer-static">{shown}{cure}{shown_tables}</div>'
+
+
+def tables(calls: Sequence[Call]) -> list[Table]:
+    """The functions with what they cost, and every compile that was not the first."""
+    groups = grouped(calls)
+    if not groups:
+        return []
+    compiles = [_compile(call, calls[0].start) for group in groups for call in group.calls if call.is_again]
+    left = len(compiles) - _MOST
+    head = ("function", "compiles", "seconds", "trace", "lower", "XLA", "why again", "cure", "first at")
+    again = ("compile", "after", "seconds", "what changed", "before", "after", "where", "line")
+    found = [Table("what compiled, by function", head, [_row(group) for group in groups[:_MOST]])]
+    if compiles:
+        more = f"and {left:,} more" if left > 0 else ""
+        found.append(Table("every compile that was not the first", again, compiles[:_MOST], more))
+    return found
+
+
+def _row(group: Group) -> tuple[str, ...]:
+    sums = (sum(getattr(call, step) for call in group.calls) for step in ("trace", "lower", "compile"))
+    place = next((str(call.place) for call in group.calls if call.place), "")
+    seconds = seconds_text(group.seconds)
+    why, cure = plain(cause_of(group)), cure_of(group)
+    return (group.family.name, f"{group.compiles:,}", seconds, *map(seconds_text, sums), why, cure, place)
+
+
+def _compile(call: Call, start: float) -> tuple[str, ...]:
+    place, reason = call.place, call.reason
+    what = reason.leaf or reason.text or reason.kind
+    where, line = (str(place), place.text) if place else ("", "")
+    after = f"+{call.start - start:.1f} s"
+    return (
+        call.id or call.family.name, after, seconds_text(call.seconds), what, reason.before, reason.after, where, line
+    )  # fmt: skip

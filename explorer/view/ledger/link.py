@@ -1,0 +1,220 @@
+"""A ledger that is displayed while it grows: what is new reaches the page also in the middle of a running cell.
+
+A thread of the view's own looks a few times a second, so that nothing is added to what a compile costs; it ends with
+the watch. What is stored in the notebook is brought up to date after each cell and at the end of the watch.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from explorer.model.ledger.event import Event
+from explorer.model.ledger.ledger import Ledger
+from explorer.view import live
+from explorer.view.charts import PLOTLY
+from explorer.view.ledger.message import MOST, is_on, message, tables_of
+from explorer.view.ledger.wire import Tables
+
+__all__ = ["Link", "Output", "linked"]
+
+PERIOD = 0.25  # seconds between two looks at the ledger, at least
+_SHARE = 20  # of the time, the part that looking may take
+_LAG = 10.0  # seconds that a message reaches back: a page that is slow to open misses nothing
+
+_links: dict[Ledger, Link] = {}  # what is displayed can be clicked on for as long as the kernel lives
+
+
+def linked(ledger: Ledger) -> Link:
+    """The link of a ledger, made when it is displayed first."""
+    if ledger not in _links:
+        _links[ledger] = Link(ledger)
+    return _links[ledger]
+
+
+@dataclass(eq=False)
+class Output:
+    """Something displayed that is displayed anew when the ledger has grown.
+
+    Args:
+        id: What the notebook knows it by.
+        make: Gives what to display.
+        every: Seconds between two updates within a cell; 0: none, a wire sees to it.
+    """
+
+    id: str
+    make: Callable[[], dict[str, Any]]
+    every: float = 0.0
+    stored: object = None
+    _at: float = 0.0
+
+    def publish(self, state: object, update: bool) -> None:
+        self.stored, self._at = state, time.monotonic()
+        shown = self.make()
+        publish = live.shell().display_pub.publish
+        if update and PLOTLY in shown:
+            # Plotly's renderer in JupyterLab never redraws a chart that it has drawn: another kind of output in between
+            # makes a new renderer.
+            between = {kind: data for kind, data in shown.items() if kind != PLOTLY}
+            publish(data=between, transient={"display_id": self.id}, update=True)
+        publish(data=shown, transient={"display_id": self.id}, update=update)
+
+    def is_due(self) -> bool:
+        return self.every > 0 and time.monotonic() - self._at >= self.every
+
+
+class Link:
+    """The wire to every view of one ledger.
+
+    Args:
+        ledger: What is shown.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.id = uuid4().hex[:16]
+        self.tables = Tables()
+        self.left_out = 0
+        self._lock = threading.RLock()  # both the thread of the view and a cell's end bring it up to date
+        self._seen = 0
+        self._epoch = 0
+        self._sent: object = None
+        self._outputs: dict[str, Output] = {}
+        self._marks: deque[tuple[float, dict[str, int]]] = deque()
+        self._thread: threading.Thread | None = None
+        self._wire = live.made_wire(self.id, update="Unicode")
+        self._wire.on_msg(self._answer)
+        self.pull()
+
+    def pull(self) -> None:
+        """Take in the events that are new."""
+        with self._lock:
+            gone = self.ledger.dropped + self.ledger.spilled
+            if gone + len(self.ledger) == self._seen:
+                return
+            events = self.ledger.events
+            if gone != self.ledger.dropped + self.ledger.spilled:
+                return  # some were dropped meanwhile: they are counted the next time
+            new = gone + len(events) - self._seen
+            self._seen += new
+            if new <= len(events) and len(self.tables.fold.calls) < MOST:
+                self.tables.add(events[len(events) - new :])
+                return
+            self.tables, self.left_out = tables_of(self.ledger)
+            self._epoch += 1
+            self._marks.clear()
+
+    def data(self, sizes: dict[str, int] | None = None) -> dict[str, Any]:
+        """Everything for a page that has tables of these sizes."""
+        with self._lock:
+            self.pull()
+            return {**message(self.ledger, self.tables, sizes, self.left_out), "epoch": self._epoch}
+
+    # The page ---------------------------------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Display the view in the cell that runs; it is kept up to date for as long as the ledger is watched."""
+        from explorer.view.ledger import bundle_of
+
+        self.keep(Output(f"explorer-{self.id}", lambda: bundle_of(self.ledger, self)))
+
+    def keep(self, output: Output) -> None:
+        """Display an output in the cell that runs, and keep it up to date."""
+        with self._lock:
+            self._outputs[output.id] = output
+            output.publish(self._state()[:2], update=False)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._follow, name="explorer-ledger-view", daemon=True)
+                self._thread.start()
+
+    def _state(self) -> tuple[Any, ...]:
+        """What makes a message worth sending, if it changes."""
+        return self._seen, is_on(self.ledger), getattr(self.ledger, "running", ())
+
+    def _follow(self) -> None:
+        events = live.shell().events
+        events.register("post_run_cell", self._after_cell)
+        try:
+            pause = PERIOD
+            while is_on(self.ledger):
+                time.sleep(pause)
+                began = time.perf_counter()
+                self._send()
+                self._store(within_cell=True)
+                pause = max(PERIOD, _SHARE * (time.perf_counter() - began))
+            self._after_cell()
+        except Exception as error:
+            self._failed(error)
+        finally:
+            events.unregister("post_run_cell", self._after_cell)
+
+    def _after_cell(self, _: object = None) -> None:
+        """Bring what the notebook stores up to date."""
+        try:
+            self._send()
+            self._store(within_cell=False)
+        except Exception as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        """The view stands still; the ledger and the user's program go on."""
+        getattr(self.ledger, "fault", str)(error)
+
+    def _store(self, within_cell: bool) -> None:
+        with self._lock:
+            state = self._state()[:2]
+            for output in tuple(self._outputs.values()):
+                if output.stored != state and (not within_cell or output.is_due()):
+                    output.publish(state, update=True)
+
+    def _send(self) -> None:
+        with self._lock:
+            self.pull()
+            state = self._state()
+            if state == self._sent:
+                return
+            self._sent = state
+            now = time.monotonic()
+            base = self._marks[0][1] if self._marks else {}
+            self._marks.append((now, self.tables.sizes))
+            while len(self._marks) > 1 and now - self._marks[1][0] > _LAG:
+                self._marks.popleft()
+            self._wire.update = json.dumps(self.data(base), separators=(",", ":"))
+
+    def _answer(self, wire: Any, said: Any, _: object) -> None:
+        """A page that lacks something, or wants to look into a call."""
+        asked: dict[str, Any] = said if isinstance(said, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+        if asked.get("ask") == "since":
+            wire.send({"since": json.dumps(self.data(asked.get("sizes")), separators=(",", ":"))})
+        elif asked.get("ask") in ("capture", "diff"):
+            wire.send({"of": asked.get("of"), **self._look(asked)})
+
+    def _look(self, asked: dict[str, Any]) -> dict[str, str]:
+        look = getattr(self.ledger, asked["ask"], None)
+        events = [e for e in self.ledger.events if (e.call, e.process) == (asked.get("call"), asked.get("process"))]
+        if look is None or not events:
+            return {"failed": "This ledger was recorded elsewhere: only the session that compiled it can look into it."}
+        # Showing a capture may compile once more, to see the passes: that is not the user's.
+        unseen: Any = getattr(self.ledger, "unseen", nullcontext)
+        try:
+            with unseen():
+                return {"html": looked(look(_telling(events)))}
+        except Exception as error:
+            return {"failed": f"{type(error).__name__}: {error}"}
+
+
+def looked(found: Any) -> str:
+    """A capture or a diff as an output's HTML."""
+    return found._repr_mimebundle_()["text/html"]
+
+
+def _telling(events: list[Event]) -> Event:
+    """The event of a call that stands for it: its compile, or what came last."""
+    return next((event for event in reversed(events) if event.kind in ("compile", "cache-hit")), events[-1])

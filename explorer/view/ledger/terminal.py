@@ -1,0 +1,107 @@
+"""The ledger in a terminal: the verdict and the cure first, then each function with what it cost and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group as Stacked
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from explorer.model.ledger.fixpoint import Prediction
+from explorer.model.ledger.ledger import Ledger
+from explorer.view.ledger.calls import Call, Group, calls_of, grouped
+from explorer.view.ledger.message import told_notes
+from explorer.view.ledger.told import Said, cause_of, verdict
+from explorer.view.parts import seconds_text
+from explorer.view.terminal import bar, printed, printed_here
+
+__all__ = ["ansi", "plain", "tree"]
+
+_FUNCTIONS = 20
+_FORESEEN = 6
+_COMPILES = 6  # of one function: the first ones, and the last
+
+
+def plain(ledger: Ledger, width: int = 100) -> str:
+    """The ledger as text, without colours."""
+    return printed(tree(ledger), width)
+
+
+def ansi(ledger: Ledger) -> str:
+    """The ledger for the terminal that runs this: as wide, with the colours that it has."""
+    return printed_here(tree(ledger))
+
+
+def tree(ledger: Ledger) -> RenderableType:
+    """What `rich.print(ledger)` shows."""
+    calls = calls_of(ledger.events)
+    groups = grouped(calls)
+    found = verdict(calls)
+    is_storm = any(storm.function == found.function for storm in ledger.storms)
+    badge = Text("RECOMPILE STORM  ", "bold red") if is_storm else Text("")
+    parts: list[RenderableType] = [badge + _said(found.text, "bold")]
+    if found.cause:
+        parts.append(Padding(_said(found.cause), (0, 0, 0, 2)))
+    if found.cure:
+        parts.append(Padding(Text(f"cure: {found.cure}", "green"), (0, 0, 0, 2)))
+    if groups:
+        parts += [Text(""), _functions(groups)]
+    rest = groups[_FUNCTIONS:]
+    if rest:
+        parts.append(Text(f"and {len(rest):,} more: {seconds_text(sum(group.seconds for group in rest))}", "dim"))
+    parts += [_foreseen(one) for one in ledger.predictions[:_FORESEEN]]
+    parts += [Text(note, "dim") for note in told_notes(ledger)]
+    return Stacked(*parts)
+
+
+def _foreseen(one: Prediction) -> Text:
+    if one.came_true:
+        return Text.assemble(("foreseen, and came true: ", "magenta"), one.text, (f"  {one.came_true}", "dim"))
+    return Text.assemble(("foreseen: ", "magenta"), one.text, (f"\n  cure: {one.fix}" if one.fix else "", "green"))
+
+
+def _functions(groups: Sequence[Group]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for title, justify in (("function", "left"), ("compiles", "right"), ("seconds", "right")):
+        table.add_column(title, justify=justify, no_wrap=title != "function")  # pyright: ignore[reportArgumentType]
+    table.add_column("share", no_wrap=True)
+    table.add_column("why again", ratio=1)
+    table.add_column("where")
+    whole = sum(group.seconds for group in groups) or 1
+    for group in groups[:_FUNCTIONS]:
+        share = group.seconds / whole
+        shown = Text.assemble((bar(share), "cyan"), (f" {share:.0%}", "dim"))
+        place = next((str(call.place) for call in group.calls if call.place), "")
+        name = Text(group.family.name, "bold" if group.reasons else "")
+        why = _said(cause_of(group)) if group.reasons else Text("")
+        cells = (name, f"{group.compiles:,}", seconds_text(group.seconds), shown, why, Text(place, "dim"))
+        table.add_row(*cells)
+        for line in _compiles(group):
+            table.add_row("", "", "", "", line, "")
+    return table
+
+
+def _compiles(group: Group) -> list[Text]:
+    """What changed for each compile beyond the first; of many the first few, and the last."""
+    calls = [call for call in group.calls if call.is_again and call.reason.leaf]
+    if len(calls) <= 1:
+        return []
+    shown = [_compile(call) for call in calls[:_COMPILES]]
+    left = len(calls) - len(shown) - 1
+    if left > 0:
+        shown.append(Text(f"… {left:,} more", "dim"))
+    if left >= 0:
+        shown.append(_compile(calls[-1]))
+    return shown
+
+
+def _compile(call: Call) -> Text:
+    reason = call.reason
+    return Text.assemble((f"{call.id} " if call.id else "", "dim"), f"{reason.leaf}: {reason.before} → {reason.after}")
+
+
+def _said(said: Said, style: str = "") -> Text:
+    return Text.assemble(*((text, f"{style} cyan".strip() if is_code else style) for text, is_code in said))

@@ -1,0 +1,127 @@
+"""The ledger in a sentence: what recompiled most, what it cost, what varied, and the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from explorer.model.ledger.storms import Storm
+from explorer.view.ledger.calls import Call, Group, grouped
+from explorer.view.parts import seconds_text
+
+__all__ = [
+    "Said",
+    "Verdict",
+    "cause_of",
+    "cause_of_storm",
+    "cure_of",
+    "flat",
+    "plain",
+    "said_of",
+    "times",
+    "varied",
+    "verdict",
+]
+
+Said = list[tuple[str, bool]]
+"""Pieces of a sentence; True: it is code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a person must see first.
+
+    Args:
+        kind: `empty`, `once` (nothing was compiled again) or `again`.
+        text: What happened, and what it cost.
+        cause: What varied; empty if there is nothing to say.
+        cure: Code, or a sentence; empty where none is known.
+        function: The name of the function it is about.
+    """
+
+    kind: str
+    text: Said
+    cause: Said
+    cure: str = ""
+    function: str = ""
+
+
+def verdict(calls: Sequence[Call]) -> Verdict:
+    groups = grouped(calls)
+    own = [group for group in groups if not group.family.eager and group.compiles]
+    worst = max(own, key=lambda group: group.again, default=None)
+    if worst is not None and worst.reasons:
+        return _again(worst, sum(group.seconds for group in groups))
+    if not groups:
+        return Verdict("empty", [("Nothing has compiled yet.", False)], [])
+    return _once(own, groups)
+
+
+def _again(group: Group, total: float) -> Verdict:
+    cost = f"{seconds_text(group.seconds)} of {seconds_text(total)} spent compiling"
+    text: Said = [(group.family.name, True), (f" compiled {times(group.compiles)}: {cost}", False)]
+    return Verdict("again", text, cause_of(group), cure_of(group), group.family.name)
+
+
+def _once(own: list[Group], groups: list[Group]) -> Verdict:
+    seconds = seconds_text(sum(group.seconds for group in groups))
+    if not own:
+        return Verdict("once", [(f"Only eager operations compiled: {seconds}.", False)], [])
+    if len(own) == 1:
+        return Verdict("once", [(own[0].family.name, True), (f" compiled once: {seconds}.", False)], [])
+    return Verdict("once", [(f"{len(own):,} functions compiled, none of them again: {seconds}.", False)], [])
+
+
+def cause_of(group: Group) -> Said:
+    """What varied, from the first value to the last, for the reason that cost most."""
+    calls = group.cause
+    if not calls:
+        return []
+    reason = calls[-1].reason
+    if reason.leaf and (values := varied(calls)):
+        return [(reason.leaf, True), (" varied: ", False), (values, True)]
+    return said_of(str(reason))
+
+
+def cure_of(group: Group) -> str:
+    """How to stop it: the newest advice, which has seen most values."""
+    return next((call.reason.fix for call in reversed(group.cause) if call.reason.fix), "")
+
+
+def varied(calls: Sequence[Call]) -> str:
+    """The values that a leaf had: `32 … 40` for numbers, else the first few."""
+    values = list(dict.fromkeys(v for call in calls for v in (call.reason.before, call.reason.after) if v))
+    if len(values) > 2 and all(value.lstrip("-").isdigit() for value in values):
+        numbers = sorted(map(int, values))
+        return f"{numbers[0]} … {numbers[-1]} ({len(numbers)} values)"
+    shown = " → ".join(values[:3])
+    return f"{shown} … ({len(values)} values)" if len(values) > 3 else shown
+
+
+def times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def said_of(text: str) -> Said:
+    """A sentence whose code stands between backticks."""
+    return [(part, is_code) for number, part in enumerate(text.split("`")) if part for is_code in (number % 2 == 1,)]
+
+
+def flat(said: Said) -> str:
+    """A sentence as text."""
+    return "".join(text for text, _ in said)
+
+
+def plain(said: Said) -> str:
+    """A sentence as text, its code between backticks."""
+    return "".join(f"`{text}`" if is_code else text for text, is_code in said)
+
+
+def cause_of_storm(storm: Storm) -> Said:
+    """What varies in a storm."""
+    if not storm.leaf:
+        return said_of(str(storm.reason))
+    said: Said = [(storm.leaf, True), (f" changed {times(storm.changes)}", False)]
+    if storm.reason.before or storm.reason.after:
+        said += [(", lately ", False), (f"{storm.reason.before} → {storm.reason.after}", True)]
+    return said

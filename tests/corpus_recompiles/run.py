@@ -1,0 +1,133 @@
+"""Runs the causes: proves that each is one and that its cure is one, and asks who names it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import jax
+import jax.monitoring
+
+import explorer as ex
+from tests.corpus_recompiles.causes import Cause
+from tests.corpus_recompiles.told import jax_names_it
+
+__all__ = ["Outcome", "run"]
+
+_STEPS = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one cause.
+
+    Args:
+        name, kind, leaves: As put down.
+        recompiles: Lowerings and compiles that the call caused, counted by `jax.monitoring` alone.
+        cured: The same with the one thing cured.
+        ours, ours_leaf, ours_text, ours_fix: The first reason that the ledger names.
+        ours_true: Whether kind and leaf are the true ones.
+        jaxs: What JAX's own explanation says.
+        jaxs_true: Whether it names the true kind and leaf.
+    """
+
+    name: str
+    kind: str
+    leaves: tuple[str, ...]
+    recompiles: int
+    cured: int
+    ours: str
+    ours_leaf: str
+    ours_text: str
+    ours_fix: str
+    ours_true: bool
+    jaxs: str
+    jaxs_true: bool
+
+
+def run(cause: Cause) -> Outcome:
+    """Three times from empty caches: as it is with JAX explaining, as it is with the ledger watching, and cured."""
+    with _explained() as told:
+        recompiles = _counted(cause, cured=False, meanwhile=told.clear)
+    said = "\n".join(told)
+    kind, leaf, text, fix = _reason(cause)
+    return Outcome(
+        cause.name,
+        cause.kind,
+        cause.leaves,
+        recompiles,
+        _counted(cause, cured=True),
+        kind,
+        leaf,
+        text,
+        fix,
+        kind == cause.kind and leaf in (cause.leaves or ("",)),
+        said,
+        jax_names_it(cause, said),
+    )
+
+
+def _counted(cause: Cause, cured: bool, meanwhile: Callable[[], None] = lambda: None) -> int:
+    """How often the last call lowers or compiles, by JAX's own count."""
+    jax.clear_caches()
+    counted: list[str] = []
+
+    def listen(event: str, duration_secs: float, **known: object) -> None:
+        if event in _STEPS:
+            counted.append(event)
+
+    scenario = cause.scenario(cured)
+    next(scenario)
+    meanwhile()
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        _finish(scenario)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    return len(counted)
+
+
+def _reason(cause: Cause) -> tuple[str, str, str, str]:
+    """The first reason that is named for the call."""
+    jax.clear_caches()
+    scenario = cause.scenario(False)
+    with ex.watch(storm=0) as ledger:
+        next(scenario)
+        before = len(ledger.events)
+        _finish(scenario)
+    if ledger.faults:
+        raise AssertionError(f"{cause.name}: {ledger.faults}")
+    events = [event for event in ledger.events[before:] if event.kind != "miss"]
+    if not events:
+        return "no event", "", "", ""
+    reason = events[0].reason
+    return reason.kind, reason.leaf, reason.text, reason.fix
+
+
+def _finish(scenario: Iterator[None]) -> None:
+    with suppress(StopIteration):
+        next(scenario)
+        raise AssertionError("a scenario yields once")
+
+
+@contextmanager
+def _explained() -> Iterator[list[str]]:
+    """What `jax_explain_cache_misses` logs."""
+    told: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    logger, handler = logging.getLogger("jax"), Handler()
+    logger.addHandler(handler)
+    propagates, logger.propagate = logger.propagate, False
+    jax.config.update("jax_explain_cache_misses", True)
+    try:
+        yield told
+    finally:
+        jax.config.update("jax_explain_cache_misses", False)
+        logger.removeHandler(handler)
+        logger.propagate = propagates
