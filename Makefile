@@ -47,7 +47,7 @@ browser: $(VENV)/ready
 	$(BIN)/python -m pytest tests/browser
 
 bench: $(VENV)/ready
-	@missed=0; for part in bench bench_compile bench_ledger bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
+	@missed=0; for part in bench bench_compile bench_ledger ledger_memory bench_lint bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
 
 clean:
 	rm -rf $(VENV) $(LAB) $(NEWEST) $(JS)/node_modules report.html artefacts tests/browser/artefacts dist

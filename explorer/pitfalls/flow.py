@@ -87,7 +87,7 @@ def _computes(function: Written, node: ast.expr, names: Mapping[str, str]) -> bo
         case ast.Subscript(value=value):
             return _computes(function, value, names)
         case ast.Call(func=called, args=arguments):
-            is_jax = function.callee(node).startswith("jax.") and _last(called) not in _ASKING
+            is_jax = function.callee(node).startswith(("jax.", "jaxlib.")) and _last(called) not in _ASKING
             return is_jax and any(_computes(function, argument, names) for argument in arguments)
         case _:
             return False

@@ -67,6 +67,7 @@ def jit_in_a_loop():
         gc.collect()
 
 
+@pytest.mark.slow
 def test_an_anonymous_function_in_a_loop_misses_each_time_and_a_warning_names_its_line():
     with pytest.warns(ex.RecompilationWarning) as caught:
         jit_in_a_loop()

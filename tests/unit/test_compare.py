@@ -232,6 +232,7 @@ def test_any_graph_is_itself(graph):
     np.testing.assert_array_equal(alignment.there, np.arange(len(graph)))
 
 
+@pytest.mark.slow
 @given(modules(), modules())
 def test_the_match_of_any_two_graphs_turned_around_is_that_of_the_other_with_the_one(one, other):
     forth, back = align(Side(one), Side(other)), align(Side(other), Side(one))

@@ -122,6 +122,7 @@ def damaged(text, seed):
     return text
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(which=st.integers(0, 8), seed=st.integers(0, 2**32))
 def test_a_damaged_text_is_opened_or_refused(which, seed):
@@ -205,6 +206,7 @@ def test_a_capture_file_with_altered_content_is_read_or_refused(data):
 OTHER = (None, True, -2, 0, 7, 2**40, 0.5, "", "text", [], [1], [0, 2**31], {}, {"strings": ["a"], "codes": [0, 4]})
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(seed=st.integers(0, 2**32))
 def test_a_capture_file_with_another_header_is_read_or_refused(seed):

@@ -91,6 +91,7 @@ def graphs(draw) -> Graph:
     return builder.build()
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(graphs())
 def test_any_graph_is_grouped_whole(graph):

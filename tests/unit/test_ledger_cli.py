@@ -118,6 +118,7 @@ def test_it_is_main_and_imports_its_neighbours(script, capsys):
     assert capsys.readouterr().out == "inside __main__ True __main__\n"
 
 
+@pytest.mark.slow
 def test_a_module_runs_as_with_python_m(script):
     Path("tool").mkdir()
     Path("tool/__main__.py").write_text("import sys; print(__name__, __package__, sys.argv[1:])")

@@ -144,6 +144,7 @@ def test_an_optax_step_is_a_fixpoint(optimizer):
     assert foreseen(step, params, optimizer.init(params), X, 0.5) == []
 
 
+@pytest.mark.slow
 def test_an_equinox_step_is_a_fixpoint():
     model = eqx.nn.MLP(3, 1, 8, 2, key=jax.random.key(0))
     optimizer = optax.adam(1e-3)

@@ -237,6 +237,7 @@ def test_names_in_brackets_are_no_markup_of_the_terminal():
     assert "[bold]f[/bold]" in ledgers.ledger_of(calls).text(120)
 
 
+@pytest.mark.slow
 def test_ipython_in_a_terminal_shows_the_text_of_a_watch_that_is_on():
     pytest.importorskip("IPython")
     code = "import jax, explorer as ex\nledger = ex.watch()\n_ = jax.jit(lambda x: x + 1)(2.0)\nledger\n"

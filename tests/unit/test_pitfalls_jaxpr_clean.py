@@ -1,6 +1,4 @@
-"""Real code gives no warning and no error from the rules on the jaxpr; they are fast enough to ride on a compile."""
-
-from time import process_time
+"""Real code gives no warning and no error from the rules on the jaxpr."""
 
 import equinox as eqx
 import flax.linen as nn
@@ -161,20 +159,8 @@ def test_the_corpus_of_the_readers(name):
     assert grave(function, *args) == []
 
 
-def test_the_rules_take_a_tenth_of_a_trace_at_most():
-    step, args = training_step(4)
-    assert gather(step, args, {}, record=False).error is None
-    shares = []
-    for _ in range(5):
-        start = process_time()
-        evidence = gather(step, args, {}, record=False)
-        traced = process_time()
-        assert not judge(evidence, RULES).faults
-        shares.append((process_time() - traced) / (traced - start))
-    assert min(shares) < 0.1
-
-
-def test_a_hundred_thousand_equations_are_walked_in_a_third_of_a_second():
+@pytest.mark.slow
+def test_each_of_a_hundred_thousand_equations_has_its_place():
     def long(x):
         for _ in range(1_000):
             x = jnp.sin(x)
@@ -186,13 +172,7 @@ def test_a_hundred_thousand_equations_are_walked_in_a_third_of_a_second():
         return x
 
     inner = jax.jit(long)
-    closed = jax.jit(longer).trace(X).jaxpr
-    seconds = []
-    for _ in range(3):
-        start = process_time()
-        program = Program(closed)
-        frames = [program.frame(one) for one in program.equations]
-        seconds.append(process_time() - start)
+    program = Program(jax.jit(longer).trace(X).jaxpr)
+    frames = [program.frame(one) for one in program.equations]
     assert len(frames) == 100_100
     assert all(frames)
-    assert min(seconds) < 0.3

@@ -119,6 +119,7 @@ def test_the_cure_carries_what_one_turn_hands_to_the_next():
     assert "jax.vmap(lambda i: …)" in only("unrolled-loop", comprehension, X).fix.text
 
 
+@pytest.mark.slow
 def test_a_model_of_four_layers_is_a_note_and_one_of_twenty_four_a_warning():
     step, args = training_step(4)
     found = only("unrolled-loop", step, *args)

@@ -324,3 +324,35 @@ def test_through_filter_jit_arrays_are_traced_and_the_rest_is_static():
     found = ex.lint(apply, eqx.nn.MLP(4, 2, 8, 1, key=jax.random.key(0)), jnp.ones((3, 4)), True)
     assert rules(found.warnings) == ["impure-print"]
     assert not found.failure
+
+
+def shown(name, x):
+    print(name, x)
+    return x
+
+
+def test_prints_that_every_trace_comes_by_ride_on_captures(capsys):
+    def step(x, loud=False):
+        c = jnp.sin(x)
+        print(c)
+        if loud:
+            print("quiet")
+        print("shape", x.shape)
+        return shown("c", c)
+
+    found = ex.explore(jax.jit(step), X).findings
+    assert [(one.rule, one.severity, one.text) for one in found.of("impure-print")] == [
+        ("impure-print", "warning", "print(name, x)"),
+        ("impure-print", "warning", "print(c)"),
+        ("impure-print", "note", 'print("shape", x.shape)'),
+    ]
+
+
+def test_what_comes_after_a_return_that_may_have_been_taken_is_not_told(capsys):
+    def step(x):
+        if x.ndim:
+            return x * 2
+        print(x)
+        return x
+
+    assert not ex.explore(step, X).findings

@@ -14,6 +14,7 @@ from explorer.pitfalls.stale import recheck
 X = jnp.ones(3)
 
 
+@pytest.mark.slow
 def test_models_of_libraries_are_clean():
     import equinox as eqx
     import optax
@@ -142,6 +143,7 @@ def test_hostile_objects_are_never_asked():
     assert [one.rule for one in findings] == ["state-write"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", ["cycle", "deep", "wide", "long text", "large array"])
 def test_strange_containers_cost_no_time(make):
 

@@ -225,3 +225,12 @@ def test_what_the_trace_makes_is_made_anew_in_the_next():
 
     assert not found("stale-closure", step, X)
     assert not found("state-write", step, X)
+
+
+def test_recheck_tells_of_another_array_of_the_same_type():
+    scale = [jnp.float32(1)]
+    evidence = gather(lambda x: x * scale[0], [X], {})
+    scale[0] = jnp.float32(5)
+    assert [one.evidence for one in recheck(evidence)] == [
+        "`scale[0]` was float32[] at the trace, and another float32[] is there now"
+    ]

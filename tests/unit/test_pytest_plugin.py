@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 INSTALLED = any(point.value == "pytest_explorer" for point in entry_points(group="pytest11"))
 
 TESTS = """

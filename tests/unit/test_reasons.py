@@ -504,6 +504,7 @@ def _mutations(key, index):
     yield "evicted", "", key, ALL
 
 
+@pytest.mark.slow
 @given(st.lists(leaves, min_size=1, max_size=12, unique_by=lambda x: x.path), keys, st.data())
 def test_any_single_change_of_any_call_is_named(some, base, data):
     key = replace(base, leaves=tuple(some), tree=f"PyTreeDef(((*{', *' * (len(some) - 1)},), {{}}))")

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import jax
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ def mutations(path, there):
         yield tuple(there), ()
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(trees, st.data())
 def test_the_one_place_that_changed_is_named(value, data):

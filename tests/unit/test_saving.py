@@ -68,6 +68,7 @@ def test_native_code_is_used_only_if_it_is_trusted(compiled, tmp_path):
         assert loaded.specializations[0].reason == reason
 
 
+@pytest.mark.slow
 def test_native_code_of_another_machine_is_passed_over(compiled, tmp_path):
     compiled.save(tmp_path / "layer.explorer", native=True)
     code = (

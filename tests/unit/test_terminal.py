@@ -91,6 +91,7 @@ def test_markup_in_a_name_is_inert():
     assert ex.explore(f, jnp.ones(3)).to_text().startswith("[red]f[/red](x: f32[3])")
 
 
+@pytest.mark.slow
 def test_ipython_in_a_terminal_shows_the_tree():
     code = "import jax.numpy as jnp, explorer as ex\nex.explore(jnp.tanh, jnp.ones(8))\n"
     done = subprocess.run(

@@ -139,6 +139,7 @@ def test_a_run_without_a_person_goes_by_the_cells_text(monkeypatch):
     assert shown == [True, True, False, True, True]
 
 
+@pytest.mark.slow
 def test_ten_small_views_fit_a_megabyte(monkeypatch):
     captures = [ex.explore(two_steps, jnp.ones((8, n))) for n in range(16, 26)]
     kernel = Kernel(monkeypatch)

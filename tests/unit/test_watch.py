@@ -158,6 +158,7 @@ def test_equal_numbers_are_the_same_object_and_the_same_wrapper():
     assert fourth.identity != first.identity
 
 
+@pytest.mark.slow
 def test_a_function_that_is_gone_gives_its_number_to_no_other():
     numbers = set()
     with ex.watch() as ledger:

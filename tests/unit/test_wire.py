@@ -149,6 +149,7 @@ def graphs(draw):
     )
 
 
+@pytest.mark.slow
 @given(graph=graphs(), text=st.text(max_size=50))
 def test_any_graph_and_text_come_back_exactly(graph, text):
     capture = Capture("f", "", (Stage("hlo", lambda: (text, graph)),), Durations())

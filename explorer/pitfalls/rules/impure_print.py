@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from explorer.model.finding import Finding
+from explorer.pitfalls.certain import printed
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import listed, traced_in
 from explorer.pitfalls.formats import as_format
@@ -38,6 +39,10 @@ _LEVELS = {
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.recording is None:
+        for call, function in printed(evidence):
+            yield _found(evidence, call, function, "print()")
+        return
     for call, function in evidence.calls(*_PRINTS):
         yield _found(evidence, call, function, call.callee.rpartition(".")[2] + "()")
     for call, function in evidence.calls("logging.", "absl.logging."):
@@ -125,4 +130,5 @@ RULE = Rule(
     "What is printed in a compiled function is printed once, while it is traced.",
     "https://docs.jax.dev/en/latest/debugging/print_breakpoint.html",
     check,
+    cheap=True,
 )

@@ -112,7 +112,7 @@ def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Valu
             before = program.called_from(earlier)
             line = f"line {before.line}" if before is not None and before.file == frame.file else "another place"
             what = f"on {line} already" if before != frame else "again each time this line runs"
-            seen = f"{_use(earlier)} on {line}, {_use(use)} here, with the same key"
+            seen = f"{_use(earlier)} on {line} and {_use(use)} here, with one and the same key"
         elif loop is not None and loop.caller is not None:
             what = "in each turn of the loop"
             seen = f"{_use(use)} in the body of {loop.caller.op}, with a key that is the same in each turn"
@@ -150,7 +150,7 @@ def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, V
 
 
 def _use(equation: Equation) -> str:
-    return "split()" if equation.op == "random_split" else "random numbers are drawn"
+    return "a split" if equation.op == "random_split" else "a draw"
 
 
 def _is_forward(equation: Equation) -> bool:

@@ -64,12 +64,19 @@ def stale(name: str, read: Read, now: object) -> Finding:
         f"stale now: a compiled {name} still uses the `{read.text}` of its trace, which has changed since",
         function=read.function,
         span=read.span,
-        evidence=f"`{read.text}` was {told(read.value)} at the trace and is {told(now)} now"
-        if now is not read.value
-        else f"what is in `{read.text}` is not what it was at the trace",
+        evidence=_changed(read, now),
         fix=_fix(name, read),
         severity="error",
     )
+
+
+def _changed(read: Read, now: object) -> str:
+    was, known = told(read.value), told(now)
+    if now is read.value:
+        return f"what is in `{read.text}` is not what it was at the trace"
+    if was == known:  # an array's numbers may be on a device: they aren't told
+        return f"`{read.text}` was {was} at the trace, and another {known} is there now"
+    return f"`{read.text}` was {was} at the trace and is {known} now"
 
 
 def _fix(name: str, read: Read) -> str:

@@ -1,0 +1,109 @@
+"""What a traced function printed for certain, told from its text alone: for captures, whose trace nobody observed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from explorer.capture.sources import Span
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.flow import traced_in, traced_names
+from explorer.pitfalls.recorder import Call, Ran
+from explorer.pitfalls.safe import is_a, is_users_file
+from explorer.pitfalls.syntax import Written, written
+
+__all__ = ["printed"]
+
+_DEEPEST = 10  # functions that call functions
+# What is inside of these may not have run, or not then.
+_MAYBE = (
+    ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.TryStar, ast.While, ast.Match, ast.Lambda, ast.FunctionDef,
+    ast.AsyncFunctionDef, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+
+
+def printed(evidence: Evidence) -> Iterator[tuple[Call, Written]]:
+    """The calls of `print` that every trace of the function comes by."""
+    function: Any = evidence.function
+    function = function.__func__ if type(function) is MethodType else function
+    if evidence.error is None and type(function) is FunctionType and _may_print(function, _DEEPEST):
+        yield from _in(evidence, function, _types(evidence), _DEEPEST)
+
+
+def _in(
+    evidence: Evidence, function: FunctionType, traced: dict[str, str], left: int
+) -> Iterator[tuple[Call, Written]]:
+    code = function.__code__
+    text = written(Ran(code, function.__globals__, _free(function), traced=traced))
+    if text is None:
+        return
+    names = traced_names(evidence, text)
+    body = text.node.body
+    for call in _calls(body if isinstance(body, list) else [body]):
+        called = text.value(call.func)
+        if called is print:
+            yield Call(code, Span.of(call), "builtins.print", traced=names), text
+        elif left and type(called) is FunctionType and _may_print(called, left):
+            parameters = zip(called.__code__.co_varnames, call.args, strict=False)
+            given = {name: "" for name, argument in parameters if traced_in(argument, names)}
+            yield from _in(evidence, called, given, left - 1)
+
+
+def _calls(parts: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    """The calls in some statements or an expression that are made for certain, before any return."""
+    for part in parts:
+        if isinstance(part, _MAYBE):
+            if isinstance(part, (ast.If, ast.Try, ast.TryStar, ast.While, ast.Match)) and _leaves(part):
+                return
+            continue
+        yield from _calls(ast.iter_child_nodes(part))
+        if isinstance(part, ast.Call):
+            yield part
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether what comes after a statement may not be reached."""
+    return any(isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue)) for node in ast.walk(statement))
+
+
+def _may_print(function: FunctionType, left: int) -> bool:
+    """Whether `print` is among the names of a function, or of one that it names: most texts need not be read."""
+    waiting, seen = [(function, left)], set[CodeType]()
+    while waiting:
+        one, depth = waiting.pop()
+        code = one.__code__
+        if code in seen or not is_users_file(code.co_filename):
+            continue
+        seen.add(code)
+        if "print" in code.co_names:
+            return True
+        known = {**one.__globals__, **_free(one)} if depth else {}
+        waiting += [
+            (known[name], depth - 1)
+            for name in (*code.co_names, *code.co_freevars)
+            if type(known.get(name)) is FunctionType
+        ]
+    return False
+
+
+def _free(function: FunctionType) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # it has no value yet
+            continue
+    return found
+
+
+def _types(evidence: Evidence) -> dict[str, str]:
+    """The parameters that were traced: the first types of each."""
+    types: dict[str, str] = {}
+    jaxpr = evidence.jaxpr
+    names, avals = ((), ()) if jaxpr is None else (jaxpr.debug_info.arg_names or (), jaxpr.in_avals)
+    for name, aval in zip(names, avals, strict=False):
+        root = name.partition("[")[0].partition(".")[0] if is_a(name, str) else ""
+        types.setdefault(root, aval.str_short())
+    return types
