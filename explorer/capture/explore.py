@@ -6,11 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
+from types import MethodType
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 
 from explorer.capture.constants import name_constants, refuse_leaks
+from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.hlo import read_hlo
 from explorer.capture.jaxpr import read_jaxpr
 from explorer.capture.passes import recorder
@@ -131,9 +133,16 @@ class Exploration:
 
     def trace(self) -> Any:
         __tracebackhide__ = True
+        target, args, kwargs = self.target, self.args, self.kwargs
+        if is_filtered(target):
+            target = filtered(target, args, kwargs)
+            args, kwargs = arrays_of((args, kwargs))
+        if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # whose `trace` knows no self
+            target, args = target.__func__, (target.__self__, *args)
         # jax.jit itself refuses some callables, such as generators.
-        jitted = self.target if hasattr(self.target, "trace") else jax.jit(self.target)
-        traced = jitted.trace(*self.args, **self.kwargs)
+        jitted: Any = target if hasattr(target, "trace") else jax.jit(target)
+        traced: Any = jitted.trace(*args, **kwargs)
+        traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
         refuse_leaks(traced, self.plain, self.given)
         return traced
 

@@ -17,13 +17,13 @@ from explorer._jax import undecided_equalities
 from explorer._jax.fresh import fresh_traces
 from explorer._jax.jitted import is_jitted
 from explorer.capture.explore import Described
+from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.errors import NotCallableError
 from explorer.model.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings import Findings
 from explorer.model.ledger.ledger import Ledger
 from explorer.pitfalls.config import chosen, severities
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.filtered import arrays_of, filtered, is_filtered
 from explorer.pitfalls.jits import hash_of
 from explorer.pitfalls.reach import reachable
 from explorer.pitfalls.recorder import recorded

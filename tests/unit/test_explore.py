@@ -3,9 +3,11 @@
 import weakref
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
+from flax import nnx
 from test_hlo import loss
 
 import explorer as ex
@@ -13,6 +15,7 @@ from explorer.capture.hlo import read_hlo
 from explorer.model.capture import Stage
 
 WEIGHTS, X = jnp.ones((3, 16, 16)), jnp.ones((4, 16))
+MODEL = eqx.nn.MLP(16, 2, 4, 1, key=jax.random.key(0))
 
 
 def test_the_function_runs_once_and_every_stage_is_there():
@@ -138,6 +141,10 @@ class Layer:
     def method(self, x):
         return x @ self.weight
 
+    @partial(jax.jit, static_argnums=0)
+    def jitted(self, x):
+        return x @ self.weight
+
 
 @pytest.mark.parametrize(
     ("function", "args", "name"),
@@ -148,6 +155,13 @@ class Layer:
         (lambda x: 1.0, (X,), "<lambda>"),
         (Layer(), (X,), "Layer"),
         (Layer().method, (X,), "method"),
+        (Layer().jitted, (X,), "jitted"),
+        (
+            eqx.filter_jit(lambda model, x: jax.vmap(model)(x)),
+            (eqx.nn.MLP(16, 2, 4, 1, key=jax.random.key(0)), X),
+            "<lambda>",
+        ),
+        (nnx.jit(lambda model, x: model(x)), (nnx.Linear(16, 2, rngs=nnx.Rngs(0)), X), "<lambda>"),
         (jnp.matmul, (X, X.T), "matmul"),
         (jax.vmap(jnp.sin), (X,), "sin"),
         (lambda key: jax.random.normal(key, (3,)), (jax.random.key(0),), "<lambda>"),

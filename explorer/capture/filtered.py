@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.core
 import numpy as np
-
-from explorer.pitfalls.safe import kind_of
 
 __all__ = ["arrays_of", "filtered", "is_filtered"]
 
@@ -19,7 +17,7 @@ _ARRAYS = (jax.Array, jax.core.Tracer, np.ndarray, np.generic, jax.ShapeDtypeStr
 
 def is_filtered(function: Any) -> bool:
     """Whether it is what `equinox.filter_jit` gives; Equinox is not imported to see it."""
-    kind = kind_of(function)
+    kind = cast(type[object], type(function))
     return (kind.__module__, kind.__name__) == ("equinox._jit", "_JitWrapper")
 
 
@@ -41,7 +39,7 @@ def arrays_of(tree: Any) -> Any:
     """A tree with None in place of what is no array."""
 
     def array(leaf: Any) -> Any:
-        return leaf if issubclass(kind_of(leaf), _ARRAYS) else None
+        return leaf if issubclass(type(leaf), _ARRAYS) else None
 
     return jax.tree.map(array, tree)
 
