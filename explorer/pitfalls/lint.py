@@ -57,11 +57,11 @@ def lint(
     Args:
         function: Any callable, or a `jax.jit` function: what it knows already is traced anew.
         args, kwargs: As for a call: arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them. One of a name
-            below is given by position.
+            below is given by position. Sizes of an `InputInfo` that vary are traced all at once, as `compile` does;
+            where that can't be, once more, at those that it is optimised for.
         rules: The rules to ask, by name or number; all that the configuration leaves on if None.
         ignore: Rules not to ask.
         thorough: Trace a second time, so that the user's Python runs twice, and compare: what differs was baked in.
-            With an `InputInfo` whose sizes vary a third time, for all of them at once.
         fixes: Also rewrite the function for each finding where a rewrite is certain, and prove it by another trace
             each. `Findings.fix(finding)` does so for one.
         ledger: What a watch saw: its compiles of functions made anew are findings too.
@@ -106,16 +106,18 @@ def looked_at(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[st
     users = plain(function)
     levels = severities(getattr(getattr(users, "__code__", None), "co_filename", ""))
     rules = chosen(asked.rules, asked.ignore, levels)
-    varied = for_all_sizes(args, kwargs) if asked.thorough else None
-    args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: issubclass(type(leaf), Described))
+    plainly = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: issubclass(type(leaf), Described))
+    args, kwargs = for_all_sizes(args, kwargs) or plainly
     evidence = gather(function, args, kwargs)
+    if evidence.error is not None and args is not plainly[0] and judge(evidence).failure:
+        # Not for all sizes at once, then: as compile(), which says so.
+        args, kwargs = plainly
+        evidence = gather(function, args, kwargs)
     evidence.events = () if asked.ledger is None else asked.ledger.events
     found = judge(evidence, rules, levels)
     if asked.thorough:
         again = gather(function, args, kwargs, record=False)
         found = found.changed([*found, *differing(evidence, again, found)])
-    if varied is not None:
-        found = found.changed([*found, *judge(gather(function, *varied, record=False), _of_sizes(rules), levels)])
     fixer = partial(_fixed, evidence, function, args, kwargs)
     cured = [replace(one, fix=fixer(one)) for one in found] if asked.fixes else found
     return found.changed(cured, fixer, partial(_stale, evidence))
@@ -125,11 +127,6 @@ def _stale(evidence: Evidence) -> Findings:
     from explorer.pitfalls.stale import recheck
 
     return recheck(evidence)
-
-
-def _of_sizes(rules: Iterable[Rule]) -> list[Rule]:
-    """The rules that look at what is asked of sizes: the others have seen the function already."""
-    return [rule for rule in rules if rule.name == "symbolic-equality"]
 
 
 def _fixed(

@@ -194,16 +194,28 @@ def test_an_equality_of_a_symbolic_size_is_pointed_at():
     assert "b == 4" in only("symbolic-equality", by_remainder, of_rows("b", "3")).message
 
 
-def test_with_input_infos_it_is_asked_when_thorough():
+def test_sizes_of_input_infos_that_vary_are_asked_all_at_once():
     batch = NamedDimension("batch", 1, 8, 64)
     rows = InputInfo((batch, 3), jnp.float32)
     labels = InputInfo(((1, 8, 64),), jnp.int32)
-    found = lint(lambda x, y: special_for_one(x) + y.sum(), rows, labels, thorough=True).of("symbolic-equality")
+    found = lint(lambda x, y: special_for_one(x) + y.sum(), rows, labels).of("symbolic-equality")
     assert [piece(one) for one in found] == ["x.shape[0] == 1"]
     assert "batch == 1" in found[0].message
     several = InputInfo((NamedDimension("batch", 2, 8, 64), 3), jnp.float32)
-    assert not lint(special_for_one, several, thorough=True).of("symbolic-equality")
-    assert not lint(special_for_one, rows).of("symbolic-equality")
+    assert not lint(special_for_one, several).of("symbolic-equality")
+
+
+def test_what_can_not_be_traced_for_all_sizes_is_traced_for_those_it_is_optimised_for(capsys):
+    def halved(x):
+        if x.shape[0] > 4:
+            print(x.shape)
+            x = x[:4]
+        return x
+
+    found = lint(halved, InputInfo((NamedDimension("batch", 1, 8, 64), 3), jnp.float32))
+    assert not found.failure
+    assert capsys.readouterr().out == "(8, 3)\n"
+    assert [one.rule for one in found] == ["impure-print"]
 
 
 def test_comparisons_that_hold_for_all_sizes_and_sizes_that_are_known_are_fine():
