@@ -84,6 +84,14 @@ def mutations(path, there):
         yield tuple(there), ()
 
 
+def test_below_a_field_that_has_no_name_what_it_is_in_is_named():
+    before, after = Pair(ARRAY, [[]]), Pair(ARRAY, [()])
+    reason = explain(key_of(after), [key_of(before)], frozenset({"trace"}))
+    assert (reason.kind, reason.leaf) == ("structure", "state['value']")
+    before, after = Pair(ARRAY, {"w": []}), Pair(ARRAY, {"w": [], "new": None})
+    assert explain(key_of(after), [key_of(before)], frozenset({"trace"})).leaf == "state['value']"
+
+
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(trees, st.data())

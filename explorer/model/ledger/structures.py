@@ -127,11 +127,12 @@ class _Pair:
                     return "".join(parts[: len(parts) - steps])
         return otherwise
 
-    def nodes(self, new: _Node, old: _Node, path: str) -> None:
+    def nodes(self, new: _Node, old: _Node, path: str, is_above: bool = False) -> None:
+        """Compare two nodes; `is_above`: the path is that of something they are in, for theirs can't be known."""
         if new.kind != old.kind:
             self.found.append(Change(path, _described(old), _described(new)))
         elif new.kind == "dict" and new.keys != old.keys:
-            self.dicts(new, old, path)
+            self.dicts(new, old, path, is_above)
         elif new.kept != old.kept:
             before, after = two_shortened(old.kept, new.kept)
             self.found.append(Change(path, f"{old.kind}[{before}]", f"{new.kind}[{after}]", "kept"))
@@ -140,18 +141,24 @@ class _Pair:
         else:
             for index, (here, there) in enumerate(zip(new.children, old.children, strict=True)):
                 if here.kind != "*" or there.kind != "*":
-                    self.nodes(here, there, self.path(here, there, f"{path}{_step(new, index)}"))
+                    known, step = self.path(here, there, ""), _step(new, index)
+                    is_lost = not known and (is_above or not step)
+                    self.nodes(here, there, known or (path if is_lost else f"{path}{step}"), is_lost)
 
-    def dicts(self, new: _Node, old: _Node, path: str) -> None:
+    def dicts(self, new: _Node, old: _Node, path: str, is_above: bool) -> None:
         here, there = dict(zip(new.keys, new.children, strict=True)), dict(zip(old.keys, old.children, strict=True))
+
+        def inside(key: str) -> str:
+            return path if is_above else f"{path}[{key}]"
+
         for key, node in here.items():
             if key not in there:
-                self.found.append(Change(f"{path}[{key}]", "absent", _described(node), "added", path))
+                self.found.append(Change(inside(key), "absent", _described(node), "added", path))
             else:
-                self.nodes(node, there[key], f"{path}[{key}]")
+                self.nodes(node, there[key], inside(key), is_above)
         for key, node in there.items():
             if key not in here:
-                self.found.append(Change(f"{path}[{key}]", _described(node), "absent", "removed", path))
+                self.found.append(Change(inside(key), _described(node), "absent", "removed", path))
 
 
 def _step(node: _Node, index: int) -> str:
