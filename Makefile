@@ -6,7 +6,7 @@ LAB := $(VENV)-lab
 NEWEST := $(VENV)-newest
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint types contracts bundle unit slow unit-newest notebooks browser bench clean
+.PHONY: help lab demo test lint types contracts bundle unit coverage slow unit-newest notebooks browser bench clean
 
 help:
 	@echo "make lab     open the tutorial in JupyterLab"
@@ -34,6 +34,9 @@ contracts: $(VENV)/ready
 	$(BIN)/lint-imports
 
 unit: $(VENV)/ready
+	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds
+
+coverage: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds --cov=explorer --cov-report=term
 
 slow: $(VENV)/ready

@@ -125,6 +125,7 @@ def test_a_method_and_a_callable_object_are_guarded_by_their_place():
         broken(ex.assert_no_recompiles(function), lambda f=function: [jax.jit(f)(jnp.ones(n)) for n in (2, 3)])
 
 
+@pytest.mark.slow
 def test_operations_outside_of_any_jit_count_only_if_asked():
     def work():
         for n in (1201, 1202, 1203):
@@ -199,6 +200,7 @@ def test_the_block_has_its_ledger():
     assert not ledger.on
 
 
+@pytest.mark.slow
 def test_many_recompiles_of_one_cause_are_one_row():
     step = fresh()
     error = broken(ex.assert_no_recompiles(), lambda: call(step, *range(2, 22)))
@@ -221,6 +223,7 @@ def test_many_causes_are_cut_short():
     assert len(str(broken(ex.assert_no_recompiles(), work)).splitlines()) < 60
 
 
+@pytest.mark.slow
 def test_no_storm_is_warned_of_besides():
     error = broken(ex.assert_no_recompiles(), lambda: call(fresh(), *range(2, 30)))  # a warning would be an error here
     assert isinstance(error, ex.RecompilationError)

@@ -110,6 +110,7 @@ def test_a_closure_read_is_a_constant_and_an_input_is_not():
     assert (float(constant(1.0)), float(read(1.0))) == (2.0, 6.0)
 
 
+@pytest.mark.slow
 def test_a_training_step_with_momentum_equals_the_uncompiled_one():
     def made():
         key = jax.random.key(0)

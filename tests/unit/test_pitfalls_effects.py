@@ -375,6 +375,7 @@ def test_an_array_brought_to_the_host_in_a_trace_is_a_note():
     assert one.severity == "note"
 
 
+@pytest.mark.slow
 def test_the_plain_training_step_has_no_effects():
     from tests.examples.training import training_step
 

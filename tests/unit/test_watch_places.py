@@ -84,6 +84,7 @@ print("num_partitions=4" in ledger.capture(compiles[1]).hlo.text)
 """
 
 
+@pytest.mark.slow
 def test_the_device_is_that_of_the_program_one_or_several():
     done = subprocess.run([sys.executable, "-c", DEVICES], capture_output=True, text=True, timeout=120)
     *lines, partitioned = done.stdout.strip().splitlines() or [done.stderr]

@@ -454,6 +454,7 @@ print("ok")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_can_stop_its_watch_and_the_parents_goes_on():
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120)
