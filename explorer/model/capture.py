@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from explorer.errors import NotRecordedError
 from explorer.model.fates import Fate, Fates
-from explorer.model.findings import Findings
+from explorer.model.findings import Findings, Linter
 from explorer.model.graph import Graph, Node
 from explorer.model.lines import LineTable, line_table
 from explorer.model.memory import LiveMemory, read_memory
@@ -22,7 +22,7 @@ from explorer.model.provenance import Links, placed
 from explorer.model.source import Source
 from explorer.model.told import Instructions
 
-__all__ = ["Capture", "Constant", "Durations", "Linter", "Stage", "Viewer"]
+__all__ = ["Capture", "Constant", "Durations", "Stage", "Viewer"]
 
 
 class Stage:
@@ -87,14 +87,6 @@ class Viewer(Protocol):
     def png(self, capture: Capture, scale: float) -> bytes: ...
     def widget(self, capture: Capture) -> Any: ...
     def view(self, capture: Capture) -> Any: ...
-
-
-class Linter(Protocol):
-    """What looks for pitfalls in what was just traced; `explorer` puts one here."""
-
-    def __call__(
-        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None
-    ) -> Findings: ...
 
 
 _SMALL = 2_000  # instructions

@@ -14,7 +14,7 @@ from explorer.model.finding import SEVERITIES, Finding, Fix
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Findings", "FindingsViewer", "Rewritten"]
+__all__ = ["Findings", "FindingsViewer", "Linter", "Rewritten"]
 
 _FORMAT = 1
 
@@ -26,6 +26,14 @@ class FindingsViewer(Protocol):
     def html(self, findings: Findings) -> str: ...
     def rich(self, findings: Findings) -> Any: ...
     def apply(self, fix: Fix) -> None: ...
+
+
+class Linter(Protocol):
+    """What looks for pitfalls in what was just traced; `explorer` puts one here."""
+
+    def __call__(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None
+    ) -> Findings: ...
 
 
 class Rewritten(Protocol):
