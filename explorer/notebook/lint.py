@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, cast
 
 from IPython.core.error import TryNext, UsageError
-from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.core.magic import line_cell_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
@@ -23,6 +23,7 @@ from explorer.notebook.calls import CALLEE, assigns, last_call, redirect, single
 from explorer.notebook.completion import callables
 from explorer.notebook.magics import typed_column, writable_file
 from explorer.notebook.place import calling_frame, parse_cell, users_traceback
+from explorer.notebook.shell import ShellMagics
 
 __all__ = ["LintMagics", "complete_lint", "lint_parser"]
 
@@ -58,16 +59,8 @@ class _Call:
 
 
 @magics_class
-class LintMagics(Magics):
-    """The magics of one shell; `replaced` are those of others whose names they took."""
-
-    def __init__(self, shell: Any) -> None:
-        super().__init__(shell=shell)
-        self.shell: Any = shell
-        self.replaced: dict[str, dict[str, Any]] = {}
-
-    def stop(self) -> None:
-        """Nothing of it goes on by itself."""
+class LintMagics(ShellMagics):
+    """`%lint` and `%%lint`."""
 
     @magic_arguments()
     @argument("--rules", metavar="RULES", help="ask only these, by name or number: EX001,impure-time")

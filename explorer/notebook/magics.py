@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, cast
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.core.magic import line_cell_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
@@ -19,6 +19,7 @@ from explorer.errors import ExploreError, ExplorerError, ExpressionError
 from explorer.model.capture import Capture
 from explorer.notebook.calls import CALLEE, Call, assigns, last_call, redirect, single_call, split_options
 from explorer.notebook.place import calling_frame, parse_cell, users_traceback
+from explorer.notebook.shell import ShellMagics
 
 __all__ = ["ExplorerMagics", "explore_parser", "typed_column", "writable_file"]
 
@@ -37,16 +38,8 @@ def writable_file(text: str) -> Path:
 
 
 @magics_class
-class ExplorerMagics(Magics):
-    """The magics of one shell; `replaced` are those of others whose names they took."""
-
-    def __init__(self, shell: Any) -> None:
-        super().__init__(shell=shell)
-        self.shell: Any = shell
-        self.replaced: dict[str, dict[str, Any]] = {}
-
-    def stop(self) -> None:
-        """Nothing of it goes on by itself."""
+class ExplorerMagics(ShellMagics):
+    """`%explore` and `%%explore`."""
 
     @magic_arguments()
     @argument(

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_arguments
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
@@ -19,6 +19,7 @@ from explorer.errors import ExplorerError, ExpressionError
 from explorer.model.ledger.ledger import Ledger
 from explorer.notebook.magics import writable_file
 from explorer.notebook.place import calling_frame, parse_cell, users_traceback
+from explorer.notebook.shell import ShellMagics
 
 if TYPE_CHECKING:
     from explorer.ledger.watch import Watch
@@ -31,13 +32,11 @@ _VALUE = re.compile(r"--[\w-]+\s+\S*$")  # the cursor stands in an option's valu
 
 
 @magics_class
-class RecompilesMagics(Magics):
-    """The magics of one shell; `replaced` are those of others whose names they took."""
+class RecompilesMagics(ShellMagics):
+    """`%recompiles` and `%%recompiles`."""
 
     def __init__(self, shell: Any) -> None:
-        super().__init__(shell=shell)
-        self.shell: Any = shell
-        self.replaced: dict[str, dict[str, Any]] = {}
+        super().__init__(shell)
         self._started: Watch | None = None  # not what a script or the environment had turned on
 
     @magic_arguments()
