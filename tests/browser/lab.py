@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,14 @@ class Lab:
     def __init__(self, url: str, home: Path, page: str = "doc/tree/{}?reset") -> None:
         self.url, self.home, self.root = url, home, home / "root"
         self.page = page  # where a notebook is, by its name
+
+    def write(self, notebook: str, *sources: str, outputs: Sequence[nbformat.NotebookNode] = ()) -> str:
+        """A notebook of these cells, the first with these outputs. It names its kernel: JupyterLab asks otherwise."""
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        cells[0].outputs = list(outputs)
+        metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), self.root / notebook)
+        return notebook
 
     def trust(self, notebook: str) -> None:
         """Sign a notebook as `jupyter trust` does."""

@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import nbformat
 from conftest import chromium_path, launched
 from lab import Browser, Lab, Notebook, running_lab
 from playwright.sync_api import Locator
@@ -31,9 +30,9 @@ def main() -> None:
         running_lab(Path(home)) as lab,
         launched(chromium_path() or "chromium") as chromium,
     ):
-        write(lab.root / "view.ipynb", blocks[0])
-        write(lab.root / "ledger.ipynb", IMPORTS, watched)
-        write(lab.root / "findings.ipynb", IMPORTS, linted)
+        lab.write("view.ipynb", blocks[0].rstrip())
+        lab.write("ledger.ipynb", IMPORTS, watched.rstrip())
+        lab.write("findings.ipynb", IMPORTS, linted.rstrip())
         for theme in ("Light", "Dark"):
             browser = Browser(chromium.new_context(viewport={"width": 1500, "height": 1000}, device_scale_factor=1))
             shown = opened(browser, lab, "view.ipynb", theme)
@@ -46,12 +45,6 @@ def main() -> None:
             shown = opened(browser, lab, "findings.ipynb", theme)
             shown.page.wait_for_selector(FINDINGS, timeout=60_000)
             keep(shown, shown.page.locator(FINDINGS).last, f"findings-{theme.lower()}.png")
-
-
-def write(path: Path, *cells: str) -> None:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.rstrip()) for cell in cells])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, path)
 
 
 def opened(browser: Browser, lab: Lab, name: str, theme: str) -> Notebook:

@@ -100,18 +100,11 @@ def assert_drawn(page: Page) -> None:
     expect(page.locator(".explorer")).to_have_count(0)
 
 
-def write(lab: Lab, name: str, *sources: str) -> str:
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), lab.root / name)
-    return name
-
-
 # Servers --------------------------------------------------------------------------------------------------------------
 
 
 def test_in_notebook_7_the_view_is_live_and_still_there_without_a_kernel(notebook7: Lab, browser: Browser):
-    name = write(notebook7, "seven.ipynb", CODE.format(rows=8).replace("ex.explore", "cap = ex.explore") + "\ncap")
+    name = notebook7.write("seven.ipynb", CODE.format(rows=8).replace("ex.explore", "cap = ex.explore") + "\ncap")
     opened = browser.open(notebook7, name)
     opened.run_all()
     assert_interactive(opened.page)
@@ -127,7 +120,7 @@ def test_in_notebook_7_the_view_is_live_and_still_there_without_a_kernel(noteboo
 
 
 def test_of_many_views_two_carry_the_viewer_and_all_come_back_without_a_kernel(lab: Lab, browser: Browser):
-    name = write(lab, "many.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10, 11)))
+    name = lab.write("many.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10, 11)))
     opened = browser.open(lab, name)
     opened.run_all()
     expect(opened.page.locator(READY)).to_have_count(4)
@@ -142,7 +135,7 @@ def test_of_many_views_two_carry_the_viewer_and_all_come_back_without_a_kernel(l
 
 
 def test_a_view_whose_carriers_are_gone_asks_the_kernel(lab: Lab, browser: Browser):
-    name = write(lab, "gone.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10)))
+    name = lab.write("gone.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10)))
     opened = browser.open(lab, name)
     opened.run_all()
     opened.save()

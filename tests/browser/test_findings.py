@@ -35,10 +35,7 @@ SHOWN = ".explorer-findings[data-started]"
 
 
 def opened(lab: Lab, browser: Browser, name: str, *cells: str) -> Notebook:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, lab.root / name)
-    return browser.open(lab, name)
+    return browser.open(lab, lab.write(name, *cells))
 
 
 def shown(page: Page) -> Locator:

@@ -1,7 +1,5 @@
 """The ground the view stands on: what JupyterLab does with HTML that carries a module script."""
 
-from collections.abc import Sequence
-
 import nbformat
 import pytest
 from lab import Browser, Lab
@@ -12,17 +10,9 @@ HTML = """<div class="static">still here</div>
 </script>"""
 
 
-def write(lab: Lab, name: str, source: str, outputs: Sequence[nbformat.NotebookNode] = ()) -> str:
-    """A notebook of one cell. It names its kernel: JupyterLab asks in a dialog otherwise."""
-    cell = nbformat.v4.new_code_cell(source, outputs=list(outputs))
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=metadata), lab.root / name)
-    return name
-
-
 @pytest.fixture
 def notebook(lab: Lab) -> str:
-    return write(lab, "tiny.ipynb", f"from IPython.display import HTML, display\nx = 41\ndisplay(HTML('''{HTML}'''))")
+    return lab.write("tiny.ipynb", f"from IPython.display import HTML, display\nx = 41\ndisplay(HTML('''{HTML}'''))")
 
 
 def test_a_module_script_runs_live_and_again_after_save_shutdown_and_reopen(lab: Lab, browser: Browser, notebook: str):
@@ -42,7 +32,7 @@ def test_a_module_script_runs_live_and_again_after_save_shutdown_and_reopen(lab:
 
 def test_an_untrusted_notebook_keeps_the_html_and_drops_the_script(lab: Lab, browser: Browser):
     output = nbformat.v4.new_output("display_data", {"text/html": HTML, "text/plain": "static"})
-    opened = browser.open(lab, write(lab, "stranger.ipynb", "x = 41", [output]))
+    opened = browser.open(lab, lab.write("stranger.ipynb", "x = 41", outputs=[output]))
     opened.page.wait_for_selector("div.static")
     assert not opened.trusted()
     assert opened.page.locator("div.static[data-ran]").count() == 0
@@ -58,7 +48,7 @@ def test_the_theme_can_be_switched(lab: Lab, browser: Browser, notebook: str):
 
 
 def test_a_cell_that_fails_fails_the_run(lab: Lab, browser: Browser):
-    opened = browser.open(lab, write(lab, "bad.ipynb", "1 / 0"))
+    opened = browser.open(lab, lab.write("bad.ipynb", "1 / 0"))
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         opened.run_all()
     opened.shut_down()
@@ -78,7 +68,7 @@ def test_a_request_to_the_network_is_seen_and_goes_nowhere(lab: Lab, browser: Br
 def test_an_error_in_the_script_of_an_output_is_seen(lab: Lab, browser: Browser):
     script = "<script type='module'>document.body.dataset.ran = 'yes'; throw new Error('from an output')</script>"
     opened = browser.open(
-        lab, write(lab, "throws.ipynb", f"from IPython.display import HTML, display\ndisplay(HTML({script!r}))")
+        lab, lab.write("throws.ipynb", f"from IPython.display import HTML, display\ndisplay(HTML({script!r}))")
     )
     opened.run_all()
     opened.page.wait_for_selector("body[data-ran]", state="attached")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import nbformat
 from lab import Browser, Lab, Notebook
 from playwright.sync_api import expect
 from view import View
@@ -21,10 +20,7 @@ cap.view.highlight = cap.jaxpr.graph.where("op:tanh")
 
 
 def opened(lab: Lab, browser: Browser, *cells: str) -> Notebook:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, lab.root / "link.ipynb")
-    live = browser.open(lab, "link.ipynb")
+    live = browser.open(lab, lab.write("link.ipynb", *cells))
     live.run_all()
     return live
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import nbformat
 from lab import Browser, Lab
 from playwright.sync_api import expect
 from view import View
@@ -22,10 +21,7 @@ widget
 
 
 def test_a_selection_in_the_widget_is_a_trait(lab: Lab, browser: Browser):
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CODE)])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, lab.root / "widget.ipynb")
-    live = browser.open(lab, "widget.ipynb")
+    live = browser.open(lab, lab.write("widget.ipynb", CODE))
     live.run_all()
     view = View(live.page)
     view.click_line("jnp.tanh")

@@ -14,9 +14,8 @@ import explorer as ex
 pytest.importorskip("IPython", reason="the magics need IPython")
 
 from IPython.core.completer import provisionalcompleter
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
+from shells import fresh_shell, run
 
 DEFINITIONS = """
 import jax, jax.numpy as jnp
@@ -32,27 +31,14 @@ def branch(x):
 
 @pytest.fixture
 def shell():
-    """A fresh IPython that keeps no history file, with the definitions above and nothing of ours loaded."""
-    config = Config()
-    config.HistoryManager.enabled = False
-    shell = InteractiveShell.instance(config=config)
-    shell.run_cell(DEFINITIONS).raise_error()
-    yield shell
-    InteractiveShell.clear_instance()
+    with fresh_shell(DEFINITIONS) as shell:
+        yield shell
 
 
 @pytest.fixture
 def ip(shell):
     run(shell, "%load_ext explorer")
     return shell
-
-
-def run(ip, cell):
-    """Run a cell; give its value, and raise what it raised."""
-    with capture_output():
-        result = ip.run_cell(cell, store_history=True)
-    result.raise_error()
-    return result.result
 
 
 def failing(ip, cell, error, match=None):

@@ -1,9 +1,7 @@
 """What is found in a notebook: cells are read as they were typed, and later cells change what earlier ones use."""
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
-from traitlets.config import Config
+from shells import fresh_shell, run
 
 DEFINITIONS = """
 import time
@@ -16,19 +14,9 @@ x = jnp.ones(3)
 
 @pytest.fixture
 def shell():
-    config = Config()
-    config.HistoryManager.enabled = False
-    shell = InteractiveShell.instance(config=config)
-    run(shell, DEFINITIONS)
-    yield shell
-    InteractiveShell.clear_instance()
-
-
-def run(shell, cell):
-    with capture_output():
-        result = shell.run_cell(cell, store_history=True)
-    result.raise_error()
-    return result.result
+    with fresh_shell("") as shell:
+        run(shell, DEFINITIONS)
+        yield shell
 
 
 STEP = """%precision 3

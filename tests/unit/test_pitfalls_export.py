@@ -11,10 +11,10 @@ import explorer as ex
 from explorer.model.finding import SEVERITIES, Finding, Fix
 
 A = Finding(
-    "impure-print", "warning", "print() ran once", "/work/träin.py", 12, "it ran once", Fix("jax.debug.print"), "EX001",
-    "träin.py", "print(x)", 4, 12, 12, "https://docs.jax.dev/",
+    "impure-print", "warning", "print() ran once", "/home/ada/träin.py", 12, "it ran once", Fix("jax.debug.print"),
+    "EX001", "träin.py", "print(x)", 4, 12, 12, "https://docs.jax.dev/",
 )  # fmt: skip
-B = Finding("concretization", "error", "f can't be traced", "/work/träin.py", 20, code="EX009")
+B = Finding("concretization", "error", "f can't be traced", "/home/ada/träin.py", 20, code="EX009")
 C = Finding("dead-code", "note", "y is not used", code="EX026")
 FOUND = ex.Findings([C, A, B], "step", ["nan-gradient: ValueError: no"])
 
@@ -138,7 +138,7 @@ def test_sarif_counts_columns_from_one_and_names_files_as_uris():
     run = json.loads(FOUND.to_sarif())["runs"][0]
     (location,) = run["results"][1]["locations"]
     assert location["physicalLocation"] == {
-        "artifactLocation": {"uri": "file:///work/tr%C3%A4in.py"},
+        "artifactLocation": {"uri": "file:///home/ada/tr%C3%A4in.py"},
         "region": {"startLine": 12, "startColumn": 5, "endLine": 12, "endColumn": 13},
     }
     assert "locations" not in run["results"][2]

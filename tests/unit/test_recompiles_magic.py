@@ -11,9 +11,8 @@ import explorer as ex
 pytest.importorskip("IPython", reason="the magics need IPython")
 
 from IPython.core.completer import provisionalcompleter
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
+from shells import fresh_shell, run
 
 from explorer.ledger.session import session, stop_session
 
@@ -29,21 +28,11 @@ def call(*sizes):
 
 @pytest.fixture
 def ip():
-    """A fresh IPython that keeps no history file, with the definitions above and the magics."""
-    config = Config()
-    config.HistoryManager.enabled = False
-    shell = InteractiveShell.instance(config=config)
-    shell.run_cell(DEFINITIONS).raise_error()
-    run(shell, "%load_ext explorer")
-    yield shell
-    ex.unload_ipython_extension(shell)
-    stop_session()
-    InteractiveShell.clear_instance()
-
-
-def run(ip, cell):
-    """Run a cell; give its value, and raise what it raised."""
-    return shown(ip, cell)[0]
+    with fresh_shell(DEFINITIONS) as shell:
+        run(shell, "%load_ext explorer")
+        yield shell
+        ex.unload_ipython_extension(shell)
+        stop_session()
 
 
 def shown(ip, cell):
