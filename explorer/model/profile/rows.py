@@ -1,0 +1,65 @@
+"""The rows of a profile: one for each instruction that ran, one for each source line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.model.graph import Frame
+
+__all__ = ["LineTime", "OpTime"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """The time of one instruction, a call of the profiled function.
+
+    Args:
+        name, op: The instruction's, in the optimised program: `fusion.3`, `fusion`.
+        module: The executable that it is in: `jit_step`; `program` tells those of one name apart.
+        seconds: Its own time a call: without what runs inside it, of a moment shared with others its part.
+        share: Of the device's time, 0 to 1.
+        total: With what runs inside: of a `while`, its body; else the same as `seconds`.
+        count: How often it ran a call.
+        flops, bytes: What it does and moves a call; NaN where nobody knows, as of a custom call.
+        wasted: Seconds over what the machine's peaks allow for it; None until they were measured.
+        stack: The Python stack that it comes from, innermost frame first; of a fusion, the one that takes most of it.
+        scope: Its named scopes, `layer/attention`; empty for none.
+    """
+
+    name: str
+    op: str
+    module: str
+    program: int
+    seconds: float
+    share: float
+    total: float
+    count: float
+    flops: float
+    bytes: float
+    wasted: float | None
+    stack: tuple[Frame, ...]
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """The time of one line of the source, a call of the profiled function.
+
+    Args:
+        file, line, text: The line, from 1; its text without indentation, empty where the source is not known.
+        seconds: Of each kernel, the part that comes from this line.
+        share: Of the device's time, 0 to 1.
+        ops: How many kernels have something of it.
+        wasted: Seconds over what the machine's peaks allow; None until they were measured.
+        flops, bytes: Its part of theirs, a call.
+    """
+
+    file: str
+    line: int
+    text: str
+    seconds: float
+    share: float
+    ops: int
+    wasted: float | None
+    flops: float
+    bytes: float
