@@ -73,8 +73,8 @@ class Registry:
                 RecompilationWarning,
             )
 
-    def _forget(self, dead: Any) -> None:
-        if sys.is_finalizing():  # what this needs may be gone before it
+    def _forget(self, dead: Any, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if is_finalizing():  # what this needs may be gone before it, this module's own names among it
             return
         with self._lock:
             site = self._sites.pop(dead, None)
