@@ -1,0 +1,149 @@
+"""What repeated measurements say of one figure, and how surely, without believing that they are normal or independent.
+
+Timings have a floor and a long tail, so medians are told here and not means; and on a machine that does other things
+as well, what is slow now is slow a moment later too, so a hundred samples may say no more than ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import exp, lgamma, log, nan
+
+import numpy as np
+
+__all__ = ["attained", "drift_of", "effective_count", "interval_of_median", "ratio_interval", "spread_of"]
+
+_FLOOR = 1e-12
+_TO_SIGMA = 1.4826  # of a normal distribution, the median absolute deviation times this is the standard deviation
+_BLOCKS = 10
+_TELLING = 12  # samples; fewer don't tell whether they follow each other
+# However many samples a run has, the medians of runs differ: by half of the spread, and by a hundredth where that is
+# none, as where code and data lie in memory alone makes as much (Mytkowicz et al. 2009, Producing Wrong Data Without
+# Doing Anything Obviously Wrong!; Kalibera & Jones 2013, Rigorous Benchmarking in Reasonable Time).
+_BETWEEN_RUNS, _LEAST = 0.5, 0.01
+
+
+def interval_of_median(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """An interval that holds the median of what was sampled, with at least this confidence.
+
+    Of independent samples it is from the k-th smallest to the k-th largest, which is exact for any distribution: how
+    many of n samples are below the median is binomial. (David & Nagaraja, *Order Statistics*, 3rd ed., section 7.1.)
+    Samples that follow each other are not independent; so the ranks are those of as many samples as these are worth
+    (`effective_count`), after Woodruff (1952), *Confidence Intervals for Medians and Other Position Measures*; and the
+    interval is no narrower than that of the medians of ten stretches of the run, which sees slow drift, nor than what
+    runs differ by: half of the spread, and 1 % of the median.
+
+    Args:
+        values: In the order in which they were measured; at least one.
+        confidence: 0 to 1, both excluded.
+
+    Example:
+        >>> interval_of_median([5.0, 1.0, 4.0, 2.0, 3.0, 6.0, 7.0, 8.0, 9.0])
+        (2.0, 8.0)
+    """
+    ordered = np.sort(np.asarray(values, float))
+    count = len(ordered)
+    worth = effective_count(values)
+    low, high = _between(ordered, worth, confidence)
+    if count >= 3 * _BLOCKS:
+        medians = np.sort([np.median(block) for block in np.array_split(np.asarray(values, float), _BLOCKS)])
+        block_low, block_high = _between(medians, _BLOCKS, confidence)
+        low, high = min(low, block_low), max(high, block_high)
+    middle = float(np.median(ordered))
+    least = max(_BETWEEN_RUNS * spread_of(values), _LEAST) * middle
+    return min(low, middle - least), max(high, middle + least)
+
+
+def attained(count: int, confidence: float) -> float:
+    """The confidence that so many independent samples reach: less than the 95 % asked for, where they are under six."""
+    return min(confidence, 1 - 2 * 0.5**count)
+
+
+def effective_count(values: Sequence[float]) -> float:
+    """How many independent samples these are worth: their number, over the time over which they resemble each other.
+
+    What is followed is whether a sample is above the median, as only that counts for a median. Its autocorrelations are
+    added up as long as those of neighbouring pairs are positive (Geyer 1992, *Practical Markov Chain Monte Carlo*,
+    initial monotone sequence).
+
+    Example:
+        >>> effective_count([1.0, 2.0] * 50)
+        100.0
+        >>> effective_count([1.0] * 25 + [2.0] * 25 + [1.0] * 25 + [2.0] * 25) < 10
+        True
+    """
+    signs = np.sign(np.asarray(values, float) - np.median(values))
+    count = len(signs)
+    power = float(signs @ signs)
+    if count < _TELLING or power < _FLOOR:
+        return float(count)
+    spectrum = np.fft.rfft(signs, 2 * count)
+    correlations = np.fft.irfft(spectrum * spectrum.conj())[:count] / power
+    pairs = correlations[: count // 2 * 2].reshape(-1, 2).sum(axis=1)
+    until = int(np.argmax(pairs <= 0)) if (pairs <= 0).any() else len(pairs)
+    time = 2 * float(np.minimum.accumulate(pairs[:until]).sum()) - 1
+    return count / max(time, 1.0)
+
+
+def spread_of(values: Sequence[float]) -> float:
+    """How far samples are from their median, as a part of it: 0.03 is 3 %. Robust: a few outliers don't count.
+
+    Example:
+        >>> spread_of([9.9, 10.0, 10.1, 99.0])
+        0.014752238805970225
+    """
+    middle = float(np.median(values))
+    return _TO_SIGMA * float(np.median(np.abs(np.asarray(values, float) - middle))) / middle if middle > 0 else nan
+
+
+def drift_of(values: Sequence[float]) -> float:
+    """How much larger the last third is than the first, as a part of the median; 0 where that may be chance.
+
+    It may be where the intervals of both thirds' medians overlap.
+
+    Example:
+        >>> drift_of([1.0, 1.1] * 30), round(drift_of([1 + i / 100 for i in range(60)]), 2)
+        (0.0, 0.31)
+    """
+    third = len(values) // 3
+    if third < 6:
+        return 0.0
+    first, last = values[:third], values[-third:]
+    (low, high), (later_low, later_high) = interval_of_median(first), interval_of_median(last)
+    if low <= later_high and later_low <= high:
+        return 0.0
+    return float((np.median(last) - np.median(first)) / np.median(values))
+
+
+def ratio_interval(
+    values: Sequence[float], baseline: Sequence[float], confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """The median ratio of samples that were taken in turns, with its interval: `(ratio, low, high)`.
+
+    Each sample is compared with the baseline's of the same turn, so that what slows both down doesn't count.
+    """
+    ratios = np.asarray(values, float) / np.asarray(baseline, float)
+    low, high = interval_of_median(ratios.tolist(), confidence)
+    return float(np.median(ratios)), low, high
+
+
+def _between(ordered: np.ndarray, worth: float, confidence: float) -> tuple[float, float]:
+    """The values at the ranks that `worth` independent samples would give, in the samples there are; outwards."""
+    count = len(ordered)
+    independent = max(1, min(count, int(worth)))
+    level = _rank(independent, confidence) / (independent + 1)  # 0, which is their range, where no rank is sure enough
+    at = max(0, min((count - 1) // 2, int(level * (count + 1) + 1e-9) - 1))
+    return float(ordered[at]), float(ordered[count - 1 - at])
+
+
+@lru_cache(4096)
+def _rank(count: int, confidence: float) -> int:
+    """The largest k for which the k-th smallest and the k-th largest of so many hold the median; 0 if none does."""
+    below, rank = 0.0, 0
+    while rank < count // 2:
+        below += exp(lgamma(count + 1) - lgamma(rank + 1) - lgamma(count - rank + 1) - count * log(2))
+        if below > (1 - confidence) / 2:
+            break
+        rank += 1
+    return rank

@@ -1,0 +1,79 @@
+"""Amounts as a person reads them: three digits and a unit."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["duration_text", "factor_text", "range_text", "rate_text", "share_text"]
+
+
+def duration_text(seconds: float) -> str:
+    """Seconds in the unit that fits.
+
+    Example:
+        >>> duration_text(0.00123), duration_text(4.2e-8), duration_text(75), duration_text(0)
+        ('1.23 ms', '42 ns', '75 s', '0 s')
+    """
+    if not seconds or not math.isfinite(seconds):
+        return f"{seconds:g} s"
+    unit, size = _unit_of(seconds)
+    return f"{_three(seconds / size)} {unit}"
+
+
+def range_text(low: float, high: float) -> str:
+    """Two durations, in the unit of the longer one.
+
+    Example:
+        >>> range_text(0.0409, 0.0416), range_text(0.9e-3, 1.2e-3)
+        ('40.9 … 41.6 ms', '0.9 … 1.2 ms')
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and high > 0):
+        return f"{low:g} … {high:g} s"
+    unit, size = _unit_of(high)
+    return f"{_three(low / size)} … {_three(high / size)} {unit}"
+
+
+def factor_text(factor: float) -> str:
+    """How many times as much.
+
+    Example:
+        >>> factor_text(3.44), factor_text(1.021), factor_text(15230)
+        ('3.4×', '1.02×', '15,230×')
+    """
+    return f"{factor:.2f}×" if factor < 1.995 else f"{factor:.1f}×" if factor < 99.95 else f"{factor:,.0f}×"
+
+
+def _unit_of(seconds: float) -> tuple[str, float]:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if float(f"{seconds / size:.3g}") >= 1:  # 999.9 µs are 1 ms
+            return unit, size
+    return "ns", 1e-9
+
+
+def _three(amount: float) -> str:
+    amount = float(f"{amount:.3g}")
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
+
+
+def rate_text(rate: float, what: str = "FLOP") -> str:
+    """Something a second.
+
+    Example:
+        >>> rate_text(147.4e9), rate_text(27.1e9, "B")
+        ('147 GFLOP/s', '27.1 GB/s')
+    """
+    amount, prefixes = rate, ["", "k", "M", "G", "T", "P"]
+    while float(f"{amount:.3g}") >= 1000 and len(prefixes) > 1:
+        amount /= 1000
+        prefixes.pop(0)
+    return f"{amount:.3g} {prefixes[0]}{what}/s"
+
+
+def share_text(share: float) -> str:
+    """A part of a whole.
+
+    Example:
+        >>> share_text(0.25), share_text(0.004), share_text(0.0)
+        ('25%', 'under 1%', '0%')
+    """
+    return "under 1%" if 0 < share < 0.005 else f"{share:.0%}"
