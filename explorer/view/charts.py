@@ -70,8 +70,13 @@ class Chart:
         shown = f'<img alt="{escape(self.description or self.title)}" src="data:image/svg+xml;base64,{image}">'
         return shown + "".join(html_table(table) for table in self.tables)
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+    @property
+    def bundle(self) -> dict[str, Any]:
+        """What a notebook is given: each shows the first that it can."""
         return {PLOTLY: json.loads(self.figure.to_json()), "text/html": self.static, "text/plain": repr(self)}
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return self.bundle
 
     def __repr__(self) -> str:
         return self.text or f"Chart({self.title})"

@@ -1,0 +1,139 @@
+"""Calls that can be made again and again: the caller's arrays survive, and a result is there before it counts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from time import perf_counter
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+__all__ = ["Calls", "nbytes_of", "quick_wait", "ready"]
+
+
+def ready(value: Any) -> Any:
+    """A value, once everything in it has been computed, and what its computation does beside has been done.
+
+    Waits for arrays of JAX, torch and MLX in any tree, and for the effects of what ran, such as `jax.debug.print`.
+    What is in no tree, or deleted, is not waited for.
+    """
+    for leaf in jax.tree.leaves(value):
+        if isinstance(leaf, jax.Array):
+            if not leaf.is_deleted():
+                leaf.block_until_ready()
+        else:
+            _wait_elsewhere(leaf)
+    jax.effects_barrier()
+    return value
+
+
+def quick_wait(result: Any) -> Callable[[Any], Any]:
+    """What waits soonest for a result like this one, and less surely than `ready`: AttributeError for one unlike it.
+
+    `ready` takes 2 µs, as long as some calls. The effects of what returns arrays are left to be waited for.
+    """
+    leaves = jax.tree.leaves(result)
+    return _wait_for_arrays if leaves and all(isinstance(leaf, jax.Array) for leaf in leaves) else ready
+
+
+def _wait_for_arrays(result: Any) -> None:
+    for leaf in jax.tree.leaves(result):
+        leaf.block_until_ready()
+
+
+def _wait_elsewhere(leaf: Any) -> None:
+    """Wait for an array of another library, which is imported if there is one of its arrays."""
+    module = type(leaf).__module__.partition(".")[0]
+    if module == "torch":
+        torch: Any = sys.modules["torch"]
+        if getattr(getattr(leaf, "device", None), "type", "cpu") == "cuda":
+            torch.cuda.synchronize(leaf.device)
+    elif module == "mlx":
+        mlx: Any = sys.modules["mlx.core"]
+        mlx.eval(leaf)
+    elif hasattr(leaf, "block_until_ready"):
+        leaf.block_until_ready()
+
+
+class Calls:
+    """A function with the arguments of a call, which may be made again and again.
+
+    A call that donates an argument deletes it. So the first call is given copies, and what is deleted after that is
+    given to each later one as a fresh copy, made and ready before the clock starts. What the call deletes that is no
+    argument, such as an array in an attribute, can't be saved.
+
+    Args:
+        function: What is called.
+        args, kwargs: Its arguments.
+        may_donate: False where it is known that nothing is donated: then the first call needs no copies.
+
+    Attributes:
+        first_seconds: How long the first call took.
+        call: The call, without arguments, or with those that `prepare` gives.
+        bare, args: The same call as `bare(*args)`, where nothing is prepared: a hundredth less around a short one.
+        prepare: Makes fresh arguments for one `call(*prepare())`; None where the call needs none. Known after `first`.
+        prepared_bytes: How much memory one set of fresh arguments takes.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> x = jnp.ones(3)
+        >>> calls = Calls(jax.jit(lambda x: x + 1, donate_argnums=0), (x,), {})
+        >>> calls.first(), calls.call(*calls.prepare()), x.is_deleted()
+        (Array([2., 2., 2.], dtype=float32), Array([2., 2., 2.], dtype=float32), False)
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], may_donate: bool = True
+    ) -> None:
+        self.function = function
+        self.prepare: Callable[[], tuple[Any, ...]] | None = None
+        self.prepared_bytes = 0
+        self.first_seconds = 0.0
+        self.call: Callable[..., Any] = partial(function, *args, **kwargs)
+        self.bare: Callable[..., Any] = partial(function, **kwargs) if kwargs else function
+        self.args = args
+        self._leaves, self._tree = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
+        self._may_donate = may_donate
+        ready(self._leaves)
+
+    def first(self) -> Any:
+        """Make the first call, see what it deletes, and return its result once that is there."""
+        leaves = self._with_copies(range(len(self._leaves))) if self._may_donate else self._leaves
+        args, kwargs = jax.tree.unflatten(self._tree, leaves)
+        start = perf_counter()
+        result = ready(self.function(*args, **kwargs))
+        self.first_seconds = perf_counter() - start
+        if self._may_donate:
+            self._give_copies_of([i for i, leaf in enumerate(leaves) if _is_deleted(leaf)])
+        return result
+
+    def _give_copies_of(self, which: list[int]) -> None:
+        if which:
+            self.prepared_bytes = sum(nbytes_of(self._leaves[i]) for i in which)
+            self.call = self.bare = self._call_with
+            self.prepare = lambda: jax.tree.unflatten(self._tree, self._with_copies(which))
+
+    def _with_copies(self, which: Iterable[int]) -> list[Any]:
+        leaves = list(self._leaves)
+        for i in which:
+            if isinstance(leaves[i], jax.Array):
+                leaves[i] = leaves[i].copy()  # keeps weak type, sharding, and whether it is committed
+        ready(leaves)
+        return leaves
+
+    def _call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.function(*args, **kwargs)
+
+
+def _is_deleted(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and leaf.is_deleted()
+
+
+def nbytes_of(leaf: Any) -> int:
+    """The bytes of an array; 0 of anything else."""
+    if isinstance(leaf, jax.Array):
+        return int(np.prod(leaf.shape)) * leaf.dtype.itemsize
+    return int(getattr(leaf, "nbytes", 0) or 0)

@@ -1,0 +1,254 @@
+"""compare(): several callables, measured in turns, so that what slows the machine down slows all of them down."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from explorer.capture.explore import environment
+from explorer.errors import ArgumentsError, NotCallableError, OptionError
+from explorer.measure.calls import Calls
+from explorer.measure.machine import cores
+from explorer.measure.progress import Tell, progress_bar
+from explorer.measure.steady import Sampler, check_confidence, check_seconds
+from explorer.measure.subject import signature_of
+from explorer.measure.time import busy_note
+from explorer.model.comparison import Comparison
+from explorer.model.statistics import ratio_interval
+from explorer.model.timing import Samples
+
+__all__ = ["compare"]
+
+_WARM_UP = 0.2  # of the time there is, for all of them together
+_FEWEST = 3  # rounds, if they don't take many times the time there is
+_PATIENCE = 5
+_ENOUGH = 30  # rounds, before few of them may be called precise
+_PART = 0.4  # of the time there is: what is used at least
+_SHORT = 5e-3  # seconds; after others, a call as short as that finds the caches cold
+_MOST = 2000  # rounds
+_ALIKE = 1e-3  # of the largest number: what float32 and another order of operations make of equal results
+_CHECKED = 64 << 20  # bytes of results that are compared
+
+
+def compare(
+    candidates: Mapping[str, Any],
+    /,
+    *args: Any,
+    baseline: str | None = None,
+    seconds: float = 3.0,
+    confidence: float = 0.95,
+    precision: float = 0.02,
+    check: bool = True,
+    progress: bool | None = None,
+    **kwargs: Any,
+) -> Comparison:
+    """Measure several callables in turns, and say how many times as long as one of them the others take.
+
+    In each round every callable has its turn, in an order that is drawn anew; so what slows the machine down for a
+    while slows all of them down, and their ratios stay. Each is warmed up first and called as it is: wrap it in
+    `jax.jit` to compare it compiled.
+
+    Args:
+        candidates: By name, a callable, or `(callable, args)` where it takes arguments of its own. Those of torch and
+            MLX are waited for too.
+        args, kwargs: For all those without arguments of their own. One of a name below is given by position.
+        baseline: The name that the others are compared with; the first if None.
+        seconds: To spend on all of them together; their first calls come on top.
+        confidence: Of the intervals, 0 to 1.
+        precision: Stop early where each interval of a ratio reaches less than this part of it to each side.
+        check: Whether to compare what they return too: a difference is a note.
+        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+
+    Returns:
+        `comparison[name]` has `ratio`, `low`, `high`; also `samples`, `headline`, `to_frame()`, `chart()`. "No
+        difference seen" is said where the interval holds 1, and says no more than that.
+
+    Raises:
+        NotCallableError: A candidate can't be called.
+        ArgumentsError: `candidates` is no mapping of at least two.
+        OptionError: There is no such baseline, or an option is out of range.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> f = lambda x: jnp.tanh(x) * 2 + 1
+        >>> compared = compare({"eager": f, "jit": jax.jit(f)}, jnp.ones(8), seconds=0.1)
+        >>> list(compared.samples), compared.baseline, compared["jit"].name
+        (['eager', 'jit'], 'eager', 'jit')
+    """
+    __tracebackhide__ = True
+    check_seconds(seconds)
+    check_confidence(confidence, precision)
+    entrants = _entrants(candidates, args, kwargs)
+    if baseline is not None and baseline not in candidates:
+        raise OptionError(f"there is no candidate {baseline!r} for the baseline; there are {', '.join(candidates)}.")
+    race = _Race(entrants, baseline or next(iter(candidates)), seconds, confidence, precision)
+    with progress_bar(f"comparing {len(entrants)}", progress) as tell:
+        return race.run(check, tell)
+
+
+@dataclass
+class _Entrant:
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any = None
+    sampler: Any = None
+
+    def warm(self, seconds: float, confidence: float) -> None:
+        calls = Calls(self.function, self.args, self.kwargs)
+        self.result = calls.first()
+        self.sampler = Sampler(
+            calls.bare,
+            args=calls.args,
+            prepare=calls.prepare,
+            confidence=confidence,
+            prepared_bytes=calls.prepared_bytes,
+        )
+        self.sampler.warm_up(seconds)
+
+    def turn(self) -> None:
+        sampler: Sampler = self.sampler
+        if sampler.warmed[-1] < _SHORT:
+            sampler.once()  # its data and code are in no cache any more; whether they are is not what is asked
+        sampler.taken.append(sampler.sample())
+
+
+class _Race:
+    def __init__(
+        self, entrants: Sequence[_Entrant], baseline: str, seconds: float, confidence: float, precision: float
+    ) -> None:
+        self.entrants, self.baseline = entrants, baseline
+        self.seconds, self.confidence, self.precision = seconds, confidence, precision
+        self.notes = [note for note in (busy_note(),) if note]
+
+    def run(self, check: bool, tell: Tell) -> Comparison:
+        for entrant in self.entrants:
+            tell(0.0, f"first calls of {entrant.name}")
+            entrant.warm(_WARM_UP * self.seconds / len(self.entrants), self.confidence)
+        if check:
+            self.notes += _differences(self.entrants, self.baseline)
+        self.race(tell)
+        self.note_warm_ups()
+        first = self.entrants[0]
+        is_shared = all(one.args is first.args for one in self.entrants)
+        return Comparison(
+            self.samples(),
+            self.baseline,
+            signature_of(first.function, first.args, first.kwargs) if is_shared else "",
+            tuple(self.notes),
+            {**environment(), "cores": str(cores())},
+        )
+
+    def race(self, tell: Tell) -> None:
+        # A seed of its own: an order that is the same each time, and the user's random numbers stay as they are.
+        order, draw = list(self.entrants), random.Random(0)
+        began, rounds, check_at = perf_counter(), 0, _ENOUGH
+        while rounds < _MOST:
+            draw.shuffle(order)
+            for entrant in order:
+                entrant.turn()
+            rounds += 1
+            spent = (perf_counter() - began) / self.seconds
+            tell(min(spent, 1.0), f"round {rounds}")
+            if (spent >= 1 and rounds >= _FEWEST) or spent * self.seconds >= max(_PATIENCE * self.seconds, 1.0):
+                break
+            if rounds >= check_at and spent >= _PART:
+                check_at = rounds * 3 // 2
+                if self.is_precise():
+                    break
+
+    def samples(self) -> dict[str, Samples]:
+        return {one.name: one.sampler.samples for one in self.entrants}
+
+    def is_precise(self) -> bool:
+        samples = self.samples()
+        base = samples[self.baseline].samples
+        intervals = [
+            ratio_interval(one.samples, base, self.confidence) for name, one in samples.items() if name != self.baseline
+        ]
+        return all(max(high - ratio, ratio - low) <= self.precision * ratio for ratio, low, high in intervals)
+
+    def note_warm_ups(self) -> None:
+        unsettled = [one.name for one in self.entrants if one.sampler.is_unsettled]
+        if unsettled:
+            self.notes.append(
+                f"{', '.join(unsettled)} had not settled after warm-up. Hint: seconds={2 * self.seconds:g}"
+            )
+        noisy = [(name, samples) for name, samples in self.samples().items() if samples.is_noisy]
+        if noisy:
+            told = ", ".join(f"{name} ±{samples.spread * 100:.0f} %" for name, samples in noisy)
+            self.notes.append(f"noisy: samples differ from their median by {told}; ratios are of the same moment")
+
+
+def _entrants(candidates: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[_Entrant]:
+    __tracebackhide__ = True
+    if not isinstance(candidates, Mapping) or len(cast("Mapping[Any, Any]", candidates)) < 2:
+        raise ArgumentsError(
+            f"compare takes two callables or more by name; it got {_told(candidates)}.\n"
+            '  Hint: compare({"old": f, "new": g}, x).'
+        )
+    made: list[_Entrant] = []
+    for name, given in cast("Mapping[Any, Any]", candidates).items():
+        function, own, named = given, args, kwargs
+        if isinstance(given, tuple) and len(cast("tuple[Any, ...]", given)) == 2:
+            function, values = cast("tuple[Any, Any]", given)
+            own = tuple(cast("Sequence[Any]", values)) if isinstance(values, tuple | list) else (values,)
+            named = {}
+        if not callable(function):
+            raise NotCallableError(
+                f"candidate {name!r} is of type {type(function).__name__}, which can't be called.\n"
+                '  Hint: compare({"old": f, "new": (g, (y,))}, x): a callable, or one with arguments of its own.'
+            )
+        made.append(_Entrant(str(name), cast("Callable[..., Any]", function), own, named))
+    return made
+
+
+def _differences(entrants: Sequence[_Entrant], baseline: str) -> list[str]:
+    """A note for each whose results are others than the baseline's; results are let go of."""
+    results = {one.name: one.result for one in entrants}
+    for one in entrants:
+        one.result = None
+    base = results.pop(baseline)
+    return [note for name, result in results.items() if (note := _difference(name, result, baseline, base))]
+
+
+def _difference(name: str, result: Any, baseline: str, base: Any) -> str:
+    ours, theirs = jax.tree.leaves(result), jax.tree.leaves(base)
+    if len(ours) != len(theirs):
+        return f"{name} returns {len(ours)} arrays, {baseline} {len(theirs)}"
+    if sum(getattr(leaf, "nbytes", 0) for leaf in ours) > _CHECKED:
+        return f"whether {name} and {baseline} return the same was not looked at: it is more than 64 MB"
+    worst = 0.0
+    for one, other in zip(ours, theirs, strict=True):
+        try:
+            left, right = _numbers(one), _numbers(other)
+        except Exception as error:
+            return f"whether {name} and {baseline} return the same can't be seen: {type(error).__name__}: {error}"
+        if left.shape != right.shape:
+            return f"{name} returns an array of shape {left.shape}, {baseline} of {right.shape}"
+        if left.size and not np.array_equal(left, right, equal_nan=True):
+            scale = float(np.nanmax(np.abs(right))) or 1.0
+            worst = max(worst, float(np.nanmax(np.abs(left - right))) / scale)
+            if np.isnan(left).any() != np.isnan(right).any():
+                return f"one of {name} and {baseline} returns NaN where the other does not"
+    if worst <= _ALIKE:
+        return ""
+    return f"{name} and {baseline} return different numbers: by up to {worst:.2g} of the largest"
+
+
+def _numbers(leaf: Any) -> np.ndarray:
+    if type(leaf).__module__.partition(".")[0] == "torch":
+        leaf = leaf.detach().cpu()
+    array = np.asarray(leaf)
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+
+
+def _told(value: Any) -> str:
+    return str(len(cast("Mapping[Any, Any]", value))) if isinstance(value, Mapping) else type(value).__name__

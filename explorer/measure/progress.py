@@ -1,0 +1,59 @@
+"""How far a long measurement is: a bar that appears when a second has gone by, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from time import perf_counter
+from typing import Any
+
+from explorer.errors import OptionError
+from explorer.view.progress import Bar, notebook_bar, terminal_bar
+
+__all__ = ["Tell", "progress_bar"]
+
+Tell = Callable[[float, str], None]
+
+_PATIENCE = 1.0  # seconds without a bar
+_EVERY = 0.2  # seconds between two updates: they take time that the machine might be measured in
+
+
+@contextmanager
+def progress_bar(title: str, wanted: bool | None = None) -> Generator[Tell]:
+    """A function to tell how much of the work is done, 0 to 1, and what is being done.
+
+    Args:
+        title: What is done.
+        wanted: Whether to show it; None shows it in a notebook that somebody runs, and in a terminal.
+    """
+    if wanted not in (None, True, False):
+        raise OptionError(f"progress is {wanted!r}; allowed are True, False, and None for where somebody can look on.")
+    bar: Bar | None = None
+    began = last = perf_counter()
+
+    def tell(done: float, doing: str) -> None:
+        nonlocal bar, last
+        now = perf_counter()
+        if wanted is False or now - began < _PATIENCE or now - last < _EVERY:
+            return
+        last = now
+        with suppress(Exception):  # a bar that can't be drawn must not cost the measurement
+            bar = bar or _bar(title, wanted)
+            bar.show(done, doing)
+
+    try:
+        yield tell
+    finally:
+        if bar is not None:
+            with suppress(Exception):
+                bar.close()
+
+
+def _bar(title: str, wanted: bool | None) -> Bar:
+    return notebook_bar(title) or terminal_bar(title, wanted is True or _is_watched())
+
+
+def _is_watched() -> bool:
+    stream: Any = sys.stderr
+    return bool(stream is not None and stream.isatty())

@@ -1,0 +1,248 @@
+"""The steady state of a call: warmed up until it is stable, then measured until its median is known well enough."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from itertools import repeat
+from time import perf_counter
+from typing import Any
+
+import jax
+
+from explorer.errors import OptionError
+from explorer.measure.calls import quick_wait, ready
+from explorer.model.statistics import interval_of_median
+from explorer.model.timing import Samples
+
+__all__ = ["Sampler", "check_confidence", "check_seconds", "steady"]
+
+# Seconds that a sample takes at least. The clock's 50 ns are nothing of it; and longer ones are interrupted by other
+# programs more often, so that the median would be one of those.
+_SAMPLE = 2e-4
+_WARM_UP = 0.3  # of the time there is: the most that may go by before it counts
+_WINDOW = 5  # samples that are compared with those before them
+_STABLE = 0.02  # two windows that differ by less are the same
+_FEWEST = 3  # samples, if a call isn't so long that
+_PATIENCE = 5  # times the time there is, and a second at least, goes by before there are fewer
+_ENOUGH = 30  # samples, before few of them may be called precise
+_PART = 0.4  # of the time there is: what is used at least, for the machine to show how it changes
+_COPIES = 64 << 20  # bytes of fresh arguments at a time
+_MOST = 4000  # samples; more are no help
+
+
+def steady(
+    call: Callable[..., Any],
+    *,
+    seconds: float = 1.0,
+    confidence: float = 0.95,
+    precision: float = 0.02,
+    prepare: Callable[[], tuple[Any, ...]] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Samples:
+    """Call something again and again until it is known how long it takes once it is warm.
+
+    Every call is waited for until its results are there. A call too short for the clock is made many times a sample.
+    Garbage is not collected while the clock runs.
+
+    Args:
+        call: Called without arguments, or with what `prepare` returns. Its first call should be behind it.
+        seconds: To spend. Three samples are taken at least, if five times as long is enough for them.
+        confidence: Of the interval of the median, 0 to 1.
+        precision: Stop early if that interval reaches less than this part of the median to each side: 0.02 is
+            2 %. It never reaches less than 1 %.
+        prepare: Makes the arguments for one call; not measured. `Calls` has one for functions that donate.
+        progress: Told how much of the work is done, 0 to 1.
+
+    Raises:
+        OptionError: `seconds`, `confidence` or `precision` is out of range.
+
+    Example:
+        >>> samples = steady(lambda: sum(range(100)), seconds=0.01)
+        >>> samples.low <= samples.median <= samples.high
+        True
+    """
+    check_seconds(seconds)
+    check_confidence(confidence, precision)
+    sampler = Sampler(call, prepare=prepare, confidence=confidence)
+    sampler.warm_up(_WARM_UP * seconds)
+    sampler.measure(seconds, precision, progress)
+    return sampler.samples
+
+
+class Sampler:
+    """Takes samples of one call, one at a time.
+
+    Args:
+        call, prepare: As for `steady`.
+        args: What the call is given where nothing is prepared.
+        confidence: Of the samples' interval.
+        prepared_bytes: How much memory one set of fresh arguments takes.
+        clock: Seconds.
+        wait: What waits for a result; None is the quickest that does for JAX's.
+
+    Attributes:
+        warmed: Seconds of each call before it counted.
+        is_stable: Whether the warm-up ended because nothing changed any more.
+    """
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        *,
+        args: tuple[Any, ...] = (),
+        prepare: Callable[[], tuple[Any, ...]] | None = None,
+        confidence: float = 0.95,
+        prepared_bytes: int = 0,
+        clock: Callable[[], float] = perf_counter,
+        wait: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self._call, self._args, self._prepare, self._clock = call, args, prepare, clock
+        self._wait, self._may_choose = wait or ready, wait is None
+        self._confidence = confidence
+        self._most_calls = _COPIES // prepared_bytes if prepared_bytes else 1 << 30
+        self._is_array = False
+        self.calls = 1
+        self.taken: list[float] = []
+        self.warmed: list[float] = []
+        self.is_stable = False
+
+    def warm_up(self, seconds: float) -> None:
+        """Call until two windows of calls agree, for at most so long; then settle how many calls a sample takes."""
+        began = self._clock()
+        self._choose_wait()
+        while self._clock() - began < seconds:
+            self.warmed.append(self.sample())
+            if self._has_settled():
+                self.is_stable = True
+                break
+        self._choose_calls(min(self.warmed[-2 * _WINDOW :]))
+        if self.calls > 1:  # what a batch costs, a single cold call doesn't tell
+            self._choose_calls(min(self.sample(), self.sample()))
+
+    def measure(self, seconds: float, precision: float, progress: Callable[[float], None] | None = None) -> None:
+        """Take samples until their median is known so precisely, or for so long."""
+        began = self._clock()
+        check_at, tell_at = _ENOUGH, 0.0
+        while len(self.taken) < _MOST:
+            self.taken.append(self.sample())
+            spent = (self._clock() - began) / seconds
+            if progress is not None and spent >= tell_at:  # seldom: what runs between samples is in the caches then
+                progress(min(spent, 1.0))
+                tell_at = spent + 0.05
+            if (spent >= 1 and len(self.taken) >= _FEWEST) or spent * seconds >= max(_PATIENCE * seconds, 1.0):
+                break
+            # Seldom, for who looks after every sample stops at the one where it seems precise by chance.
+            if len(self.taken) >= check_at and spent >= _PART:
+                check_at = len(self.taken) * 3 // 2
+                low, high = interval_of_median(self.taken, self._confidence)
+                middle = self.samples.median
+                if max(high - middle, middle - low) <= precision * middle:
+                    break
+        if progress is not None:
+            progress(1.0)
+
+    def sample(self) -> float:
+        """Seconds a call, of as many calls as a sample takes."""
+        call, args, calls, clock = self._call, self._args, self.calls, self._clock
+        if not self._is_array:
+            return self._sample_of_any()
+        with _no_collection():
+            try:
+                if calls > 1:
+                    call(*args).block_until_ready()  # other code ran since the last sample, and is in the caches
+                # Here and not in a method: with each array JAX notes the stack, which takes longer the deeper it is.
+                start = clock()
+                for _ in repeat(None, calls):
+                    call(*args).block_until_ready()
+                taken = clock() - start
+            except AttributeError as error:
+                return self._otherwise(error)
+        jax.effects_barrier()  # what returned arrays has run, with all its effects; that they're told takes a moment
+        return taken / calls
+
+    @property
+    def samples(self) -> Samples:
+        return Samples(tuple(self.taken), self.calls, self._confidence)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the warm-up ended while calls still changed; of a few calls nobody can tell."""
+        return not self.is_stable and len(self.warmed) >= 2 * _WINDOW
+
+    def once(self) -> None:
+        """A call that doesn't count."""
+        self._wait(self._call(*(self._prepare() if self._prepare is not None else self._args)))
+
+    def _choose_wait(self) -> None:
+        """By the result of a first call."""
+        arguments = self._prepare() if self._prepare is not None else self._args
+        start = self._clock()
+        result = self._wait(self._call(*arguments))
+        self.warmed.append(self._clock() - start)
+        if self._may_choose:
+            self._is_array = self._prepare is None and isinstance(result, jax.Array)
+            self._wait = quick_wait(result)
+
+    def _choose_calls(self, seconds: float) -> None:
+        self.calls = max(1, min(self._most_calls, round(_SAMPLE / max(seconds, 1e-9))))
+
+    def _has_settled(self) -> bool:
+        if len(self.warmed) < 2 * _WINDOW:
+            return False
+        before, after = sorted(self.warmed[-2 * _WINDOW : -_WINDOW]), sorted(self.warmed[-_WINDOW:])
+        middle, now = before[_WINDOW // 2], after[_WINDOW // 2]
+        # The same, or within what the calls of one window differ by.
+        return abs(now - middle) <= _STABLE * middle or (before[1] <= now <= before[-2])
+
+    def _sample_of_any(self) -> float:
+        """A sample of what returns no array or several, or is given fresh arguments."""
+        prepared = [self._prepare() for _ in range(self.calls)] if self._prepare is not None else None
+        call, wait = self._call, self._wait
+        with _no_collection():
+            try:
+                if self.calls > 1 and not prepared:
+                    wait(call(*self._args))
+                start = self._clock()
+                for arguments in prepared or repeat(self._args, self.calls):
+                    wait(call(*arguments))  # and the result is let go of at once: the next may have its memory
+                taken = self._clock() - start
+            except AttributeError as error:
+                return self._otherwise(error)
+        jax.effects_barrier()
+        return taken / self.calls
+
+    def _otherwise(self, error: AttributeError) -> float:
+        """The sample anew, where it returned something else than before. Rare, and worth a few calls more."""
+        if error.name != "block_until_ready" or self._wait is ready:
+            raise error
+        self._is_array, self._wait, self._may_choose = False, ready, False
+        return self._sample_of_any()
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Garbage is collected before or after, not within; as timeit does."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def check_seconds(seconds: Any) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
+        raise OptionError(
+            f"seconds is {seconds!r}; allowed is a number above 0.\n  Hint: seconds=1 is the default; more is surer."
+        )
+
+
+def check_confidence(confidence: Any, precision: Any = 0.02) -> None:
+    for name, value in (("confidence", confidence), ("precision", precision)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+            raise OptionError(
+                f"{name} is {value!r}; allowed is a number between 0 and 1.\n  Hint: confidence=0.95 is 95 %."
+            )

@@ -1,0 +1,82 @@
+"""A bar for a long measurement, in a notebook or a terminal. It is drawn when told to and never by itself: a thread
+that redraws would take the time that is being measured."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any, Protocol
+from uuid import uuid4
+
+from explorer.view import live
+
+__all__ = ["Bar", "notebook_bar", "terminal_bar"]
+
+
+class Bar(Protocol):
+    def show(self, done: float, doing: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def notebook_bar(title: str) -> Bar | None:
+    """A bar below the running cell; None where no kernel runs. Where nobody looks on, it shows nothing."""
+    if not live.in_kernel():
+        return None
+    return _NotebookBar(title) if _is_asked_by_a_person() else _Silent()
+
+
+def terminal_bar(title: str, wanted: bool) -> Bar:
+    """A bar on standard error, gone when it closes."""
+    return _TerminalBar(title) if wanted else _Silent()
+
+
+def _is_asked_by_a_person() -> bool:
+    """A notebook that is run as a whole, by nbclient for one, takes no input; what it shows is kept."""
+    content: Any = live.shell().kernel.get_parent().get("content") or {}
+    return content.get("allow_stdin") is not False
+
+
+class _Silent:
+    def show(self, done: float, doing: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _NotebookBar:
+    """One output that is written anew; not a widget, which a saved notebook would show as an error."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._id = f"explorer-{uuid4().hex[:16]}"
+        self._is_there = False
+
+    def show(self, done: float, doing: str) -> None:
+        told = f"{self._title}: {doing}" if doing else self._title
+        bar = f'<progress value="{done:.3f}" max="1" aria-label="{escape(self._title)}"></progress> {escape(told)}'
+        self._publish({"text/html": bar, "text/plain": f"{told} {done:.0%}"})
+
+    def close(self) -> None:
+        self._publish({"text/html": "", "text/plain": ""})  # an output can't be taken back, only emptied
+
+    def _publish(self, data: dict[str, str]) -> None:
+        shell = live.shell()
+        shell.display_pub.publish(data, metadata={}, transient={"display_id": self._id}, update=self._is_there)
+        self._is_there = True
+
+
+class _TerminalBar:
+    def __init__(self, title: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._title = title
+        self._progress = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
+        self._progress.start()
+        self._task = self._progress.add_task(title, total=1.0)
+
+    def show(self, done: float, doing: str) -> None:
+        told = f"{self._title}: {doing}" if doing else self._title
+        self._progress.update(self._task, completed=done, description=told, refresh=True)
+
+    def close(self) -> None:
+        self._progress.stop()
