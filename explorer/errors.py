@@ -24,8 +24,9 @@ ExplorerError                  anything below
 ├── NotCallableError           a function was expected and something else came (also a TypeError)
 ├── NotRecordedError           what was asked for is not in a capture, a dump or a ledger (also a LookupError)
 ├── OpenError                  open_hlo() was given nothing that holds a module (also a ValueError)
-├── OptionError                an option of compile(), lint(), watch(), a guard is out of range (also a ValueError)
+├── OptionError                an option of compile(), lint(), time(), watch(), … is out of range (also a ValueError)
 ├── OutputError                a function returns something that is no array (also a TypeError)
+├── ProfilerBusyError          a trace is being recorded already, and a process has one profiler
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
 ├── RecompilationError         a guard saw more compiles than it allows (also an AssertionError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
@@ -75,6 +76,7 @@ __all__ = [
     "OpenError",
     "OptionError",
     "OutputError",
+    "ProfilerBusyError",
     "QueryError",
     "RecompilationError",
     "RecompilationWarning",
@@ -97,7 +99,7 @@ class ArchiveError(ExplorerError, ValueError):
 
 
 class ArgumentsError(ExplorerError, TypeError):
-    """The arguments given to explore() or compile() do not fit the function's signature."""
+    """The arguments given to explore(), compile() or sweep() do not fit the function's signature."""
 
 
 class CaptureFileError(ExplorerError, ValueError):
@@ -189,7 +191,7 @@ class OpenError(ExplorerError, ValueError):
 
 
 class OptionError(ExplorerError, ValueError):
-    """An option of compile(), lint(), watch() or a guard is out of range, or one in pyproject.toml."""
+    """An option of compile(), lint(), time(), sweep(), watch(), … is out of range, or one in pyproject.toml."""
 
 
 class OutputError(ExplorerError, TypeError):
@@ -202,6 +204,10 @@ class StateError(ExplorerError, TypeError):
 
 class TransformationError(ExplorerError, TypeError):
     """An executable from a file is under a transformation that it can't follow: it has no Python to trace anew."""
+
+
+class ProfilerBusyError(ExplorerError):
+    """A trace is being recorded in this process already, and it has one profiler."""
 
 
 class QueryError(ExplorerError, ValueError):

@@ -1,13 +1,32 @@
-"""JAX's profiler, of which a process has one: given back when a trace could not be written."""
+"""JAX's profiler, of which a process has one: a session in memory, the programs that it saw, and what is left of it."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock, get_ident
+from typing import Any, cast
 
+import jax
 from jax._src import profiler as _profiler
 
-__all__ = ["release_profiler"]
+from explorer.errors import ProfilerBusyError
+
+__all__ = ["Recording", "live_programs", "profiling", "read_profile", "release_profiler"]
+
+_session: Any
+try:
+    # Non-public: what the public start_trace wraps. It gives the profile in memory, in 3 ms; that writes files, in 80.
+    from jaxlib._profiler import ProfilerSession as _session  # pyright: ignore
+except ImportError:  # pragma: no cover - the public way is there
+    _session = None
+
+_lock = Lock()
+_holder = [0]  # the thread that has the lock
 
 
 def release_profiler() -> None:
@@ -18,3 +37,168 @@ def release_profiler() -> None:
     state: Any = getattr(_profiler, "_profile_state", None)
     with suppress(AttributeError):
         state.reset()
+
+
+class Recording:
+    """What a session saw.
+
+    Attributes:
+        data: A serialized `XSpace`; empty until the session is over.
+        note: What the reader should know of how it was recorded, empty for nothing.
+    """
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.note = ""
+
+
+@contextmanager
+def profiling() -> Generator[Recording]:
+    """Record what the devices and JAX do; the profiler is free again afterwards, whatever is raised inside.
+
+    Threads of this process wait for each other. The tracer of Python's own calls is off: it costs more than it shows.
+
+    Raises:
+        ProfilerBusyError: The user's own trace is running, or this thread records already.
+    """
+    if _holder[0] == get_ident():
+        raise ProfilerBusyError("this is inside of a profile already, and a process has one profiler.")
+    with _lock:
+        if _is_running():
+            raise ProfilerBusyError(_BUSY + "\n  Hint: jax.profiler.stop_trace() ends it.")
+        _holder[0] = get_ident()
+        try:
+            yield from _in_memory() if _session is not None else _in_files()
+        finally:
+            _holder[0] = 0
+
+
+_BUSY = "another trace is being recorded in this process, and it has one profiler."
+
+
+def _is_running() -> bool:
+    """Whether `jax.profiler.start_trace` was called and not ended; up to 0.10 its session has another name."""
+    state: Any = getattr(_profiler, "_profile_state", None)
+    return any(getattr(state, name, None) is not None for name in ("session", "profile_session"))
+
+
+def _options() -> Any:
+    options: Any = jax.profiler.ProfileOptions()
+    options.host_tracer_level = 1
+    options.python_tracer_level = 0
+    return options
+
+
+def _in_memory() -> Iterator[Recording]:
+    recording = Recording()
+    jax.devices()  # a backend that starts while a session runs is not seen in it
+    session = _session(_options())
+    try:
+        yield recording
+    except BaseException:
+        with suppress(Exception):
+            session.stop()
+        raise
+    try:
+        recording.data = session.stop()
+    except RuntimeError as error:
+        if "ALREADY_EXISTS" not in str(error):
+            raise
+        raise ProfilerBusyError(_BUSY) from error
+
+
+def _in_files() -> Iterator[Recording]:
+    """The public way, through a folder."""
+    recording = Recording()
+    recording.note = "this jaxlib has no profile in memory: it was recorded through files, which takes longer"
+    with TemporaryDirectory() as folder:
+        jax.profiler.start_trace(folder, profiler_options=_options())
+        try:
+            yield recording
+        finally:
+            try:
+                jax.profiler.stop_trace()
+            except BaseException:
+                release_profiler()
+                raise
+        for path in Path(folder).rglob("*.xplane.pb"):
+            recording.data = path.read_bytes()
+
+
+def read_profile(data: bytes) -> Any:
+    """The `jax.profiler.ProfileData` of a recording."""
+    with warnings.catch_warnings():
+        # The first look at an event's stats warns, since Python 3.12, of a class of jaxlib's own.
+        warnings.filterwarnings("ignore", "builtin type event_stats has no __module__", DeprecationWarning)
+        profile: Any = cast("Any", jax.profiler).ProfileData.from_serialized_xspace(data)
+        events: Iterator[Any] = (event for plane in profile.planes for line in plane.lines for event in line.events)
+        first = next(events, None)
+        if first is not None:
+            _kept.add(cast("type[Any]", type(first.stats)))
+    return profile
+
+
+# jaxlib makes that class anew where it was collected, and warns again; of a warning that is an error the process dies.
+_kept: set[type[Any]] = set()
+
+
+def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
+    """How to read the optimised HLO text of programs that ran, by program number.
+
+    Args:
+        wanted: The names of their modules, by number.
+
+    Returns:
+        One entry for each that is still loaded and tells its text; the text is not read until it is asked for.
+    """
+    names = set(wanted.values())
+    named: dict[str, list[Any]] = {}
+    for executable in _executables():
+        with suppress(Exception):  # a backend that keeps no module
+            name: str = executable.hlo_modules()[0].name
+            if name in names:
+                named.setdefault(name, []).append(executable)
+    found: dict[int, Callable[[], str]] = {}
+    for number, name in wanted.items():
+        several = named.get(name, [])
+        one = [several[0]] if len(several) == 1 else [e for e in several if _number(e) == number]
+        if one:
+            found[number] = one[0].get_hlo_text
+    return found
+
+
+def _executables() -> Iterable[Any]:
+    """All that is loaded, on every backend."""
+    backend: Any = import_module("jax.extend.backend")
+    for name in backend.backends():
+        with suppress(Exception):  # one that failed to start
+            yield from backend.get_backend(name).live_executables()
+
+
+def _number(executable: Any) -> int:
+    """Field 5, `id`, of the HloModuleProto: what the profiler calls its `program_id`."""
+    data: bytes = executable.hlo_modules()[0].as_serialized_hlo_module_proto()
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        if key & 7 == 0:
+            value, at = _varint(data, at)
+            if key >> 3 == 5:
+                return value
+        elif key & 7 == 2:
+            size, at = _varint(data, at)
+            at += size
+        else:
+            at += 8 if key & 7 == 1 else 4
+    return -1
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at

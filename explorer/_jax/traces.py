@@ -9,7 +9,7 @@ from jax.core import Tracer
 
 from explorer.model.graph import Frame
 
-__all__ = ["foreign_tracers", "inner_jaxprs", "scan_inputs", "user_stack"]
+__all__ = ["calls_compiled", "foreign_tracers", "inner_jaxprs", "scan_inputs", "user_stack"]
 
 try:
     # Public `source_info_util.summarize` gives one frame as text; the links need the whole stack with columns.
@@ -51,6 +51,23 @@ def _frame(code: Any, offset: int) -> Frame | None:
 def foreign_tracers(traced: Any) -> list[Any]:
     """The traced values of other traces that a `jax.stages.Traced` uses; JAX makes arguments of them, in silence."""
     return [value for value in getattr(traced, "_consts", ()) if isinstance(value, Tracer)]
+
+
+def calls_compiled(jaxpr: Any) -> dict[str, list[Any]]:
+    """The compiled functions that a traced one calls itself, without JAX's own: by name the jaxpr of each call.
+
+    A call says in its debug info where its function is: `f at /path/to.py:12`.
+    """
+    found: dict[str, list[Any]] = {}
+    for equation in jaxpr.eqns:
+        if equation.primitive.name not in ("jit", "pjit"):  # from one version to another
+            continue
+        for _, inner in inner_jaxprs(equation.params):
+            told = getattr(getattr(inner, "debug_info", None), "func_src_info", None) or ""
+            name, _, place = str(told).partition(" at ")
+            if place and _is_users is not None and _is_users(place.rpartition(":")[0]):
+                found.setdefault(name, []).append(inner)
+    return found
 
 
 def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:

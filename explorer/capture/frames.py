@@ -30,7 +30,7 @@ _LIBRARY = re.compile(r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/
 _RUNNERS = re.compile(
     r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]"
     r"(?:IPython|ipykernel|tornado|asyncio|_pytest|pluggy|nbclient|traitlets|runpy\.py|ipykernel_launcher\.py)"
-    r"|explorer[/\\](?:_jax|capture|aot|jitted|ledger|notebook|pitfalls)[/\\]\w+\.py$|^<frozen "
+    r"|explorer[/\\](?:_jax|capture|aot|jitted|ledger|measure|notebook|pitfalls)[/\\]\w+\.py$|^<frozen "
 )
 
 

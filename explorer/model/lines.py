@@ -4,7 +4,8 @@ What a kernel costs is split over the lines of what is inside it:
 
 - FLOPs exactly, instruction by instruction;
 - bytes by who moves them: what is read to the instructions that read it, what is written to the one that makes it;
-- seconds as its FLOPs if it does many for each byte, else as its bytes.
+- seconds by both: what the arithmetic takes, a power more than an addition (weights.py), and what the bytes do. So a
+  kernel that does little for each byte is split as its bytes are, and one that does much as its arithmetic.
 
 So each column adds up to the program; what no line is known for is a row of its own.
 """
@@ -23,19 +24,22 @@ from numpy.typing import NDArray
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.kernels import kernel_of
 from explorer.model.keys import is_equation
+from explorer.model.lost import lost_places
 from explorer.model.provenance import placed
 from explorer.model.source import Source
-from explorer.model.types import bytes_of
+from explorer.model.types import bytes_of, elements
+from explorer.model.weights import SEARCHES, WEIGHTS
 
 if TYPE_CHECKING:
     from explorer.model.capture import Capture
 
-__all__ = ["LineRow", "LineTable"]
+__all__ = ["LineRow", "LineTable", "line_parts", "splitting"]
 
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python")
 _PATH = re.compile(r"[/\\]")
-_MANY = 10.0  # FLOPs a byte: above, arithmetic takes the time, on every machine of today
+_BYTE = 4.0  # additions in the time of moving a byte: between a cache's and the memory's, for one core of today
 _WIDEST = 48
+_DEEPEST = 16  # calls in each other: of loops, branches and fusions
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +136,35 @@ def line_table(capture: Capture) -> LineTable:
     return _Splitting(capture).table()
 
 
+def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
+    """What each line has of each kernel's measured time: node of the `hlo` stage, file, line, seconds.
+
+    File and line are empty and 0 for what no line is known for; none at all where no time was measured.
+    """
+    return splitting(capture).parts()
+
+
+def splitting(capture: Capture) -> _Splitting:
+    """The same, for who asks for several: the table, the parts of lines, of instructions."""
+    return _Splitting(capture)
+
+
 class _Splitting:
     def __init__(self, capture: Capture) -> None:
         self.graph = graph = capture.hlo.graph
         self.sources = capture.sources
         self.places: dict[tuple[str, int], int] = {}
         own = own_files(capture.sources)
-        self.line = self.lines_of(graph, own, placed(graph))
+        self.lost = lost = lost_places(capture)
+        self.by = by = placed(graph, [*lost])
+        self.line = self.lines_of(graph, own, by)
         self.equations = np.zeros(0, np.int64)
         if any(stage.name == "jaxpr" for stage in capture.stages):
             jaxpr = capture.jaxpr.graph
-            line = self.lines_of(jaxpr, own, placed(jaxpr))[is_equation(jaxpr)]
+            line = self.lines_of(jaxpr, own, placed(jaxpr))
+            for node, row in lost.items():
+                self.line[by == node] = line[row]
+            line = line[is_equation(jaxpr)]
             self.equations = np.bincount(line[line >= 0], minlength=len(self.places))
         self.kernel = kernel_of(graph)
         self.count = len(self.places) + 1  # the last is for what no line is known for
@@ -186,14 +208,9 @@ class _Splitting:
 
     def split(self) -> tuple[Floats, Floats, Floats | None]:
         """FLOPs, bytes and seconds of each line."""
-        graph, kernel, count = self.graph, self.kernel, len(self.graph)
-        measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
-        nothing = np.zeros(count)
-        flops, moved = measures.get("flops", nothing), measures.get("bytes", nothing)
-        # What a fusion has is the sum of its inside; what a reducer does is in its reduction.
-        applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
-        fusion = np.asarray([op == "fusion" for op in graph.ops] or [False])[graph.op]
-        flops = np.where(applied | (fusion & (self.called() > 0)), 0.0, flops)
+        graph, count = self.graph, len(self.graph)
+        moved = np.nan_to_num(graph.measures.get("bytes", np.zeros(count)))
+        flops = self.inner_flops()
         line = self.line % self.count
         by_flops = _sums(line, flops, self.count)
         node, at, part = self.movers()
@@ -201,19 +218,87 @@ class _Splitting:
         whole = np.where(per_kernel > 0, moved, 0.0)
         by_bytes = _sums(line, np.where(per_kernel > 0, 0.0, moved), self.count)
         share = part / np.where(per_kernel > 0, per_kernel, 1.0)[node]
-        by_bytes += _sums(at, share * whole[node], self.count)
+        by_bytes += _sums(line[at], share * whole[node], self.count)
+        times = self.times((node, at, part))
+        if times is None:
+            return by_flops, by_bytes, None
+        return by_flops, by_bytes, _sums(line[times[1]], times[2], self.count)
+
+    def times(self, movers: tuple[Ints, Ints, Floats] | None = None) -> tuple[Ints, Ints, Floats] | None:
+        """Of each kernel, the seconds that each of its instructions has of it: kernels, instructions, seconds.
+
+        None where none was measured.
+        """
+        graph, kernel, count = self.graph, self.kernel, len(self.graph)
+        measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
         time = measures.get("time")
         if time is None:
-            return by_flops, by_bytes, None
-        of_kernel = _sums(kernel[kernel >= 0], flops[kernel >= 0], count)
-        is_busy = (of_kernel > _MANY * moved) & (of_kernel > 0)
-        as_bytes = np.where((per_kernel > 0) & ~is_busy, time, 0.0)
-        by_time = _sums(at, share * as_bytes[node], self.count)
-        as_flops = np.where(is_busy, time / np.where(of_kernel > 0, of_kernel, 1.0), 0.0)
-        inside = kernel >= 0
-        by_time += _sums(line[inside], (flops * as_flops[kernel])[inside], self.count)
-        rest = np.where((per_kernel > 0) | is_busy, 0.0, time)
-        return by_flops, by_bytes, by_time + _sums(line, rest, self.count)
+            return None
+        work, moved = self.work(), measures.get("bytes", np.zeros(count))
+        node, at, part = movers or self.movers()
+        per_kernel = _sums(node, part, count)
+        share = part / np.where(per_kernel > 0, per_kernel, 1.0)[node]
+        inside, own, holder = kernel >= 0, np.arange(count, dtype=np.int32), self.holders(time)
+        is_alone = (kernel == own) & (per_kernel == 0)
+        as_bytes, whole_bytes = np.where(per_kernel > 0, _BYTE * moved, 0.0), np.where(is_alone, _BYTE * moved, 0.0)
+        held = holder[kernel[inside]]
+        whole = _sums(held, work[inside], count) + _sums(holder, as_bytes + whole_bytes, count)
+        per_unit = np.where(whole > 0, time / np.where(whole > 0, whole, 1.0), 0.0)
+        rest = np.where(whole > 0, 0.0, time) + whole_bytes * per_unit[holder]
+        seconds = (share * as_bytes[node] * per_unit[holder[node]], work[inside] * per_unit[held], rest)
+        nodes = (holder[node], held, np.where(is_alone, holder, own))
+        return np.concatenate(nodes), np.concatenate((at, own[inside], own)), np.concatenate(seconds)
+
+    def holders(self, time: Floats) -> Ints:
+        """For each instruction, the one whose time it is part of: itself, or what calls it.
+
+        A small loop may be compiled as one, and only its call be timed: then what is inside shares that time.
+        """
+        graph, count = self.graph, len(self.graph)
+        caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
+        holds_timed = np.zeros(count, bool)
+        at = caller[time > 0]
+        for _ in range(_DEEPEST):
+            at = at[at >= 0]
+            holds_timed[at] = True
+            at = caller[at]
+        holder, at = np.arange(count, dtype=np.int32), caller
+        for _ in range(_DEEPEST):
+            is_held = (at >= 0) & (time == 0) & (time[at] > 0) & ~holds_timed[at]
+            holder = np.where(is_held, at, holder).astype(np.int32)
+            at = np.where(at >= 0, caller[at], np.int32(-1))
+        return holder
+
+    def parts(self) -> Iterator[tuple[int, str, int, float]]:
+        """What `line_parts` gives."""
+        times = self.times()
+        if times is None:
+            return
+        line = self.line[times[1]] % self.count
+        pairs, at = np.unique(times[0].astype(np.int64) * self.count + line, return_inverse=True)
+        seconds = _sums(at.astype(np.int32), times[2], len(pairs))
+        places = [*self.places, ("", 0)]
+        for pair, part in zip(pairs.tolist(), seconds.tolist(), strict=True):
+            if part > 0:
+                yield pair // self.count, *places[pair % self.count], part
+
+    def work(self) -> Floats:
+        """What each instruction does itself, in additions."""
+        graph = self.graph
+        weights = np.asarray([WEIGHTS.get(op, 1.0) for op in graph.ops] or [1.0])
+        searches = np.asarray([SEARCHES.get(op, 0.0) for op in graph.ops] or [0.0])[graph.op]
+        size = np.asarray([elements(type_) for type_ in graph.types] or [0.0])[graph.type]
+        runs = np.nan_to_num(graph.measures.get("runs", np.ones(len(graph))), nan=1.0)
+        return self.inner_flops() * weights[graph.op] + searches * size * runs
+
+    def inner_flops(self) -> Floats:
+        """The FLOPs of each instruction that does them itself."""
+        graph = self.graph
+        flops = np.nan_to_num(graph.measures.get("flops", np.zeros(len(graph))))
+        # What a fusion has is the sum of its inside; what a reducer does is in its reduction.
+        applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
+        fusion = np.asarray([op == "fusion" for op in graph.ops] or [False])[graph.op]
+        return np.where(applied | (fusion & (self.called() > 0)), 0.0, flops)
 
     def called(self) -> Ints:
         """How many groups each node calls."""
@@ -221,7 +306,7 @@ class _Splitting:
         return np.bincount(callers[callers >= 0], minlength=len(self.graph)).astype(np.int32)
 
     def movers(self) -> tuple[Ints, Ints, Floats]:
-        """Of each fusion, which lines read and write how many bytes: kernels, lines, bytes."""
+        """Of each fusion, which of its instructions read and write how many bytes: kernels, instructions, bytes."""
         graph = self.graph
         inside = np.asarray([g.kind == "fusion" and g.caller >= 0 for g in graph.groups] + [False])[graph.group]
         size = np.asarray([bytes_of(type_) for type_ in graph.types] or [0], np.float64)[graph.type]
@@ -233,10 +318,10 @@ class _Splitting:
         used = np.bincount(graph.operand, minlength=len(graph)) > 0
         writes = np.flatnonzero(inside & ~used & ~is_parameter)
         node = np.concatenate([self.kernel[reader[edge]], self.kernel[writes]])
-        line = np.concatenate([self.line[reader[edge]], self.line[writes]]) % self.count
+        at = np.concatenate([reader[edge], writes])
         part = np.concatenate([read, size[writes]])
         runs = node >= 0
-        return node[runs].astype(np.int32), line[runs].astype(np.int32), part[runs]
+        return node[runs].astype(np.int32), at[runs].astype(np.int32), part[runs]
 
 
 def _sums(at: Ints, values: Floats, count: int) -> Floats:

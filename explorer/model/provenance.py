@@ -150,19 +150,25 @@ def _set_codes(found: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     return here, there
 
 
-def placed(graph: Graph) -> Ints:
+def placed(graph: Graph, known: Sequence[int] = ()) -> Ints:
     """For each node, the node whose place it has: itself, or what it belongs to by structure; -1 for unmapped.
 
     A node without a frame inside a fusion or a loop body belongs to the caller, any other to its first user, then to
     its first operand: parameters, constants, tuples and layout plumbing get a place so.
+
+    Args:
+        graph: Of any stage.
+        known: Nodes without a frame whose place is known from elsewhere.
     """
     at = np.where(graph.frame >= 0, np.arange(len(graph), dtype=np.int32), np.int32(-1))
+    at[list(known)] = list(known)
     caller = np.asarray([group.caller for group in graph.groups] or [-1], np.int32)[graph.group]
     caller[graph.group < 0] = -1
     user_start, user = graph.user_columns
     first_user = _first(user_start, user)
     first_operand = _first(graph.operand_start, graph.operand)
-    for source in (caller, first_user, first_operand):
+    # Once more the caller: what is inside of one that found its place only then.
+    for source in (caller, first_user, first_operand, caller):
         for _ in range(_ROUNDS):
             open_ = np.flatnonzero((at < 0) & (source >= 0))
             found = at[source[open_]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from explorer.model.graph import Frame
 
-__all__ = ["LineTime", "OpTime"]
+__all__ = ["EquationTime", "LineTime", "OpTime"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +63,25 @@ class LineTime:
     wasted: float | None
     flops: float
     bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class EquationTime:
+    """The time of one equation of a jaxpr, a call of the profiled function.
+
+    Args:
+        name, op: The equation's, in the jaxpr of `program`: its result, and its primitive.
+        module, program: The executable that it was compiled to.
+        seconds: Of each kernel, the part that is linked to this equation; shared equally where several may be meant.
+        share: Of the device's time, 0 to 1.
+        file, line: Its place in the source; empty and 0 for none.
+    """
+
+    name: str
+    op: str
+    module: str
+    program: int
+    seconds: float
+    share: float
+    file: str
+    line: int

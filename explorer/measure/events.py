@@ -1,0 +1,153 @@
+"""What the profiler recorded → columns of events, read once and in one go.
+
+A CPU's threads are in the plane `/host:CPU`: an instruction is an event with the stat `hlo_op` (XLA's cpu/runtime/
+thunk_executor.cc); work that is handed to another thread is told by tsl's threadpool_listener.cc.
+
+A GPU has a plane of its own, `/device:GPU:0`, with a line for each stream, `Stream #7(Kernel,MemcpyD2D)`: what CUPTI
+saw run, with the annotation of the thunk that launched it (XLA's profiler/gpu/cupti_collector.cc, and what service/gpu
+annotates). Lines of other names are derived from these, or CUPTI's own overhead. That the host launched them is in the
+host's plane too, and is not counted. This was written from those sources, and tested on what they would write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from explorer._jax.profiling import read_profile
+from explorer.model.profile.events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
+
+__all__ = ["CALL", "RESULT", "events_of", "read_events"]
+
+# What each call of the profiled function is recorded as, and the wait for its result inside of it.
+CALL = "explorer: call"
+RESULT = "explorer: result"
+_SHOWN = {CALL: "Python", RESULT: "waiting for the result"}
+
+_RECORD, _START, _STOP = (f"ThreadpoolListener::{name}" for name in ("Record", "StartRegion", "StopRegion"))
+_WAITS = re.compile(r"(?:^|::)(?:Await|Wait\w*)$|\(wait for completion\)$")
+_EXECUTOR = "ThunkExecutor::"
+_END = "end: "  # says that an instruction's result is there; late, and on any thread
+_STREAM = "Stream #"
+_NANO = 1e-9
+
+
+def read_events(data: bytes) -> Events:
+    """The events of a serialized `XSpace`."""
+    return events_of(read_profile(data).planes)
+
+
+def events_of(planes: Iterable[Any]) -> Events:
+    """The same of the planes of a `jax.profiler.ProfileData`."""
+    reader = _Reader()
+    all_planes = list(planes)
+    for plane in all_planes:
+        if plane.name.startswith("/device:"):
+            for line in plane.lines:
+                if line.name.startswith(_STREAM):
+                    reader.stream(line, plane.name.removeprefix("/device:"))
+    for plane in all_planes:
+        if plane.name.startswith("/host:"):
+            for line in plane.lines:
+                reader.host(line)
+    return reader.events()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, float, float, int, int]] = []
+        self.threads: list[str] = []
+        self.ops: dict[Op, int] = {}
+        self.names: dict[str, int] = {}
+        self.windows: list[tuple[float, float]] = []
+        self.python = -1
+        self.is_thunk: dict[str, bool] = {}  # by name of the event: to read what is told of one takes 3 µs
+        self.on_device: set[int] = set()  # the programs that ran on a device with a plane of its own
+
+    def stream(self, line: Any, device: str) -> None:
+        """A queue of a GPU: its events are one after the other."""
+        thread = len(self.threads)
+        self.threads.append(f"{device} {line.name}")
+        for event in line.events:
+            start: float = event.start_ns * _NANO
+            name: str = event.name
+            if event.duration_ns > 0:
+                op = _op(event, name) or Op(-1, "", name)
+                self.on_device.add(op.program)
+                self.rows.append((thread, start, start + event.duration_ns * _NANO, THUNK, self.code(op)))
+
+    def host(self, line: Any) -> None:
+        """A thread of the host, which may be the device too."""
+        thread = len(self.threads)
+        self.threads.append(line.name)
+        regions: list[tuple[float, int]] = []
+        add = self.rows.append
+        last = 0.0
+        for event in line.events:
+            name: str = event.name
+            if name.startswith(_END):
+                continue
+            start: float = event.start_ns * _NANO
+            end = start + event.duration_ns * _NANO
+            last = max(last, end)
+            if name == _START:
+                regions.append((start, _told(event, "_c")))
+            elif name == _STOP:
+                if regions:
+                    began, work = regions.pop()
+                    add((thread, began, start, REGION, work))
+            elif name == _RECORD:
+                add((thread, start, start, RECORD, _told(event, "_p")))
+            else:
+                add((thread, start, end, *self.kind(name, event, thread, start, end)))
+        for began, work in regions:  # the recording ended inside
+            add((thread, began, max(last, began), REGION, work))
+
+    def kind(self, name: str, event: Any, thread: int, start: float, end: float) -> tuple[int, int]:
+        is_thunk = self.is_thunk.get(name)
+        if is_thunk is not False:
+            op = _op(event)
+            self.is_thunk[name] = op is not None or bool(is_thunk)
+            if op is not None and op.program not in self.on_device:
+                return THUNK, self.code(op)
+        if name == CALL:
+            self.windows.append((start, end))
+            self.python = thread
+        kind = WAIT if _WAITS.search(name) else BETWEEN if name.startswith(_EXECUTOR) else HOST
+        return kind, self.names.setdefault(_SHOWN.get(name, name), len(self.names))
+
+    def code(self, op: Op) -> int:
+        return self.ops.setdefault(op, len(self.ops))
+
+    def events(self) -> Events:
+        table = self.rows
+        thread, start, end, kind, what = zip(*table, strict=True) if table else ((),) * 5
+        return Events(
+            np.asarray(thread, np.int32),
+            np.asarray(start, np.float64),
+            np.asarray(end, np.float64),
+            np.asarray(kind, np.int32),
+            np.asarray(what, np.int64),
+            tuple(self.threads),
+            tuple(self.ops),
+            tuple(self.names),
+            np.asarray(sorted(self.windows), np.float64).reshape(-1, 2),
+            self.python,
+        )
+
+
+def _op(event: Any, kernel: str = "") -> Op | None:
+    """The instruction that an event is of."""
+    told: dict[str, Any] = dict(event.stats)
+    if "hlo_op" not in told:
+        return None
+    return Op(int(told.get("program_id", -1)), str(told.get("hlo_module", "")), str(told["hlo_op"]), kernel)
+
+
+def _told(event: Any, name: str) -> int:
+    """One number that is told of an event, -1 where it is not."""
+    pairs: Iterator[tuple[str, Any]] = iter(event.stats)
+    return next((int(value) for key, value in pairs if key == name), -1)

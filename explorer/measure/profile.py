@@ -1,0 +1,149 @@
+"""profile(): where the time of a compiled function goes, by instruction and by line of its source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from jax.profiler import TraceAnnotation
+
+from explorer._jax.profiling import profiling
+from explorer.capture.explore import environment
+from explorer.errors import OptionError
+from explorer.measure.calls import Calls, ready
+from explorer.measure.events import CALL, RESULT, read_events
+from explorer.measure.programs import captures_of, prepared
+from explorer.model.profile.build import build_profile
+from explorer.model.profile.profile import Profile
+from explorer.model.units import duration_text
+
+__all__ = ["profile", "profiled"]
+
+_FEWEST, _MOST = 3, 30  # runs, where nobody says how many
+_SLOWED = 1.25  # times as long as plain calls: worth a note
+_BYTES = 12_000_000  # of a recording, some 100,000 events: a loop of many small steps is recorded less often
+
+
+def profile(
+    function: Callable[..., Any],
+    /,
+    *args: Any,
+    runs: int | None = None,
+    warm_up: int = 2,
+    seconds: float = 1.0,
+    compiled: bool | None = None,
+    **kwargs: Any,
+) -> Profile:
+    """Find out where the time of a function's calls goes: to which instruction, and to which line of its source.
+
+    The function is called as usual, several times, while XLA's own profiler runs. Arguments that a call donates stay
+    as they are: each call is given a copy.
+
+    Args:
+        function: Any callable, a `jax.jit` function, or an `Executable`. A plain function is compiled first, unless it
+            calls compiled functions of yours itself, or can't be compiled: then it is called as it is.
+        args, kwargs: Its arguments. One of a name below is given by position.
+        runs: How many calls to record; as many as `seconds` allow if None, from 3 to 30.
+        warm_up: How many calls to make before; the first of them compiles.
+        seconds: How long to record, about.
+        compiled: True compiles a plain function whatever it calls, False calls it as it is.
+
+    Raises:
+        NotCallableError: `function` can't be called.
+        ArgumentsError: An argument only describes an array.
+        OptionError: An option is out of range.
+        ProfilerBusyError: A trace is being recorded in this process already.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> found = profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> found.runs <= 3, abs(sum(op.share for op in found.ops) - 1) < 1e-6
+        (True, True)
+    """
+    __tracebackhide__ = True
+    return profiled(function, args, kwargs, runs=runs, warm_up=warm_up, seconds=seconds, compiled=compiled)
+
+
+def profiled(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    runs: int | None = None,
+    warm_up: int = 2,
+    seconds: float = 1.0,
+    compiled: bool | None = None,
+) -> Profile:
+    """profile(), for arguments of any name."""
+    __tracebackhide__ = True
+    _check(runs, warm_up, seconds)
+    target = prepared(function, args, kwargs, compiled)
+    calls = Calls(target.call, target.args, target.kwargs, target.may_donate)
+    once = _warmed_up(calls, warm_up)
+    count = runs if runs is not None else _affordable(calls, seconds / max(once, 1e-9))
+    with profiling() as recording:
+        record(calls, count)
+    events = read_events(recording.data)
+    captures = captures_of(target, events)
+    found = build_profile(target.name, target.signature, events, captures)
+    told = (recording.note, _slowed(found.wall_seconds, once))
+    notes = [*target.notes, *filter(None, told), *found.notes]
+    return replace(found, notes=notes, environment=_environment(), xspace=recording.data)
+
+
+def _check(runs: Any, warm_up: Any, seconds: Any) -> None:
+    __tracebackhide__ = True
+    for name, value, least in (("runs", runs, 1), ("warm_up", warm_up, 1)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise OptionError(f"{name}={value!r}: it is a whole number of calls, at least {least}.")
+    if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
+        raise OptionError(f"seconds={seconds!r}: it is a number of seconds above 0.")
+
+
+def _warmed_up(calls: Calls, times: int) -> float:
+    """Call until everything is compiled and at hand; the seconds of the fastest call after the first."""
+    calls.first()
+    spent = [_once(calls) for _ in range(max(times - 1, 1))]
+    return min(spent)
+
+
+def _once(calls: Calls) -> float:
+    given = calls.prepare() if calls.prepare is not None else ()
+    start = perf_counter()
+    ready(calls.call(*given))
+    return perf_counter() - start
+
+
+def _affordable(calls: Calls, in_time: float) -> int:
+    """How many calls to record: as many as there is time for, and as can be read in about as long again."""
+    with profiling() as recording:
+        record(calls, 1)
+    return max(_FEWEST, min(_MOST, int(in_time), _BYTES // max(len(recording.data), 1)))
+
+
+def _slowed(recorded: float, plain: float) -> str:
+    """What a reader should know where recording took its time too, as it does in a loop of many small steps."""
+    if recorded < _SLOWED * plain:
+        return ""
+    return (
+        f"recorded, a call took {duration_text(recorded)}; not recorded, {duration_text(plain)}: "
+        "the shares of very short instructions are too large, or the machine was busy"
+    )
+
+
+def record(calls: Calls, runs: int) -> None:
+    """Make calls so that a recording tells where each begins and ends, and when its result is waited for."""
+    for _ in range(runs):
+        given = calls.prepare() if calls.prepare is not None else ()
+        with TraceAnnotation(CALL):
+            result = calls.call(*given)
+            with TraceAnnotation(RESULT):
+                ready(result)
+        del result, given  # what a call gives is freed between two calls, not in the next
+
+
+def _environment() -> dict[str, str]:
+    return {**environment(), "cores": str(os.cpu_count() or "?")}

@@ -1,0 +1,135 @@
+"""What to call, and what is known of the programs that ran: their text, and where it can be had their other stages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+
+from explorer._jax.profiling import live_programs
+from explorer._jax.traces import calls_compiled
+from explorer.capture.explore import Described, Exploration, Explored, environment
+from explorer.capture.jaxpr import read_jaxpr
+from explorer.capture.open import open_hlo
+from explorer.errors import ArgumentsError
+from explorer.measure.subject import signature_of, subject_of
+from explorer.model.capture import Capture, Stage
+from explorer.model.profile.events import Events
+
+__all__ = ["Profiled", "captures_of", "prepared"]
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What is profiled.
+
+    Args:
+        call: What is called: the user's function, or what it was compiled to.
+        function: The user's.
+        args, kwargs: The arguments of the call.
+        name, signature: As a person reads them.
+        has_stages: Whether `call` can be traced and compiled again at no cost, as JAX kept both.
+        is_traced: Whether it can be traced at all.
+        may_donate: Whether a call may delete its arguments.
+        notes: What the reader should know.
+        inner: By name, the jaxpr of each compiled function that it calls, where all calls have the same one.
+    """
+
+    call: Callable[..., Any]
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    name: str
+    signature: str
+    has_stages: bool = False
+    is_traced: bool = False
+    may_donate: bool = True
+    notes: tuple[str, ...] = ()
+    inner: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def prepared(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], compiled: bool | None
+) -> Profiled:
+    """What to call for a function: itself if it is compiled or calls what is, else what `jax.jit` makes of it."""
+    __tracebackhide__ = True
+    subject = subject_of(function, args, kwargs, "profile")
+    _refuse_descriptions(args, kwargs)
+    signature = signature_of(function, args, kwargs)
+    call: Any = subject.compiled
+    made = Profiled(call, function, subject.args, subject.kwargs, subject.name, signature)
+    if subject.eager is not function:  # some compiler's
+        return replace(made, has_stages=subject.is_traced and subject.is_plain_jit, is_traced=subject.is_traced)
+    made = replace(made, has_stages=True, may_donate=False, notes=("compiled by jax.jit for this",))
+    if compiled is True:
+        return made
+    as_it_is = replace(made, call=function, has_stages=False, may_donate=True, notes=())
+    if compiled is False:
+        return as_it_is
+    try:
+        inner = calls_compiled(call.trace(*args, **kwargs).jaxpr)
+    except Exception as error:  # the user's own, or JAX's: a plain call will tell which
+        why = f"called as it is: it can't be compiled as a whole ({type(error).__name__})"
+        return replace(as_it_is, notes=(why,))
+    if not inner:
+        return made
+    why = f"called as it is: it calls compiled functions ({', '.join([*inner][:3])}); compiled=True compiles all of it"
+    single = {name: jaxprs[0] for name, jaxprs in inner.items() if len({id(jaxpr) for jaxpr in jaxprs}) == 1}
+    return replace(as_it_is, notes=(why,), inner=single)
+
+
+def _refuse_descriptions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A call needs arrays: what only describes one can be explored, not run."""
+    __tracebackhide__ = True
+    leaves = jax.tree.leaves((args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
+    for leaf in leaves:
+        if isinstance(leaf, Described | jax.ShapeDtypeStruct):
+            raise ArgumentsError(
+                f"profile runs the function, so it takes arrays; it got {leaf!r}, which describes one.\n"
+                "  Hint: explorer.explore compiles for descriptions; jnp.ones makes an array to run with."
+            )
+
+
+def captures_of(target: Profiled, events: Events) -> Mapping[int, Capture]:
+    """By program number, the capture of each program that ran; of one that tells no text none."""
+    wanted = {op.program: op.module for op in events.ops if op.program >= 0}
+    texts = {number: read() for number, read in live_programs(wanted).items()}
+    whole = _whole(target) if texts else None
+    names = Counter(wanted.values())
+    jaxprs = {f"jit_{name}": jaxpr for name, jaxpr in target.inner.items() if names[f"jit_{name}"] == 1}
+    if whole is None and target.is_traced and len(texts) == 1:
+        jaxprs = {next(iter(names)): _traced(target)}
+    return {
+        number: whole if whole is not None and whole.hlo.text == text else _from_text(text, jaxprs.get(wanted[number]))
+        for number, text in texts.items()
+    }
+
+
+def _from_text(text: str, jaxpr: Any) -> Capture:
+    """What a program's text tells, with the jaxpr where it is known."""
+    found = replace(open_hlo(text), environment=environment())
+    if jaxpr is None:
+        return found
+    return replace(found, stages=(Stage("jaxpr", lambda: read_jaxpr(jaxpr)), *found.stages))
+
+
+def _traced(target: Profiled) -> Any:
+    """The jaxpr of what another library's jit compiled: to trace it once more is cheap, to compile it is not."""
+    with suppress(Exception):  # as below
+        return Exploration(target.function, target.args, target.kwargs, target=target.call).trace().jaxpr
+    return None
+
+
+def _whole(target: Profiled) -> Capture | None:
+    """The capture with all its stages, where it costs no other compilation: JAX keeps what it traced and compiled."""
+    call: Any = target.call
+    with suppress(Exception):  # of a view more or less; the text is enough for the rest
+        if isinstance(call, Explored):
+            return call.explore()
+        if target.has_stages:
+            return Exploration(target.function, target.args, target.kwargs, target=call).run()
+    return None

@@ -1,0 +1,95 @@
+"""Instructions that do much of the work and lost their place on the way.
+
+XLA's CPU compiler writes a convolution anew in another layout, without its metadata. Which equation it was is still to
+be seen: one of its kind that no instruction is linked to, with as many elements. Several are in the same order; where
+that doesn't come out even, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.model.graph import Graph
+from explorer.model.types import elements
+
+if TYPE_CHECKING:
+    from explorer.model.capture import Capture
+
+__all__ = ["lost_places"]
+
+# What the jaxpr calls it, by what HLO does.
+_PRIMITIVES: Mapping[str, frozenset[str]] = {
+    "convolution": frozenset(("conv_general_dilated",)),
+    "dot": frozenset(("dot_general",)),
+    "fft": frozenset(("fft",)),
+    "sort": frozenset(("sort", "top_k", "approx_top_k")),
+    "reduce-window": frozenset(
+        [
+            *("reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"),
+            *("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"),
+        ]
+    ),
+    "select-and-scatter": frozenset(("select_and_scatter_add", "select_and_gather_add")),
+    "scatter": frozenset(("scatter", "scatter_add", "scatter-add", "scatter_mul", "scatter_min", "scatter_max")),
+}
+# What stays of an equation and bears its name may be only another view of the result.
+_VIEWS = frozenset(("bitcast", "copy", "reshape", "transpose"))
+
+
+def lost_places(capture: Capture) -> dict[int, int]:
+    """For each instruction of the `hlo` stage that lost its place, the node of the jaxpr that it was."""
+    if all(stage.name != "jaxpr" for stage in capture.stages):
+        return {}
+    hlo, jaxpr = capture.hlo.graph, capture.jaxpr.graph
+    placeless = (hlo.frame < 0) | _has_only_its_callers(hlo)
+    found: dict[int, int] = {}
+    for op, primitives in _PRIMITIVES.items():
+        if op not in hlo.ops:
+            continue
+        lost = np.flatnonzero((hlo.op == hlo.ops.index(op)) & placeless).tolist()
+        if not lost:
+            continue
+        codes = [code for code, name in enumerate(jaxpr.ops) if name in primitives]
+        made = np.flatnonzero(np.isin(jaxpr.op, codes))
+        if len(made):
+            # Asked only here: to link the stages of a large program takes a second.
+            keys = capture.links.keys
+            does = np.asarray([name not in _VIEWS for name in hlo.ops], bool)[hlo.op]
+            linked = np.isin(keys["jaxpr"]["hlo"][made], np.setdiff1d(keys["hlo"]["jaxpr"][does], -1))
+            found |= _matched(hlo, lost, jaxpr, made[~linked].tolist())
+    return found
+
+
+def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:
+    """Whether each instruction of a loop's body or a branch has no place but that of the loop, as since JAX 0.12."""
+    caller = np.asarray([group.caller for group in hlo.groups] + [-1], np.int64)[hlo.group]
+    control = np.asarray([op in ("while", "conditional", "call") for op in hlo.ops], bool)[hlo.op]
+    return (caller >= 0) & control[caller] & (hlo.frame == hlo.frame[caller])
+
+
+def _matched(hlo: Graph, lost: Sequence[int], jaxpr: Graph, free: Sequence[int]) -> dict[int, int]:
+    """By size, then in order; equations of one line are as good as one."""
+    if len(lost) == len(free) and [_size(hlo, i) for i in lost] == [_size(jaxpr, i) for i in free]:
+        return dict(zip(lost, free, strict=True))
+    found: dict[int, int] = {}
+    for size in {_size(hlo, node) for node in lost}:
+        here = [node for node in lost if _size(hlo, node) == size]
+        there = [row for row in free if _size(jaxpr, row) == size]
+        if len(here) == len(there):
+            found |= dict(zip(here, there, strict=True))
+        elif len({_line(jaxpr, row) for row in there}) == 1:
+            found |= dict.fromkeys(here, there[0])
+    return found
+
+
+def _size(graph: Graph, node: int) -> int:
+    return elements(graph.types[int(graph.type[node])])
+
+
+def _line(graph: Graph, row: int) -> tuple[str, int]:
+    frame = int(graph.frame[row])
+    return (graph.frames[frame].file, graph.frames[frame].line) if frame >= 0 else ("", 0)
