@@ -25,7 +25,7 @@ _STATIC = Path(__file__).parent / "static"
 
 @cache
 def bundle(name: str = "viewer") -> str:
-    """A view's JavaScript, a module: `viewer` shows captures and diffs, `ledger` ledgers."""
+    """A view's JavaScript, a module: `viewer` shows captures and diffs, `ledger` ledgers, `profile` profiles."""
     return (_STATIC / f"{name}.js").read_text(encoding="utf-8")
 
 
@@ -69,12 +69,12 @@ def interactive(name: str, data: bytes, static: str, carries: bool = True, part:
 
     Args:
         name: Tells this output among others of the page.
-        data: What the viewer reads: the bytes of a capture, a diff or a ledger.
+        data: What the viewer reads: the bytes of a capture, a diff, a ledger or a profile.
         static: HTML for readers without scripts.
         carries: Whether the viewer's code is in this output, or to be found in another one of the page.
-        part: What the data is: `capture`, `diff` or `ledger`.
+        part: What the data is: `capture`, `diff`, `ledger` or `profile`.
     """
-    code = "ledger" if part == "ledger" else "viewer"
+    code = part if part in ("ledger", "profile") else "viewer"
     known = {"ID": name, "VERSION": _version(code), "ALPHABET": ALPHABET}
     loader = f"const {', '.join(f'{key} = {json.dumps(value)}' for key, value in known.items())};\n{_loader()}"
     return (

@@ -14,6 +14,7 @@ const STATIC = resolve(ROOT, "../static");
 const BUNDLES = [
   { name: "viewer.js", from: "src/main.ts", limit: 200_000 },
   { name: "ledger.js", from: "src/ledger/main.ts", limit: 40_960 },
+  { name: "profile.js", from: "src/profile/main.ts", limit: 40_960 },
   { name: "findings.js", from: "src/findings/main.ts", limit: 10_240 },
   { name: "findings.css", from: "src/findings/findings.css", limit: 6_144 },
 ];

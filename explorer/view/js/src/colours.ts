@@ -132,7 +132,8 @@ export class Colouring {
     if (this.by === "line" || isMore(item)) return { kind: line };
     const category = CATEGORIES[this.by];
     if (category) return { kind: isGroup(item) ? -1 : (this.kinds.get(category.of(graph, item, this.session.stage)) ?? -1) };
-    const own = isGroup(item) ? NaN : (graph.c.measures[this.by]?.[item] ?? NaN);
+    const isWhole = isGroup(item) || (MEASURES[this.by] && !graph.isKernel(item)); // a loop is what runs in it
+    const own = isWhole ? NaN : (graph.c.measures[this.by]?.[item] ?? NaN);
     const value = own >= 0 ? own : MEASURES[this.by] ? total(graph, this.by, item) : NaN;
     return value > 0 ? { kind: -1, css: ramp(this.place(value)) } : { kind: -1 };
   }

@@ -76,7 +76,7 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
   }
   if (inner.length) {
     const times = Math.max(0, ...inner.map((group) => graph.times(groupItem(group))));
-    return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: joined(units(stage, graph.count(item) - 1), cut(type, 22)) };
+    return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: joined(units(stage, graph.count(item) - 1), share || cut(type, 22)) };
   }
   return { title: cut(title, 30), sub: joined(cut(isNamed && !title.startsWith(op) && op !== "parameter" ? `${op} ${type}` : type, 30), share) };
 }

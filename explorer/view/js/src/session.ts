@@ -32,8 +32,7 @@ export class Session {
   focus: Focus = NOTHING;
   /** What the pointer is over; lit more lightly, gone when it leaves. */
   preview: Focus = NOTHING;
-  /** What boxes are coloured by: `line`, a column such as `op` or `dtype`, or one of the stage's measures. */
-  colourBy = "line";
+  private colour?: string;
   private readonly kept = new Map<string, ReadonlySet<number>>();
   private readonly listeners: ((change: Change) => void)[] = [];
 
@@ -67,8 +66,13 @@ export class Session {
     this.tell("look");
   }
 
-  setColour(by: string): void {
-    this.colourBy = by;
+  /** What boxes are coloured by: `line`, a column, or one of the stage's measures. Unasked, time where it was measured. */
+  get colourBy(): string {
+    return this.colour ?? (this.stage.graph.c.measures["time"] ? "time" : "line");
+  }
+
+  setColour(by?: string): void {
+    this.colour = by;
     this.tell("look");
   }
 

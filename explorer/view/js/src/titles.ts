@@ -75,7 +75,7 @@ function sumOf(graph: Graph, measure: string): Float64Array | undefined {
   if (!sum) {
     known.set(measure, (sum = new Float64Array(graph.size + 1)));
     graph.order.forEach((node, i) => {
-      const value = graph.isKernel(node) ? values[node]! : 0;
+      const value = graph.isKernel(node) || measure === "time" ? values[node]! : 0; // a loop has time of its own
       sum![i + 1] = sum![i]! + (value > 0 ? value : 0);
     });
   }

@@ -111,7 +111,7 @@ export class Viewer {
       colour.nodes.forEach((node, i) => (values[node] = colour.values![i] ?? NaN));
       graph.c.measures[colour.by] = values;
     }
-    if (colour !== undefined) session.setColour(colour?.by ?? "line");
+    if (colour !== undefined) session.setColour(colour?.by);
     if (filter !== undefined) session.clearFilter();
     if (filter) session.setFilter(filter.stage, rowsOf(filter));
     if (highlight === null) session.focusItem(undefined);

@@ -237,6 +237,29 @@ test("numbers are coloured along a ramp, categories by how frequent they are", (
   assert.deepEqual([ops.of(0, -1).kind, ops.of(1, -1).kind], [0, 1]);
 });
 
+test("where time was measured that is the colour unasked, and a loop is as hot as what runs in it", () => {
+  const graph = graphOf(
+    [
+      { op: "while", values: { time: 1 } },
+      { op: "dot", group: 0, values: { time: 7 } },
+      { op: "add", operands: [0], values: { time: 2 } },
+      { op: "copy", values: { time: 8 } },
+    ],
+    [{ kind: "body", caller: 0 }],
+  );
+  const session = sessionOf(graph);
+  assert.equal(session.colourBy, "time");
+  const time = new Colouring(session, "time");
+  assert.equal(time.legend?.ramp?.high, 18);
+  assert.equal(time.of(0, -1).css, time.of(3, -1).css, "1 of its own and 7 inside");
+  assert.match(labelOf(graph, "hlo", 0).sub, /44% of the time/);
+  session.setColour("op");
+  assert.equal(session.colourBy, "op");
+  session.setColour();
+  assert.equal(session.colourBy, "time");
+  assert.equal(sessionOf(diamond()).colourBy, "line");
+});
+
 test("the ramp goes from dark to light in even steps", () => {
   const lightness = (css: string) => {
     const [r, g, b] = css.match(/\d+/g)!.map(Number) as [number, number, number];

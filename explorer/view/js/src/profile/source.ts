@@ -1,0 +1,93 @@
+// The user's own lines, each with its time: the hotter, the more of it.
+
+import { element, spans } from "../dom";
+import { type Chosen, type Data, type Line, type Order, folded, ordered } from "./data";
+import { bar, box, button, part, roving, strength, timeText } from "./words";
+
+const TITLES: Record<Order, string> = { source: "source order", time: "by time", wasted: "by wasted time" };
+// Python enough to be read: comments, strings, keywords.
+const PYTHON =
+  /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|lambda|class|import|from|as|with|while|not|and|or|is|None|True|False|yield|assert|raise|try|except)\b|(?<=^\s*)(@[\w.]+)/g;
+const KINDS = ["comment", "string", "keyword", "decorator"];
+
+export class SourcePane {
+  readonly root = box("source");
+  private readonly tools = element("div", { class: "pf-tools", role: "group", "aria-label": "order of the lines" });
+  private readonly list = element("div", { class: "pf-lines", role: "group", "aria-label": "source lines with their time" });
+  private order: Order = "source";
+  private rows: [Line, HTMLElement][] = [];
+
+  constructor(
+    private readonly data: Data,
+    private readonly choose: (line: Line) => void,
+    private readonly preview: (line?: Line) => void,
+  ) {
+    const orders: Order[] = data.hasWasted ? ["source", "time", "wasted"] : ["source", "time"];
+    const tabs = element("div", { class: "pf-switch" }, ...orders.map((order) => button({ "data-order": order, "aria-pressed": "false" }, () => this.turn(order), TITLES[order])));
+    this.tools.append(element("b", {}, "source lines"), element("span", { class: "stretch" }), tabs);
+    this.root.append(this.tools, this.list);
+    this.list.addEventListener("keydown", (event) => roving(this.rows.map(([, row]) => row), event, "ArrowUp", "ArrowDown"));
+    this.list.addEventListener("pointerleave", () => this.preview());
+    this.turn("source");
+  }
+
+  private turn(order: Order): void {
+    this.order = order;
+    for (const tab of this.tools.querySelectorAll<HTMLElement>("[data-order]")) tab.setAttribute("aria-pressed", String(tab.dataset["order"] === order));
+    this.rows = [];
+    const shown = order === "source" ? this.inFiles() : ordered(this.data.lines, order).map((line) => this.row(line, line.text, this.data.files.length > 1));
+    const { moreLines, unattributed } = this.data.message;
+    if (moreLines[0]) shown.push(box("folded", `and ${moreLines[0].toLocaleString("en")} more lines with ${timeText(moreLines[1])}`));
+    if (!this.data.lines.length) shown.push(box("folded", "no line is known for what ran"));
+    if (unattributed > 0) shown.push(element("div", { class: "pf-line pf-nowhere" }, part("number"), part("time", timeText(unattributed)), bar(this.data.share(unattributed), this.data.heat("line", unattributed), "unknown"), part("text", "no line is known for this")));
+    this.list.replaceChildren(...shown);
+    const first = this.rows.reduce<[Line, HTMLElement] | undefined>((best, row) => (best && best[0].seconds >= row[0].seconds ? best : row), undefined);
+    if (first) first[1].tabIndex = 0;
+  }
+
+  /** File by file, lines without time folded. */
+  private inFiles(): HTMLElement[] {
+    const shown: HTMLElement[] = [];
+    for (const file of this.data.files) {
+      if (this.data.files.length > 1) shown.push(box("file", file.label));
+      for (const row of folded(file, this.data.lines)) {
+        if ("folded" in row) shown.push(box("folded", `… ${row.folded.toLocaleString("en")} ${row.folded === 1 ? "line" : "lines"} without time`));
+        else if (row.hot) shown.push(this.row(row.hot, row.text, false));
+        else shown.push(element("div", { class: "pf-line pf-cold" }, part("number", String(row.line)), part("time"), part("bar"), part("text", ...spans(row.text, PYTHON, KINDS))));
+      }
+    }
+    return shown;
+  }
+
+  private row(line: Line, text: string, isNamed: boolean): HTMLElement {
+    const by = this.order === "wasted" ? (line.wasted ?? 0) : line.seconds;
+    const heat = this.data.heat("line", by);
+    const label = `line ${line.number}, ${timeText(line.seconds)}, ${line.text}`;
+    const made = button({ class: "pf-line pf-hot", "data-line": line.number, "aria-pressed": "false", "aria-label": label, tabindex: -1, style: `--heat:${strength(heat)}%` }, () => this.choose(line),
+      part("number", String(line.number)),
+      part("time", timeText(by)),
+      bar(this.data.share(by), heat),
+      part("text", ...(isNamed ? [part("label", line.file.label), " "] : []), ...spans(text || "(its source is not known)", PYTHON, KINDS)),
+    );
+    if (line.wasted !== null) made.title = `${timeText(line.wasted)} of it wasted: over what the machine's peaks allow`;
+    made.addEventListener("pointerenter", () => this.preview(line));
+    this.rows.push([line, made]);
+    return made;
+  }
+
+  light(chosen: Chosen, preview: Chosen): void {
+    for (const [line, row] of this.rows) {
+      row.setAttribute("aria-pressed", String(chosen.lines.has(line)));
+      row.classList.toggle("over", preview.lines.has(line));
+    }
+  }
+
+  /** Scrolled within the pane alone: the page stays where it is. */
+  reveal(line: Line | undefined): void {
+    const row = this.rows.find(([one]) => one === line)?.[1];
+    if (!row) return;
+    const [top, bottom] = [row.offsetTop, row.offsetTop + row.offsetHeight];
+    const { scrollTop, clientHeight } = this.list;
+    if (top < scrollTop || bottom > scrollTop + clientHeight) this.list.scrollTop = Math.max(top - clientHeight / 3, 0);
+  }
+}

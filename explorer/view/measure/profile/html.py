@@ -1,0 +1,85 @@
+"""The profile as HTML that upgrades itself: a picture and tables stand there where no script runs."""
+
+from __future__ import annotations
+
+import base64
+from hashlib import blake2b
+from html import escape
+
+from explorer.model.profile.host import host_words
+from explorer.model.profile.profile import Profile
+from explorer.model.profile.rows import OpTime
+from explorer.view.charts import Table, html_table
+from explorer.view.html import document, interactive
+from explorer.view.measure.profile.message import message, packed
+from explorer.view.measure.profile.picture import described, picture
+from explorer.view.measure.profile.told import labels_of, share_text, time_text
+
+__all__ = ["fragment", "page", "static", "tables"]
+
+_MOST = 100  # rows of a table
+
+
+def fragment(profile: Profile, wire: str | None = None, invites: bool = True) -> str:
+    """The HTML of one output; through the wire, a page asks Python for what was compiled."""
+    data = packed(message(profile))
+    name = wire or blake2b(data, digest_size=8).hexdigest()
+    return interactive(name, data, static(profile, invites), True, "profile")
+
+
+def page(profile: Profile) -> str:
+    """One self-contained page."""
+    return document(f"{profile.function} profiled – Explorer", fragment(profile, invites=False))
+
+
+def static(profile: Profile, invites: bool = True) -> str:
+    """An image with its description, and tables: what every sanitiser leaves standing."""
+    image = base64.b64encode(picture(profile, invites).encode()).decode()
+    shown = f'<img alt="{escape(described(profile))}" src="data:image/svg+xml;base64,{image}">'
+    notes = "".join(f"<p>{escape(note)}</p>" for note in profile.notes)
+    return f'<div class="explorer-static">{shown}{notes}{"".join(map(html_table, tables(profile)))}</div>'
+
+
+def tables(profile: Profile) -> list[Table]:
+    """The lines, the kernels, and what the host did, the longest first."""
+    return [table for table in (_lines(profile), _kernels(profile), _host(profile)) if table.rows]
+
+
+def _lines(profile: Profile) -> Table:
+    labels = labels_of(profile)
+    is_known = any(line.wasted is not None for line in profile.lines)
+    head = ("line", "source", "time", "share", "kernels", *(("wasted",) if is_known else ()))
+    rows = [
+        (
+            f"{labels[line.file]}:{line.line}", line.text, time_text(line.seconds), share_text(line.share),
+            f"{line.ops:,}", *((time_text(line.wasted or 0.0),) if is_known else ()),
+        )
+        for line in profile.lines[:_MOST]
+    ]  # fmt: skip
+    if profile.unattributed > 0:
+        share = profile.unattributed / (profile.device_seconds or 1.0)
+        last = ("", "no line is known", time_text(profile.unattributed), share_text(share), "", *([""] * is_known))
+        rows.append(last)
+    return Table("time by source line", head, rows, _rest(len(profile.lines)))
+
+
+def _kernels(profile: Profile) -> Table:
+    is_known = any(op.wasted is not None for op in profile.ops)
+    head = ("kernel", "operation", "executable", "time", "share", "with its body", "runs")
+    rows = [_kernel(op, is_known) for op in profile.ops[:_MOST]]
+    return Table("time by kernel", (*head, *(("wasted",) if is_known else ())), rows, _rest(len(profile.ops)))
+
+
+def _kernel(op: OpTime, is_known: bool) -> tuple[str, ...]:
+    wasted = (time_text(op.wasted) if op.wasted is not None else "",) if is_known else ()
+    times = (time_text(op.seconds), share_text(op.share), time_text(op.total))
+    return (op.name, op.op, op.module, *times, f"{op.count:,.0f}", *wasted)
+
+
+def _host(profile: Profile) -> Table:
+    rows = [(name, time_text(seconds)) for name, seconds in list(host_words(profile.host).items())[:_MOST]]
+    return Table("what the host did", ("what", "time"), rows)
+
+
+def _rest(count: int) -> str:
+    return f"and {count - _MOST:,} more" if count > _MOST else ""

@@ -1,0 +1,41 @@
+"""The wire of a displayed profile: a click asks the kernel for the compiled program, which opens below the view."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from explorer.model.profile.profile import Profile
+from explorer.view import live
+
+__all__ = ["linked", "looked"]
+
+_names: WeakKeyDictionary[Profile, str] = WeakKeyDictionary()
+
+
+def linked(profile: Profile) -> str:
+    """The name that the page finds the profile's wire by, opened when it is displayed first."""
+    if profile not in _names:
+        name = uuid4().hex[:16]
+        wire = live.made_wire(name)
+
+        def answer(wire: Any, said: Any, _: object) -> None:
+            asked: dict[str, Any] = said if isinstance(said, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+            if asked.get("ask") == "capture":
+                wire.send({"of": asked.get("of"), **looked(profile, asked.get("program"))})
+
+        wire.on_msg(answer)
+        _names[profile] = name
+    return _names[profile]
+
+
+def looked(profile: Profile, program: object) -> dict[str, str]:
+    """The capture of a profiled program as an output's HTML, or why there is none."""
+    capture = profile.captures.get(program) if isinstance(program, int) else None
+    if capture is None:
+        return {"failed": "This program was not kept with the profile."}
+    try:
+        return {"html": capture._repr_mimebundle_()["text/html"]}  # pyright: ignore[reportPrivateUsage]
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}

@@ -1,0 +1,94 @@
+"""The profile's static picture: the lines that took longest, each with a bar as long as its share of the time."""
+
+from __future__ import annotations
+
+from explorer.model.profile.profile import Profile
+from explorer.model.profile.rows import LineTime
+from explorer.view.drawing import box, canvas, shortened, text
+from explorer.view.measure.profile.told import flat, headline, labels_of, share_text, time_text
+
+__all__ = ["described", "hot", "picture"]
+
+WIDTH = 960
+_COOL = 0.1  # of the device's time: where no line takes as much, none is hot
+_HOT = (236, 122, 28)
+_ROW = 24
+_MOST = 12
+_NUMBER, _BAR, _SOURCE = 60, 150, 370  # pixels
+_LETTER = 7.3
+
+
+def hot(part: float) -> str:
+    """The colour of a part of the hottest, 0 to 1, as the interactive view has it: small ones are told apart too."""
+    strength = 0.12 + 0.88 * min(max(part, 0.0), 1.0) ** 0.5
+    return "#" + "".join(f"{round(255 + strength * (value - 255)):02x}" for value in _HOT)
+
+
+def picture(profile: Profile, invites: bool = False) -> str:
+    """The picture as SVG; `invites` says that there is more to see where scripts run."""
+    said = headline(profile)
+    parts = [text(16, 28, shortened(flat(said.text), 126), "b")]
+    y = 50.0
+    if said.waits:
+        parts.append(text(16, y, shortened(flat(said.waits), 126), "f"))
+        y += 21
+    parts.append(text(16, y, shortened(" · ".join(said.facts), 126), "m"))
+    y += 16
+    labels = labels_of(profile)
+    most = max((line.seconds for line in profile.lines), default=0.0)
+    most = max(most, _COOL * profile.device_seconds) or 1.0
+    file = ""
+    for line in profile.lines[:_MOST]:
+        if len(labels) > 1 and line.file != file:
+            file = line.file
+            parts.append(text(16, y + 16, labels[file], "m"))
+            y += 20
+        parts += _row(line, y, line.seconds / most)
+        y += _ROW
+    rest = profile.lines[_MOST:]
+    if rest:
+        seconds = time_text(sum(line.seconds for line in rest))
+        lines = "line" if len(rest) == 1 else "lines"
+        parts.append(text(_SOURCE, y + 16, f"and {len(rest):,} more {lines}: {seconds}", "m"))
+        y += _ROW
+    if profile.unattributed > 0:
+        share = profile.unattributed / (profile.device_seconds or 1.0)
+        parts += _bar(share, profile.unattributed, y, profile.unattributed / most, "#9aa1ab")
+        parts.append(text(_SOURCE, y + 16, "no line is known", "m"))
+        y += _ROW
+    if invites:
+        parts.append(text(16, y + 18, "run the cell for the interactive view", "m"))
+        y += 20
+    return canvas(WIDTH, y + 14, parts)
+
+
+def _row(line: LineTime, y: float, part: float) -> list[str]:
+    source = shortened(line.text or "(its source is not known)", int((WIDTH - 16 - _SOURCE) / _LETTER))
+    bar = _bar(line.share, line.seconds, y, part, hot(part))
+    return [_right(8 + _NUMBER, y + 16, str(line.line), "m"), *bar, text(_SOURCE, y + 16, source)]
+
+
+def _bar(share: float, seconds: float, y: float, part: float, colour: str) -> list[str]:
+    """A bar, whole for the hottest line, with the time and the share beside it: colour never tells alone."""
+    left = 16 + _NUMBER
+    return [
+        box(left, y + 4, _BAR, 15, "#f1f2f3", 2),
+        box(left, y + 4, max(_BAR * min(part, 1.0), 1.5), 15, colour, 2),
+        _right(left + _BAR + 72, y + 16, time_text(seconds)),
+        _right(left + _BAR + 122, y + 16, share_text(share), "m"),
+    ]
+
+
+def _right(x: float, y: float, content: str, kind: str = "") -> str:
+    """Text that ends at `x`."""
+    return text(x - _LETTER * len(content), y, content, kind)
+
+
+def described(profile: Profile) -> str:
+    """The picture in words."""
+    said = headline(profile)
+    lines = "; ".join(
+        f"line {line.line} {line.text}: {time_text(line.seconds)}, {share_text(line.share)}"
+        for line in profile.lines[:_MOST]
+    )
+    return ". ".join(filter(None, (flat(said.text), flat(said.waits), ", ".join(said.facts), lines)))
