@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.model.graph import Floats, Graph
-from explorer.model.types import arrays, bytes_of, elements
+from explorer.model.types import arrays, bytes_of, elements, sort_flops
 
 __all__ = ["CALLERS", "Sizes", "array_sizes", "own_flops", "result_bytes", "window_size"]
 
@@ -20,6 +20,7 @@ _LABELS = re.compile(r"\bdim_labels=(\w+)_(\w+)->(\w+)")
 _GROUPS = re.compile(r"\b(feature|batch)_group_count=(\d+)")
 _LENGTHS = re.compile(r"\bfft_length=\{([\d,]*)\}")
 _MATMULS = re.compile(r'custom_call_target="(?:__cublas\$(?:lt\$)?(?:gemm|matmul)|__onednn\$matmul)')
+_FACTORS = re.compile(r'custom_call_target="(?:lapack_([sdcz])|cusolver_|cublas_)(potrf|getrf|geqrf|orgqr|ungqr|trsm)')
 _CONVOLUTIONS = re.compile(r'custom_call_target="(?:__cudnn\$conv|__onednn\$conv)')
 
 # Instructions that name a computation to call.
@@ -85,7 +86,7 @@ def _flops_of(line: str, graph: Graph, node: int, size: float) -> float:
     operands = graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]].tolist()
     shapes = [_first_shape(graph.types[int(graph.type[i])]) for i in operands]
     if op == "sort":
-        return size * math.ceil(math.log2(max(size, 1)))
+        return sort_flops(size)
     if op == "fft":
         lengths = _numbers(found[1]) if (found := _LENGTHS.search(line)) else []
         longest = max(size, math.prod(shapes[0]) if shapes else 0)
@@ -96,6 +97,9 @@ def _flops_of(line: str, graph: Graph, node: int, size: float) -> float:
         return size * _first_shape(graph.types[int(graph.type[node])])[-1] / 3
     if op == "dot" or (op == "custom-call" and _MATMULS.search(line)):
         return _dot(line, shapes, size)
+    if op == "custom-call" and (found := _FACTORS.search(line)):
+        complex_ = 4 if graph.types[int(graph.type[node])].lstrip("(").startswith("c") else 1
+        return complex_ * _factorised(found[2], shapes)
     if op == "convolution" or (op == "custom-call" and _CONVOLUTIONS.search(line)):
         return _convolution(line, shapes, _first_shape(graph.types[int(graph.type[node])]))
     return math.nan
@@ -119,6 +123,24 @@ def _dot(line: str, shapes: Sequence[Sequence[int]], size: float) -> float:
     if not shapes or any(dim >= len(shapes[0]) for dim in contracted):
         return math.nan
     return 2 * size * math.prod(shapes[0][dim] for dim in contracted)
+
+
+def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
+    """What a factorisation of LAPACK's does (LAPACK Working Note 41, appendix C), lower orders left out."""
+    if not shapes or len(shapes[0]) < 2:
+        return math.nan
+    *batch, m, n = shapes[0]
+    short = min(m, n)
+    if routine == "trsm":
+        return math.prod(shapes[1]) * short if len(shapes) > 1 else math.nan
+    of_one = {
+        "potrf": n**3 / 3,
+        "getrf": m * n**2 - n**3 / 3 if m >= n else n * m**2 - m**3 / 3,
+        "geqrf": 2 * m * n**2 - 2 * n**3 / 3 if m >= n else 2 * n * m**2 - 2 * m**3 / 3,
+    }
+    reflectors = shapes[1][-1] if len(shapes) > 1 and shapes[1] else short
+    generated = 4 * m * n * reflectors - 2 * (m + n) * reflectors**2 + 4 * reflectors**3 / 3
+    return math.prod(batch) * of_one.get(routine, generated)
 
 
 def window_size(line: str) -> float:

@@ -6,7 +6,7 @@ import math
 import re
 from functools import lru_cache
 
-__all__ = ["Array", "arrays", "bytes_of", "elements"]
+__all__ = ["Array", "arrays", "bytes_of", "elements", "sort_flops"]
 
 Array = tuple[str, tuple[str, ...]]
 """A dtype, and dimensions as written: `("f32", ("8", "128"))`; a dynamic one has its `<=`, a symbolic one its name."""
@@ -42,6 +42,11 @@ def elements(type_: str) -> int:
 def bytes_of(type_: str) -> int:
     """Bytes of all arrays in a type; a dimension without a number counts as 1, a bounded one as its bound."""
     return math.ceil(sum(_bits(dtype) * math.prod(map(_bound, dims)) for dtype, dims in arrays(type_)) / 8)
+
+
+def sort_flops(size: float) -> float:
+    """Comparisons to sort so many elements, as XLA's HloCostAnalysis counts them."""
+    return size * math.ceil(math.log2(max(size, 1)))
 
 
 def _bound(dim: str) -> int:

@@ -1,0 +1,60 @@
+"""What this machine is: its processor, its cores, its caches and its memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["cores", "last_cache", "load", "memory_bytes", "processor"]
+
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_UNKNOWN_CACHE = 32 << 20
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def processor() -> str:
+    """Its name, as its maker calls it; empty where nobody tells."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def last_cache() -> int:
+    """Bytes of the largest cache."""
+    sizes: list[int] = []
+    with suppress(OSError, ValueError):
+        for file in _CACHES.glob("index*/size"):
+            text = file.read_text(encoding="ascii").strip()
+            sizes.append(int(text[:-1]) * _UNITS[text[-1]] if text[-1:] in _UNITS else int(text))
+    return max(sizes, default=_UNKNOWN_CACHE)
+
+
+def memory_bytes() -> int:
+    """Bytes that this process may use: the machine's memory, or less where its control group says so; 0 if unknown."""
+    total = 0
+    with suppress(OSError, ValueError, AttributeError):
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in _LIMITS:
+        with suppress(OSError, ValueError):  # it says `max` where there is no limit
+            total = min(total or 1 << 62, int(Path(file).read_text(encoding="ascii")))
+    return max(total, 0)
+
+
+def load() -> float:
+    """How many programs wait for a core, of the last minute; 0 where nobody tells."""
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return 0.0

@@ -1,0 +1,307 @@
+"""memory(): how much memory a compiled function needs, of how much there is, and the largest size that fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial, wraps
+from time import perf_counter
+from typing import Any
+
+import jax
+
+from explorer.capture.explore import Described, Exploration, Explored
+from explorer.errors import ArgumentsError, NotCallableError, OptionError
+from explorer.measure.abstract import described
+from explorer.measure.built import error_in_a_line
+from explorer.measure.device import default_device
+from explorer.measure.grid import Made, Point, grid_of
+from explorer.measure.machine import memory_bytes
+from explorer.measure.naming import struct_of
+from explorer.measure.subject import name_of
+from explorer.model.axis import Axis
+from explorer.model.capture import Capture
+from explorer.model.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
+
+__all__ = ["memory"]
+
+_tree: Any = jax.tree  # whose functions have no types
+_TRIES = 20  # compilations to find the largest size that fits
+_ABSURD = 1 << 44  # bytes of arguments, where nobody tells the limit
+_PATIENCE = 10.0  # seconds of them, after which no other one is begun
+_FARTHEST = 1 << 40  # sizes beyond are no answer
+
+
+def memory(
+    function: Callable[..., Any],
+    /,
+    *given: Any,
+    over: Mapping[str, Iterable[Any]] | None = None,
+    args: Callable[..., Any] | None = None,
+    limit: int | None = None,
+    **named: Any,
+) -> MemoryUse:
+    """Tell how much memory a function needs once it is compiled, and whether that is there.
+
+    It is compiled and not run: shapes are enough, and sizes that don't fit can be asked for. Where the arguments alone
+    are more than there is, it isn't compiled either. Where one number is varied, the largest that fits is looked for:
+    first by what a curve through the sizes before says, and then by compiling for it, as memory may take a step
+    anywhere.
+
+    Args:
+        function: Any callable, a `jax.jit` function, or an `Executable`.
+        given, named: Its arguments: arrays, `jax.ShapeDtypeStruct`, or `InputInfo`, whose ranges are varied from their
+            smallest to their largest. One of a name below is given by position.
+        over: The values of each name, as for `explorer.sweep`.
+        args: Makes the arguments of a point from its values; arrays that JAX makes there take no memory.
+        limit: Bytes that there are; what the device tells if None, of a CPU the machine's memory.
+
+    Raises:
+        NotCallableError: `function` or `args` can't be called.
+        OptionError: A name of `over` is nothing here, or has no values; or `limit` is none.
+        ArgumentsError: The function can't take these arguments.
+        ExploreError: Nothing is varied, and the function can't be compiled.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> use = memory(lambda x: x @ x, over={"n": [256, 512]}, args=lambda n: jnp.ones((n, n)), limit=10**9)
+        >>> [row.uses["argument"] for row in use], use.largest.name, use.fits(use.rows[0])
+        ([262144, 1048576], 'n', True)
+    """
+    __tracebackhide__ = True
+    if not callable(function):
+        raise NotCallableError(
+            f"memory takes a function and its arguments; it got {type(function).__name__}. "
+            "Hint: write memory(f, x), not memory(f(x))."
+        )
+    if limit is not None and (type(limit) is not int or limit <= 0):
+        raise OptionError(f"limit is {limit!r}; allowed is a number of bytes above 0, or None for what there is.")
+    device, there = _device() if limit is None else ("", limit)
+    use = MemoryUse(name_of(function), "", (), (), device, there)
+    if over is None:
+        if args is not None:
+            raise OptionError("args= makes the arguments of each point of over=, which is not given.")
+        ranges = _ranges(given, named)
+        if ranges is None:
+            return _alone(use, function, given, named)
+        over, given, named, args = ranges
+    maker = args if args is None or not callable(args) else _described(args)
+    points = _Points(function, given, named, maker, use.limit or _ABSURD)
+    grid = grid_of(function, given, named, over, maker, "memory")
+    rows = [points.row(point.at, _values(grid.axes, point.at), point) for point in grid.points]
+    use = replace(use, axes=grid.axes, rows=rows)
+    return _with_largest(use, points)
+
+
+def _alone(use: MemoryUse, function: Callable[..., Any], given: Sequence[Any], named: dict[str, Any]) -> MemoryUse:
+    """The memory for the arguments as they are."""
+    __tracebackhide__ = True
+    known: object = function
+    if isinstance(known, Explored) and not given and not named:
+        capture = known.explore()
+    else:
+        capture = _compiled(function, Made(function, tuple(given), named, {}))
+    return replace(use, signature=capture.signature, rows=[_told(MemoryRow((), {}), capture)])
+
+
+def _compiled(function: Callable[..., Any], made: Made) -> Capture:
+    __tracebackhide__ = True
+    shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=_is_described)
+    return Exploration(function, *shapes, target=made.function, options=made.options or None, verb="compiled").run()
+
+
+def _told(row: MemoryRow, capture: Capture) -> MemoryRow:
+    try:
+        live = float(capture.live_memory.peak)
+    except Exception:  # a text that runs in no order that can be followed: XLA's own figures are still there
+        live = math.nan
+    constants = sum(constant.bytes for constant in capture.constants)
+    error = "" if capture.memory else "the compiler doesn't tell"
+    return replace(row, uses=capture.memory, constants=constants, live=live, capture=capture, error=error)
+
+
+def _values(axes: Sequence[Axis], at: Sequence[int]) -> dict[str, float | str]:
+    values: dict[str, float | str] = {}
+    for axis, i in zip(axes, at, strict=True):
+        number = axis.numbers[i] if axis.numbers is not None and not axis.unit else math.nan
+        values[axis.name] = axis.labels[i] if math.isnan(number) else int(number) if number.is_integer() else number
+    return values
+
+
+class _Points:
+    """A function at one size or another."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        given: Sequence[Any],
+        named: Mapping[str, Any],
+        args: Callable[..., Any] | None,
+        limit: int,
+    ) -> None:
+        self.function, self.given, self.named, self.args, self.limit = function, given, named, args, limit
+
+    def row(self, at: tuple[int, ...], values: Mapping[str, float | str], point: Point) -> MemoryRow:
+        __tracebackhide__ = True
+        row = MemoryRow(at, values)
+        try:
+            made = point.make()
+            given = _bytes_of((made.args, made.kwargs))
+            if given > self.limit:  # XLA may end the process over sizes that overflow its numbers
+                return replace(row, uses={"argument": given}, is_least=True)
+            return _told(row, _compiled(self.function, made))
+        except ArgumentsError:  # the same at every point, and the caller's to know at once
+            raise
+        except Exception as error:  # what can't be compiled at this size may be at the next
+            return replace(row, error=error_in_a_line(error))
+
+    def at(self, name: str, size: int) -> MemoryRow:
+        """The row of a size that was not asked for."""
+        grid = grid_of(self.function, self.given, self.named, {name: [size]}, self.args, "memory")
+        return self.row((), {name: size}, grid.points[0])
+
+
+def _with_largest(use: MemoryUse, points: _Points) -> MemoryUse:
+    """With the largest size that fits, where one number is varied."""
+    axis = use.axes[0]
+    if len(use.axes) != 1 or axis.unit or axis.numbers is None or not use.limit:
+        return use
+    if not all(number.is_integer() and number > 0 for number in axis.numbers):
+        return use
+    known = {int(number): row.needed for number, row in zip(axis.numbers, use.rows, strict=True)}
+    known = {size: needed for size, needed in known.items() if not math.isnan(needed)}
+    if not known or len({*known.values()}) == 1 < len(known):
+        return use
+    predicted = fitted_size(list(known), list(known.values()), use.limit)
+    tried, gap, began = 0, math.inf, perf_counter()
+    while tried < _TRIES and perf_counter() - began < _PATIENCE:
+        before, gap = gap, _gap(known, use.limit)
+        size = _next(known, use.limit, halve=tried > 1 and gap > before / 2)
+        if size is None:
+            break
+        row = points.at(axis.name, size)
+        tried += 1
+        if math.isnan(row.needed):
+            note = f"{axis.name} = {size:,}, which might fit, can't be compiled: {row.error}"
+            use = replace(use, notes=(*use.notes, note))
+            break
+        known[size] = row.needed
+    fitting = [size for size, needed in known.items() if needed <= use.limit]
+    size = max(fitting, default=0)
+    too_large = min((one for one in known if one > size), default=None)
+    found = Largest(axis.name, size, known.get(size, math.nan), predicted, too_large)
+    if tried and not found.is_exact:
+        near = f"the step is between {size:,} and {too_large:,}" if too_large else "nothing larger was tried"
+        note = f"the largest {axis.name} was looked for with {tried} compilations: {near}"
+        use = replace(use, notes=(*use.notes, note))
+    return replace(use, largest=found)
+
+
+def _gap(known: Mapping[int, float], limit: float) -> float:
+    """How far the largest size that fits and the smallest one that doesn't are apart."""
+    below = max((size for size, needed in known.items() if needed <= limit), default=0)
+    return min((size for size in known if size > below), default=_FARTHEST) - below
+
+
+def _next(known: Mapping[int, float], limit: float, halve: bool = False) -> int | None:
+    """The size to compile for next: where a curve through what is known meets the limit; None if that is known.
+
+    Args:
+        known: What is needed, by size.
+        limit: What there is.
+        halve: Whether to try the middle instead, as where the curve has a step that no guess comes near.
+    """
+    below = max((size for size, needed in known.items() if needed <= limit), default=0)
+    above = below + int(_gap(known, limit))
+    if above - below <= 1:
+        return None
+    near = sorted(known, key=lambda size: abs(known[size] - limit))[:3]
+    guess = fitted_size(near, [known[size] for size in near], limit)
+    if math.isnan(guess) or guess >= _FARTHEST:
+        return None if above == _FARTHEST else (below + above) // 2
+    if halve and above < _FARTHEST:
+        return (below + above) // 2
+    # Where the guess fits already, the next one says whether it is the largest.
+    return below + 1 if guess < below + 1 else min(math.floor(guess), above - 1)
+
+
+def _described(args: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(args)
+    def made(**values: Any) -> Any:
+        return described(args, values)
+
+    return made
+
+
+def _ranges(
+    given: Sequence[Any], named: dict[str, Any]
+) -> tuple[dict[str, list[int]], tuple[()], dict[str, Any], Callable[..., Any]] | None:
+    """What varies in `InputInfo`s, from the smallest size to the largest; None where nothing does."""
+    leaves: list[Any]
+    leaves, tree = _flattened(tuple(given))
+    found: dict[str, tuple[int, int, int]] = {}
+    for number, leaf in enumerate(leaves):
+        for axis, size in enumerate(_shape(leaf)):
+            if not isinstance(size, int):
+                low, opt, high = (size.min, size.opt, size.max)
+                if high > low:
+                    found[_size_name(size, number, axis)] = (max(low, 1), opt, high)
+    if not found:
+        return None
+    varied = {name: sorted({low, max(opt, low), high}) for name, (low, opt, high) in found.items()}
+    return varied, (), named, partial(_sized, leaves, tree)
+
+
+def _flattened(arguments: Any) -> tuple[list[Any], Any]:
+    return _tree.flatten(arguments, is_leaf=_is_described)
+
+
+def _bytes_of(arguments: Any) -> int:
+    """Of all arrays."""
+    sizes = [
+        (getattr(leaf, "shape", None), getattr(leaf, "dtype", None))
+        for leaf in map(struct_of, _flattened(arguments)[0])
+    ]
+    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes if shape is not None and dtype is not None)
+
+
+def _is_described(leaf: object) -> bool:
+    return isinstance(leaf, Described)
+
+
+def _shape(leaf: Any) -> Sequence[Any]:
+    """Of what describes an array, its sizes: numbers, and ranges of them."""
+    return getattr(leaf, "shape", ()) if isinstance(leaf, Described) else ()
+
+
+def _sized(leaves: Sequence[Any], tree: Any, **sizes: int) -> Any:
+    """The arguments at these sizes."""
+    return jax.tree.unflatten(tree, [_leaf_sized(leaf, number, sizes) for number, leaf in enumerate(leaves)])
+
+
+def _leaf_sized(leaf: Any, number: int, sizes: Mapping[str, int]) -> Any:
+    if not isinstance(leaf, Described):
+        return leaf
+    struct = leaf.to_struct()
+    sized = [
+        size if isinstance(size, int) else sizes.get(_size_name(size, number, axis), size.opt)
+        for axis, size in enumerate(_shape(leaf))
+    ]
+    return jax.ShapeDtypeStruct(tuple(sized), struct.dtype, sharding=struct.sharding)
+
+
+def _size_name(size: Any, number: int, axis: int) -> str:
+    """`batch`, or of a range without a name `arg0.shape[1]`."""
+    return getattr(size, "name", f"arg{number}.shape[{axis}]")
+
+
+def _device() -> tuple[str, int]:
+    """Where a program would run, and how many bytes it may use there; 0 where nobody tells."""
+    device = default_device()
+    if device.platform == "cpu":
+        return "this machine", memory_bytes()
+    try:
+        return str(device.device_kind), int(device.memory_stats()["bytes_limit"])
+    except Exception:  # a backend without it raises whatever it likes
+        return str(device.device_kind), 0

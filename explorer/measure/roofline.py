@@ -1,0 +1,74 @@
+"""roofline(): how far each kernel of a function is from what the machine can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from explorer.errors import NotCallableError, OptionError
+from explorer.measure.peaks import peaks as measured_peaks
+from explorer.measure.profile import profile as profiled
+from explorer.model.peaks import Peaks
+from explorer.model.profile.profile import Profile
+from explorer.model.profile.roofs import build_roofline
+from explorer.model.roofline import Roofline
+
+__all__ = ["roofline"]
+
+
+def roofline(
+    function: Callable[..., Any] | Profile,
+    /,
+    *args: Any,
+    profile: Profile | None = None,
+    peaks: Peaks | None = None,
+    **kwargs: Any,
+) -> Roofline:
+    """Find out how far each kernel of a function is from what this machine can do, and what holds it back.
+
+    The function is profiled; the machine's peaks are measured the first time, which takes a few seconds.
+
+    An operation is what HLO has one instruction for: an exponential counts as one, though it takes many times as long
+    as a sum. So `efficiency` is a lower bound where a kernel computes such, and `speedup` an upper bound.
+
+    Args:
+        function: Any callable, a `jax.jit` function, or an `Executable`; or a `Profile` of one.
+        args, kwargs: Its arguments. One of a name below is given by position.
+        profile: What `explorer.profile` measured of it; measured now if None.
+        peaks: What the machine can do; `explorer.peaks()` if None.
+
+    Raises:
+        NotCallableError: `function` can't be called.
+        OptionError: `profile` or `peaks` is something else.
+        ProfilerBusyError: A trace is being recorded in this process already.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> machine = Peaks("a slow machine", bandwidth=1e6, matmul={"f32": 1e6}, fma={"f32": 1e6})
+        >>> found = roofline(jax.jit(lambda x: x @ x), jnp.ones((256, 256)), peaks=machine)
+        >>> found.points[0].bound, found.points[0].least
+        ('compute', 33.554432)
+    """
+    __tracebackhide__ = True
+    if isinstance(function, Profile):
+        function, profile = roofline, function
+    if not callable(function):
+        raise NotCallableError(
+            f"roofline takes a function and its arguments; it got {type(function).__name__}. "
+            "Hint: write roofline(f, x), not roofline(f(x))."
+        )
+    _check("profile", profile, Profile, "explorer.profile(f, x)")
+    _check("peaks", peaks, Peaks, "explorer.peaks()")
+    # The peaks first: what a profile leaves in the caches and on the heap would be in their way.
+    machine = measured_peaks() if peaks is None else peaks
+    found = profiled(function, *args, **kwargs) if profile is None else profile
+    return build_roofline(found, machine)
+
+
+def _check(name: str, value: object, wanted: type, made: str) -> None:
+    __tracebackhide__ = True
+    if value is not None and not isinstance(value, wanted):
+        raise OptionError(
+            f"{name} is {type(value).__name__}; allowed is a {wanted.__name__}, as {made} gives it, or None.\n"
+            f"  Hint: an argument of the function of the name `{name}` is given by position."
+        )

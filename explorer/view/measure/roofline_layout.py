@@ -1,0 +1,199 @@
+"""Where the kernels and the roofs of a roofline stand: the same for the static picture and for plotly.
+
+Across is intensity, FLOPs a byte; up is the rate reached. What does no arithmetic has no place on such an axis, so it
+stands in a column of its own, left of it, as high under the slope of memory as its bandwidth is under memory's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from explorer.model.peaks import Peaks
+from explorer.model.roofline import Point, Roofline
+from explorer.model.units import duration_text, rate_text, share_text
+
+__all__ = ["COLOURS", "HIGH", "SYMBOLS", "WIDE", "Layout", "Mark", "Roof", "layout_of", "unknown_text"]
+
+# By what holds a kernel back: colours that colour-blind people tell apart on light and dark, and a shape of its own.
+COLOURS = {"memory": "#2f7fc1", "compute": "#d0640a", "overhead": "#8a6fc8", "unknown": "#868e99"}
+SYMBOLS = {"memory": "circle", "compute": "diamond", "overhead": "triangle-up", "unknown": "cross"}
+_MOST = 80  # kernels that are drawn, the longest
+_NAMED = 5
+_WORTH = 0.03  # of the time: what has a name beside it
+_LARGEST, _SMALLEST = 13.0, 3.5  # pixels, radius
+_ROOM = 1.6  # a factor at the ends of the axes
+WIDE, HIGH = 840.0, 330.0  # pixels of the plot, about
+_COLUMN = 6.0  # a factor left of everything: where the kernels without arithmetic stand
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One kernel.
+
+    Args:
+        x, y: Where it stands.
+        roof: As high as it could be.
+        radius: Pixels; its area is its share of the time.
+        bound: What holds it back.
+        label: What stands beside it, empty for most.
+        side: Where that stands: `right`, `left` or `below`.
+        told: Its lines in a tooltip.
+    """
+
+    x: float
+    y: float
+    roof: float
+    radius: float
+    bound: str
+    label: str
+    told: tuple[str, ...]
+    side: str = ""
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A limit of the machine, as a line; `kind` is `memory`, `cache`, `fresh`, `matmul` or `fma`."""
+
+    kind: str
+    name: str
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All of it; `column` is where kernels without arithmetic stand, None where there are none."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    roofs: Sequence[Roof]
+    marks: Sequence[Mark]
+    column: float | None
+
+
+def layout_of(roofline: Roofline) -> Layout:
+    """Where everything stands."""
+    peaks = roofline.peaks
+    shown = [point for point in roofline.points if point.bound != "unknown" and point.least > 0][:_MOST]
+    intensities = [point.intensity for point in shown if 0 < point.intensity < math.inf]
+    ceilings = _ceilings(peaks, shown)
+    top = max((rate for _, _, rate in ceilings), default=1e9)
+    ridge = top / peaks.bandwidth if peaks.bandwidth else 1.0
+    low = min([*intensities, ridge / 20])
+    high = max([*intensities, ridge * 4])
+    column = low / _COLUMN if any(point.intensity == 0 for point in shown) else None
+    x = ((column or low) / _ROOM, high * _ROOM)
+    whole = roofline.seconds or 1.0
+    marks = [_mark(point, roofline, number, column or low, high, whole) for number, point in enumerate(shown)]
+    # The roofs and most of the time are what the picture is for; a tiny kernel far below is no reason to be small.
+    worth = [mark.y for mark, point in zip(marks, shown, strict=True) if point.seconds > 0.001 * whole and mark.y > 0]
+    floor = max(min([*worth, top / 100]) / 2, top * 1e-7)
+    kept = [mark for mark in marks if mark.y >= floor]
+    y = (floor, top * 2.2)
+    return Layout(x, y, _roofs(peaks, ceilings, x), _sided(kept, x, y), column)
+
+
+def unknown_text(roofline: Roofline, most: int = 3) -> str:
+    """The kernels without costs, with their time: they have no place in the picture."""
+    without = [point for point in roofline.points if point.bound == "unknown"]
+    if not without:
+        return ""
+    told = [f"{point.name} {duration_text(point.seconds)}" for point in without[:most]]
+    more = f" and {len(without) - most:,} more" if len(without) > most else ""
+    share = share_text(roofline.unknown / roofline.seconds)
+    return f"No costs are known of: {', '.join(told)}{more} ({share} of the time)"
+
+
+def _ceilings(peaks: Peaks, points: Sequence[Point]) -> list[tuple[str, str, float]]:
+    """The horizontal roofs: kind, dtype, rate. Those of the dtypes that the kernels compute in, and of f32."""
+    wanted = {point.dtype for point in points} | {"f32"}
+    found: list[tuple[str, str, float]] = []
+    for kind, rates in (("matmul", peaks.matmul), ("fma", peaks.fma)):
+        found += [(kind, dtype, rate) for dtype, rate in rates.items() if dtype in wanted or len(rates) == 1]
+    return found
+
+
+def _roofs(peaks: Peaks, ceilings: Sequence[tuple[str, str, float]], x: tuple[float, float]) -> list[Roof]:
+    top = max((rate for _, _, rate in ceilings), default=0.0)
+    slopes = [("memory", f"memory {rate_text(peaks.bandwidth, 'B')}", peaks.bandwidth)]
+    fastest = max(peaks.caches.values(), default=0.0)
+    if fastest > 1.15 * peaks.bandwidth:
+        slopes.append(("cache", f"cache {rate_text(fastest, 'B')}", fastest))
+    if 0 < peaks.fresh < peaks.bandwidth / 1.3:
+        slopes.append(("fresh", f"new memory {rate_text(peaks.fresh, 'B')}", peaks.fresh))
+    roofs = [
+        Roof(kind, name, (x[0], min(top / rate, x[1])), (x[0] * rate, min(top, x[1] * rate)))
+        for kind, name, rate in slopes
+        if rate > 0 and top > 0
+    ]
+    widest = max(fastest, peaks.bandwidth) or 1.0
+    titles = {"matmul": "matmul", "fma": "arithmetic"}
+    return roofs + [
+        Roof(kind, f"{titles[kind]} {dtype} {rate_text(rate)}", (rate / widest, x[1]), (rate, rate))
+        for kind, dtype, rate in ceilings
+    ]
+
+
+def _mark(point: Point, roofline: Roofline, number: int, column: float, high: float, whole: float) -> Mark:
+    if point.intensity == 0:
+        x, y, roof = column, column * point.bytes / point.seconds, column * point.bytes / point.least
+    else:
+        x, y, roof = min(point.intensity, high), point.rate, point.flops / point.least
+    share = point.seconds / whole
+    longest = roofline.points[0].seconds / whole
+    radius = max(_LARGEST * math.sqrt(share / longest), _SMALLEST)
+    named = number < _NAMED and share >= _WORTH
+    return Mark(x, y, roof, radius, point.bound, _label(point) if named else "", _told(point, share))
+
+
+def _sided(marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float]) -> list[Mark]:
+    """Where each label stands so that none meets another; one that meets others everywhere is left out."""
+    taken: list[tuple[float, float, float]] = [
+        (_share(mark.x, x) * WIDE - mark.radius, _share(mark.x, x) * WIDE + mark.radius, _share(mark.y, y) * HIGH)
+        for mark in marks
+        if mark.radius > _SMALLEST
+    ]
+    sided: list[Mark] = []
+    for mark in marks:
+        side = _side(mark, _share(mark.x, x) * WIDE, _share(mark.y, y) * HIGH, taken) if mark.label else ""
+        sided.append(replace(mark, side=side, label=mark.label if side else ""))
+    return sided
+
+
+def _side(mark: Mark, x: float, y: float, taken: list[tuple[float, float, float]]) -> str:
+    wide, away = 6.3 * len(mark.label), mark.radius + 6
+    places = {"right": (x + away, y), "left": (x - away - wide, y), "below": (x - wide / 2, y - mark.radius - 12)}
+    for side, (start, at) in places.items():
+        is_free = all(start > end or start + wide < since or abs(at - level) > 13 for since, end, level in taken)
+        if is_free and start >= 0 and start + wide <= WIDE and at > 0:
+            taken.append((start, start + wide, at))
+            return side
+    return ""
+
+
+def _share(value: float, span: tuple[float, float]) -> float:
+    return math.log(value / span[0]) / math.log(span[1] / span[0])
+
+
+def _label(point: Point) -> str:
+    what = point.text or point.name
+    what = what if len(what) <= 26 else f"{what[:25]}…"
+    return f"{point.line}: {what}" if point.line else what
+
+
+def _told(point: Point, share: float) -> tuple[str, ...]:
+    place = f"{Path(point.file).name}:{point.line}  {point.text}".rstrip() if point.line else "no line is known"
+    runs = f", {point.runs:,.0f} runs" if point.runs > 1 else ""
+    lines = [
+        f"{point.name} ({point.op}{f' of {point.dtype}' if point.dtype else ''})",
+        place,
+        f"{duration_text(point.seconds)} a call, {share_text(share)} of the time{runs}",
+        f"bound by {point.bound}: reaches {share_text(point.efficiency)}, could take {duration_text(point.least)}",
+        f"{rate_text(point.rate)}, {rate_text(point.bytes / point.seconds, 'B')}, {point.intensity:.3g} FLOPs a byte",
+    ]
+    if point.special:
+        lines.append("computes " + ", ".join(f"{op} ×{count:,.0f}" for op, count in point.special.items()))
+    return tuple(lines)
