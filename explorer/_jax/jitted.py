@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-__all__ = ["is_jitted", "static_arguments"]
+__all__ = ["is_jitted", "jit_options", "static_arguments"]
 
 _Jitted: type | None = type(jax.jit(lambda: None))
 
@@ -20,3 +20,18 @@ def static_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The `static_argnums` and `static_argnames` of a `jax.jit` function, each completed from the other by JAX."""
     told: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     return tuple(getattr(told, "static_argnums", ())), tuple(getattr(told, "static_argnames", ()))
+
+
+def jit_options(jitted: Any) -> dict[str, Any] | None:
+    """What makes `jax.jit(function, **options)` do as `jitted` does; None where that can't be told."""
+    told: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
+    try:
+        placed = (*told.out_shardings_leaves, *told.in_layouts_leaves, *told.out_layouts_leaves)
+        is_plain = not told.user_specified_in_shardings and all(
+            one is None or type(one).__name__ == "UnspecifiedValue" for one in (*placed, told.device, told.backend)
+        )
+        names = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "keep_unused", "inline")
+        options = {name: getattr(told, name) for name in names}
+        return options | {"compiler_options": dict(told.compiler_options_kvs) or None} if is_plain else None
+    except (AttributeError, TypeError):  # another JAX keeps it elsewhere
+        return None

@@ -7,7 +7,7 @@ from html import escape
 
 from explorer.model.diff import Diff, Fusion
 
-__all__ = ["HtmlDiffViewer"]
+__all__ = ["HtmlDiffViewer", "facts"]
 
 _MOST_FUSIONS = 40  # of a kind, in the table
 _MOST_LINES = 200  # of a stage's text, in the table
@@ -44,6 +44,12 @@ def fragment(diff: Diff, carries: bool = True) -> str:
 
 def table(diff: Diff) -> str:
     """The diff without a script: what differs as a table, and each stage's text."""
+    return facts(diff) + _texts(diff)
+
+
+def facts(diff: Diff, names: tuple[str, str] | None = None) -> str:
+    """What differs, as a table; `names` are those of the two sides, where they are not the functions'."""
+    one, other = names or (diff.a.function, diff.b.function)
     rows = [(value.name, value.a, value.b) for value in (*diff.values, *diff.durations)]
     for name, stage in diff.stages.items():
         effect = str(stage.step).partition(": ")[2]
@@ -52,9 +58,9 @@ def table(diff: Diff) -> str:
     rows += [("fusion gained", "", _says(one)) for one in diff.fusions_gained[:_MOST_FUSIONS]]
     rows += [("fusion changed", _says(old), _says(new)) for old, new in diff.fusions_changed[:_MOST_FUSIONS]]
     cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    head = f"<tr><th></th><th>{escape(diff.a.function)}</th><th>{escape(diff.b.function)}</th></tr>"
+    head = f"<tr><th></th><th>{escape(one)}</th><th>{escape(other)}</th></tr>"
     verdict = "<p>Nothing differs.</p>" if diff.is_empty else ""
-    return f"{verdict}<table><thead>{head}</thead><tbody>{cells}</tbody></table>{_texts(diff)}"
+    return f"{verdict}<table><thead>{head}</thead><tbody>{cells}</tbody></table>"
 
 
 def _texts(diff: Diff) -> str:

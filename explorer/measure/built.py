@@ -1,0 +1,156 @@
+"""A function compiled for some arguments, with its capture, to be called again and again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from explorer._jax.jitted import is_jitted, jit_options, static_arguments
+from explorer._jax.options import option_names
+from explorer.capture.explore import Described, Exploration
+from explorer.capture.filtered import arrays_of, is_filtered
+from explorer.errors import ExploreError, OptionError
+from explorer.measure.calls import Calls
+from explorer.measure.naming import close_to, struct_of
+from explorer.model.capture import Capture
+from explorer.view.parts import running
+
+__all__ = ["Built", "build", "error_in_a_line", "flops_and_bytes", "kernels_of"]
+
+_LONGEST = 300  # characters of an error
+_NO_OPTION = re.compile(r"No such compile option: '(\w+)'")
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was compiled, and how to call it.
+
+    Args:
+        capture: What was seen of it.
+        traced: JAX's trace.
+        call, args, kwargs: The compiled program and what it takes; arrays are made where only shapes were given.
+        calls: The same, so that it can be called again and again.
+    """
+
+    capture: Capture
+    traced: Any
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @cached_property
+    def calls(self) -> Calls:
+        return Calls(self.call, self.args, self.kwargs)
+
+
+def build(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    verb: str,
+    target: Callable[..., Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    within: Callable[[], AbstractContextManager[Any]] = nullcontext,
+) -> Built:
+    """Trace, lower and compile a function, each anew.
+
+    Args:
+        function: Whose name stands in the capture.
+        args, kwargs: Arrays, or what stands for them: such are made, of ones.
+        verb: What an error says could not be done.
+        target: What is compiled, where that is not the function.
+        options: XLA's.
+        within: The context in which it is traced and compiled.
+
+    Raises:
+        ExploreError: It can't be compiled.
+        OptionError: With these options what is compiled can't be called, as with captured state.
+    """
+    target = function if target is None else target
+    shapes = jax.tree.map(struct_of, (tuple(args), dict(kwargs)), is_leaf=_is_described)
+    exploration = _Kept(function, *shapes, target=_anew(target), options=dict(options or {}) or None, verb=verb)
+    with within():
+        capture = exploration.run()
+    arrays = jax.tree.map(_array, shapes)
+    taken = _taken(target, *arrays)
+    if jax.tree.structure(taken) == exploration.compiled.in_tree:
+        return Built(capture, exploration.traced, exploration.compiled, *taken)
+    if options:
+        raise OptionError(
+            f"{exploration.name} has arguments beside those of a call, such as captured state; "
+            "it can't be called with options of XLA's."
+        )
+    call = target if hasattr(target, "trace") else jax.jit(target)
+    return Built(capture, exploration.traced, call, *arrays)
+
+
+class _Kept(Exploration):
+    """An exploration that keeps its trace."""
+
+    traced: Any = None
+
+    def trace(self) -> Any:
+        __tracebackhide__ = True
+        self.traced = super().trace()
+        return self.traced
+
+
+def kernels_of(capture: Capture) -> int:
+    """How many kernels the program has."""
+    return len(running(capture.hlo.graph))
+
+
+def flops_and_bytes(capture: Capture) -> tuple[float, float]:
+    """Operations and bytes moved by a call, a loop's body as often as it runs; NaN where nobody knows."""
+    measures, kernels = capture.hlo.graph.measures, running(capture.hlo.graph)
+    told = [measures[name][kernels].sum() if name in measures else float("nan") for name in ("flops", "bytes")]
+    return float(told[0]), float(told[1])
+
+
+def error_in_a_line(error: BaseException) -> str:
+    """`ValueError: …`: what was raised, the user's own error rather than ours about it; and what an option may mean."""
+    told = _line(error)
+    missing = _NO_OPTION.search(told)
+    return told + close_to(missing[1], option_names()) if missing else told
+
+
+def _line(error: BaseException) -> str:
+    cause = error.__cause__ if isinstance(error, ExploreError) and error.__cause__ is not None else error
+    line = str(cause).strip().partition("\n")[0]
+    told = f"{type(cause).__name__}: {line}" if line else type(cause).__name__
+    return told if len(told) <= _LONGEST else told[: _LONGEST - 1] + "…"
+
+
+def _anew(target: Any) -> Callable[..., Any]:
+    """The same under another identity: of this one JAX remembers no trace and no program."""
+    if is_jitted(target):
+        options = jit_options(target)
+        return target if options is None else jax.jit(partial(target.__wrapped__), **options)
+    return target if hasattr(target, "trace") or is_filtered(target) else partial(target)
+
+
+def _taken(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """What the compiled program takes of a call's arguments: those that are not static."""
+    if is_filtered(target):
+        return arrays_of((args, kwargs))
+    numbers, names = static_arguments(target)
+    return (
+        tuple(value for i, value in enumerate(args) if i not in numbers and i - len(args) not in numbers),
+        {name: value for name, value in kwargs.items() if name not in names},
+    )
+
+
+def _is_described(leaf: Any) -> bool:
+    return isinstance(leaf, Described)
+
+
+def _array(leaf: Any) -> Any:
+    return jnp.ones(leaf.shape, leaf.dtype, device=leaf.sharding) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf

@@ -1,0 +1,61 @@
+"""Arguments in another floating point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from explorer.capture.explore import Described
+from explorer.errors import OptionError
+from explorer.measure.naming import shown, struct_of
+
+__all__ = ["as_float", "cast_floats"]
+
+
+def as_float(given: Any, verb: str) -> Any:
+    """The dtype that was asked for.
+
+    Raises:
+        OptionError: It is none, no floating point, or one that JAX would make another of.
+    """
+    try:
+        dtype = jnp.dtype(given)
+    except TypeError:
+        raise OptionError(
+            f"{verb} takes a dtype to cast to; it got {shown(given)}.\n  Hint: jnp.float32, jnp.bfloat16 or 'float16'."
+        ) from None
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise OptionError(
+            f"{verb} casts arguments of floating point to another one; {dtype.name} is none.\n"
+            "  Hint: make arguments of another kind in `args=`: args=lambda dtype: (jnp.ones(8, dtype),)."
+        )
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+        raise OptionError(
+            f"{verb} can't cast to {dtype.name}: JAX makes {jax.dtypes.canonicalize_dtype(dtype).name} of it.\n"
+            "  Hint: jax.config.update('jax_enable_x64', True), before any array is made."
+        )
+    return dtype
+
+
+def cast_floats(tree: Any, dtype: Any) -> Any:
+    """The tree with its arrays of floating point cast; what else is in it stays as it is."""
+
+    def cast(leaf: Any) -> Any:
+        leaf = struct_of(leaf)
+        kind = getattr(leaf, "dtype", None)
+        if kind is None or not jnp.issubdtype(kind, jnp.floating):
+            return leaf
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf.update(dtype=dtype)
+        return leaf.astype(dtype)
+
+    return jax.tree.map(cast, tree, is_leaf=lambda leaf: isinstance(leaf, Described))
+
+
+def has_floats(tree: Any) -> bool:
+    """Whether any array in it is of floating point."""
+    leaves = jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Described))
+    kinds = (getattr(struct_of(leaf), "dtype", None) for leaf in leaves)
+    return any(kind is not None and jnp.issubdtype(kind, jnp.floating) for kind in kinds)

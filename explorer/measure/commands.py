@@ -1,0 +1,121 @@
+"""`python -m explorer time module:function` and `… profile module:function`: measured in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from explorer.capture.target import add_target, arguments_of, function_of
+
+__all__ = ["add_profile", "add_time"]
+
+_FILLED = "An array that is only described is random, floats normal, or of zeros if it holds whole numbers."
+
+
+def add_time(verbs: Any) -> None:
+    """Add `time` to the command line."""
+    about = f"Say how long a function takes: as written, the first time, and once it is compiled. {_FILLED}"
+    verb = verbs.add_parser("time", help="measure how long a function takes", description=about)
+    add_target(verb)
+    verb.add_argument("--seconds", metavar="S", type=float, help="how long to measure, about")
+    verb.add_argument("--no-eager", action="store_true", help="don't time the function operation by operation")
+    verb.add_argument("-o", "--output", metavar="FILE", type=_page, help="also write the chart as one page (.html)")
+    verb.set_defaults(run=_time)
+
+
+def add_profile(verbs: Any) -> None:
+    """Add `profile` to the command line."""
+    about = f"Say which source line the time of a compiled function goes to, and which instruction. {_FILLED}"
+    verb = verbs.add_parser("profile", help="find the lines that a function's time goes to", description=about)
+    add_target(verb)
+    verb.add_argument("--runs", metavar="N", type=int, help="how many calls to record")
+    verb.add_argument("--seconds", metavar="S", type=float, help="how long to record, about")
+    verb.add_argument("--roofline", action="store_true", help="also say how much of the time the machine could save")
+    verb.add_argument("-o", "--output", metavar="FILE", type=_page, help="also write the view as one page (.html)")
+    verb.add_argument("--perfetto", metavar="FILE", type=_file, help="also write a trace for ui.perfetto.dev")
+    verb.set_defaults(run=_profile)
+
+
+def _time(given: argparse.Namespace) -> int:
+    from explorer.measure.time import timed
+
+    timing = _measured(given, timed, eager=not given.no_eager, **_asked(given, "seconds"))
+    _show(timing)
+    if given.output is not None:
+        _told(timing.chart().to_html(given.output))
+    return 0
+
+
+def _profile(given: argparse.Namespace) -> int:
+    from explorer.measure.profile import profiled
+
+    found = _measured(given, profiled, **_asked(given, "runs", "seconds"))
+    if given.roofline:
+        from explorer.measure.peaks import peaks
+
+        found = found.with_peaks(peaks())
+    _show(found)
+    if given.output is not None:
+        _told(found.to_html(given.output))
+    if given.perfetto is not None:
+        _told(found.to_perfetto(given.perfetto))
+    return 0
+
+
+def _measured(given: argparse.Namespace, measure: Callable[..., Any], **asked: Any) -> Any:
+    # What the user's code prints is no part of the report.
+    with contextlib.redirect_stdout(sys.stderr):
+        function, module = function_of(given.target)
+        args, kwargs = _filled(arguments_of(function, given.arg, vars(module)))
+        return measure(function, tuple(args), kwargs, **asked)
+
+
+def _filled(described: Any) -> Any:
+    """The same with an array for each that is only described."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    random = np.random.default_rng(0)
+
+    def filled(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+            return jnp.zeros(leaf.shape, leaf.dtype)  # as an index, within any array
+        return jnp.asarray(random.normal(size=leaf.shape), leaf.dtype)
+
+    return jax.tree.map(filled, described)
+
+
+def _asked(given: argparse.Namespace, *names: str) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(given, name)) is not None}
+
+
+def _show(found: Any) -> None:
+    from rich.console import Console
+
+    Console().print(found)
+
+
+def _told(path: Path) -> None:
+    print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+def _page(name: str) -> Path:
+    path = _file(name)
+    if path.suffix != ".html":
+        raise argparse.ArgumentTypeError(f"{name!r} does not end in .html")
+    return path
+
+
+def _file(name: str) -> Path:
+    """A file that can be written, which is better known before the work than after it."""
+    path = Path(name)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{name!r} can't be written: it is a folder, or in none that is there")
+    return path

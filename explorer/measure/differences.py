@@ -1,0 +1,49 @@
+"""How far two results of a function are from each other."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from explorer.model.what_if import Difference
+
+__all__ = ["difference_of"]
+
+
+def difference_of(result: Any, plain: Any) -> Difference:
+    """The largest difference of two values at the same place of two results.
+
+    Where both are NaN, or infinite alike, there is none. Values are compared in double precision.
+
+    Example:
+        >>> difference_of([jnp.array([1.0, 4.0])], [jnp.array([1.0, 4.5])])
+        Difference(absolute=0.5, relative=0.1111111111111111)
+    """
+    ours, theirs = jax.tree.leaves(result), jax.tree.leaves(plain)
+    if len(ours) != len(theirs):
+        return Difference(nan, nan)
+    absolute = relative = 0.0
+    for one, other in zip(map(_numbers, ours), map(_numbers, theirs), strict=True):
+        if one.shape != other.shape:
+            return Difference(nan, nan)
+        apart = ~((one == other) | (np.isnan(one) & np.isnan(other)))
+        if not apart.any():
+            continue
+        largest = float(np.abs(one - other)[apart].max())
+        scale = float(np.abs(other[np.isfinite(other)]).max(initial=0.0))
+        absolute = max(absolute, largest) if largest == largest else nan
+        relative = max(relative, largest / scale if scale else nan)
+        if absolute != absolute or relative != relative:
+            return Difference(absolute, nan)
+    return Difference(absolute, relative)
+
+
+def _numbers(leaf: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    array = np.asarray(leaf)
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)

@@ -1,0 +1,312 @@
+"""The points of a sweep: which values are combined, and the arguments and options that each point has.
+
+A name in `over` is the first that it can be of:
+
+1. a parameter of the callable `args=`, which makes a point's arguments;
+2. `options`, whose values are dicts of XLA's compiler options, or `options.<name>`, one of them;
+3. a parameter of the function: the value takes the place of that argument;
+4. `dtype`: all arguments of floating point are cast to it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+from explorer.errors import ArgumentsError, NotCallableError, OptionError
+from explorer.measure.casting import as_float, cast_floats, has_floats
+from explorer.measure.held import held
+from explorer.measure.naming import axis_of, close_to, is_array, shown
+from explorer.model.axis import Axis
+
+__all__ = ["Grid", "Made", "Point", "grid_of"]
+
+_OPTIONS = "options"
+_ONE_OPTION = "options."
+_EXAMPLE = "over={'n': [128, 256, 512]}, args=lambda n: (jnp.ones((n, n)),)"
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_REST = inspect.Parameter.VAR_KEYWORD
+_ALONE = (inspect.Parameter.VAR_POSITIONAL, _REST)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is compiled and called at a point, and with which of XLA's options."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of values.
+
+    Args:
+        at: Which value it has of each axis.
+        values: The values by name, as they were given.
+        make: Makes its arguments, anew at each call; raises what the user's `args=` raises.
+    """
+
+    at: tuple[int, ...]
+    values: Mapping[str, Any]
+    make: Callable[[], Made] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of the values, the last axis the fastest."""
+
+    axes: tuple[Axis, ...]
+    points: tuple[Point, ...]
+
+
+def grid_of(
+    function: Callable[..., Any],
+    given: Sequence[Any],
+    named: Mapping[str, Any],
+    over: Mapping[str, Iterable[Any]],
+    args: Callable[..., Any] | None = None,
+    verb: str = "sweep",
+) -> Grid:
+    """The points of a sweep.
+
+    A value that is no array, such as a number or a function, is a constant of its point's program; for a `jax.jit`
+    function, it is what a call would make of it.
+
+    Args:
+        function: What is swept.
+        given, named: Its arguments by position and by name. A swept one may be left out.
+        over: The values of each name: a list, or a dict that calls each value something.
+        args: Makes arguments of a point's values: a tuple of them, or the only one.
+        verb: The public function that was called, for errors.
+
+    Raises:
+        NotCallableError: `function` or `args` can't be called.
+        OptionError: `over` is empty, or has a name that is nothing here, or no values for one.
+        ArgumentsError: The function can't take the arguments of the first point.
+
+    Example:
+        >>> grid = grid_of(lambda x, n: x * n, [1.0], {}, {"n": [2, 4]})
+        >>> [point.make().function(*point.make().args) for point in grid.points]
+        [2.0, 4.0]
+    """
+    __tracebackhide__ = True
+    if not callable(function):
+        raise NotCallableError(
+            f"{verb} takes a function; it got {type(function).__name__}. Hint: {verb}(f, x, over=…), not {verb}(f(x))."
+        )
+    maker = _Maker(function, tuple(given), dict(named), args, verb)
+    axes, columns = _columns(over, verb)
+    maker.check(axes)
+    for axis, column in zip(axes, columns, strict=True):
+        maker.check_values(axis.name, column)
+    names = [axis.name for axis in axes]
+    points: list[Point] = []
+    for at in itertools.product(*(range(len(column)) for column in columns)):
+        values = {name: column[i] for name, column, i in zip(names, columns, at, strict=True)}
+        points.append(Point(at, values, partial(maker.make, values)))
+    if args is None:  # what `args=` makes may be large: it is looked at when its turn comes
+        points[0].make()
+    return Grid(axes, tuple(points))
+
+
+def _columns(over: object, verb: str) -> tuple[tuple[Axis, ...], list[list[Any]]]:
+    __tracebackhide__ = True
+    if not isinstance(over, Mapping) or not over:
+        came = "an empty dict" if isinstance(over, Mapping) else shown(over)
+        raise OptionError(
+            f"over is {came}; allowed is a dict of names, each with a list of values.\n  Hint: {verb}(f, {_EXAMPLE})."
+        )
+    axes: list[Axis] = []
+    columns: list[list[Any]] = []
+    for name, values in cast("Mapping[Any, Any]", over).items():
+        labels = [str(label) for label in cast("Mapping[Any, Any]", values)] if isinstance(values, Mapping) else None
+        column = _values(name, values, verb)
+        axes.append(axis_of(name, column, labels))
+        columns.append(column)
+    return tuple(axes), columns
+
+
+def _values(name: object, values: Any, verb: str) -> list[Any]:
+    __tracebackhide__ = True
+    if not isinstance(name, str):
+        raise OptionError(f"over has {shown(name)} for a name; allowed is a str.\n  Hint: {verb}(f, {_EXAMPLE}).")
+    if isinstance(values, Mapping):
+        column = list(cast("Mapping[Any, Any]", values).values())
+    else:
+        try:
+            # The numbers of an array are sizes and such, as those of a list are.
+            numbers = values.tolist() if getattr(values, "ndim", 0) == 1 else values
+            column = [] if isinstance(values, (str, bytes)) else list(numbers)
+        except TypeError:
+            column = []
+    if not column:
+        came = f"{shown(values)} for its values" if isinstance(values, (str, bytes)) or values else "no values"
+        raise OptionError(
+            f"over[{name!r}] has {came}; allowed is a list of one or more.\n  Hint: over={{{name!r}: [128, 256, 512]}}."
+        )
+    return column
+
+
+class _Maker:
+    """Makes the arguments of a point."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        given: tuple[Any, ...],
+        named: dict[str, Any],
+        args: Callable[..., Any] | None,
+        verb: str,
+    ) -> None:
+        __tracebackhide__ = True
+        if args is not None and not callable(args):
+            raise NotCallableError(
+                f"args of {verb} is {type(args).__name__}; allowed is a callable that makes a point's arguments.\n"
+                f"  Hint: {_EXAMPLE}; arguments that stay the same are given as in a call: {verb}(f, x, over=…)."
+            )
+        if args is not None and given:
+            raise OptionError(
+                f"{verb} got {len(given)} arguments by position and args=, which makes them.\n"
+                "  Hint: let args= give them all, or pass the others by name."
+            )
+        self.function, self.given, self.named, self.args, self.verb = function, given, named, args, verb
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+        self.signature = _signature(function)
+        self.parameters = dict(self.signature.parameters) if self.signature else {}
+        made_of = _signature(args) if args is not None else None
+        self.asked = dict(made_of.parameters) if made_of else {}
+        self.takes_any = any(one.kind is _REST for one in self.asked.values())
+
+    def role(self, name: str) -> str:
+        """What a name of `over` is; empty if nothing."""
+        if (name in self.asked and self.asked[name].kind in _BY_NAME) or self.takes_any:
+            return "made"
+        if name == _OPTIONS or (name.startswith(_ONE_OPTION) and len(name) > len(_ONE_OPTION)):
+            return "option"
+        if name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE):
+            return "argument"
+        if name == "dtype":
+            return "dtype"
+        any_name = any(one.kind is _REST for one in self.parameters.values())
+        return "argument" if any_name else ""
+
+    def check(self, axes: Sequence[Axis]) -> None:
+        """Every name is something, and `args=` has all that it asks for."""
+        __tracebackhide__ = True
+        names = [axis.name for axis in axes]
+        own = [name for name, one in self.parameters.items() if one.kind not in _ALONE]
+        for name in names:
+            if not self.role(name):
+                known = [*self.asked, *own]
+                whose = f"{self.name}({', '.join(own)})" + f", args=({', '.join(self.asked)})" * bool(self.args)
+                raise OptionError(
+                    f"over has `{name}`, which is no parameter of {whose}; allowed are those, `dtype`, `options`, and "
+                    f"`options.<one of XLA's>`.\n  Hint:{close_to(name, [*known, 'dtype', _OPTIONS])} "
+                    f"args= makes arguments of any name: {_EXAMPLE}."
+                )
+        missing = [
+            name
+            for name, one in self.asked.items()
+            if one.kind not in _ALONE and one.default is inspect.Parameter.empty and name not in names
+        ]
+        if missing:
+            raise OptionError(
+                f"args= asks for `{missing[0]}`, which over doesn't have; it has {', '.join(names)}."
+                f"\n  Hint:{close_to(missing[0], names)} Give `{missing[0]}` a default, or values in over."
+            )
+
+    def check_values(self, name: str, values: Sequence[Any]) -> None:
+        __tracebackhide__ = True
+        role = self.role(name)
+        if role == "dtype":
+            for value in values:
+                as_float(value, "over['dtype']")
+            if self.args is None and not has_floats((self.given, self.named)):
+                raise OptionError(
+                    f"over has `dtype`, to which the arguments of floating point are cast; {self.name} gets none.\n"
+                    "  Hint: give it arrays, or make them: args=lambda dtype: (jnp.ones(8, dtype),)."
+                )
+        wrong = [value for value in values if not isinstance(value, Mapping)] if name == _OPTIONS == role + "s" else []
+        if wrong:
+            raise OptionError(
+                f"over['options'] has {shown(wrong[0])}; allowed are dicts of XLA's options, and {{}} for none.\n"
+                "  Hint: over={'options': [{}, {'xla_cpu_prefer_vector_width': 512}]}."
+            )
+
+    def make(self, values: Mapping[str, Any]) -> Made:
+        """A point's function, arguments and options; arguments that are swept and no arrays are in the function."""
+        __tracebackhide__ = True
+        roles = {name: self.role(name) for name in values}
+        options: dict[str, Any] = {}
+        for name, role in roles.items():
+            if role == "option":
+                options |= values[name] if name == _OPTIONS else {name.removeprefix(_ONE_OPTION): values[name]}
+        args, kwargs = self.given, self.named
+        if self.args is not None:
+            made = self.args(**{name: values[name] for name, role in roles.items() if role == "made"})
+            args = tuple(cast("Sequence[Any]", made)) if isinstance(made, (tuple, list)) else (made,)
+        if roles.get("dtype") == "dtype":
+            args, kwargs = cast_floats((args, kwargs), as_float(values["dtype"], "over['dtype']"))
+        own = {name: values[name] for name, role in roles.items() if role == "argument"}
+        return self.placed(args, kwargs, own, options)
+
+    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any], options: Any) -> Made:
+        """The call with the swept values in their places."""
+        __tracebackhide__ = True
+        if self.signature is None:
+            return Made(self.function, args, kwargs | own, options)
+        bound = self.bound(self.signature, args, kwargs, own)
+        args, kwargs = bound.args, bound.kwargs
+        if hasattr(self.function, "trace"):  # a jax.jit function knows itself which of its arguments are static
+            return Made(self.function, args, kwargs, options)
+        constant = [name for name, value in own.items() if not is_array(value)]
+        return Made(*held(self.function, self.signature, args, kwargs, constant), options)
+
+    def bound(
+        self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any]
+    ) -> inspect.BoundArguments:
+        """The call as Python would have it; the arguments by position may leave the swept ones out."""
+        __tracebackhide__ = True
+        rest = [one for name, one in self.parameters.items() if name not in own]
+        try:
+            return _replaced(signature, signature.bind_partial(*args, **kwargs), own)
+        except TypeError as error:
+            with suppress(TypeError):
+                given = {name: value for name, value in kwargs.items() if name not in own}
+                return _replaced(signature, signature.replace(parameters=rest).bind(*args, **given), own)
+            named = sorted({*kwargs, *own})
+            raise ArgumentsError(
+                f"{self.name}{signature} can't take these arguments: {error}.\n"
+                f"  given: {len(args)} by position" + f", and {', '.join(named)} by name" * bool(named) + ".\n"
+                f"  Hint: arguments that stay the same are given as in a call: {self.verb}(f, x, y=1, over=…)."
+            ) from None
+
+
+def _replaced(
+    signature: inspect.Signature, bound: inspect.BoundArguments, own: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """The call with some arguments replaced; TypeError where one is missing then."""
+    arguments = dict(bound.arguments)
+    for name, value in own.items():
+        if name in signature.parameters:
+            arguments[name] = value
+        else:  # the function takes any name
+            rest = next(key for key, one in signature.parameters.items() if one.kind is _REST)
+            arguments[rest] = dict(arguments.get(rest, {})) | {name: value}
+    whole = inspect.BoundArguments(signature, cast(Any, arguments))
+    return signature.bind(*whole.args, **whole.kwargs)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # a builtin has none
+        return None

@@ -1,0 +1,123 @@
+"""What the values of a sweep are called, and where they stand on an axis."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from explorer.capture.explore import Described
+from explorer.capture.jaxpr import short_type
+from explorer.model.axis import Axis
+
+__all__ = ["apart", "axis_of", "close_to", "is_array", "shown", "struct_of"]
+
+_ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, Described)
+_LONGEST = 40  # characters of a label
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = None) -> Axis:
+    """The axis of these values; `labels` where the user named each of them.
+
+    Example:
+        >>> axis_of("n", [128, 1024])
+        Axis(name='n', labels=('128', '1,024'), numbers=(128.0, 1024.0), unit='')
+        >>> axis_of("x", [np.zeros((2, 3), np.int8), np.zeros(9, np.int8)])
+        Axis(name='x', labels=('i8[2,3]', 'i8[9]'), numbers=(6.0, 9.0), unit='elements')
+    """
+    if labels is not None:
+        return Axis(name, apart(labels))
+    numbers, unit = _numbers(values)
+    return Axis(name, apart([shown(value) for value in values]), numbers, unit)
+
+
+def shown(value: Any) -> str:
+    """A value in a few words, without addresses."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if is_array(value):
+        leaves = _leaves(value)
+        return short_type(struct_of(leaves[0])) if len(leaves) == 1 else f"{len(leaves):,} arrays"
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value).items()
+        return _short(", ".join(f"{key}={shown(one)}" for key, one in pairs)) or "none"
+    if isinstance(value, (tuple, list)):
+        return _short(f"({', '.join(map(shown, cast('Sequence[Any]', value)))})")
+    named = getattr(value, "__name__", None) or getattr(value, "name", None)  # functions and classes, dtypes and enums
+    return str(named) if isinstance(named, str) else _short(_ADDRESS.sub("", repr(value)))
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array, stands for one, or is a tree of nothing else."""
+    leaves = _leaves(value)
+    return bool(leaves) and all(isinstance(leaf, _ARRAYS) for leaf in leaves)
+
+
+def struct_of(leaf: Any) -> Any:
+    """What stands for an array that is not there yet, as JAX knows it; anything else as it is."""
+    return leaf.to_struct() if isinstance(leaf, Described) else leaf
+
+
+def close_to(name: str, known: Iterable[str]) -> str:
+    """` Did you mean `n`?`, or nothing where no known name is near."""
+    near = difflib.get_close_matches(name, list(known), 3, 0.6)
+    return f" Did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else ""
+
+
+def _leaves(value: Any) -> list[Any]:
+    return jax.tree.leaves(value, is_leaf=lambda leaf: isinstance(leaf, Described))
+
+
+def _numbers(values: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
+    """Numbers as they are; arrays and shapes by how many elements they have, where that tells them apart."""
+    if all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values):
+        numbers = tuple(map(float, values))
+        return (numbers, "") if all(map(math.isfinite, numbers)) else (None, "")
+    counts = [_elements(value) for value in values]
+    known = tuple(float(count) for count in counts if count is not None)
+    return (known, "elements") if len(known) == len(values) == len(set(known)) else (None, "")
+
+
+def _elements(value: Any) -> int | None:
+    if is_array(value):
+        return sum(math.prod(struct_of(leaf).shape) for leaf in _leaves(value))
+    is_shape = isinstance(value, (tuple, list)) and bool(cast("Sequence[Any]", value))
+    if is_shape and all(type(size) is int and size > 0 for size in cast("Sequence[Any]", value)):
+        return math.prod(cast("Sequence[int]", value))
+    return None
+
+
+def apart(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels of which no two are alike.
+
+    Example:
+        >>> apart(["f32[8]", "f32[9]", "f32[8]"])
+        ('f32[8]', 'f32[9]', 'f32[8] #2')
+    """
+    seen: Counter[str] = Counter()
+    taken = set(labels)
+    made: list[str] = []
+    for label in labels:
+        seen[label] += 1
+        one = label
+        while seen[label] > 1 and one in taken:
+            one = f"{label} #{seen[label]}"
+            seen[label] += one in taken
+        taken.add(one)
+        made.append(one)
+    return tuple(made)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

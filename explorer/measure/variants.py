@@ -1,0 +1,305 @@
+"""What can be done to a function without touching its code, and the function with it done."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import jax
+
+from explorer._jax.jitted import is_jitted, jit_options, static_arguments
+from explorer.capture.filtered import arrays_of, filtered, is_filtered
+from explorer.errors import OptionError
+from explorer.measure.built import Built, build
+from explorer.measure.casting import as_float, cast_floats, has_floats
+from explorer.measure.held import held
+from explorer.measure.naming import close_to, shown
+
+__all__ = ["Change", "Subject", "changes_of", "reusable", "subject_of", "together"]
+
+Place = int | str
+"""Where an argument is in a call: its position, or its name."""
+
+# Those that are policies themselves; the others make one.
+_POLICIES = (
+    *("nothing_saveable", "everything_saveable", "dots_saveable", "checkpoint_dots"),
+    *("dots_with_no_batch_dims_saveable", "checkpoint_dots_with_no_batch_dims"),
+)
+_PRECISIONS = (
+    *("default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "bfloat16_3x", "bfloat16_6x"),
+    *("BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "TF32_TF32_F32", "F16_F16_F32", "F32_F32_F32"),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that is done to a function, or several at once.
+
+    Args:
+        kind: `donate`, `remat`, `precision`, `dtype`, `options` or `together`; `plain` for nothing.
+        name: `donate x`.
+        doing: `donating x`, as a sentence begins.
+        donate: The arguments to give away; None for every one that an output could reuse.
+        policies: Of `jax.checkpoint`, each around what is there; None for the one that saves nothing.
+        precision: Of matrix products, as `jax.default_matmul_precision` takes it.
+        dtype: To which arguments of floating point are cast.
+        options: XLA's.
+    """
+
+    kind: str
+    name: str
+    doing: str
+    donate: tuple[Place, ...] | None = ()
+    policies: tuple[Callable[..., Any] | None, ...] = ()
+    precision: str = ""
+    dtype: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A function and its arguments, none of them static, so that anything can be put around it.
+
+    Args:
+        shown: What the user gave.
+        function, args, kwargs: What is called, with what.
+        names: What each argument by position is called.
+        donated: The arguments that it gives away as it is.
+        order: What the arguments by position in the user's call are called.
+        options: Other options of its `jax.jit`.
+        is_derived: Whether `jax.value_and_grad` is put around it.
+    """
+
+    shown: Callable[..., Any]
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    names: tuple[str, ...]
+    donated: frozenset[Place]
+    order: tuple[str, ...]
+    options: Mapping[str, Any]
+    is_derived: bool = False
+
+    def place(self, given: Any) -> Place:
+        """Where the argument is that the user means by a position or a name.
+
+        Raises:
+            OptionError: There is no such argument, or it is static.
+        """
+        __tracebackhide__ = True
+        known = [*self.names, *self.kwargs]
+        name = self.order[given] if type(given) is int and 0 <= given < len(self.order) else given
+        if name in known:
+            return self.names.index(name) if name in self.names else name
+        near = close_to(given, known) if isinstance(given, str) else ""
+        raise OptionError(
+            f"donate has {given!r}, which is no array argument of this call; it has {', '.join(known) or 'none'}.\n"
+            f"  Hint:{near} donate takes positions from 0, names, a tuple of them, or True for all that can be reused."
+        )
+
+    def name(self, place: Place) -> str:
+        return self.names[place] if isinstance(place, int) else place
+
+    def built(self, change: Change, verb: str) -> Built:
+        """Compile it with something done to it."""
+        __tracebackhide__ = True
+        function: Any = self.function
+        for policy in change.policies:
+            function = cast(Any, jax.checkpoint(function, policy=policy))
+        if self.is_derived:
+            function = cast(Any, jax.value_and_grad(function))
+        args, kwargs = self.args, self.kwargs
+        if change.dtype is not None:
+            args, kwargs = cast_floats((args, kwargs), change.dtype)
+        given = self.donated | frozenset(change.donate or ())
+        target = jax.jit(
+            function,
+            donate_argnums=sorted(place for place in given if isinstance(place, int)),
+            donate_argnames=sorted(place for place in given if isinstance(place, str)),
+            **self.options,
+        )
+        return build(
+            self.shown, args, kwargs, verb=verb, target=target, options=change.options, within=partial(_within, change)
+        )
+
+
+def _within(change: Change) -> AbstractContextManager[Any]:
+    return jax.default_matmul_precision(change.precision) if change.precision else nullcontext()
+
+
+def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], grad: bool) -> Subject:
+    """The function with its static arguments in it, and what its `jax.jit` was told."""
+    shown_as, called = function, (tuple(args), dict(kwargs))
+    args, kwargs = called
+    if is_filtered(function):
+        function = filtered(function, args, kwargs)
+        args, kwargs = cast("tuple[tuple[Any, ...], dict[str, Any]]", arrays_of(called))
+    signature = _signature(function)
+    told: dict[str, Any] = {}
+    statics: set[str] = set()
+    if is_jitted(function):
+        told, statics = jit_options(function) or {}, set(static_arguments(function)[1])
+        function = function.__wrapped__ if told else function
+    order = _names(signature, args)
+    numbers: tuple[int, ...] = told.get("donate_argnums", ())
+    donated = {order[i] for i in numbers if -len(args) <= i < len(args)} | {*map(str, told.get("donate_argnames", ()))}
+    if signature is not None and statics:
+        function, args, kwargs = held(function, signature, args, kwargs, statics)
+    names = order[: len(args)]
+    places: dict[str, Place] = {name: i for i, name in enumerate(names)} | {name: name for name in kwargs}
+    keep = {name: told[name] for name in ("keep_unused", "inline", "compiler_options") if name in told}
+    return Subject(
+        shown_as, function, args, kwargs, tuple(names),
+        frozenset(places[name] for name in donated if name in places), tuple(order), keep, grad,
+    )  # fmt: skip
+
+
+def reusable(subject: Subject, built: Built) -> tuple[Place, ...]:
+    """The arguments that an output could be written over: its type is the argument's, and each output takes one."""
+
+    def types(tree: Any) -> list[tuple[Any, Any]]:
+        return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype")]
+
+    free = Counter(types(built.traced.out_info))
+    places: list[tuple[Place, Any]] = [*enumerate(subject.args), *subject.kwargs.items()]
+    for place, value in places:
+        if place in subject.donated:
+            free.subtract(types(value))
+    found: list[Place] = []
+    for place, value in places:
+        fits = [type_ for type_ in types(value) if place not in subject.donated and free[type_] > 0]
+        if fits:
+            free.subtract(fits)
+            found.append(place)
+    return tuple(found)
+
+
+def changes_of(subject: Subject, *, donate: Any, remat: Any, precision: Any, dtype: Any, options: Any) -> list[Change]:
+    """Each variant that was asked for.
+
+    Raises:
+        OptionError: One of them is nothing that can be done.
+    """
+    __tracebackhide__ = True
+    return [
+        *(_donation(subject, one) for one in _each(donate)),
+        *(_rematerialisation(name, one) for name, one in _named(remat)),
+        *(_precision(one) for one in _each(precision)),
+        *(_dtype(subject, one) for one in _each(dtype)),
+        *_options(options),
+    ]
+
+
+def together(changes: Sequence[Change]) -> Change:
+    """The first change of each kind, all at once."""
+    first: dict[str, Change] = {}
+    for change in changes:
+        first.setdefault(change.kind, change)
+    every = list(first.values())
+    options: dict[str, Any] = {}
+    for change in every:
+        options |= change.options
+    donations = [change.donate for change in every]
+    return Change(
+        "together",
+        "together",
+        "all together",
+        None if None in donations else tuple(place for given in donations for place in given or ()),
+        tuple(policy for change in every for policy in change.policies),
+        next((change.precision for change in every if change.precision), ""),
+        next((change.dtype for change in every if change.dtype is not None), None),
+        options,
+    )
+
+
+def _donation(subject: Subject, given: Any) -> Change:
+    __tracebackhide__ = True
+    if given is True:
+        return Change("donate", "donate all", "donating what can be reused", None)
+    every = cast("tuple[Any, ...]", given if isinstance(given, tuple) else (given,))
+    places = tuple(subject.place(one) for one in every)
+    names = ", ".join(subject.name(place) for place in places)
+    return Change("donate", f"donate {names}", f"donating {names}", places)
+
+
+def _rematerialisation(name: str, given: Any) -> Change:
+    __tracebackhide__ = True
+    if given is True:
+        return Change("remat", name or "remat", "rematerialising", policies=(None,))
+    policy: Any = getattr(jax.checkpoint_policies, given, None) if isinstance(given, str) else given
+    if (isinstance(given, str) and given not in _POLICIES) or not callable(policy):
+        raise OptionError(
+            f"remat is {shown(given)}; allowed are True, a policy of jax.checkpoint_policies by name, a callable one, "
+            f"a list of these, or a dict that names them.\n"
+            f"  Hint:{close_to(given, _POLICIES) if isinstance(given, str) else ''} by name there are "
+            f"{', '.join(_POLICIES)}."
+        )
+    called = name or f"remat {shown(given)}"
+    return Change("remat", called, f"rematerialising by {shown(given)}", policies=(policy,))
+
+
+def _precision(given: Any) -> Change:
+    __tracebackhide__ = True
+    if given not in _PRECISIONS:
+        near = close_to(given, _PRECISIONS) if isinstance(given, str) else ""
+        raise OptionError(
+            f"precision is {shown(given)}; allowed are {', '.join(_PRECISIONS[:6])}, …, or a list of them.\n"
+            f"  Hint:{near} jax.default_matmul_precision tells what each means."
+        )
+    return Change("precision", f"precision {given}", f"precision {given}", precision=given)
+
+
+def _dtype(subject: Subject, given: Any) -> Change:
+    __tracebackhide__ = True
+    dtype = as_float(given, "dtype")
+    if not has_floats((subject.args, subject.kwargs)):
+        raise OptionError("dtype casts the arguments of floating point, and there is none.\n  Hint: leave it out.")
+    return Change("dtype", f"dtype {dtype.name}", f"{dtype.name} arguments", dtype=dtype)
+
+
+def _options(given: Any) -> list[Change]:
+    __tracebackhide__ = True
+    found: list[Change] = []
+    for one in _each(given):
+        if not isinstance(one, Mapping) or not one or not all(isinstance(key, str) for key in cast("Any", one)):
+            raise OptionError(
+                f"options is {shown(one)}; allowed are a dict of XLA's options, a list of such, or a dict that names "
+                "them.\n  Hint: options={'wide': {'xla_cpu_prefer_vector_width': 512}}."
+            )
+        values = cast("Mapping[str, Any]", one)
+        sets = values if all(isinstance(value, Mapping) for value in values.values()) else {shown(values): values}
+        for name, options in sets.items():
+            found.append(Change("options", name, name, options=cast("Mapping[str, Any]", options)))
+    return found
+
+
+def _each(given: Any) -> Iterable[Any]:
+    """A list is several; anything else is one, and None and False none."""
+    if given is None or given is False:
+        return ()
+    return cast("list[Any]", given) if isinstance(given, list) else (given,)
+
+
+def _named(given: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(given, Mapping):
+        return [(str(name), value) for name, value in cast("Mapping[Any, Any]", given).items()]
+    return [("", one) for one in _each(given)]
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # a builtin has none
+        return None
+
+
+def _names(signature: inspect.Signature | None, args: Sequence[Any]) -> list[str]:
+    """What each argument by position is called."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    known = [name for name, one in signature.parameters.items() if one.kind in kinds] if signature else []
+    return [known[i] if i < len(known) else f"args[{i}]" for i in range(len(args))]

@@ -1,0 +1,254 @@
+"""what_if(): a function as it is against the same with arguments donated, values recomputed, options given."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from explorer.capture.explore import environment
+from explorer.errors import NotCallableError, OptionError
+from explorer.measure.built import Built, error_in_a_line, flops_and_bytes, kernels_of
+from explorer.measure.calls import Calls
+from explorer.measure.compare import compare
+from explorer.measure.differences import difference_of
+from explorer.measure.machine import cores
+from explorer.measure.naming import apart
+from explorer.measure.progress import Tell, progress_bar
+from explorer.measure.steady import check_seconds, steady
+from explorer.measure.subject import name_of
+from explorer.measure.variants import Change, Subject, changes_of, reusable, subject_of, together
+from explorer.model.capture import Capture
+from explorer.model.what_if import Variant, WhatIf
+
+__all__ = ["what_if"]
+
+_PLAIN = Change("plain", "plain", "the function as it is")
+_UNUSED = re.compile(r"donated buffers were not usable: (.*?)\.?\s*(?:\n|$)")
+# Of an HLO instruction: where it comes from, which changes no program.
+_ORIGIN = re.compile(r", metadata=\{[^}]*\}| stack_frame_id=\d+")
+
+
+def what_if(
+    function: Callable[..., Any],
+    /,
+    *args: Any,
+    donate: Any = None,
+    remat: Any = None,
+    precision: Any = None,
+    dtype: Any = None,
+    options: Any = None,
+    grad: bool = False,
+    combine: bool = False,
+    time: bool = True,
+    seconds: float = 0.5,
+    progress: bool | None = None,
+    **kwargs: Any,
+) -> WhatIf:
+    """Try what could make a function faster or smaller, one thing at a time, and say what each brings.
+
+    Every variant is compiled, its results are held against the plain ones, and all are run in turns, so that what slows
+    the machine down slows all of them down. One that fails costs only its own row, which says why. The arguments
+    survive, donated or not. With nothing asked for, what can be donated is, and bfloat16 is tried.
+
+    Args:
+        function: Any callable, or a `jax.jit` function.
+        args, kwargs: As for a call; one of a name below is given by position. What stands for an array, such as
+            `jax.ShapeDtypeStruct`, is filled with ones.
+        donate: An argument to donate by position or name, a tuple of some, or True: every one that an output could
+            reuse.
+        remat: `jax.checkpoint` around the function: True, the name of a policy of `jax.checkpoint_policies`, or a
+            callable one. It tells where a derivative is taken of the function: see `grad`.
+        precision: Of matrix products, as `jax.default_matmul_precision` takes it: `"bfloat16"`, `"highest"`.
+        dtype: A floating point to cast the arguments to.
+        options: XLA's compiler options as a dict, or a dict that names such dicts.
+        grad: Measure `jax.value_and_grad(function)` in place of the function, with `remat` inside of it.
+        combine: Also try the first of each kind, all together.
+        time: Whether to run; without, only what compiling tells is there.
+        seconds: To spend on the time of each variant.
+        progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+
+    A list in place of one of the first five is several variants.
+
+    Returns:
+        A row for each variant, `["donate x"]` by name. Its `.diff` is what the compiler made of it and not of the plain
+        function.
+
+    Raises:
+        NotCallableError: `function` can't be called.
+        OptionError: Something asked for is nothing that can be done.
+        ExploreError: The function itself can't be compiled.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> found = what_if(lambda x: x * 2, jnp.ones(1000), donate=0, seconds=0.01)
+        >>> found["donate x"].saved(found.plain), found["donate x"].diff.stages["hlo"].is_empty
+        (4000, True)
+    """
+    __tracebackhide__ = True
+    check_seconds(seconds)
+    if not callable(function):
+        raise NotCallableError(
+            f"what_if takes a function and its arguments; it got {type(function).__name__}. "
+            "Hint: write what_if(f, x), not what_if(f(x))."
+        )
+    subject = subject_of(function, args, kwargs, grad)
+    asked = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
+    if all(value is None for value in asked.values()):
+        asked |= {"donate": True, "precision": "bfloat16"}
+    changes = changes_of(subject, **asked)
+    if not changes:
+        raise OptionError(
+            f"what_if has nothing to try: {', '.join(asked)} are all empty.\n  Hint: what_if(f, x, donate=0)."
+        )
+    if combine and len({change.kind for change in changes}) > 1:
+        changes.append(together(changes))
+    names = apart(["plain", *(change.name for change in changes)])[1:]
+    changes = [replace(change, name=name) for change, name in zip(changes, names, strict=True)]
+    with progress_bar(f"trying {len(changes)} variants", progress) as tell:
+        return _Trial(subject, changes, seconds if time else 0.0, tell).run()
+
+
+@dataclass
+class _Tried:
+    """A variant while it is tried."""
+
+    row: Variant
+    built: Built | None = None
+
+
+class _Trial:
+    """One run of what_if."""
+
+    def __init__(self, subject: Subject, changes: Sequence[Change], seconds: float, tell: Tell) -> None:
+        self.subject, self.changes, self.seconds, self.tell = subject, changes, seconds, tell
+        self.result: Any = None
+
+    def run(self) -> WhatIf:
+        __tracebackhide__ = True
+        plain = self.compiled(_PLAIN, None)
+        if plain.built is None:
+            raise OptionError(f"there is nothing to compare with: the function itself fails: {plain.row.error}")
+        tried = [plain]
+        for done, change in enumerate(self.changes):
+            self.tell(done / len(self.changes) / 2, f"compiling {change.name}")
+            tried.append(self.tried(change, plain))
+        self.result = None  # let go of, before others are measured
+        notes = self.timed(tried) if self.seconds else []
+        capture = plain.built.capture
+        rows = [one.row for one in tried]
+        told = {**environment(), "cores": str(cores())}
+        return WhatIf(name_of(self.subject.shown), capture.signature, rows, notes, told)
+
+    def tried(self, change: Change, plain: _Tried) -> _Tried:
+        """A variant, compiled and called once; where that fails, its row says why."""
+        row = Variant(change.name, change.kind, change.doing, plain=plain.row.capture)
+        try:
+            if change.donate is None and plain.built is not None:
+                change = self.resolved(change, plain.built)
+                row = replace(row, name=change.name, doing=change.doing)
+            return self.compiled(change, plain.row)
+        except Exception as error:  # what fails for one may work for the next
+            return _Tried(replace(row, error=error_in_a_line(error)))
+
+    def resolved(self, change: Change, built: Built) -> Change:
+        """With the arguments that can be reused in place of "all that can"."""
+        places = reusable(self.subject, built)
+        if not places and change.kind == "donate":
+            raise OptionError("no output has the type of an argument that is not donated already")
+        names = ", ".join(self.subject.name(place) for place in places)
+        if change.kind != "donate" or any(other.name == f"donate {names}" for other in self.changes):
+            return replace(change, donate=places)
+        return replace(change, donate=places, name=f"donate {names}", doing=f"donating {names}")
+
+    def compiled(self, change: Change, plain: Variant | None) -> _Tried:
+        """Compile a variant, call it once, and see what it is and gives."""
+        __tracebackhide__ = True
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            built = self.subject.built(change, "tried")
+        capture = built.capture
+        flops, moved = flops_and_bytes(capture)
+        row = Variant(
+            change.name,
+            change.kind,
+            change.doing,
+            stages=vars(capture.durations),
+            memory=capture.memory,
+            flops=flops,
+            bytes=moved,
+            kernels=kernels_of(capture),
+            capture=capture,
+            plain=capture if plain is None else plain.capture,
+            notes=_notes(heard),
+        )
+        if plain is not None and plain.capture is not None:
+            alike = plain.memory == row.memory and _program(plain.capture) == _program(capture)
+            # Options may also tell how machine code is made, of which nothing is seen.
+            row = replace(row, is_same=alike and not change.options)
+            row = replace(row, notes=(*row.notes, *self.remarks(change, row)))
+        if self.seconds:
+            result = built.calls.first()
+            row = replace(row, stages={**row.stages, "run": built.calls.first_seconds})
+            if plain is None:
+                self.result = result
+            else:
+                row = replace(row, difference=difference_of(result, self.result))
+        return _Tried(row, built)
+
+    def remarks(self, change: Change, row: Variant) -> list[str]:
+        if row.is_same and change.kind == "remat" and not self.subject.is_derived:
+            return [
+                "no derivative is taken of the function, so nothing is computed again. Hint: grad=True measures "
+                "jax.value_and_grad of it; in a training step, put jax.checkpoint around the loss"
+            ]
+        if row.is_same and change.kind == "precision":
+            return ["the compiler does the same here whatever the precision"]
+        return []
+
+    def timed(self, tried: Sequence[_Tried]) -> list[str]:
+        """Run all that work in turns; gives what the reader should know."""
+        calls = {one.row.name: _call(one.built) for one in tried if one.built is not None}
+        self.tell(0.5, "running in turns")
+        if len(calls) == 1:
+            (plain, *_) = tried
+            call, given = calls[plain.row.name]
+            plain.row = replace(plain.row, steady=steady(Calls(call, given, {}).call, seconds=self.seconds))
+            return []
+        found = compare(calls, baseline="plain", seconds=self.seconds * len(calls), check=False, progress=False)
+        for one in tried:
+            if one.built is not None:
+                ratio = None if one.row.kind == "plain" else found[one.row.name]
+                one.row = replace(one.row, steady=found.samples[one.row.name], ratio=ratio)
+        return list(found.notes)
+
+
+def _call(built: Built) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """As `compare` takes what has arguments of its own."""
+    if not built.kwargs:
+        return built.call, built.args
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return built.call(*args, **kwargs)
+
+    return call, (built.args, built.kwargs)
+
+
+def _notes(heard: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
+    """What JAX says of donations; what else was warned of goes on its way."""
+    notes: list[str] = []
+    for one in heard:
+        unused = _UNUSED.search(str(one.message))
+        if unused is None:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        else:
+            notes.append(f"donated, but not reused: {unused[1]}")
+    return tuple(notes)
+
+
+def _program(capture: Capture) -> str:
+    """The compiled program's text without what says where it comes from."""
+    lines = (line for line in capture.hlo.text.splitlines() if line.startswith((" ", "%", "ENTRY", "}")))
+    return _ORIGIN.sub("", "\n".join(lines))

@@ -1,0 +1,158 @@
+"""Axes of charts, for the picture and for plotly alike: what they span, where their ticks are, what these say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+__all__ = ["COLOURS", "MARKERS", "Scale", "marker", "marker_of", "scale_of", "without_crowding"]
+
+# Of series: colours that colour-blind people tell apart, and that read on light and dark; never a colour alone.
+COLOURS = ("#2f7fc1", "#d0640a", "#1a9474", "#b8548c", "#9a7d0a", "#7a6cd8")
+MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+_WIDE = 10.0  # a factor from which a scale is logarithmic
+_STEPS = (1.0, 2.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where values stand on an axis.
+
+    Args:
+        low, high: What it spans; above 0 where it is logarithmic.
+        ticks: Values that are marked.
+        texts: What stands at each of them.
+        is_log: Whether equal factors are equally far apart, rather than equal differences.
+    """
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    texts: tuple[str, ...]
+    is_log: bool = False
+
+    def at(self, value: float, start: float, end: float) -> float:
+        """Where a value stands between the two ends of the axis."""
+        low, high, value = (math.log(v) if self.is_log else v for v in (self.low, self.high, value))
+        return start + (end - start) * ((value - low) / (high - low) if high > low else 0.5)
+
+    @property
+    def plotly(self) -> dict[str, object]:
+        """The same for an axis of plotly's."""
+        ends = [math.log10(v) if self.is_log else v for v in (self.low, self.high)]
+        return {
+            "type": "log" if self.is_log else "linear",
+            "range": ends,
+            "tickvals": list(self.ticks),
+            "ticktext": list(self.texts),
+        }
+
+
+def scale_of(
+    values: Sequence[float],
+    text: Callable[[float], str],
+    *,
+    marked: Sequence[tuple[float, str]] = (),
+    room: float = 0.06,
+    most: int = 6,
+) -> Scale:
+    """A scale for these values: logarithmic where they span more than a factor of ten, else from 0.
+
+    Args:
+        values: What it has to hold; those that are not finite are left out.
+        text: What stands at a tick.
+        marked: Ticks to have instead, with their texts; then the scale ends near them and not at 0.
+        room: What is left free at the ends, as a part of it.
+        most: How many ticks.
+
+    Example:
+        >>> scale_of([3.0, 41.0], "{:g}".format).ticks, scale_of([3.0, 3000.0], "{:g}".format).texts
+        ((5.0, 10.0, 20.0), ('10', '100', '1000'))
+        >>> scale_of([1.0, 4.5], "{:g}".format).texts
+        ('0', '1', '2', '3', '4')
+    """
+    known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    if low > 0 and high > _WIDE * low:
+        edge = room * math.log(high / low)
+        low, high = low * math.exp(-edge), high * math.exp(edge)
+        ticks = marked or [(tick, text(tick)) for tick in _decades(low, high, most)]
+        return _scale(low, high, ticks, True)
+    if marked:
+        edge = room * (high - low) or abs(high) or 1.0
+        return _scale(low - edge, high + edge, marked, False)
+    low, high = min(0.0, low), max(high, 0.0) or 1.0
+    step = _step((high - low) / most)
+    high += room * (high - low)
+    ticks = [(i * step, text(i * step)) for i in range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)]
+    return _scale(low, high, ticks, False)
+
+
+def _scale(low: float, high: float, ticks: Sequence[tuple[float, str]], is_log: bool) -> Scale:
+    """Without ticks whose texts are those of the ticks before."""
+    apart = [*ticks[:1], *(tick for before, tick in pairwise(ticks) if tick[1] != before[1])]
+    return Scale(low, high, tuple(at for at, _ in apart), tuple(text for _, text in apart), is_log)
+
+
+def _decades(low: float, high: float, most: int) -> list[float]:
+    """1, 2, 5, 10 … where these are few, else powers of ten, else some of them."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for steps in (_STEPS, (1.0,)):
+        ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) <= most:
+            return ticks
+    return ticks[:: math.ceil(len(ticks) / most)]
+
+
+def _step(least: float) -> float:
+    """The first of 1, 2, 5, 10 … that is no less."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (*_STEPS, 10.0) if step * power >= least * (1 - 1e-9))
+
+
+def without_crowding(ticks: Sequence[tuple[float, str]], scale: Scale, room: float, letter: float) -> Scale:
+    """The scale with as many of these ticks as there is room for: the first and the last, and what fits between.
+
+    Args:
+        ticks: In order.
+        scale: Of the values.
+        room: Pixels of the axis.
+        letter: Pixels of a letter.
+    """
+
+    def fits(one: tuple[float, str], other: tuple[float, str]) -> bool:
+        wide = letter * (len(one[1]) + len(other[1])) / 2 + letter
+        return abs(scale.at(other[0], 0, room) - scale.at(one[0], 0, room)) >= wide
+
+    kept = list(ticks[:1])
+    for tick in ticks[1:-1]:
+        if fits(kept[-1], tick) and fits(tick, ticks[-1]):
+            kept.append(tick)
+    if len(ticks) > 1:
+        kept.append(ticks[-1])
+    return Scale(scale.low, scale.high, tuple(at for at, _ in kept), tuple(said for _, said in kept), scale.is_log)
+
+
+def marker_of(number: int) -> tuple[str, str]:
+    """The kind and the colour of a series; of more than there are of either, no two have both alike."""
+    return MARKERS[(number + number // len(COLOURS)) % len(MARKERS)], COLOURS[number % len(COLOURS)]
+
+
+def marker(x: float, y: float, number: int, size: float = 4) -> str:
+    """The marker of a series, in its colour."""
+    kind, colour = marker_of(number)
+    if kind == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:g}" fill="{colour}"/>'
+    corners = {
+        "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+        "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+        "triangle-up": ((0, -1.2), (1.2, 0.9), (-1.2, 0.9)),
+        "triangle-down": ((0, 1.2), (1.2, -0.9), (-1.2, -0.9)),
+        "cross": ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4), (0.4, 1.2), (-0.4, 1.2),
+                  (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4)),
+    }[kind]  # fmt: skip
+    path = "L".join(f"{x + size * dx:.1f} {y + size * dy:.1f}" for dx, dy in corners)
+    return f'<path d="M{path}Z" fill="{colour}"/>'
