@@ -10,6 +10,10 @@
 
 XLA's levels end at 3; what 4 asks for costs time to compile and mostly, not always, gains: 5 finds out. No level alters
 what is computed, beyond the order of sums. The options are XLA's debug options of the same name (xla/xla.proto).
+
+No level reaches how a call is handed over. On a CPU, JAX gives one of a thousand operations or more to another thread,
+which costs more than it gains where each result is waited for at once; the option `jax_cpu_enable_async_dispatch` of
+`jax.config`, turned off before anything runs, saves that. `make bench-peers` measures both.
 """
 
 from __future__ import annotations
