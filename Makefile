@@ -4,16 +4,18 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 LAB := $(VENV)-lab
 NEWEST := $(VENV)-newest
+PEERS := $(VENV)-peers
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint types contracts bundle unit coverage slow unit-newest notebooks browser bench clean
+.PHONY: help lab demo test lint types contracts bundle unit coverage slow unit-newest notebooks browser bench bench-peers clean
 
 help:
-	@echo "make lab     open the tutorial in JupyterLab"
-	@echo "make demo    explore a training step, write report.html"
-	@echo "make test    run every check: lint types contracts bundle unit slow unit-newest notebooks browser"
-	@echo "make bench   measure what Explorer costs, against its targets"
-	@echo "make clean   remove what these made"
+	@echo "make lab          open the tutorial in JupyterLab"
+	@echo "make demo         explore a training step, write report.html"
+	@echo "make test         run every check: lint types contracts bundle unit slow unit-newest notebooks browser"
+	@echo "make bench        measure what Explorer costs, against its targets"
+	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the README's table of it"
+	@echo "make clean        remove what these made"
 
 lab: $(LAB)/ready
 	$(LAB)/bin/jupyter lab notebooks/00_start_here.ipynb $(LAB_ARGS)
@@ -50,24 +52,27 @@ browser: $(VENV)/ready
 	$(BIN)/python -m pytest tests/browser
 
 bench: $(VENV)/ready
-	@missed=0; for part in bench bench_compile bench_ledger ledger_memory bench_lint bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
+	@missed=0; for part in bench bench_compile bench_ledger ledger_memory bench_lint bench_time bench_profile bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed
+
+bench-peers: $(PEERS)/ready
+	$(PEERS)/bin/python -m tests.benchmarks.peers $(PEERS_ARGS)
 
 clean:
-	rm -rf $(VENV) $(LAB) $(NEWEST) $(JS)/node_modules report.html artefacts tests/browser/artefacts dist
+	rm -rf $(VENV) $(LAB) $(NEWEST) $(PEERS) $(JS)/node_modules report.html artefacts tests/browser/artefacts dist
 	rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 
 # Virtual environments ------------------------------------------------------------------------------------------------
 
 PIP_INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
 
-# $(call environment,folder,extra): the pinned packages of one extra, and explorer itself as it is here.
+# $(call environment,folder,extra,arguments of pip): the pinned packages of one extra, and explorer itself as it is here.
 define environment
 	@command -v $(PYTHON) >/dev/null || { echo "explorer needs Python 3.11 or newer: '$(PYTHON)' was not found (set PYTHON=…)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "explorer needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) -V) (set PYTHON=…)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "explorer needs Python's venv module: $(PYTHON) has none (on Debian: apt install python3-venv)" >&2; exit 1; }
 	@echo "setting up $(1) (once, some minutes)"
 	@$(PYTHON) -m venv $(1)
-	@$(1)/bin/python $(PIP_INSTALL) -c constraints.txt -e '.[$(2)]'
+	@$(1)/bin/python $(PIP_INSTALL) -c constraints.txt $(3) -e '.[$(2)]'
 	@touch $(1)/ready
 endef
 
@@ -76,6 +81,10 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 $(LAB)/ready: pyproject.toml constraints.txt
 	$(call environment,$(LAB),lab)
+
+# On Linux, PyPI's torch comes with gigabytes of CUDA; PEERS_PIP='--extra-index-url …' names an index of torch for CPUs alone.
+$(PEERS)/ready: pyproject.toml constraints.txt
+	$(call environment,$(PEERS),peers,$(PEERS_PIP))
 
 # The other end: the newest JAX needs Python 3.12; looked for on the PATH and under pyenv.
 NEWEST_PYTHON ?= $(shell for p in python3.13 python3.12 $$HOME/.pyenv/versions/3.13.*/bin/python $$HOME/.pyenv/versions/3.12.*/bin/python; do \

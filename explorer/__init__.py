@@ -34,6 +34,7 @@ from explorer.errors import (
     OpenError,
     OptionError,
     OutputError,
+    ProfilerBusyError,
     QueryError,
     RecompilationError,
     RecompilationWarning,
@@ -46,14 +47,27 @@ from explorer.errors import (
     ViewError,
 )
 from explorer.model.capture import Capture
+from explorer.model.comparison import Comparison
 from explorer.model.diff import Diff, diff
 from explorer.model.finding import Finding
 from explorer.model.findings import Findings
 from explorer.model.ledger.ledger import Ledger
+from explorer.model.memory_use import MemoryUse
+from explorer.model.profile.profile import Profile
+from explorer.model.roofline import Roofline
+from explorer.model.sweep import Sweep
+from explorer.model.timing import Timing
+from explorer.model.what_if import WhatIf
 from explorer.view import HtmlViewer
 from explorer.view.diff import HtmlDiffViewer
 from explorer.view.findings import HtmlFindingsViewer
 from explorer.view.ledger import HtmlLedgerViewer
+from explorer.view.measure.memory import HtmlMemoryViewer
+from explorer.view.measure.profile import HtmlProfileViewer
+from explorer.view.measure.roofline import HtmlRooflineViewer
+from explorer.view.measure.sweep import HtmlSweepViewer
+from explorer.view.measure.viewers import ComparisonViewer, TimingViewer
+from explorer.view.measure.what_if import HtmlWhatIfViewer
 
 if TYPE_CHECKING:
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
@@ -62,6 +76,14 @@ if TYPE_CHECKING:
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
     from explorer.ledger.guards import assert_no_recompiles, max_compiles
     from explorer.ledger.watch import Watch, watch
+    from explorer.measure.compare import compare
+    from explorer.measure.memory import memory
+    from explorer.measure.peaks import peaks
+    from explorer.measure.profile import profile
+    from explorer.measure.roofline import roofline
+    from explorer.measure.sweep import sweep
+    from explorer.measure.time import time
+    from explorer.measure.what_if import what_if
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
     from explorer.pitfalls.lint import lint
 
@@ -81,6 +103,13 @@ Capture.linter = _cheap_findings
 Findings.viewer = HtmlFindingsViewer()
 Findings.rewritten = lambda: import_module("explorer.pitfalls.fixes.rewrite").rewritten()
 Ledger.viewer = HtmlLedgerViewer()
+Profile.viewer = HtmlProfileViewer()
+Timing.viewer = TimingViewer()
+Comparison.viewer = ComparisonViewer()
+MemoryUse.viewer = HtmlMemoryViewer()
+Roofline.viewer = HtmlRooflineViewer()
+Sweep.viewer = HtmlSweepViewer()
+WhatIf.viewer = HtmlWhatIfViewer()
 load = Capture.load
 
 __all__ = [
@@ -121,6 +150,7 @@ __all__ = [
     "OptionError",
     "OutputError",
     "OutputInfo",
+    "ProfilerBusyError",
     "QueryError",
     "RecompilationError",
     "RecompilationWarning",
@@ -133,6 +163,7 @@ __all__ = [
     "ViewError",
     "Watch",
     "assert_no_recompiles",
+    "compare",
     "compile",
     "diff",
     "disable_compile",
@@ -143,9 +174,16 @@ __all__ = [
     "load",
     "load_ipython_extension",
     "max_compiles",
+    "memory",
     "open_hlo",
+    "peaks",
+    "profile",
+    "roofline",
+    "sweep",
+    "time",
     "unload_ipython_extension",
     "watch",
+    "what_if",
 ]
 __version__ = "0.1.0"
 
@@ -160,6 +198,7 @@ _ROOM = {
     "OutputInfo": "explorer.aot",
     "Watch": "explorer.ledger.watch",
     "assert_no_recompiles": "explorer.ledger.guards",
+    "compare": "explorer.measure.compare",
     "compile": "explorer.aot",
     "disable_compile": "explorer.jitted",
     "enable_compile": "explorer.jitted",
@@ -169,8 +208,15 @@ _ROOM = {
     "load_ipython_extension": "explorer.notebook",
     "max_compiles": "explorer.ledger.guards",
     "open_hlo": "explorer.capture.open",
+    "memory": "explorer.measure.memory",
+    "peaks": "explorer.measure.peaks",
+    "profile": "explorer.measure.profile",
+    "sweep": "explorer.measure.sweep",
+    "roofline": "explorer.measure.roofline",
+    "time": "explorer.measure.time",
     "unload_ipython_extension": "explorer.notebook",
     "watch": "explorer.ledger.watch",
+    "what_if": "explorer.measure.what_if",
 }
 
 

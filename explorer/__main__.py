@@ -1,4 +1,4 @@
-"""`python -m explorer VERB …`: a module or a capture opened, a script's recompiles, saved ledgers, in the terminal."""
+"""`python -m explorer VERB …`: captures, ledgers, pitfalls, timings and profiles in the terminal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import explorer as ex
 from explorer.ledger.commands import add_ledger, add_recompiles
+from explorer.measure.commands import add_profile, add_time
 from explorer.pitfalls.commands import add_lint
 
 __all__ = ["main"]
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_recompiles(verbs)
     add_ledger(verbs)
     add_lint(verbs)
+    add_time(verbs)
+    add_profile(verbs)
     given = parser.parse_args(arguments)
     try:
         return given.run(given)

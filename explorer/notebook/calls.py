@@ -1,4 +1,4 @@
-"""What a person writes after `%explore` or `%lint`: options, then one call, which is taken apart before it runs."""
+"""What a person writes after `%explore` or `%jtime`: options, then one call, which is taken apart before it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ _OPTION = re.compile(r"""\s*(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?""")
 _FLAG = re.compile(r"\s*(--[\w-]+)(?=\s|$)")
 _FLAGS = ("--passes",)
 # What is done to the call of each magic, and to its function.
-_DONE = {"explore": ("compiled", "explored"), "lint": ("traced", "looked at")}
+_DONE = {
+    "explore": ("compiled instead of run", "explored"),
+    "lint": ("traced instead of run", "looked at"),
+    "jtime": ("run again and again", "timed"),
+    "jprofile": ("run again and again", "profiled"),
+}
+_RUN = ("jtime", "jprofile")
 
 
 class Call:
@@ -67,7 +73,7 @@ def _flag(line: str, at: int, flags: Sequence[str]) -> re.Match[str] | None:
 def single_call(expression: str, line: int, column: int, magic: str = "explore") -> ast.stmt:
     """The call that an expression is, placed at the line and column of the file that it stands in."""
     what = f"%{magic} takes one call"
-    hint = f"write the call as ever, %{magic} f(x, y=1); it is {_DONE[magic][0]} instead of run"
+    hint = f"write the call as ever, %{magic} f(x, y=1); it is {_DONE[magic][0]}"
     try:
         body = ast.parse(expression).body
     except SyntaxError as error:
@@ -113,8 +119,10 @@ def _is_call(node: ast.expr | None, magic: str) -> bool:
         return False
     if isinstance(node.func, ast.Attribute) and node.func.attr == "block_until_ready" and not node.args:
         # This calls a method of a finished array: explored, it would show a program that says nothing.
+        waits = f"%{magic} waits for results itself"
+        what = waits if magic in _RUN else f"a call that is {_DONE[magic][1]} has no result to wait for"
         raise _refused(
-            f"a call that is {_DONE[magic][1]} has no result to wait for",
+            what,
             ast.unparse(node),
             f"leave the waiting out: {ast.unparse(node.func.value)}",
         )

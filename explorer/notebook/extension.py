@@ -7,35 +7,43 @@ from typing import Any
 from explorer.notebook.completion import complete
 from explorer.notebook.lint import LintMagics, complete_lint
 from explorer.notebook.magics import ExplorerMagics
+from explorer.notebook.measure import MeasureMagics, complete_jprofile, complete_jtime
 from explorer.notebook.recompiles import RecompilesMagics, complete_recompiles
 
 __all__ = ["load", "unload"]
 
-# Each with the names that are completed after, and by what.
-_MAGICS = (
-    (ExplorerMagics, ("%explore", "%%explore"), complete),
-    (LintMagics, ("%lint", "%%lint"), complete_lint),
-    (RecompilesMagics, ("%recompiles", "%%recompiles"), complete_recompiles),
+# Each with what completes after its names.
+_MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (ExplorerMagics, {"explore": complete}),
+    (LintMagics, {"lint": complete_lint}),
+    (MeasureMagics, {"jtime": complete_jtime, "jprofile": complete_jprofile}),
+    (RecompilesMagics, {"recompiles": complete_recompiles}),
 )
 
 
 def load(shell: Any) -> None:
     """Register the magics with a shell; nothing happens if they are already."""
-    for kind, names, completer in _MAGICS:
+    for kind, completers in _MAGICS:
         if kind.__name__ not in shell.magics_manager.registry:
             _register(shell, kind(shell=shell))
-            for name in names:
+            for name, completer in _named(completers):
                 shell.set_hook("complete_command", completer, str_key=name)
 
 
 def unload(shell: Any) -> None:
     """Undo `load`; nothing happens if there is nothing to undo."""
-    for kind, names, completer in _MAGICS:
+    for kind, completers in _MAGICS:
         magics = shell.magics_manager.registry.pop(kind.__name__, None)
         if magics is not None:
             magics.stop()
             _unregister(shell, magics)
-            _forget(shell.strdispatchers["complete_command"].strs, names, completer)
+            for name, completer in _named(completers):
+                _forget(shell.strdispatchers["complete_command"].strs, name, completer)
+
+
+def _named(completers: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Each completer as of a line and as of a cell."""
+    return [(sign + name, completer) for name, completer in completers.items() for sign in ("%", "%%")]
 
 
 def _register(shell: Any, magics: Any) -> None:
@@ -55,9 +63,8 @@ def _unregister(shell: Any, magics: Any) -> None:
                 known[kind].update({n: old for n, old in magics.replaced[kind].items() if n == name})
 
 
-def _forget(chains: Any, names: tuple[str, ...], completer: Any) -> None:
-    for name in names:
-        if name in chains:
-            chains[name].chain[:] = [hook for hook in chains[name].chain if hook[1].__func__ is not completer]
-            if not chains[name].chain:
-                del chains[name]
+def _forget(chains: Any, name: str, completer: Any) -> None:
+    if name in chains:
+        chains[name].chain[:] = [hook for hook in chains[name].chain if hook[1].__func__ is not completer]
+        if not chains[name].chain:
+            del chains[name]

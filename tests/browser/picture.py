@@ -19,12 +19,14 @@ LINE = "weights = "
 IMPORTS = "import jax\nimport jax.numpy as jnp\nimport explorer as ex"
 LEDGER = '.explorer.ledger[data-ready="true"]'
 FINDINGS = ".explorer-findings[data-started]"
+PROFILE = '.explorer.profile[data-ready="true"]'
 
 
 def main() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     watched = next(block for block in blocks if "ex.watch()" in block)
     linted = next(block for block in blocks if "ex.lint(" in block)
+    profiled = next(block for block in blocks if "ex.profile(" in block)
     with (
         TemporaryDirectory() as home,
         running_lab(Path(home)) as lab,
@@ -33,6 +35,7 @@ def main() -> None:
         lab.write("view.ipynb", blocks[0].rstrip())
         lab.write("ledger.ipynb", IMPORTS, watched.rstrip())
         lab.write("findings.ipynb", IMPORTS, linted.rstrip())
+        lab.write("profile.ipynb", IMPORTS, profiled.rstrip())
         for theme in ("Light", "Dark"):
             browser = Browser(chromium.new_context(viewport={"width": 1500, "height": 1000}, device_scale_factor=1))
             shown = opened(browser, lab, "view.ipynb", theme)
@@ -45,6 +48,9 @@ def main() -> None:
             shown = opened(browser, lab, "findings.ipynb", theme)
             shown.page.wait_for_selector(FINDINGS, timeout=60_000)
             keep(shown, shown.page.locator(FINDINGS).last, f"findings-{theme.lower()}.png")
+            shown = opened(browser, lab, "profile.ipynb", theme)
+            shown.page.wait_for_selector(PROFILE, timeout=60_000)
+            keep(shown, shown.page.locator(PROFILE).last, f"profile-{theme.lower()}.png")
 
 
 def opened(browser: Browser, lab: Lab, name: str, theme: str) -> Notebook:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.pitfalls.described import annotated, described
+from explorer.capture.described import annotated, described
 
 TEXT = """
 import functools
