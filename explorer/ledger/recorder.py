@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from threading import RLock, get_ident
 from time import perf_counter, thread_time
 from typing import Any, Protocol
 
 from explorer._jax.calls import hooks, is_inside_a_trace
+from explorer._jax.unseen import own
 from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
 from explorer.ledger.causes import Causes, Told
 from explorer.ledger.fixpoints import foreseen
@@ -57,7 +58,6 @@ class _Thread(threading.local):
         self.call: Call | None = None  # the innermost
         self.hit = False  # the binary that is being read came from the persistent cache
         self.saved = 0.0
-        self.unseen = False
 
 
 class Recorder:
@@ -98,15 +98,6 @@ class Recorder:
                 self._calls.clear()
                 self._causes.forget()
 
-    @contextmanager
-    def unseen(self) -> Generator[None]:
-        """What this thread compiles meanwhile is the ledger's own affair."""
-        before, self._thread.unseen = self._thread.unseen, True
-        try:
-            yield
-        finally:
-            self._thread.unseen = before
-
     @property
     def sees_calls(self) -> bool:
         """Whether this JAX lets its calls be seen; else only names and seconds are known."""
@@ -132,7 +123,7 @@ class Recorder:
         self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool
     ) -> Call | None:
         here = self._thread
-        if here.unseen:
+        if own.is_on:
             return None
         call = Call(function, wrapper, args, kwargs, runs, here.call and self._outer())
         here.call = self._calls[here.ident] = call
@@ -152,7 +143,7 @@ class Recorder:
         here = self._thread
         call = here.call
         if call is None or call.stage is not WAITING or call.program is not program:
-            if here.unseen or is_inside_a_trace():
+            if own.is_on or is_inside_a_trace():
                 return None
             call = here.call = self._calls[here.ident] = Call(None, None, (), {}, True, self._outer())
             call.program, call.values = program, values
@@ -161,7 +152,7 @@ class Recorder:
 
     def derive(self, params: dict[str, Any], values: tuple[Any, ...]) -> Call | None:
         here = self._thread
-        if here.unseen or (here.call is not None and here.call.stage is RUN):
+        if own.is_on or (here.call is not None and here.call.stage is RUN):
             return None
         call = here.call = self._calls[here.ident] = Call(None, None, (), {}, True, self._outer())
         call.derived, call.values, call.stage = params, values, RUN
@@ -183,7 +174,7 @@ class Recorder:
 
     def hear(self, event: str, seconds: float, name: str) -> None:
         kind = _STEPS.get(event)
-        if kind is not None and not self._thread.unseen:
+        if kind is not None and not own.is_on:
             self._guarded(self._heard, kind, seconds, name)
         elif event == _SAVED:
             self._thread.saved = max(seconds, 0.0)

@@ -11,6 +11,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
+from explorer._jax.unseen import unseen
 from explorer.capture.sources import label
 from explorer.errors import OptionError
 from explorer.ledger.cells import Cells
@@ -166,7 +167,7 @@ class Watch(Ledger):
             >>> ledger.capture(ledger.events[-1])
             Capture(<lambda>: jaxpr → stablehlo → hlo)
         """
-        with recorder.unseen():
+        with unseen():
             return self._replays.capture(event, self.events)
 
     def diff(self, event: Event) -> Diff:
@@ -176,12 +177,12 @@ class Watch(Ledger):
             NotRecordedError: Nothing can be had of one of the two; or it was the first.
         """
         before = self._replays.before(event)
-        with recorder.unseen():
+        with unseen():
             return diff(self.capture(replace(event, call=before)), self.capture(event))
 
     def unseen(self) -> AbstractContextManager[None]:
         """While this lasts, what the thread compiles is Explorer's own, and no watch records it."""
-        return recorder.unseen()
+        return unseen()
 
     def keep(self, call: int, replay: Replay) -> None:
         """Have what a call compiled for `capture`."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import repeat
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -16,12 +16,17 @@ from explorer.measure.calls import quick_wait, ready
 from explorer.model.statistics import interval_of_median
 from explorer.model.timing import Samples
 
-__all__ = ["Sampler", "check_confidence", "check_seconds", "steady"]
+__all__ = ["Sampler", "Steps", "check_confidence", "check_seconds", "driven", "steady"]
+
+_Result = TypeVar("_Result")
+# What measures and asks for one sample after the other, of whoever drives it.
+Steps = Generator[Callable[[], float], float, _Result]
 
 # Seconds that a sample takes at least. The clock's 50 ns are nothing of it; and longer ones are interrupted by other
 # programs more often, so that the median would be one of those.
 _SAMPLE = 2e-4
 _WARM_UP = 0.3  # of the time there is: the most that may go by before it counts
+_SHORT = 2  # times that: how long calls are warmed up that are made many times a sample
 _WINDOW = 5  # samples that are compared with those before them
 _STABLE = 0.02  # two windows that differ by less are the same
 _FEWEST = 3  # samples, if a call isn't so long that
@@ -71,6 +76,26 @@ def steady(
     return sampler.samples
 
 
+def driven(steps: Steps[_Result]) -> _Result:
+    """Take the samples that are asked for, right here, and return what they lead to.
+
+    With each array that a call makes JAX notes the Python stack, 20 ns for each frame of it: of a call of 5 µs the six
+    frames of a measurement would be 3 %. Steps that wait for their sample are in no stack.
+    """
+    __tracebackhide__ = True
+    try:
+        sample = next(steps)
+        while True:
+            try:
+                seconds = sample()
+            except BaseException as error:
+                sample = steps.throw(error)
+            else:
+                sample = steps.send(seconds)
+    except StopIteration as end:
+        return end.value
+
+
 class Sampler:
     """Takes samples of one call, one at a time.
 
@@ -110,23 +135,37 @@ class Sampler:
 
     def warm_up(self, seconds: float) -> None:
         """Call until two windows of calls agree, for at most so long; then settle how many calls a sample takes."""
+        driven(self.warming_up(seconds))
+
+    def measure(self, seconds: float, precision: float, progress: Callable[[float], None] | None = None) -> None:
+        """Take samples until their median is known so precisely, or for so long."""
+        driven(self.measuring(seconds, precision, progress))
+
+    def warming_up(self, seconds: float) -> Steps[None]:
+        """The steps of `warm_up`."""
         began = self._clock()
         self._choose_wait()
         while self._clock() - began < seconds:
-            self.warmed.append(self.sample())
+            self.warmed.append((yield self.sample))
             if self._has_settled():
                 self.is_stable = True
                 break
         self._choose_calls(min(self.warmed[-2 * _WINDOW :]))
         if self.calls > 1:  # what a batch costs, a single cold call doesn't tell
-            self._choose_calls(min(self.sample(), self.sample()))
+            self._choose_calls(min((yield self.sample), (yield self.sample)))
+            # After a compile these take some percent longer for 100,000 calls, until what it left in memory is used up;
+            # too slowly for windows to see.
+            while self._clock() - began < _SHORT * seconds:
+                yield self.sample
 
-    def measure(self, seconds: float, precision: float, progress: Callable[[float], None] | None = None) -> None:
-        """Take samples until their median is known so precisely, or for so long."""
+    def measuring(
+        self, seconds: float, precision: float, progress: Callable[[float], None] | None = None
+    ) -> Steps[None]:
+        """The steps of `measure`."""
         began = self._clock()
         check_at, tell_at = _ENOUGH, 0.0
         while len(self.taken) < _MOST:
-            self.taken.append(self.sample())
+            self.taken.append((yield self.sample))
             spent = (self._clock() - began) / seconds
             if progress is not None and spent >= tell_at:  # seldom: what runs between samples is in the caches then
                 progress(min(spent, 1.0))

@@ -14,12 +14,12 @@ from explorer.capture.explore import Exploration, environment
 from explorer.measure.calls import Calls
 from explorer.measure.machine import cores, load
 from explorer.measure.progress import Tell, progress_bar
-from explorer.measure.steady import Sampler, check_confidence, check_seconds
+from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, driven
 from explorer.measure.subject import Subject, signature_of, subject_of
 from explorer.model.timing import STEPS, Samples, Timing
 from explorer.model.units import duration_text
 
-__all__ = ["busy_note", "time", "timed"]
+__all__ = ["busy_note", "time", "timed", "timing"]
 
 _EAGER = 1 / 3  # of the time there is
 _WARM_UP = 0.3  # of each part's time
@@ -74,10 +74,10 @@ def time(
     """
     __tracebackhide__ = True
     asked: dict[str, Any] = {"confidence": confidence, "precision": precision, "progress": progress}
-    return timed(function, args, kwargs, eager=eager, seconds=seconds, **asked)
+    return driven(timing(function, args, kwargs, eager=eager, seconds=seconds, **asked))
 
 
-def timed(
+def timing(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -87,14 +87,20 @@ def timed(
     confidence: float = 0.95,
     precision: float = 0.02,
     progress: bool | None = None,
-) -> Timing:
-    """time(), for arguments of any name."""
+) -> Steps[Timing]:
+    """The steps of time(), for arguments of any name."""
     __tracebackhide__ = True
     check_seconds(seconds)
     check_confidence(confidence, precision)
     subject = subject_of(function, args, kwargs)
     with progress_bar(f"timing {subject.name}", progress) as tell:
-        return _Timer(subject, seconds, confidence, precision, tell).run(eager)
+        return (yield from _Timer(subject, seconds, confidence, precision, tell).run(eager))
+
+
+def timed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Timing:
+    """time(), for arguments of any name."""
+    __tracebackhide__ = True
+    return driven(timing(function, args, kwargs, **options))
 
 
 class _Timer:
@@ -107,7 +113,7 @@ class _Timer:
         self.stages: dict[str, float] = {}
         self.may_donate = True
 
-    def run(self, eager: bool) -> Timing:
+    def run(self, eager: bool) -> Steps[Timing]:
         __tracebackhide__ = True
         subject = self.subject
         part = 1 - _EAGER if eager and subject.eager is not None else 1.0
@@ -116,11 +122,11 @@ class _Timer:
                 self.compile()
             calls = self.first_run()
             long = self.is_long(calls)
-            steady = self.sampled(calls, part, "compiled", 0.0) if long else None
+            steady = (yield from self.sampled(calls, part, "compiled", 0.0)) if long else None
         # Within a context that makes traces fresh, JAX finds what it compiled some microseconds later. For a short call
         # that counts, and it is compiled again, as the user's own; for a long one that would take as long again.
-        steady = steady or self.sampled(self.ran_once(), part, "compiled", 0.0)
-        timed_eager = self.eager() if eager else None
+        steady = steady or (yield from self.sampled(self.ran_once(), part, "compiled", 0.0))
+        timed_eager = (yield from self.eager()) if eager else None
         self.tell(1.0, "")
         first = sum(self.stages.values())
         self.note_noise("compiled", steady.samples)
@@ -169,7 +175,7 @@ class _Timer:
         calls.first()
         return calls
 
-    def eager(self) -> Samples | None:
+    def eager(self) -> Steps[Samples | None]:
         """The calls of the function as it is written; None with a note where it can't run so."""
         subject = self.subject
         if subject.eager is None:
@@ -178,14 +184,14 @@ class _Timer:
         calls = Calls(subject.eager, subject.args, subject.kwargs, self.may_donate)
         try:
             calls.first()
-            sampler = self.sampled(calls, _EAGER, "eager", 1 - _EAGER)
+            sampler = yield from self.sampled(calls, _EAGER, "eager", 1 - _EAGER)
         except Exception as error:
             self.notes.append(f"no eager calls: it only runs compiled ({type(error).__name__}: {_line(error)})")
             return None
         self.note_noise("eager", sampler.samples)
         return sampler.samples
 
-    def sampled(self, calls: Calls, part: float, what: str, before: float) -> Sampler:
+    def sampled(self, calls: Calls, part: float, what: str, before: float) -> Steps[Sampler]:
         sampler = Sampler(
             calls.bare,
             args=calls.args,
@@ -195,9 +201,11 @@ class _Timer:
         )
         seconds = part * self.seconds
         began = perf_counter()
-        sampler.warm_up(_WARM_UP * seconds)
+        yield from sampler.warming_up(_WARM_UP * seconds)
         left = max(seconds - (perf_counter() - began), 0.5 * seconds)
-        sampler.measure(left, self.precision, lambda share: self.tell(before + part * share, f"{what} calls"))
+        yield from sampler.measuring(
+            left, self.precision, lambda share: self.tell(before + part * share, f"{what} calls")
+        )
         if sampler.is_unsettled:
             self.notes.append(
                 f"the {what} calls had not settled after {duration_text(_WARM_UP * seconds)} of warm-up. "

@@ -223,12 +223,7 @@ class MemoryUse:
         return {"text/plain": self.to_text()} if self.viewer is None else self.viewer.mimebundle(self)
 
     def __repr__(self) -> str:
-        over = f" over {', '.join(axis.name for axis in self.axes)}" if self.axes else ""
-        known = [row.needed for row in self.rows if not math.isnan(row.needed)]
-        needs = (
-            " to ".join(dict.fromkeys(_text(size) for size in (min(known), max(known)))) if known else "nobody knows"
-        )
-        return f"MemoryUse({self.function}{self.signature}{over}: {needs})"
+        return self.to_text()
 
 
 def fitted_size(sizes: Sequence[float], needed: Sequence[float], limit: float) -> float:

@@ -250,8 +250,7 @@ class Roofline:
         return {"text/plain": self.to_text()} if self.viewer is None else self.viewer.mimebundle(self)
 
     def __repr__(self) -> str:
-        count = f"{len(self.points):,} kernel{'' if len(self.points) == 1 else 's'}"
-        return f"Roofline({self.function}{self.signature}: {count} on {self.peaks.device})"
+        return self.to_text()  # with its times, as that of a `Timing`: they are all there is to say
 
 
 def _written(point: Point) -> tuple[str, ...]:

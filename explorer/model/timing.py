@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["STEPS", "Samples", "Timing", "TimingViewer", "frame_of"]
 
 STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this order
+# Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
+# whatever it computes. How the process's memory lies decides it (tests/benchmarks/bench_time.py).
+_DISPATCH = 2e-7
 _NOISY = 0.05  # of the median: an interval that reaches farther, or samples that differ by twice that
 _DRIFT = 0.05  # of the median
 
@@ -48,7 +51,11 @@ class Samples:
     @cached_property
     def interval(self) -> tuple[float, float]:
         """Where the median lies, with `attained` confidence: `(low, high)` in seconds."""
-        return interval_of_median(self.samples, self.confidence) if self.samples else (nan, nan)
+        if not self.samples:
+            return nan, nan
+        low, high = interval_of_median(self.samples, self.confidence)
+        least = _DISPATCH if self.calls > 1 else 0.0
+        return min(low, self.median - least), max(high, self.median + least)
 
     @property
     def low(self) -> float:

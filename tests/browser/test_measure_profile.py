@@ -74,7 +74,7 @@ def test_the_hottest_line_is_said_first_and_in_sight(browser: Browser, page_file
         re.compile(r"layered: .* a call; \d+% of the device's time is line")
     )
     expect(shown.locator(".pf-waits")).to_contain_text("the device waited 25% of the time")
-    expect(shown.locator(".pf-facts")).to_contain_text("no line known")
+    expect(shown.locator(".pf-facts")).to_contain_text("without a line")
     expect(line(shown, "jnp.tanh(x @ weights)")).to_be_in_viewport()
     expect(shown.locator(".pf-folded").first).to_contain_text("without time")
 

@@ -59,6 +59,17 @@ def test_a_machine_is_measured_once(kept, monkeypatch, capsys):
     assert capsys.readouterr().err == "explorer: measuring this machine once, about 5 s\n"
 
 
+def test_what_is_compiled_to_measure_is_in_no_ledger(kept, monkeypatch):
+    def measure(environment):
+        jax.jit(lambda x: x * 3)(jnp.ones(7))
+        return Peaks("here", 1e9, environment=environment)
+
+    monkeypatch.setattr(module, "_measure", measure)
+    with ex.watch() as ledger:
+        ex.peaks()
+    assert not ledger.events
+
+
 def test_what_the_figures_depend_on_is_told_apart(kept, monkeypatch):
     ex.peaks()
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")

@@ -256,7 +256,7 @@ def test_the_headline_names_the_hottest_line_and_says_that_the_device_waited(pro
         flat(said.text),
     )
     assert re.fullmatch(r"the device waited 30% of the time: [\d.]+ .?s a call", flat(said.waits))
-    assert any("no line known" in fact for fact in said.facts)
+    assert any("without a line" in fact for fact in said.facts)
 
 
 def test_a_small_wait_is_no_headline_but_a_fact(several: Profile):

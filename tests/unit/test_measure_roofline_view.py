@@ -138,7 +138,7 @@ def test_the_chart_carries_the_picture_the_words_and_every_figure():
     assert "bound by compute" in figure
     assert "data:image/svg+xml" in bundle["text/html"]
     assert bundle["text/html"].count("<tr>") > len(KERNELS)
-    assert bundle["text/plain"] == "Roofline(block(x: f32[8]): 5 kernels on a machine with 2 cores)"
+    assert bundle["text/plain"].startswith("block reaches")
 
 
 def test_a_roofline_of_nothing_is_shown_all_the_same():

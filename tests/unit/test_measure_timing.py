@@ -90,6 +90,12 @@ def test_noise_is_said_in_words():
     assert "it became" in slow.noise
 
 
+def test_the_interval_of_short_calls_has_what_runs_differ_by_whatever_they_compute():
+    alone, many = (Samples((5e-6,) * 50, calls=calls) for calls in (1, 40))
+    assert (alone.low, alone.high) == pytest.approx((4.95e-6, 5.05e-6))
+    assert (many.low, many.high) == pytest.approx((4.8e-6, 5.2e-6))
+
+
 def test_every_figure_is_in_the_frames():
     pytest.importorskip("pandas", reason="pandas is not installed")
     frame = timing().to_frame().set_index("what")

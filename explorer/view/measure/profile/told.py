@@ -67,10 +67,15 @@ def _facts(profile: Profile) -> list[str]:
     return [
         f"device {time_text(profile.device_seconds)}",
         f"waiting {time_text(profile.gap_seconds)}",
-        f"no line known {time_text(profile.unattributed)} ({share_text(profile.unattributed / device)})",
+        _without_line(profile.unattributed, device),
         *([over] if wasted else []),
         f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call",
     ]
+
+
+def _without_line(seconds: float, device: float) -> str:
+    share = f"without a line {share_text(seconds / device)}"
+    return f"{share}, {time_text(seconds)}" if seconds > 0 else share
 
 
 def hottest(profile: Profile) -> list[LineTime]:
