@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import Any
 
 from explorer.model.memory import bytes_text
@@ -21,6 +20,7 @@ from explorer.view.measure.memory_picture import (
     scales,
     tables,
 )
+from explorer.view.measure.showing import headline_rows
 
 __all__ = ["memory_chart"]
 
@@ -34,8 +34,8 @@ def memory_chart(use: MemoryUse) -> Chart:
         MissingPackageError: plotly is not installed.
     """
     made = figure()
-    rows = textwrap.wrap(use.headline, 110)[:3]
-    head = f"<b>{_plain(rows[0])}</b>" + "".join(f"<br>{_plain(row)}" for row in rows[1:])
+    rows = headline_rows(use.headline, 110)
+    head = "<br>".join(f"<b>{_plain(row)}</b>" if is_bold else _plain(row) for row, is_bold in rows)
     made.update_layout(
         title={"text": head, "x": 0.01, "xanchor": "left", "y": 0.98, "yanchor": "top", "font": {"size": 14}},
         margin={"l": 8, "r": 16, "t": 56 + 20 * len(rows), "b": 48},

@@ -13,6 +13,7 @@ from explorer.model.memory_use import USES, MemoryRow, MemoryUse
 from explorer.view.charts import Table, html_table
 from explorer.view.drawing import canvas, shortened
 from explorer.view.measure.axes import Scale, scale_of
+from explorer.view.measure.showing import headline_rows
 from explorer.view.measure.strokes import GREY, INK, circle, line, words
 
 __all__ = [
@@ -82,8 +83,8 @@ def picture(use: MemoryUse) -> str:
     """The picture as SVG."""
     parts: list[str] = []
     y = 28.0
-    for number, row in enumerate(textwrap.wrap(use.headline, _HEAD)[:3]):
-        parts.append(words(20, y, row, size=15 if not number else 14, bold=not number))
+    for row, is_bold in headline_rows(use.headline, _HEAD):
+        parts.append(words(20, y, row, size=15 if is_bold else 14, bold=is_bold))
         y += 21
     if is_curve(use):
         y = _curves(use, y + 4, parts)

@@ -11,6 +11,7 @@ from explorer.model.units import rate_text, share_text
 from explorer.view.charts import Chart, figure
 from explorer.view.measure.roofline_layout import COLOURS, SYMBOLS, Layout, layout_of, unknown_text
 from explorer.view.measure.roofline_picture import described, picture, tables
+from explorer.view.measure.showing import headline_rows
 
 __all__ = ["roofline_chart"]
 
@@ -113,8 +114,8 @@ def _axes(made: Any, layout: Layout) -> None:
 
 
 def _words(made: Any, roofline: Roofline) -> None:
-    rows = textwrap.wrap(roofline.headline, 110)[:3]
-    head = f"<b>{_plain(rows[0])}</b>" + "".join(f"<br>{_plain(row)}" for row in rows[1:])
+    rows = headline_rows(roofline.headline, 110)
+    head = "<br>".join(f"<b>{_plain(row)}</b>" if is_bold else _plain(row) for row, is_bold in rows)
     notes = filter(None, (unknown_text(roofline), *roofline.notes[:3]))
     below = "<br>".join(_plain(row) for note in notes for row in textwrap.wrap(note, 120))
     lines = below.count("<br>") + 1 if below else 0

@@ -13,6 +13,7 @@ from explorer.model.units import duration_text, rate_text, share_text
 from explorer.view.charts import Table, html_table
 from explorer.view.drawing import canvas
 from explorer.view.measure.roofline_layout import COLOURS, HIGH, WIDE, Layout, Mark, Roof, layout_of, unknown_text
+from explorer.view.measure.showing import headline_rows
 from explorer.view.measure.strokes import GREY, INK, line, words, wrapped
 
 __all__ = ["described", "picture", "static", "tables"]
@@ -30,8 +31,8 @@ def picture(roofline: Roofline) -> str:
     """The picture as SVG."""
     parts: list[str] = []
     y = 28.0
-    for number, row in enumerate(textwrap.wrap(roofline.headline, _HEAD)[:3]):
-        parts.append(words(20, y, row, size=15 if not number else 14, bold=not number))
+    for row, is_bold in headline_rows(roofline.headline, _HEAD):
+        parts.append(words(20, y, row, size=15 if is_bold else 14, bold=is_bold))
         y += 21
     y = _bar(roofline, y + 2, parts)
     if any(point.bound != "unknown" for point in roofline.points):
