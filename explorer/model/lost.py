@@ -3,6 +3,9 @@
 XLA's CPU compiler writes a convolution anew in another layout, without its metadata. Which equation it was is still to
 be seen: one of its kind that no instruction is linked to, with as many elements. Several are in the same order; where
 that doesn't come out even, nothing is said.
+
+And where XLA folds a transpose into the product before it, the product is left with the transpose's name and place:
+`(a @ b).T` on two lines is all on the second. That it is of another place shows: the jaxpr has no such product there.
 """
 
 from __future__ import annotations
@@ -50,12 +53,13 @@ def lost_places(capture: Capture) -> dict[int, int]:
     for op, primitives in _PRIMITIVES.items():
         if op not in hlo.ops:
             continue
-        lost = np.flatnonzero((hlo.op == hlo.ops.index(op)) & placeless).tolist()
-        if not lost:
-            continue
         codes = [code for code, name in enumerate(jaxpr.ops) if name in primitives]
         made = np.flatnonzero(np.isin(jaxpr.op, codes))
-        if len(made):
+        nodes = np.flatnonzero(hlo.op == hlo.ops.index(op))
+        lost = nodes[placeless[nodes]].tolist()
+        if op == "dot":
+            lost += _of_another_place(hlo, nodes[~placeless[nodes]].tolist(), jaxpr, made.tolist())
+        if lost and len(made):
             # Asked only here: to link the stages of a large program takes a second.
             keys = capture.links.keys
             does = np.asarray([name not in _VIEWS for name in hlo.ops], bool)[hlo.op]
@@ -69,6 +73,27 @@ def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:
     caller = np.asarray([group.caller for group in hlo.groups] + [-1], np.int64)[hlo.group]
     control = np.asarray([op in ("while", "conditional", "call") for op in hlo.ops], bool)[hlo.op]
     return (caller >= 0) & control[caller] & (hlo.frame == hlo.frame[caller])
+
+
+def _of_another_place(hlo: Graph, nodes: Sequence[int], jaxpr: Graph, made: Sequence[int]) -> list[int]:
+    """The instructions that are named as a view, where the jaxpr has no equation of theirs of such a size."""
+    misnamed = [node for node in nodes if _split(hlo, node)[1] in _VIEWS]
+    if not misnamed:
+        return []
+    there = {(_line(jaxpr, row), _size(jaxpr, row), _split(jaxpr, row)[0]) for row in made}
+    found: list[int] = []
+    for node in misnamed:
+        path, _ = _split(hlo, node)
+        inner = path.partition("/")[2] if path.startswith("jit(") else path  # the jaxpr is what that jit is of
+        if not {(_line(hlo, node), _size(hlo, node), one) for one in (path, inner)} & there:
+            found.append(node)
+    return found
+
+
+def _split(graph: Graph, node: int) -> tuple[str, str]:
+    """The transforms and scopes around it, and the name of what it is."""
+    path, _, name = graph.scopes[int(graph.scope[node])].rpartition("/")
+    return path, name
 
 
 def _matched(hlo: Graph, lost: Sequence[int], jaxpr: Graph, free: Sequence[int]) -> dict[int, int]:

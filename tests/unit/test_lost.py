@@ -112,3 +112,25 @@ ENTRY main {
     assert graph.names[by[graph["copy.1"].index]] == "sine"
     known = placed(graph, [graph["transposed"].index])
     assert graph.names[known[graph["copy.1"].index]] == "transposed"
+
+
+def test_a_product_that_a_transpose_was_folded_into_stays_in_its_own_line():
+    def f(a, b, c):
+        left = a @ b
+        return jnp.tanh(c @ left.T)
+
+    a, b, c = jnp.ones((64, 512)), jnp.ones((512, 32)), jnp.ones((64, 32))
+    capture = ex.explore(f, a, b, c)
+    first = f.__code__.co_firstlineno
+    flops = {line.line - first: line.flops for line in capture.lines()}
+    assert flops[1] == 2 * 64 * 512 * 32
+    assert flops[2] >= 2 * 64 * 32 * 64
+
+
+def test_a_product_named_as_a_transpose_of_its_own_line_keeps_its_place():
+    def f(a, b):
+        return jnp.tanh(a @ b.T)
+
+    a, b = jnp.ones((64, 512)), jnp.ones((32, 512))
+    assert not lost_places(ex.explore(f, a, b))
+    assert not lost_places(ex.explore(jax.grad(lambda a, b: f(a, b).sum()), a, b))
