@@ -31,7 +31,7 @@ def full(params, state, users, items):
 def arguments():
     random = np.random.default_rng(9)
     of = lambda *size: jnp.asarray(random.normal(size=size) / 8, jnp.float32)  # noqa: E731
-    weights = {"in": of(64, 512), "out": of(512, 64)}
-    params = {"users": of(5000, 64), "items": of(5000, 64), "left": weights, "right": weights}
+    weights = {"in": of(32, 512), "out": of(512, 64)}
+    params = {"users": of(5000, 32), "items": of(5000, 32), "left": weights, "right": weights}
     ids = (jnp.asarray(random.integers(0, 5000, size)) for size in ((1024,), (1024, 8)))
     return params, OPTIMISER.init(params), *ids
