@@ -13,7 +13,7 @@ import jax
 
 from explorer.errors import OptionError
 from explorer.measure.calls import quick_wait, ready
-from explorer.model.statistics import interval_of_median
+from explorer.model.statistics import interval_of_median, settled
 from explorer.model.timing import Samples
 
 __all__ = ["Sampler", "Steps", "check_confidence", "check_seconds", "driven", "steady"]
@@ -26,7 +26,7 @@ Steps = Generator[Callable[[], float], float, _Result]
 # programs more often, so that the median would be one of those.
 _SAMPLE = 2e-4
 _WARM_UP = 0.3  # of the time there is: the most that may go by before it counts
-_SHORT = 2  # times that: how long calls are warmed up that are made many times a sample
+_SHORT = 0.7  # of it for calls that are made many times a sample: their warm-up takes most of the time
 _WINDOW = 5  # samples that are compared with those before them
 _STABLE = 0.02  # two windows that differ by less are the same
 _FEWEST = 3  # samples, if a call isn't so long that
@@ -56,7 +56,7 @@ def steady(
         seconds: To spend. Three samples are taken at least, if five times as long is enough for them.
         confidence: Of the interval of the median, 0 to 1.
         precision: Stop early if that interval reaches less than this part of the median to each side: 0.02 is
-            2 %. It never reaches less than 1 %.
+            2 %. It never reaches less than 1.5 %.
         prepare: Makes the arguments for one call; not measured. `Calls` has one for functions that donate.
         progress: Told how much of the work is done, 0 to 1.
 
@@ -155,7 +155,7 @@ class Sampler:
             self._choose_calls(min((yield self.sample), (yield self.sample)))
             # After a compile these take some percent longer for 100,000 calls, until what it left in memory is used up;
             # too slowly for windows to see.
-            while self._clock() - began < _SHORT * seconds:
+            while self._clock() - began < _SHORT / _WARM_UP * seconds:
                 yield self.sample
 
     def measuring(
@@ -179,6 +179,8 @@ class Sampler:
                 middle = self.samples.median
                 if max(high - middle, middle - low) <= precision * middle:
                     break
+        if self.calls > 1:
+            self.taken = settled(self.taken)
         if progress is not None:
             progress(1.0)
 

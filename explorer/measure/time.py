@@ -23,6 +23,7 @@ __all__ = ["busy_note", "time", "timed", "timing"]
 
 _EAGER = 1 / 3  # of the time there is
 _WARM_UP = 0.3  # of each part's time
+_LEAST = 0.3  # of it: what is left to measure, however long the warm-up took
 _LONG = 2e-3  # seconds
 
 
@@ -202,7 +203,7 @@ class _Timer:
         seconds = part * self.seconds
         began = perf_counter()
         yield from sampler.warming_up(_WARM_UP * seconds)
-        left = max(seconds - (perf_counter() - began), 0.5 * seconds)
+        left = max(seconds - (perf_counter() - began), _LEAST * seconds)
         yield from sampler.measuring(
             left, self.precision, lambda share: self.tell(before + part * share, f"{what} calls")
         )

@@ -22,6 +22,9 @@ STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this 
 # Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
 # whatever it computes. How the process's memory lies decides it (tests/benchmarks/bench_time.py).
 _DISPATCH = 2e-7
+# Of the median: two runs a moment apart differ by so much on a machine that is not alone with them (as there). What
+# is compared in turns, as by `compare`, differs less.
+_ELSEWHERE = 0.015
 _NOISY = 0.05  # of the median: an interval that reaches farther, or samples that differ by twice that
 _DRIFT = 0.05  # of the median
 
@@ -54,7 +57,7 @@ class Samples:
         if not self.samples:
             return nan, nan
         low, high = interval_of_median(self.samples, self.confidence)
-        least = _DISPATCH if self.calls > 1 else 0.0
+        least = max(_ELSEWHERE * self.median, _DISPATCH if self.calls > 1 else 0.0)
         return min(low, self.median - least), max(high, self.median + least)
 
     @property
