@@ -72,7 +72,7 @@ def test_the_text_has_every_figure_in_the_same_lines():
     assert repr(timing(notes=("a note",))) == (
         "Timing(f(x: f32[8]))\n"
         "  steady      10 ms     9.85 … 10.2 ms with 95 %, 9 samples\n"
-        "  eager       30 ms     29.6 … 30.5 ms with 95 %, 9 samples\n"
+        "  eager       30 ms     29.6 … 30.4 ms with 95 %, 9 samples\n"
         "  first call  200 ms    trace 20 ms, lower 10 ms, compile 160 ms, run 10 ms\n"
         "  3.0× faster than eager; the first call has paid for itself after 10 calls\n"
         "  note: a note"
