@@ -68,8 +68,8 @@ class Sweep(Shown):
         >>> Sweep("f", (axis,), [SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
         Sweep(f over n: time grows 4.0× from n = 64 to 128)
             n  time                   ±  compile  memory  kernels
-           64  1 ms  ███           ±1 %        –       –        –
-          128  4 ms  ████████████  ±1 %        –       –        –
+           64  1 ms  ███           ±2 %        –       –        –
+          128  4 ms  ████████████  ±2 %        –       –        –
     """
 
     function: str

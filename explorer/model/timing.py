@@ -166,8 +166,8 @@ class Timing:
     Example:
         >>> Timing("f", "(x: f32[8])", Samples((0.2,)), Samples((0.01,) * 9), Samples((0.03,) * 9))
         Timing(f(x: f32[8]))
-          steady      10 ms     9.9 … 10.1 ms with 95 %, 9 samples
-          eager       30 ms     29.7 … 30.3 ms with 95 %, 9 samples
+          steady      10 ms     9.85 … 10.2 ms with 95 %, 9 samples
+          eager       30 ms     29.6 … 30.4 ms with 95 %, 9 samples
           first call  200 ms
           3.0× faster than eager; the first call has paid for itself after 10 calls
     """

@@ -13,6 +13,8 @@ from jax.scipy.special import erf
 
 import explorer as ex
 
+pytestmark = pytest.mark.slow
+
 x = jnp.array(1.0)
 y = jnp.array(2.0)
 

@@ -7,6 +7,8 @@ import pytest
 
 import explorer as ex
 
+pytestmark = pytest.mark.slow
+
 
 class Linear:
     def __init__(self, in_dim, out_dim):

@@ -12,6 +12,8 @@ import pytest
 
 import explorer as ex
 
+pytestmark = pytest.mark.slow
+
 eqx = pytest.importorskip("equinox")
 
 inp = jnp.ones((1, 2))

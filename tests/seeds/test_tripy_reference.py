@@ -8,6 +8,8 @@ import pytest
 
 import explorer as ex
 
+pytestmark = pytest.mark.slow
+
 
 def add(a, b):
     return a + b

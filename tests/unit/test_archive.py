@@ -25,6 +25,8 @@ from explorer.aot import archive
 from explorer.aot.archive import array_from_bytes, array_to_bytes, read_archive, write_archive
 from explorer.errors import ArchiveError, ExplorerError
 
+pytestmark = pytest.mark.slow
+
 ABOUT = {"function": "loss", "sizes": [1, 2.5, None, True], "path": "caf\xe9/\udcff.py", "options": {"b": 1, "a": {}}}
 MEMBERS = {
     "program-0.stablehlo": b"module @jit_f " * 400,

@@ -20,6 +20,8 @@ import pytest
 
 import explorer as ex
 
+pytestmark = pytest.mark.slow
+
 F32 = ex.InputInfo((2, 8), jnp.float32)
 X = jnp.arange(16, dtype=jnp.float32).reshape(2, 8)
 BATCH = ex.NamedDimension("batch", 1, 2, 4)

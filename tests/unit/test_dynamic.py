@@ -18,6 +18,8 @@ from jax import lax
 
 import explorer as ex
 
+pytestmark = pytest.mark.slow
+
 BATCH = ex.NamedDimension("batch", 1, 4, 16)
 ROWS = ex.InputInfo((BATCH, 2), jnp.float32)
 

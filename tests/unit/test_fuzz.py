@@ -24,6 +24,8 @@ import explorer as ex
 from explorer.model.wire import VERSION, decode
 from tests.examples.hostile import MARKUP, MODULE_OF_MARKUP
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = Path(__file__).parent / "hlo_samples"
 
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import explorer as ex
@@ -143,6 +143,7 @@ def test_slices_of_the_tables_put_together_are_the_tables():
 
 
 @given(st.text(), st.text(), st.text())
+@example("[]", "", "")
 def test_any_text_survives_the_way_to_the_page(name: str, line: str, value: str):
     place = Place(name or "f.py", 1, line, value, name)
     event = Event("compile", name, place, 0.5, Reason("static", line, value, name, value, line), stack=(place,), call=1)

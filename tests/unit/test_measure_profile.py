@@ -222,10 +222,16 @@ def test_a_function_without_arrays_has_a_profile():
 
 def test_profiling_compiles_a_function_once():
     compiled = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
-    )
-    ex.profile(jax.jit(lambda x: jnp.cos(x) @ x), X, runs=3)
+
+    def listen(name, *_, **__):
+        if "backend_compile" in name:
+            compiled.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        ex.profile(jax.jit(lambda x: jnp.cos(x) @ x), X, runs=3)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
     assert len(compiled) == 1
 
 

@@ -14,6 +14,8 @@ from tests.benchmarks.peers.driver import Measured, Plan
 from tests.benchmarks.peers.units import seconds, times
 from tests.benchmarks.peers.workloads import QUICK, WORKLOADS, Workload, error
 
+pytestmark = pytest.mark.slow
+
 SMALL = [one for one in QUICK.values() if max(np.prod(shape) for shape in one.shapes) < 300_000]
 VARIANTS = ("jax", "jax.jit", "ex.jit", "ex.compile", "ex.compile, tuned")
 FAST = "ex.compile"

@@ -11,6 +11,8 @@ from users_modules import body, fixed, load_module  # noqa: F401 - a fixture
 
 import explorer as ex
 
+pytestmark = pytest.mark.slow
+
 X = jnp.arange(3.0)
 
 

@@ -18,6 +18,8 @@ from jax._src import monitoring, pjit, util
 import explorer as ex
 from explorer.ledger.recorder import recorder
 
+pytestmark = pytest.mark.slow
+
 SMALL, LARGE = jnp.ones(3), jnp.ones(4)
 PATCHED = ("_infer_params", "_run_python_pjit", "_pjit_call_impl_python")
 

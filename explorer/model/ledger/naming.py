@@ -29,7 +29,8 @@ def families_of(which: Which, families: Iterable[FamilyKey]) -> set[FamilyKey]:
     """
     known = list(families)
     if isinstance(which, str):
-        match = _ID.fullmatch(which)
+        # A function may be named as an id is written: a name that is there is one.
+        match = None if any(family[1] == which for family in known) else _ID.fullmatch(which)
         name = match[1] if match else which
         found = {family for family in known if family[1] == name}
     else:
