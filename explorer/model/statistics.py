@@ -32,7 +32,7 @@ def interval_of_median(values: Sequence[float], confidence: float = 0.95) -> tup
     many of n samples are below the median is binomial. (David & Nagaraja, *Order Statistics*, 3rd ed., section 7.1.)
     Samples that follow each other are not independent; so the ranks are those of as many samples as these are worth
     (`effective_count`), after Woodruff (1952), *Confidence Intervals for Medians and Other Position Measures*; and the
-    interval is no narrower than that of the medians of ten stretches of the run, which sees slow drift, nor than what
+    interval holds the medians of ten stretches of the run, which see slow drift, and is no narrower than what
     runs differ by: half of the spread, and 1 % of the median.
 
     Args:
@@ -48,9 +48,8 @@ def interval_of_median(values: Sequence[float], confidence: float = 0.95) -> tup
     worth = effective_count(values)
     low, high = _between(ordered, worth, confidence)
     if count >= 3 * _BLOCKS:
-        medians = np.sort([np.median(block) for block in np.array_split(np.asarray(values, float), _BLOCKS)])
-        block_low, block_high = _between(medians, _BLOCKS, confidence)
-        low, high = min(low, block_low), max(high, block_high)
+        medians = [float(np.median(block)) for block in np.array_split(np.asarray(values, float), _BLOCKS)]
+        low, high = min(low, *medians), max(high, *medians)
     middle = float(np.median(ordered))
     least = max(_BETWEEN_RUNS * spread_of(values), _LEAST) * middle
     return min(low, middle - least), max(high, middle + least)
