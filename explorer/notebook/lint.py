@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from glob import glob
 from pathlib import Path
-from types import FrameType
 from typing import Any, cast
 
 from IPython.core.error import TryNext, UsageError
@@ -19,11 +17,11 @@ from IPython.display import display  # pyright: ignore[reportUnknownVariableType
 
 from explorer.errors import ExplorerError, ExpressionError
 from explorer.model.findings import Findings
-from explorer.notebook.calls import CALLEE, assigns, last_call, redirect, single_call, split_options
+from explorer.notebook.calls import split_options
 from explorer.notebook.completion import callables
-from explorer.notebook.magics import typed_column, writable_file
-from explorer.notebook.place import calling_frame, parse_cell, users_traceback
-from explorer.notebook.shell import ShellMagics
+from explorer.notebook.magics import writable_file
+from explorer.notebook.place import calling_frame, users_traceback
+from explorer.notebook.shell import CallMagics
 
 __all__ = ["LintMagics", "complete_lint", "lint_parser"]
 
@@ -41,7 +39,7 @@ class _Call:
 
     def __init__(self, options: argparse.Namespace, assigned: bool) -> None:
         self.options, self.assigned = options, assigned
-        self.findings: Findings | None = None
+        self.found: Findings | None = None
 
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
@@ -52,14 +50,14 @@ class _Call:
         asked |= {"thorough": given.thorough, "fixes": given.fix}
         own: Callable[..., Any] = function
         if asked.keys() & kwargs.keys():  # arguments of the function with the names of lint's own
-            self.findings = lint(partial(own, **kwargs), *args, **asked)
+            self.found = lint(partial(own, **kwargs), *args, **asked)
         else:
-            self.findings = lint(own, *args, **asked, **kwargs)
+            self.found = lint(own, *args, **asked, **kwargs)
         return own(*args, **kwargs) if self.assigned else None
 
 
 @magics_class
-class LintMagics(ShellMagics):
+class LintMagics(CallMagics):
     """`%lint` and `%%lint`."""
 
     @magic_arguments()
@@ -89,50 +87,10 @@ class LintMagics(ShellMagics):
         try:
             words, rest = split_options(line, _FLAGS)
             options = _options(words)
-            if cell is None:
-                return _written(self._line(rest, frame, local_ns, options), options)
-            if rest:
-                raise ExpressionError(
-                    f"%%lint takes only options on its first line.\n  given:  {rest}\n"
-                    f"  Hint: make it the last line of the cell, or write %lint {rest}"
-                )
-            return _written(self._cell(line, cell, frame, options), options)
+            found = self.found_by("lint", partial(_Call, options), line, rest, cell, frame, local_ns)
+            return _written(found, options)
         except ExplorerError as error:
             raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
-
-    def _line(
-        self, expression: str, frame: FrameType | None, local_ns: Mapping[str, Any] | None, options: argparse.Namespace
-    ) -> Findings:
-        __tracebackhide__ = True
-        file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("<lint>", 1)
-        statement = single_call(expression, line, typed_column(file, line, expression), "lint")
-        namespace = self.shell.user_ns
-        if local_ns is not None and local_ns is not namespace:  # the magic stands in a function
-            namespace = {**namespace, **local_ns}
-        return self._run(statement, file, namespace, options)
-
-    def _cell(self, line: str, cell: str, frame: FrameType | None, options: argparse.Namespace) -> Findings:
-        __tracebackhide__ = True
-        tree, file = parse_cell(self.shell, frame, f"%%lint {line}", cell)
-        statement = last_call(tree, "lint")
-        exec(self.shell.compile(tree, file, "exec"), self.shell.user_ns)
-        return self._run(statement, file, self.shell.user_ns, options)
-
-    def _run(self, statement: ast.stmt, file: str, namespace: dict[str, Any], options: argparse.Namespace) -> Findings:
-        """Run a statement whose call goes to lint(); what was found is displayed also where the call itself fails."""
-        __tracebackhide__ = True
-        call = _Call(options, assigns(statement))
-        namespace[CALLEE] = call
-        ended = False
-        try:
-            exec(self.shell.compile(redirect(statement), file, "exec"), namespace)
-            ended = True
-        finally:
-            namespace.pop(CALLEE, None)
-            if not ended and call.findings is not None:
-                display(call.findings)
-        assert call.findings is not None
-        return call.findings
 
 
 lint_parser = cast(MagicArgumentParser, cast(Any, LintMagics.lint).parser)

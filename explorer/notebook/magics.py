@@ -14,14 +14,13 @@ from IPython.core.magic import line_cell_magic, magics_class, needs_local_scope,
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
-from explorer.capture.sources import read_source
 from explorer.errors import ExploreError, ExplorerError, ExpressionError
 from explorer.model.capture import Capture
 from explorer.notebook.calls import CALLEE, Call, assigns, last_call, redirect, single_call, split_options
-from explorer.notebook.place import calling_frame, parse_cell, users_traceback
+from explorer.notebook.place import calling_frame, parse_cell, typed_column, users_traceback
 from explorer.notebook.shell import ShellMagics
 
-__all__ = ["ExplorerMagics", "explore_parser", "typed_column", "writable_file"]
+__all__ = ["ExplorerMagics", "explore_parser", "writable_file"]
 
 
 def writable_file(text: str) -> Path:
@@ -140,10 +139,3 @@ def _written(capture: Capture, options: argparse.Namespace) -> Capture:
         message = f"{capture.function} was explored, but {failed}: {type(error).__name__}: {error}"
         raise ExploreError(f"{message}.\n  Hint: the capture is in `.capture` of this error.", capture) from error
     return capture
-
-
-def typed_column(file: str, line: int, expression: str) -> int:
-    """Where an expression stands in a line as the source pane will show it."""
-    source = read_source(file)
-    lines = source.text.splitlines() if source is not None else []
-    return max(lines[line - 1].find(expression), 0) if line <= len(lines) else 0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from glob import glob
 from pathlib import Path
-from types import FrameType
 from typing import Any, Generic, TypeVar, cast
 
 from IPython.core.error import TryNext, UsageError
@@ -20,11 +18,11 @@ from IPython.display import display  # pyright: ignore[reportUnknownVariableType
 from explorer.errors import ExplorerError, ExpressionError
 from explorer.model.profile.profile import Profile
 from explorer.model.timing import Timing
-from explorer.notebook.calls import CALLEE, assigns, last_call, redirect, single_call, split_options
+from explorer.notebook.calls import split_options
 from explorer.notebook.completion import callables
-from explorer.notebook.magics import typed_column, writable_file
-from explorer.notebook.place import calling_frame, parse_cell, users_traceback
-from explorer.notebook.shell import ShellMagics
+from explorer.notebook.magics import writable_file
+from explorer.notebook.place import calling_frame, users_traceback
+from explorer.notebook.shell import CallMagics
 
 __all__ = ["MeasureMagics", "complete_jprofile", "complete_jtime", "jprofile_parser", "jtime_parser"]
 
@@ -33,34 +31,27 @@ _TIME_FLAGS = ("--no-eager",)
 _PROFILE_FLAGS = ("--roofline",)
 
 
-@dataclass(frozen=True)
-class _Kind(Generic[_Measured]):
-    """One of the two: its name, its function, its options by the names that the function has, and what it gives."""
-
-    magic: str
-    measure: Callable[..., _Measured]
-    asked: Mapping[str, Any]
-
-
 class _Call(Generic[_Measured]):
     """Stands in for the callee of the user's call: gets the function and its arguments, and measures them.
 
     Args:
+        measure: What measures, given the function, its arguments, and what was asked.
+        asked: Of `measure`, by the names of its options.
         assigned: The user wants the value too: `y = f(x)`. Then the function is called once more.
     """
 
-    def __init__(self, kind: _Kind[_Measured], assigned: bool) -> None:
-        self.kind, self.assigned = kind, assigned
+    def __init__(self, measure: Callable[..., _Measured], asked: Mapping[str, Any], assigned: bool) -> None:
+        self.measure, self.asked, self.assigned = measure, asked, assigned
         self.found: _Measured | None = None
 
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        self.found = self.kind.measure(function, args, kwargs, **self.kind.asked)
+        self.found = self.measure(function, args, kwargs, **self.asked)
         return function(*args, **kwargs) if self.assigned else None
 
 
 @magics_class
-class MeasureMagics(ShellMagics):
+class MeasureMagics(CallMagics):
     """`%jtime`, `%%jtime`, `%jprofile` and `%%jprofile`."""
 
     @magic_arguments()
@@ -89,8 +80,7 @@ class MeasureMagics(ShellMagics):
             words, rest = split_options(line, _TIME_FLAGS)
             options = _options(jtime_parser, "jtime", words)
             asked = {"eager": not options.no_eager} | _given(options, "seconds")
-            kind = _Kind("jtime", timed, asked)
-            timing = self._measured(kind, line, rest, cell, frame, local_ns)
+            timing = self.found_by("jtime", partial(_Call[Timing], timed, asked), line, rest, cell, frame, local_ns)
             return _written(timing, "timing", options.html, lambda file: timing.chart().to_html(file))
         except ExplorerError as error:
             raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
@@ -121,67 +111,16 @@ class MeasureMagics(ShellMagics):
         try:
             words, rest = split_options(line, _PROFILE_FLAGS)
             options = _options(jprofile_parser, "jprofile", words)
-            kind = _Kind("jprofile", profiled, _given(options, "runs", "seconds"))
-            found = self._measured(kind, line, rest, cell, frame, local_ns)
+            asked = _given(options, "runs", "seconds")
+            found = self.found_by(
+                "jprofile", partial(_Call[Profile], profiled, asked), line, rest, cell, frame, local_ns
+            )
             if options.roofline:
                 found = _against_peaks(found)
             _written(found, "profile", options.html, found.to_html)
             return _written(found, "profile", options.perfetto, found.to_perfetto)
         except ExplorerError as error:
             raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
-
-    def _measured(
-        self,
-        kind: _Kind[_Measured],
-        line: str,
-        expression: str,
-        cell: str | None,
-        frame: FrameType | None,
-        local_ns: Mapping[str, Any] | None,
-    ) -> _Measured:
-        __tracebackhide__ = True
-        if cell is None:
-            return self._line(kind, expression, frame, local_ns)
-        if expression:
-            raise ExpressionError(
-                f"%%{kind.magic} takes only options on its first line.\n  given:  {expression}\n"
-                f"  Hint: make it the last line of the cell, or write %{kind.magic} {expression}"
-            )
-        tree, file = parse_cell(self.shell, frame, f"%%{kind.magic} {line}", cell)
-        statement = last_call(tree, kind.magic)
-        exec(self.shell.compile(tree, file, "exec"), self.shell.user_ns)
-        return self._run(kind, statement, file, self.shell.user_ns)
-
-    def _line(
-        self,
-        kind: _Kind[_Measured],
-        expression: str,
-        frame: FrameType | None,
-        local_ns: Mapping[str, Any] | None,
-    ) -> _Measured:
-        __tracebackhide__ = True
-        file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (f"<{kind.magic}>", 1)
-        statement = single_call(expression, line, typed_column(file, line, expression), kind.magic)
-        namespace = self.shell.user_ns
-        if local_ns is not None and local_ns is not namespace:  # the magic stands in a function
-            namespace = {**namespace, **local_ns}
-        return self._run(kind, statement, file, namespace)
-
-    def _run(self, kind: _Kind[_Measured], statement: ast.stmt, file: str, namespace: dict[str, Any]) -> _Measured:
-        """Run a statement whose call is measured; what was is displayed also where the call itself fails after it."""
-        __tracebackhide__ = True
-        call = _Call(kind, assigns(statement))
-        namespace[CALLEE] = call
-        ended = False
-        try:
-            exec(self.shell.compile(redirect(statement), file, "exec"), namespace)
-            ended = True
-        finally:
-            namespace.pop(CALLEE, None)
-            if not ended and call.found is not None:
-                display(call.found)
-        assert call.found is not None
-        return call.found
 
 
 jtime_parser = cast(MagicArgumentParser, cast(Any, MeasureMagics.jtime).parser)

@@ -8,7 +8,9 @@ import linecache
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["calling_frame", "parse_cell", "users_traceback"]
+from explorer.capture.sources import read_source
+
+__all__ = ["calling_frame", "parse_cell", "typed_column", "users_traceback"]
 
 # An error passes these between the user's lines; IPython is not among them, for it is never inside.
 _NOT_THE_USERS = ("explorer", "jax", "jaxlib", "contextlib", "functools")
@@ -60,3 +62,10 @@ def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackT
     for step in reversed(steps):
         kept = TracebackType(kept, *step)
     return kept
+
+
+def typed_column(file: str, line: int, expression: str) -> int:
+    """Where an expression stands in a line as the source pane will show it."""
+    source = read_source(file)
+    lines = source.text.splitlines() if source is not None else []
+    return max(lines[line - 1].find(expression), 0) if line <= len(lines) else 0
