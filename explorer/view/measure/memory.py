@@ -21,25 +21,9 @@ class HtmlMemoryViewer:
         return memory_chart(use)
 
     def mimebundle(self, use: MemoryUse) -> dict[str, Any]:
-        """What a notebook shows: the chart, or text with the reason if the view fails."""
-        text = use.to_text()
-        try:
-            from explorer.view import live
+        """What a notebook shows: the chart, the picture where it can't be drawn, or text if both fail."""
+        from explorer.view.measure import memory_picture as drawn
+        from explorer.view.measure.memory_chart import memory_chart
+        from explorer.view.measure.showing import shown
 
-            if live.in_terminal():
-                return {"text/plain": text}
-            return {**_shown(use), "text/plain": repr(use)}
-        except Exception as error:  # a fault in the view must not cost the user their result
-            return {"text/plain": f"{text}\n(the view failed: {type(error).__name__}: {error})"}
-
-
-def _shown(use: MemoryUse) -> dict[str, Any]:
-    """The chart, where plotly is there; else the picture, which tells the same."""
-    from explorer.errors import MissingPackageError
-    from explorer.view.measure.memory_chart import memory_chart
-    from explorer.view.measure.memory_picture import static
-
-    try:
-        return memory_chart(use)._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage]
-    except MissingPackageError:
-        return {"text/html": static(use)}
+        return shown(use, memory_chart, drawn.picture, drawn.described, drawn.tables)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from html import escape
 
 from explorer.model.memory import bytes_text
 from explorer.model.memory_use import USES, MemoryRow, MemoryUse
-from explorer.view.charts import Table, html_table
+from explorer.view.charts import Table
 from explorer.view.drawing import canvas, shortened
 from explorer.view.measure.axes import Scale, scale_of
 from explorer.view.measure.showing import headline_rows
@@ -26,7 +24,6 @@ __all__ = [
     "known",
     "picture",
     "scales",
-    "static",
     "tables",
 ]
 
@@ -111,13 +108,6 @@ def tables(use: MemoryUse) -> list[Table]:
         cells = [(bytes_text(one.bytes), one.kind, one.node.name, one.type) for one in alive[:20]]
         found.append(Table("what is alive at the peak", ("size", "what it is", "made by", "type"), cells))
     return found
-
-
-def static(use: MemoryUse) -> str:
-    """Picture and tables as HTML that needs no script."""
-    image = base64.b64encode(picture(use).encode()).decode()
-    shown = f'<img alt="{escape(described(use))}" src="data:image/svg+xml;base64,{image}">'
-    return f'<div class="explorer-static">{shown}{"".join(map(html_table, tables(use)))}</div>'
 
 
 def _curves(use: MemoryUse, y: float, parts: list[str]) -> float:

@@ -21,25 +21,9 @@ class HtmlRooflineViewer:
         return roofline_chart(roofline)
 
     def mimebundle(self, roofline: Roofline) -> dict[str, Any]:
-        """What a notebook shows: the chart, or text with the reason if the view fails."""
-        text = roofline.to_text()
-        try:
-            from explorer.view import live
+        """What a notebook shows: the chart, the picture where it can't be drawn, or text if both fail."""
+        from explorer.view.measure import roofline_picture as drawn
+        from explorer.view.measure.roofline_chart import roofline_chart
+        from explorer.view.measure.showing import shown
 
-            if live.in_terminal():
-                return {"text/plain": text}
-            return {**_shown(roofline), "text/plain": repr(roofline)}
-        except Exception as error:  # a fault in the view must not cost the user their result
-            return {"text/plain": f"{text}\n(the view failed: {type(error).__name__}: {error})"}
-
-
-def _shown(roofline: Roofline) -> dict[str, Any]:
-    """The chart, where plotly is there; else the picture, which tells the same."""
-    from explorer.errors import MissingPackageError
-    from explorer.view.measure.roofline_chart import roofline_chart
-    from explorer.view.measure.roofline_picture import static
-
-    try:
-        return roofline_chart(roofline)._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage]
-    except MissingPackageError:
-        return {"text/html": static(roofline)}
+        return shown(roofline, roofline_chart, drawn.picture, drawn.described, drawn.tables)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import textwrap
-from html import escape
 from pathlib import Path
 
 from explorer.model.roofline import Point, Roofline
 from explorer.model.units import duration_text, rate_text, share_text
-from explorer.view.charts import Table, html_table
+from explorer.view.charts import Table
 from explorer.view.drawing import canvas
 from explorer.view.measure.roofline_layout import COLOURS, HIGH, WIDE, Layout, Mark, Roof, layout_of, unknown_text
 from explorer.view.measure.showing import headline_rows
 from explorer.view.measure.strokes import GREY, INK, line, words, wrapped
 
-__all__ = ["described", "picture", "static", "tables"]
+__all__ = ["described", "picture", "tables"]
 
 WIDTH = 960
 _LEFT, _HEIGHT = 92, HIGH  # pixels
@@ -59,13 +57,6 @@ def tables(roofline: Roofline) -> list[Table]:
         Table(f"{roofline.function}: {len(rows):,} kernels as a table", head, rows, " · ".join(roofline.notes)),
         Table(f"{roofline.peaks.device}: its peaks", ("of", "figures"), [row for row in machine if len(row) == 2]),
     ]
-
-
-def static(roofline: Roofline) -> str:
-    """Picture and tables as HTML that needs no script."""
-    image = base64.b64encode(picture(roofline).encode()).decode()
-    shown = f'<img alt="{escape(described(roofline))}" src="data:image/svg+xml;base64,{image}">'
-    return f'<div class="explorer-static">{shown}{"".join(map(html_table, tables(roofline)))}</div>'
 
 
 def _row(point: Point, whole: float) -> tuple[str, ...]:
