@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.diff.diff import Diff, diff
 from explorer.errors import (
     ArchiveError,
     ArgumentsError,
@@ -47,17 +48,16 @@ from explorer.errors import (
     ViewError,
 )
 from explorer.model.capture import Capture
-from explorer.model.comparison import Comparison
-from explorer.model.diff import Diff, diff
-from explorer.model.finding import Finding
-from explorer.model.findings import Findings
-from explorer.model.ledger.ledger import Ledger
-from explorer.model.memory_use import MemoryUse
-from explorer.model.profile.profile import Profile
-from explorer.model.roofline import Roofline
-from explorer.model.sweep import Sweep
-from explorer.model.timing import Timing
-from explorer.model.what_if import WhatIf
+from explorer.model.events.ledger import Ledger
+from explorer.model.findings.finding import Finding
+from explorer.model.findings.findings import Findings
+from explorer.model.results.benchmark_comparison import Comparison
+from explorer.model.results.memory_use import MemoryUse
+from explorer.model.results.profile import Profile
+from explorer.model.results.roofline import Roofline
+from explorer.model.results.sweep import Sweep
+from explorer.model.results.timing import Timing
+from explorer.model.results.what_if import WhatIf
 from explorer.view import HtmlViewer
 from explorer.view.diff import HtmlDiffViewer
 from explorer.view.findings import HtmlFindingsViewer
@@ -92,7 +92,7 @@ def _cheap_findings(
     function: Any, args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None
 ) -> Findings:
     """What may go wrong with what was just traced; the rules are loaded when something is."""
-    from explorer.pitfalls.riding import cheap_findings
+    from explorer.pitfalls.passive_rules import cheap_findings
 
     return cheap_findings(function, args, kwargs, traced, error)
 

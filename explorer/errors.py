@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from explorer.model.capture import Capture
-    from explorer.model.ledger.event import Event
+    from explorer.model.events.event import Event
 
 __all__ = [
     "ArchiveError",

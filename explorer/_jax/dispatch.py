@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from explorer._jax.parts import parts
+from explorer._jax.internals import parts
 
 __all__ = ["dispatcher", "with_fast_path"]
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import jax
 
-from explorer._jax.parts import parts
+from explorer._jax.internals import parts
 
 __all__ = ["Native", "load_native", "native_code"]
 

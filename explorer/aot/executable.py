@@ -19,7 +19,7 @@ from explorer.aot.fit import check_devices, sizes_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
 from explorer.aot.levels import Autotuning
 from explorer.aot.saving import load, save
-from explorer.capture.jaxpr import short_type
+from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
 from explorer.errors import ArchiveError, TransformationError
 from explorer.model.capture import Capture

@@ -16,8 +16,8 @@ from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols
 from explorer.capture.constants import refuse_leaks
-from explorer.capture.retell import users_place
 from explorer.capture.sources import place
+from explorer.capture.trace_errors import users_place
 from explorer.errors import OutputError
 
 __all__ = ["Outputs", "Program", "Traced"]

@@ -28,7 +28,7 @@ from explorer.aot.program import Outputs
 from explorer.aot.symbols import Symbols
 from explorer.aot.trees import tree_from_json, tree_to_json
 from explorer.capture.explore import environment
-from explorer.capture.hlo import read_hlo
+from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.specialization import Specialization

@@ -13,15 +13,15 @@ import jax
 
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
-from explorer.capture.hlo import read_hlo
-from explorer.capture.jaxpr import read_jaxpr
 from explorer.capture.passes import recorder
-from explorer.capture.retell import retold
+from explorer.capture.readers.hlo import read_hlo
+from explorer.capture.readers.jaxpr import read_jaxpr
+from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import read_source
-from explorer.capture.stablehlo import read_stablehlo
+from explorer.capture.trace_errors import retold
 from explorer.errors import ArgumentsError, NotCallableError
 from explorer.model.capture import Capture, Durations, Stage
-from explorer.model.findings import Findings
+from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph
 
 __all__ = ["Exploration", "environment", "explore"]

@@ -14,14 +14,14 @@ import numpy as np
 
 from explorer._jax import hlo_text, mlir_text
 from explorer.capture.dump import Dump, dumps_in
-from explorer.capture.hlo import read_hlo
 from explorer.capture.passes import read_passes
+from explorer.capture.readers.hlo import read_hlo
+from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import read_source
-from explorer.capture.stablehlo import read_stablehlo
 from explorer.errors import OpenError, UnreadableTextError
-from explorer.model.build import GraphBuilder
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Graph
+from explorer.model.graph_builder import GraphBuilder
 from explorer.model.source import Source
 
 __all__ = ["open_hlo"]

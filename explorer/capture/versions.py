@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.capture.hlo import read_hlo
+from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import UnreadableTextError
 from explorer.model.graph import Frame, Graph, Ints
-from explorer.model.versions import Snapshot, Versions, runs_between
+from explorer.model.text_versions import Snapshot, Versions, runs_between
 
 __all__ = ["VersionsBuilder"]
 

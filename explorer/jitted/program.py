@@ -14,7 +14,7 @@ import jax.core
 from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnknownVariableType] - half annotated
 
 from explorer.capture.explore import Exploration
-from explorer.capture.retell import retold
+from explorer.capture.trace_errors import retold
 from explorer.errors import TracedValueError
 from explorer.jitted.captured import Captured, Structure
 from explorer.jitted.messages import refuse_leak, warn_full, warn_storm, warn_unwritten
@@ -24,7 +24,7 @@ from explorer.jitted.references import Reference
 from explorer.jitted.switch import is_enabled
 from explorer.jitted.traces import Trace, measure, why
 from explorer.jitted.trial import Trial
-from explorer.model.ledger.warned import warned
+from explorer.model.events.warned_functions import warned
 
 __all__ = ["Options", "Program"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from explorer.jitted.program import STORM, Options, Program
 from explorer.jitted.references import Method, Reference, is_dead, reference
 from explorer.jitted.warn import RecompilationWarning, users_line, warn_user
-from explorer.model.ledger.warned import warned
+from explorer.model.events.warned_functions import warned
 
 __all__ = ["Registry", "registry"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from explorer._jax.calls import default_devices, devices_of
 from explorer.ledger.functions import name_of
-from explorer.model.ledger.key import Key
+from explorer.model.events.key import Key
 
 __all__ = ["OVER", "RUN", "TRACE", "WAITING", "Call", "Step", "device_of", "thread_name"]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
+from explorer.analysis.recompiles.key_history import History
+from explorer.analysis.recompiles.reasons import explain
 from explorer.ledger.unwatched import Unwatched
-from explorer.model.ledger.event import Reason
-from explorer.model.ledger.history import History
-from explorer.model.ledger.key import Function, Key
-from explorer.model.ledger.reasons import explain
+from explorer.model.events.event import Reason
+from explorer.model.events.key import Function, Key
 
 __all__ = ["Causes", "Told"]
 

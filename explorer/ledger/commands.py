@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.ledger import Ledger
 
 __all__ = ["add_ledger", "add_recompiles"]
 

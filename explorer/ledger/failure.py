@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from explorer.model.ledger.event import Event, Reason
-from explorer.model.ledger.tally import FamilyKey, family_key
+from explorer.model.events.event import Event, Reason
+from explorer.model.events.tally import FamilyKey, family_key
 
 __all__ = ["Compile", "compiles", "table"]
 

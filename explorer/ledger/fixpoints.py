@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from explorer.model.ledger.fixpoint import Part, Prediction, predictions
-from explorer.model.ledger.key import Key, Leaf
+from explorer.analysis.recompiles.fixpoint import Part, Prediction, predictions
+from explorer.model.events.key import Key, Leaf
 
 __all__ = ["foreseen"]
 

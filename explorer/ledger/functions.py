@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from explorer._jax.arguments import unspecified
 from explorer.ledger.identity import Equals, Identities
-from explorer.model.ledger.key import Function
+from explorer.model.events.key import Function
 
 __all__ = ["Functions", "Wrapper", "clean", "is_primitive", "name_of", "parameters_of", "read_wrapper"]
 

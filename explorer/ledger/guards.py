@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from explorer.analysis.recompiles.family_names import Which, families_of
 from explorer.errors import NotCallableError, NotRecordedError, OptionError, RecompilationError
 from explorer.ledger.failure import Compile, compiles, table
 from explorer.ledger.watch import Watch, watch
-from explorer.model.ledger.naming import Which, families_of
-from explorer.model.ledger.tally import FamilyKey, family_key
+from explorer.model.events.tally import FamilyKey, family_key
 
 __all__ = ["Guard", "assert_no_recompiles", "max_compiles"]
 

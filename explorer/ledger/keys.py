@@ -29,7 +29,7 @@ from explorer._jax.arguments import (
 from explorer.ledger.equinox import FilteredCall, filtered_call
 from explorer.ledger.functions import Functions, Wrapper, clean, is_primitive, parameters_of, read_wrapper
 from explorer.ledger.identity import Equals, Identities
-from explorer.model.ledger.key import Function, Key, Leaf, Static
+from explorer.model.events.key import Function, Key, Leaf, Static
 
 __all__ = ["Keys"]
 

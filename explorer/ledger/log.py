@@ -14,8 +14,8 @@ from pathlib import Path
 from time import time
 from typing import IO, Protocol
 
-from explorer.model.ledger.event import Event, Place, Reason
-from explorer.model.log import LogLine, parse_line, read_log
+from explorer.files.instruction_log import LogLine, parse_line, read_log
+from explorer.model.events.event import Event, Place, Reason
 
 __all__ = ["DEBUG", "LOG", "DebugLines", "LineLog", "LogLine", "Teller", "from_environment", "parse_line", "read_log"]
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from time import time
 from typing import Any
 
-from explorer.model.ledger.event import Event
+from explorer.model.events.event import Event
 
 __all__ = ["Missed", "Misses"]
 

@@ -7,7 +7,7 @@ import re
 from types import FrameType
 
 from explorer.capture.sources import label
-from explorer.model.ledger.event import Place
+from explorer.model.events.event import Place
 
 __all__ = ["place_of", "users_places"]
 

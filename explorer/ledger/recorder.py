@@ -12,7 +12,8 @@ from time import perf_counter, thread_time
 from typing import Any, Protocol
 
 from explorer._jax.calls import hooks, is_inside_a_trace
-from explorer._jax.unseen import own
+from explorer._jax.suppress_recording import own
+from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
 from explorer.ledger.causes import Causes, Told
 from explorer.ledger.fixpoints import foreseen
@@ -21,9 +22,8 @@ from explorer.ledger.log import Teller
 from explorer.ledger.misses import Missed, Misses
 from explorer.ledger.places import users_places
 from explorer.ledger.replay import Replay
-from explorer.model.ledger.event import Event
-from explorer.model.ledger.fixpoint import Prediction
-from explorer.model.ledger.running import Running
+from explorer.model.events.event import Event
+from explorer.model.events.running import Running
 
 __all__ = ["Recorder", "Sink", "recorder"]
 

@@ -17,15 +17,15 @@ import jax
 from jax.core import Tracer
 
 from explorer._jax.arguments import trace_again, trace_context
+from explorer.analysis.recompiles.nearest import nearest
+from explorer.analysis.recompiles.reasons import relatives
 from explorer.capture.explore import Exploration
 from explorer.capture.sources import label
 from explorer.errors import NotRecordedError
 from explorer.ledger.call import Call
 from explorer.model.capture import Capture, Durations
-from explorer.model.ledger.event import Event
-from explorer.model.ledger.key import Key
-from explorer.model.ledger.nearest import nearest
-from explorer.model.ledger.reasons import relatives
+from explorer.model.events.event import Event
+from explorer.model.events.key import Key
 
 __all__ = ["Replay", "Replays"]
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from explorer._jax.compiled import Signature, compiled_by_now
+from explorer.analysis.recompiles.reasons import explain
 from explorer.ledger.functions import is_primitive
-from explorer.model.ledger.event import Reason
-from explorer.model.ledger.key import Key, Leaf
-from explorer.model.ledger.reasons import explain
+from explorer.model.events.event import Reason
+from explorer.model.events.key import Key, Leaf
 
 __all__ = ["Unwatched"]
 

@@ -11,7 +11,9 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
-from explorer._jax.unseen import unseen
+from explorer._jax.suppress_recording import unseen
+from explorer.analysis.diff.diff import Diff, diff
+from explorer.analysis.recompiles.storms import STORM
 from explorer.capture.sources import label
 from explorer.errors import OptionError
 from explorer.ledger.cells import Cells
@@ -20,11 +22,9 @@ from explorer.ledger.recorder import recorder
 from explorer.ledger.replay import Replay, Replays
 from explorer.ledger.storm_warning import StormWarning
 from explorer.model.capture import Capture
-from explorer.model.diff import Diff, diff
-from explorer.model.ledger.event import Event
-from explorer.model.ledger.ledger import LIMIT, Ledger
-from explorer.model.ledger.running import Running
-from explorer.model.ledger.storms import STORM
+from explorer.model.events.event import Event
+from explorer.model.events.ledger import LIMIT, Ledger
+from explorer.model.events.running import Running
 
 __all__ = ["Watch", "watch"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from explorer.capture.target import add_target, arguments_of, function_of
+from explorer.capture.command_target import add_target, arguments_of, function_of
 
 __all__ = ["add_profile", "add_time"]
 

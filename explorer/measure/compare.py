@@ -19,9 +19,9 @@ from explorer.measure.progress import Tell, progress_bar
 from explorer.measure.steady import Sampler, check_confidence, check_seconds
 from explorer.measure.subject import signature_of
 from explorer.measure.time import busy_note
-from explorer.model.comparison import Comparison
-from explorer.model.statistics import ratio_interval
-from explorer.model.timing import Samples
+from explorer.model.results.benchmark_comparison import Comparison
+from explorer.model.results.statistics import ratio_interval
+from explorer.model.results.timing import Samples
 
 __all__ = ["compare"]
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.model.what_if import Difference
+from explorer.model.results.what_if import Difference
 
 __all__ = ["difference_of"]
 

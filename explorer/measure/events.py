@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from explorer._jax.profiling import read_profile
-from explorer.model.profile.events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
+from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
 
 __all__ = ["CALL", "RESULT", "events_of", "read_events"]
 

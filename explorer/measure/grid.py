@@ -19,10 +19,10 @@ from functools import partial
 from typing import Any, cast
 
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
+from explorer.measure.bound_constants import held
 from explorer.measure.casting import as_float, cast_floats, has_floats
-from explorer.measure.held import held
 from explorer.measure.naming import axis_of, close_to, is_array, shown
-from explorer.model.axis import Axis
+from explorer.model.results.axis import Axis
 
 __all__ = ["Grid", "Made", "Point", "grid_of"]
 

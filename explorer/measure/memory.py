@@ -14,15 +14,15 @@ import jax
 from explorer.capture.explore import Described, Exploration, Explored
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.abstract import described
-from explorer.measure.built import error_in_a_line
+from explorer.measure.compiled_subject import error_in_a_line
 from explorer.measure.device import default_device
 from explorer.measure.grid import Made, Point, grid_of
 from explorer.measure.machine import memory_bytes
 from explorer.measure.naming import struct_of
 from explorer.measure.subject import name_of
-from explorer.model.axis import Axis
 from explorer.model.capture import Capture
-from explorer.model.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
+from explorer.model.results.axis import Axis
+from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
 
 __all__ = ["memory"]
 

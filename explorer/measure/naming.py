@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from explorer.capture.explore import Described
-from explorer.capture.jaxpr import short_type
-from explorer.model.axis import Axis
+from explorer.capture.readers.jaxpr import short_type
+from explorer.model.results.axis import Axis
 
 __all__ = ["apart", "axis_of", "close_to", "is_array", "shown", "struct_of"]
 

@@ -19,12 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer._jax.unseen import unseen
+from explorer._jax.suppress_recording import unseen
 from explorer.measure import probes
 from explorer.measure.device import default_device
 from explorer.measure.machine import cores, last_cache, load, memory_bytes, processor
 from explorer.measure.probes import Budget
-from explorer.model.peaks import Peaks
+from explorer.model.results.peaks import Peaks
 
 __all__ = ["cache_folder", "peaks"]
 

@@ -11,13 +11,13 @@ from typing import Any
 from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import profiling
+from explorer.analysis.profile.build import build_profile
 from explorer.capture.explore import environment
 from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
 from explorer.measure.events import CALL, RESULT, read_events
 from explorer.measure.programs import captures_of, prepared
-from explorer.model.profile.build import build_profile
-from explorer.model.profile.profile import Profile
+from explorer.model.results.profile import Profile
 from explorer.model.units import duration_text
 
 __all__ = ["profile", "profiled"]

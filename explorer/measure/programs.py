@@ -13,12 +13,12 @@ import jax
 from explorer._jax.profiling import live_programs
 from explorer._jax.traces import calls_compiled
 from explorer.capture.explore import Described, Exploration, Explored, environment
-from explorer.capture.jaxpr import read_jaxpr
 from explorer.capture.open import open_hlo
+from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.errors import ArgumentsError
 from explorer.measure.subject import signature_of, subject_of
 from explorer.model.capture import Capture, Stage
-from explorer.model.profile.events import Events
+from explorer.model.results.profile_events import Events
 
 __all__ = ["Profiled", "captures_of", "prepared"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from explorer.analysis.profile.roofs import build_roofline
 from explorer.errors import NotCallableError, OptionError
 from explorer.measure.peaks import peaks as measured_peaks
 from explorer.measure.profile import profile as profiled
-from explorer.model.peaks import Peaks
-from explorer.model.profile.profile import Profile
-from explorer.model.profile.roofs import build_roofline
-from explorer.model.roofline import Roofline
+from explorer.model.results.peaks import Peaks
+from explorer.model.results.profile import Profile
+from explorer.model.results.roofline import Roofline
 
 __all__ = ["roofline"]
 

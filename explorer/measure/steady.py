@@ -13,8 +13,8 @@ import jax
 
 from explorer.errors import OptionError
 from explorer.measure.calls import quick_wait, ready
-from explorer.model.statistics import interval_of_median, settled
-from explorer.model.timing import Samples
+from explorer.model.results.statistics import interval_of_median, settled
+from explorer.model.results.timing import Samples
 
 __all__ = ["Sampler", "Steps", "check_confidence", "check_seconds", "driven", "steady"]
 

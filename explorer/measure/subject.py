@@ -14,7 +14,7 @@ import jax
 from explorer._jax.jitted import is_jitted
 from explorer.capture.explore import Explored
 from explorer.capture.filtered import is_filtered
-from explorer.capture.jaxpr import short_type
+from explorer.capture.readers.jaxpr import short_type
 from explorer.errors import NotCallableError
 
 __all__ = ["Subject", "name_of", "signature_of", "subject_of"]

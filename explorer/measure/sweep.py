@@ -8,15 +8,15 @@ from typing import Any
 
 from explorer.capture.explore import environment
 from explorer.errors import ArgumentsError
-from explorer.measure.built import build, error_in_a_line, flops_and_bytes, kernels_of
+from explorer.measure.compiled_subject import build, error_in_a_line, flops_and_bytes, kernels_of
 from explorer.measure.grid import Point, grid_of
 from explorer.measure.machine import cores
 from explorer.measure.progress import progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.time import busy_note
-from explorer.model.axis import Axis
-from explorer.model.sweep import Sweep, SweepRow
+from explorer.model.results.axis import Axis
+from explorer.model.results.sweep import Sweep, SweepRow
 
 __all__ = ["sweep"]
 

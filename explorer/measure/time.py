@@ -9,14 +9,14 @@ from typing import Any
 
 import jax
 
-from explorer._jax.fresh import fresh_traces
+from explorer._jax.uncached_traces import fresh_traces
 from explorer.capture.explore import Exploration, environment
 from explorer.measure.calls import Calls
 from explorer.measure.machine import cores, load
 from explorer.measure.progress import Tell, progress_bar
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, driven
 from explorer.measure.subject import Subject, signature_of, subject_of
-from explorer.model.timing import STEPS, Samples, Timing
+from explorer.model.results.timing import STEPS, Samples, Timing
 from explorer.model.units import duration_text
 
 __all__ = ["busy_note", "time", "timed", "timing"]

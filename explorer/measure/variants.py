@@ -15,9 +15,9 @@ import jax
 from explorer._jax.jitted import is_jitted, jit_options, static_arguments
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.errors import OptionError
-from explorer.measure.built import Built, build
+from explorer.measure.bound_constants import held
 from explorer.measure.casting import as_float, cast_floats, has_floats
-from explorer.measure.held import held
+from explorer.measure.compiled_subject import Built, build
 from explorer.measure.naming import close_to, shown
 
 __all__ = ["Change", "Subject", "changes_of", "reusable", "subject_of", "together"]

@@ -10,9 +10,9 @@ from typing import Any
 
 from explorer.capture.explore import environment
 from explorer.errors import NotCallableError, OptionError
-from explorer.measure.built import Built, error_in_a_line, flops_and_bytes, kernels_of
 from explorer.measure.calls import Calls
 from explorer.measure.compare import compare
+from explorer.measure.compiled_subject import Built, error_in_a_line, flops_and_bytes, kernels_of
 from explorer.measure.differences import difference_of
 from explorer.measure.machine import cores
 from explorer.measure.naming import apart
@@ -21,7 +21,7 @@ from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.variants import Change, Subject, changes_of, reusable, subject_of, together
 from explorer.model.capture import Capture
-from explorer.model.what_if import Variant, WhatIf
+from explorer.model.results.what_if import Variant, WhatIf
 
 __all__ = ["what_if"]
 

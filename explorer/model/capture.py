@@ -11,16 +11,16 @@ from os import PathLike, getpid
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from explorer.analysis.cost.lines import LineTable, line_table
+from explorer.analysis.fates.fates import Fate, Fates
+from explorer.analysis.fates.metadata_fates import Instructions
+from explorer.analysis.links.provenance import Links, placed
+from explorer.analysis.memory.live_memory import LiveMemory, read_memory
 from explorer.errors import NotRecordedError
-from explorer.model.fates import Fate, Fates
-from explorer.model.findings import Findings, Linter
+from explorer.model.findings.findings import Findings, Linter
 from explorer.model.graph import Graph, Node
-from explorer.model.lines import LineTable, line_table
-from explorer.model.memory import LiveMemory, read_memory
 from explorer.model.passes import Passes
-from explorer.model.provenance import Links, placed
 from explorer.model.source import Source
-from explorer.model.told import Instructions
 
 __all__ = ["Capture", "Constant", "Durations", "Stage", "Viewer"]
 
@@ -309,14 +309,14 @@ class Capture:
             CaptureFileError: The file is no capture, truncated, altered, or of a newer format.
             FileNotFoundError: There is none.
         """
-        from explorer.model.wire import decode
+        from explorer.files.capture import decode
 
         return decode(Path(path).read_bytes())
 
     @cached_property
     def wire(self) -> bytes:
         """Everything as bytes: what `save` writes and the viewer reads."""
-        from explorer.model.wire import encode
+        from explorer.files.capture import encode
 
         return encode(self)
 
@@ -330,7 +330,7 @@ class Capture:
 
         Groups become its layers; type, scope, source line and measures the attributes of its nodes.
         """
-        from explorer.model.export import write_model_explorer
+        from explorer.files.model_explorer import write_model_explorer
 
         graphs = ((stage.name, stage.graph) for stage in reversed(self.stages))
         return write_model_explorer(Path(path), self.function, graphs)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.query import find
+from explorer.analysis.query import find
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -178,7 +178,7 @@ class Graph:
             query: Words (`softmax`), words in a field (`op:dot`, `scope:attention`, `line:12`, `shape:8,*`,
                 `dtype:bf16`, `function:block`, `in:body`), regular expressions (`/dot.*add/`) and comparisons
                 (`bytes > 1MB`, `op == "copy"`), combined by `and`, `or`, `not` and parentheses;
-                `explorer.model.query` has them all.
+                `explorer.analysis.query` has them all.
 
         Raises:
             QueryError: The query can't be read; says where.
@@ -200,7 +200,7 @@ class Graph:
 
     def to_model_explorer_json(self, path: str | PathLike[str], name: str = "graph") -> Path:
         """Write the graph as a file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path."""
-        from explorer.model.export import write_model_explorer
+        from explorer.files.model_explorer import write_model_explorer
 
         return write_model_explorer(Path(path), name, [(name, self)])
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from explorer.model.graph import Ints
-from explorer.model.versions import Versions, unified
+from explorer.model.text_versions import Versions, unified
 
 if TYPE_CHECKING:
-    from explorer.model.history import History, Link, Lives
+    from explorer.analysis.passes.history import History, Link, Lives
 
 __all__ = ["Pass", "Passes", "measured"]
 
@@ -129,12 +129,12 @@ class Passes(Sequence[Pass]):
 
     @property
     def links(self) -> Sequence[Link]:
-        """What became of each instruction that died: see `explorer.model.history`."""
+        """What became of each instruction that died: see `explorer.analysis.passes.history`."""
         return self._links if self._given is None else self._given
 
     @cached_property
     def _links(self) -> Sequence[Link]:
-        from explorer.model.history import links
+        from explorer.analysis.passes.history import links
 
         return links(self)
 
@@ -146,7 +146,7 @@ class Passes(Sequence[Pass]):
 
     @cached_property
     def _lives(self) -> Lives:
-        from explorer.model.history import Lives
+        from explorer.analysis.passes.history import Lives
 
         return Lives(self)
 

@@ -16,8 +16,8 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, ma
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
 from explorer.errors import ExplorerError, ExpressionError
-from explorer.model.profile.profile import Profile
-from explorer.model.timing import Timing
+from explorer.model.results.profile import Profile
+from explorer.model.results.timing import Timing
 from explorer.notebook.calls import split_options
 from explorer.notebook.completion import callables
 from explorer.notebook.magics import writable_file

@@ -16,7 +16,7 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_ar
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
 from explorer.errors import ExplorerError, ExpressionError
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.ledger import Ledger
 from explorer.notebook.magics import writable_file
 from explorer.notebook.place import calling_frame, parse_cell, users_traceback
 from explorer.notebook.shell import ShellMagics

@@ -7,10 +7,10 @@ import contextlib
 import sys
 from typing import Any
 
-from explorer.capture.target import add_target, arguments_of, function_of
+from explorer.capture.command_target import add_target, arguments_of, function_of
 from explorer.errors import ExplorerError
-from explorer.model.finding import SEVERITIES
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import SEVERITIES
+from explorer.model.findings.findings import Findings
 
 __all__ = ["add_lint"]
 

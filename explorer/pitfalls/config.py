@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from explorer.errors import OptionError
-from explorer.model.finding import SEVERITIES
+from explorer.model.findings.finding import SEVERITIES
 from explorer.pitfalls.rule import Rule, all_rules
 
 __all__ = ["chosen", "severities"]

@@ -11,7 +11,7 @@ from typing import Any
 from explorer._jax import Undecided
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
-from explorer.model.ledger.event import Event
+from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.safe import is_tracer

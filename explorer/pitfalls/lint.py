@@ -14,14 +14,14 @@ from typing import Any
 import jax
 
 from explorer._jax import undecided_equalities
-from explorer._jax.fresh import fresh_traces
 from explorer._jax.jitted import is_jitted
+from explorer._jax.uncached_traces import fresh_traces
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.errors import NotCallableError
-from explorer.model.finding import SEVERITIES, Finding, Fix
-from explorer.model.findings import Findings
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.ledger import Ledger
+from explorer.model.findings.finding import SEVERITIES, Finding, Fix
+from explorer.model.findings.findings import Findings
 from explorer.pitfalls.config import chosen, severities
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import hash_of

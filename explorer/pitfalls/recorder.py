@@ -19,7 +19,7 @@ from threading import get_ident
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
-from explorer._jax.fresh import unchecked_leaks
+from explorer._jax.uncached_traces import unchecked_leaks
 from explorer.capture.sources import Span, read_source
 from explorer.pitfalls.parsing import parsed
 from explorer.pitfalls.safe import callee_name, class_name, find, is_exactly, is_tracer, is_users_file, kind_of, mro

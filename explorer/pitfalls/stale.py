@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.model.finding import Finding
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import Finding
+from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.reach import reachable
 from explorer.pitfalls.reads import Read, reads

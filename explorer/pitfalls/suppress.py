@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from explorer.capture.sources import read_source
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.parsing import parsed
 
 __all__ = ["is_suppressed"]

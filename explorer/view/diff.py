@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from html import escape
 
-from explorer.model.diff import Diff, Fusion
+from explorer.analysis.diff.diff import Diff, Fusion
 
 __all__ = ["HtmlDiffViewer", "facts"]
 
@@ -34,7 +34,7 @@ class HtmlDiffViewer:
 
 def fragment(diff: Diff, carries: bool = True) -> str:
     """The HTML of one notebook output; `carries` the viewer's code, or finds it in another output."""
-    from explorer.model.diff_wire import encode_diff
+    from explorer.files.diff import encode_diff
     from explorer.view.html import interactive
 
     data = encode_diff(diff)

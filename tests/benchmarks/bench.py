@@ -15,9 +15,9 @@ from time import perf_counter
 import jax
 
 import explorer as ex
-from explorer.capture.hlo import read_hlo
+from explorer.capture.readers.hlo import read_hlo
+from explorer.files.capture import encode
 from explorer.model.capture import Capture, Durations, Stage
-from explorer.model.wire import encode
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 
@@ -100,7 +100,7 @@ def repeated(text, times):
 MEMORY = """
 import sys
 from pathlib import Path
-from explorer.capture.hlo import read_hlo
+from explorer.capture.readers.hlo import read_hlo
 
 def most():
     status = Path("/proc/self/status").read_text()

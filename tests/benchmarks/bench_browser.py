@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import sync_playwright
 
 import explorer as ex
-from explorer.capture.hlo import read_hlo
+from explorer.capture.readers.hlo import read_hlo
+from explorer.files.model_explorer import write_model_explorer
 from explorer.model.capture import Capture, Durations, Stage
-from explorer.model.export import write_model_explorer
 from tests.benchmarks.bench import repeated
 from tests.benchmarks.model_explorer import is_installed, seconds_to_paint
 from tests.benchmarks.table import row

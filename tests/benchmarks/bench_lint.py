@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 import explorer as ex
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.riding import cheap_findings
+from explorer.pitfalls.passive_rules import cheap_findings
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 

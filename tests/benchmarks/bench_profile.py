@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 
 from explorer._jax.profiling import profiling
+from explorer.analysis.profile.build import build_profile
 from explorer.measure.calls import Calls, ready
 from explorer.measure.events import read_events
 from explorer.measure.profile import record
 from explorer.measure.programs import captures_of, prepared
-from explorer.model.profile.build import build_profile
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 

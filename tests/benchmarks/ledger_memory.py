@@ -17,9 +17,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, thread_time
 
-from explorer.model.ledger.event import Event, Place, Reason
-from explorer.model.ledger.key import Function, Key, Leaf, Static
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.event import Event, Place, Reason
+from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.ledger import Ledger
 from tests.benchmarks.table import row
 
 EVENTS = 100_000

@@ -1,4 +1,4 @@
-"""How much an elementwise operation costs, as a multiple of an addition: what explorer/model/weights.py is made from.
+"""How much an elementwise operation costs, as a multiple of an addition: what analysis/cost/elementwise.py is from.
 
     python tests/benchmarks/op_weights.py
 

@@ -16,8 +16,8 @@ from test_accessible import violations
 from view import View
 
 import explorer as ex
-from explorer.model.finding import Finding, Fix
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import Finding, Fix
+from explorer.model.findings.findings import Findings
 from explorer.view.findings.html import fragment
 
 SETUP = """

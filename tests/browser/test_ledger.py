@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from test_accessible import violations
 from test_link import eventually
 
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.ledger import Ledger
 from tests.examples import ledgers
 
 READY = '.explorer.ledger[data-ready="true"]'

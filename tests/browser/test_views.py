@@ -15,8 +15,8 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 from view import READY, View
 
+from explorer.files.capture import decode
 from explorer.model.capture import Capture
-from explorer.model.wire import decode
 from explorer.view.packed import unpack
 
 NAME = "00_start_here.ipynb"

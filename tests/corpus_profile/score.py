@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import explorer as ex
-from explorer.model.profile.profile import Profile
+from explorer.model.results.profile import Profile
 from tests.corpus_profile.ablation import MODELS, Model, ablated, load, seconds_of
 
 __all__ = ["Outcome", "outcome", "outcomes", "profiled", "table"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.model.ledger.event import Event, Place, Reason
-from explorer.model.ledger.key import Function, Key, Leaf
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.event import Event, Place, Reason
+from explorer.model.events.key import Function, Key, Leaf
+from explorer.model.events.ledger import Ledger
 from tests.examples.hostile import MARKUP
 
 START = 1_760_000_000.0

@@ -10,8 +10,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from explorer.files.capture import decode
 from explorer.model.capture import Capture
-from explorer.model.wire import decode
 from explorer.view.packed import unpack
 
 __all__ = ["NOTEBOOKS", "captures", "execute", "output_problems", "saved_problems"]

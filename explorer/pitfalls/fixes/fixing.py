@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.capture.sources import read_source
-from explorer.model.finding import Finding, Fix
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import Finding, Fix
+from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.proof import Trial
 from explorer.pitfalls.fixes.rewrite import Rewrite, rewrites

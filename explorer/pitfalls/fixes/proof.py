@@ -19,8 +19,8 @@ from typing import Any
 import jax
 
 from explorer.capture.sources import read_source
-from explorer.model.finding import Finding
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import Finding
+from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.unit import NotCertain, Unit
 from explorer.pitfalls.parsing import parsed

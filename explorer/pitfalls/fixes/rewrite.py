@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 
 import libcst as cst
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.unit import Unit
 
 __all__ = ["Rewrite", "rewrites", "rewritten"]

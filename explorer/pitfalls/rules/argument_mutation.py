@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.capture.frames import users_steps
 from explorer.capture.sources import Span
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_users_object

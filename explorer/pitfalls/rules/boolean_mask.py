@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explorer.capture.retell import refusal
-from explorer.model.finding import Finding
+from explorer.capture.trace_errors import refusal
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.concretization import asks_for_a_size, refused_at

@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 
-from explorer.capture.retell import Refusal, refusal
-from explorer.model.finding import Finding
+from explorer.capture.trace_errors import Refusal, refusal
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.places import place_at
 from explorer.pitfalls.rule import Rule

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.arguments import Argument, arguments_of, parameter_place, root_of
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal

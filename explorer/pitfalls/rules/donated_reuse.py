@@ -9,7 +9,7 @@ from typing import Any, cast
 import jax
 
 from explorer.capture.sources import Span, read_source, users_frame
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import arguments_of, given_to, parameter_place, reached, root_of, written_of
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.places import place_at

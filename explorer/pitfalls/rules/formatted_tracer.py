@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.capture.frames import users_steps
 from explorer.capture.sources import Span
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import listed, traced_in, traced_names
 from explorer.pitfalls.formats import as_format

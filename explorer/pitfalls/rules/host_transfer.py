@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import jax
 
 from explorer.capture.sources import Span
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in
 from explorer.pitfalls.places import place_of
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.slow_path_effect import CALLBACKS, in_loop
 from explorer.pitfalls.safe import is_a, is_tracer, kind_of
+from explorer.pitfalls.safe_text import told
 from explorer.pitfalls.syntax import Written
-from explorer.pitfalls.told import told
 
 __all__ = ["RULE"]
 

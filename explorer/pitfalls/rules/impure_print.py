@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from explorer.model.finding import Finding
-from explorer.pitfalls.certain import printed
+from explorer.model.findings.finding import Finding
+from explorer.pitfalls.definite_prints import printed
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import listed, traced_in
 from explorer.pitfalls.formats import as_format

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from explorer.capture.sources import Span
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import class_name, class_variables, kind_of, mro

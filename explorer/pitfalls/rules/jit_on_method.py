@@ -11,7 +11,7 @@ import jax
 
 from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.capture.sources import Span
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import decorator, hash_of, short_name, text_of
 from explorer.pitfalls.rule import Rule

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import reached, root_of
 from explorer.pitfalls.equations import Body, Equation, Program
 from explorer.pitfalls.evidence import Evidence

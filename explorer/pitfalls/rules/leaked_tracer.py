@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe_text import told
 from explorer.pitfalls.state import Change, Holder
-from explorer.pitfalls.told import told
 from explorer.pitfalls.writes import Write, write_of
 
 __all__ = ["RULE"]

@@ -9,7 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from explorer.capture.sources import Span
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import is_jit, is_jit_call
 from explorer.pitfalls.recorder import is_users_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.places import place_of

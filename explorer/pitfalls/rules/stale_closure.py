@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.reads import Read, holds_data, is_constant, reads
 from explorer.pitfalls.rewrites import Rewrite, rewrites
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
-from explorer.pitfalls.told import told
+from explorer.pitfalls.safe_text import told
 
 __all__ = ["RULE", "stale"]
 

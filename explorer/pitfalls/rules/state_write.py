@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe_text import told
 from explorer.pitfalls.state import Change
-from explorer.pitfalls.told import told
 from explorer.pitfalls.writes import Write, holds_tracer, write_of
 
 __all__ = ["RULE"]

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from explorer.capture.frames import Step, users_steps
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import given_to, parameter_place, reached, root_of
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.places import on_line, place_at, place_of

@@ -12,7 +12,7 @@ import numpy as np
 
 from explorer._jax.jitted import static_arguments
 from explorer.capture.sources import Span
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import Given, decorator, given, hash_of, jit_target, parameter, short_name, text_of
 from explorer.pitfalls.rule import Rule

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.evidence import Evidence

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import Argument, arguments_of, parameter_place, root_of
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import jax
 
-from explorer.model.finding import Finding
-from explorer.model.ledger.fixpoint import Part, predictions
-from explorer.model.ledger.key import Function, Leaf
+from explorer.analysis.recompiles.fixpoint import Part, predictions
+from explorer.model.events.key import Function, Leaf
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import arguments_of, parameter_place, root_of
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule

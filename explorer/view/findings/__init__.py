@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.model.finding import Fix
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import Fix
+from explorer.model.findings.findings import Findings
 
 __all__ = ["HtmlFindingsViewer"]
 

@@ -7,8 +7,8 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from explorer.model.finding import SEVERITIES, Finding
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import SEVERITIES, Finding
+from explorer.model.findings.findings import Findings
 from explorer.view.findings.told import (
     SIGNS,
     Group,

@@ -11,7 +11,7 @@ from uuid import uuid4
 from weakref import ref
 
 from explorer.errors import ExplorerError, ViewError
-from explorer.model.findings import Findings
+from explorer.model.findings.findings import Findings
 from explorer.view import live
 
 __all__ = ["connect", "write_next"]

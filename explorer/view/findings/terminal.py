@@ -7,8 +7,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from explorer.model.finding import Finding
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import Finding
+from explorer.model.findings.findings import Findings
 from explorer.view.findings.told import (
     SIGNS,
     changed_lines,

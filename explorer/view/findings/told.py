@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
-from explorer.model.finding import SEVERITIES, Finding, Fix
-from explorer.model.findings import Findings
+from explorer.model.findings.finding import SEVERITIES, Finding, Fix
+from explorer.model.findings.findings import Findings
 
 __all__ = [
     "SIGNS",

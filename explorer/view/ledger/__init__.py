@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.ledger import Ledger
 
 if TYPE_CHECKING:
     from explorer.view.charts import Chart

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.model.ledger.ledger import Ledger
-from explorer.model.ledger.varying import Variation, Variations
+from explorer.analysis.recompiles.varying import Variation, Variations
+from explorer.model.events.ledger import Ledger
 
 __all__ = ["argued"]
 

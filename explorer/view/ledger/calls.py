@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from explorer.model.ledger.event import Event, Place, Reason
-from explorer.model.ledger.key import Key
+from explorer.model.events.event import Event, Place, Reason
+from explorer.model.events.key import Key
 
 __all__ = ["Call", "Family", "Fold", "Group", "calls_of", "grouped"]
 

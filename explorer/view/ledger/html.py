@@ -8,7 +8,7 @@ from hashlib import blake2b
 from html import escape
 from typing import TYPE_CHECKING
 
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.ledger import Ledger
 from explorer.view.charts import Table, html_table
 from explorer.view.html import document, interactive
 from explorer.view.ledger.calls import Call, Group, grouped

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from explorer.model.ledger.event import Event
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.event import Event
+from explorer.model.events.ledger import Ledger
 from explorer.view import live
 from explorer.view.charts import PLOTLY
 from explorer.view.ledger.message import MOST, is_on, message, tables_of

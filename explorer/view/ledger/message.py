@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.ledger import Ledger
 from explorer.view.ledger.argued import argued
 from explorer.view.ledger.told import Said, cause_of_storm, times, verdict
 from explorer.view.ledger.wire import Tables

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from explorer.model.ledger.ledger import Ledger
+from explorer.model.events.ledger import Ledger
 from explorer.view import live
 from explorer.view.charts import Chart, figure
 from explorer.view.drawing import STEPS

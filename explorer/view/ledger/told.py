@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.model.ledger.storms import Storm
+from explorer.analysis.recompiles.storms import Storm
 from explorer.view.ledger.calls import Call, Group, grouped
 from explorer.view.parts import seconds_text
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from os.path import basename
 from typing import Any
 
-from explorer.model.ledger.event import Event, Place, Reason
+from explorer.model.events.event import Event, Place, Reason
 from explorer.view.ledger.calls import Call, Family, Fold
 
 __all__ = ["COLUMNS", "Tables", "packed"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from explorer.model.comparison import Comparison, Ratio
+from explorer.model.results.benchmark_comparison import Comparison, Ratio
 from explorer.model.units import duration_text
 from explorer.view.charts import Chart, Table, figure
 from explorer.view.drawing import box, canvas, shortened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.model.memory_use import MemoryUse
+from explorer.model.results.memory_use import MemoryUse
 
 if TYPE_CHECKING:
     from explorer.view.charts import Chart

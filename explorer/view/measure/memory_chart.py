@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from explorer.model.memory import bytes_text
-from explorer.model.memory_use import USES, MemoryUse
+from explorer.analysis.memory.live_memory import bytes_text
+from explorer.model.results.memory_use import USES, MemoryUse
 from explorer.view.charts import Chart, figure
 from explorer.view.measure.memory_picture import (
     COLOURS,

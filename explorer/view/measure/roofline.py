@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.model.roofline import Roofline
+from explorer.model.results.roofline import Roofline
 
 if TYPE_CHECKING:
     from explorer.view.charts import Chart

@@ -6,7 +6,7 @@ import math
 import textwrap
 from typing import Any
 
-from explorer.model.roofline import BOUNDS, Roofline
+from explorer.model.results.roofline import BOUNDS, Roofline
 from explorer.model.units import rate_text, share_text
 from explorer.view.charts import Chart, figure
 from explorer.view.measure.roofline_layout import COLOURS, SYMBOLS, Layout, layout_of, unknown_text

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from explorer.model.peaks import Peaks
-from explorer.model.roofline import Point, Roofline
+from explorer.model.results.peaks import Peaks
+from explorer.model.results.roofline import Point, Roofline
 from explorer.model.units import duration_text, rate_text, share_text
 
 __all__ = ["COLOURS", "HIGH", "SYMBOLS", "WIDE", "Layout", "Mark", "Roof", "layout_of", "unknown_text"]

@@ -6,7 +6,7 @@ import math
 import textwrap
 from pathlib import Path
 
-from explorer.model.roofline import Point, Roofline
+from explorer.model.results.roofline import Point, Roofline
 from explorer.model.units import duration_text, rate_text, share_text
 from explorer.view.charts import Table
 from explorer.view.drawing import canvas

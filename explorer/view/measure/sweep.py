@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.model.sweep import Sweep
+from explorer.model.results.sweep import Sweep
 
 if TYPE_CHECKING:
     from explorer.view.charts import Chart

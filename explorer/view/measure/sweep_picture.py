@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from explorer.model.memory import bytes_text
-from explorer.model.sweep import FIGURES, Series, Sweep, SweepRow
-from explorer.model.sweep_told import growths, is_power
+from explorer.analysis.memory.live_memory import bytes_text
+from explorer.analysis.sweep_summary import growths, is_power
+from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
 from explorer.model.units import duration_text
 from explorer.view.charts import Chart, Table
 from explorer.view.drawing import box, canvas, shortened

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import log10
 from typing import Any
 
-from explorer.model.timing import STEPS, Samples, Timing
+from explorer.model.results.timing import STEPS, Samples, Timing
 from explorer.model.units import duration_text, range_text
 from explorer.view.charts import Chart, Table, figure
 from explorer.view.measure.showing import markup, small

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from explorer.model.timing import STEPS, Samples, Timing
+from explorer.model.results.timing import STEPS, Samples, Timing
 from explorer.model.units import duration_text, factor_text, range_text
 from explorer.view.drawing import STEPS as COLOURS
 from explorer.view.drawing import box, canvas, shortened

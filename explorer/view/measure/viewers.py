@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.model.comparison import Comparison
-from explorer.model.timing import Timing
+from explorer.model.results.benchmark_comparison import Comparison
+from explorer.model.results.timing import Timing
 
 if TYPE_CHECKING:
     from explorer.view.charts import Chart

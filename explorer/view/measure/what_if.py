@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.model.what_if import WhatIf
+from explorer.model.results.what_if import WhatIf
 
 if TYPE_CHECKING:
     from explorer.view.charts import Chart

@@ -7,9 +7,9 @@ import textwrap
 from math import isfinite
 from typing import Any
 
-from explorer.model.measured import size_text
+from explorer.model.results.measured import size_text
+from explorer.model.results.what_if import Variant, WhatIf
 from explorer.model.units import duration_text
-from explorer.model.what_if import Variant, WhatIf
 from explorer.view.charts import Chart, figure
 from explorer.view.measure.showing import markup, small
 from explorer.view.measure.strokes import BLUE, ORANGE

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from explorer.model.statistics import ratio_interval
-from explorer.model.timing import Samples
+from explorer.model.results.statistics import ratio_interval
+from explorer.model.results.timing import Samples
 from tests.benchmarks.peers.driver import Measured
 
 __all__ = ["FIELDS", "OURS", "RATIOS", "TUNED", "first_call", "ratio", "workload"]

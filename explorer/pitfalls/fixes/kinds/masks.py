@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import NotCertain, Unit, place, replaced
 

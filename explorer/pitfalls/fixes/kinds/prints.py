@@ -6,7 +6,7 @@ from functools import reduce
 
 import libcst as cst
 
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import NotCertain, Unit, expression, place, replaced
 from explorer.pitfalls.fixes.words import Words, call_with, is_text, literal, words

@@ -9,7 +9,7 @@ import libcst as cst
 import numpy as np
 
 from explorer.capture.sources import as_arrays
-from explorer.model.finding import Finding
+from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import NotCertain, Unit, bracketed, expression, place, replaced
 

@@ -10,7 +10,7 @@ import { followTheme } from "./theme";
 type Value = [name: string, a: string, b: string, ratio: number | null];
 type Fusion = [name: string, holds: string, lines: string];
 
-/** What explorer/model/diff_wire.py writes. */
+/** What explorer/files/diff.py writes. */
 export interface DiffHeader {
   titles: [string, string];
   functions: [string, string];

@@ -1,4 +1,4 @@
-// What became of each equation: explorer/model/fates.py.
+// What became of each equation: explorer/analysis/fates/fates.py.
 
 import { type Graph, push } from "./model";
 

@@ -1,4 +1,4 @@
-// What is in memory at each step of the schedule: the columns of explorer/model/memory.py, read by index.
+// What is in memory at each step of the schedule: the columns of explorer/analysis/memory/live_memory.py, read by index.
 
 import type { Graph } from "./model";
 

@@ -382,7 +382,7 @@ export class Capture {
     return this.stages.find((stage) => stage.name === name) ?? this.stages[this.stages.length - 1]!;
   }
 
-  /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/model/provenance.py. */
+  /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/analysis/links/provenance.py. */
   linked(from: Stage, node: number, to: Stage): number[] {
     if (from === to) return [node];
     const first = this.stages[0]!;

@@ -1,4 +1,4 @@
-// What each pass of the compiler did: the module from snapshot to snapshot, as explorer/model/versions.py keeps it.
+// What each pass of the compiler did: the module from snapshot to snapshot, as explorer/model/text_versions.py keeps it.
 
 import type { Frame } from "./model";
 
@@ -17,7 +17,7 @@ export interface Pass {
   seconds: number | undefined;
 }
 
-/** What became of an instruction in a pass; see explorer/model/history.py. */
+/** What became of an instruction in a pass; see explorer/analysis/passes/history.py. */
 export interface Link {
   position: number;
   old: number;

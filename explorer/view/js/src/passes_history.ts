@@ -1,4 +1,4 @@
-// Where an instruction was born, what it became and where it died: what explorer/model/history.py tells, for one of them.
+// Where an instruction was born, what it became and where it died: what explorer/analysis/passes/history.py tells, for one of them.
 
 import { element } from "./dom";
 import type { Key, Link, Passes } from "./passes";

@@ -1,4 +1,4 @@
-// The recorded passes of a capture, as explorer/model/passes_wire.py writes them.
+// The recorded passes of a capture, as explorer/files/passes.py writes them.
 
 import type { Frame } from "./model";
 import { type Link, type Pass, Passes, Versions } from "./passes";

@@ -2,7 +2,7 @@
 
 import { element } from "./dom";
 
-/** See explorer/model/finding.py. */
+/** See explorer/model/findings/finding.py. */
 export interface Finding {
   rule: string;
   severity: "error" | "warning" | "note";

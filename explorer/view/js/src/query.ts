@@ -1,4 +1,4 @@
-// The language of the search field, as explorer/model/query.py has it: both are held to test/queries.json.
+// The language of the search field, as explorer/analysis/query.py has it: both are held to test/queries.json.
 
 import type { Frame, Graph } from "./model";
 import { arrays, bytesOf, elements } from "./types";

@@ -1,4 +1,4 @@
-// The binary form of a capture, as explorer/model/wire.py writes it.
+// The binary form of a capture, as explorer/files/capture.py writes it.
 
 import { Fates } from "./fates";
 import { Memory } from "./memory";
@@ -44,7 +44,7 @@ interface FatesHeader {
   columns: Record<string, Place>;
 }
 
-/** What a line of the source costs: explorer/model/lines.py. */
+/** What a line of the source costs: explorer/analysis/cost/lines.py. */
 export interface LineCost {
   file: string;
   line: number;

@@ -1,4 +1,4 @@
-// The search field's language finds what `Graph.where` finds: the same cases as tests/unit/test_query.py.
+// The search field's language finds what `Graph.where` finds: the same cases as tests/unit/analysis/test_query.py.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

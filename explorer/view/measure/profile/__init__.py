@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.model.profile.flame import By
-from explorer.model.profile.profile import Profile
+from explorer.analysis.profile.flame import By
+from explorer.model.results.profile import Profile
 
 if TYPE_CHECKING:
     from explorer.view.charts import Chart

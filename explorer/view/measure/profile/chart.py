@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.model.profile.flame import By, Flame, FlameNode
-from explorer.model.profile.profile import Profile
+from explorer.analysis.profile.flame import By, Flame, FlameNode
+from explorer.model.results.profile import Profile
 from explorer.view.charts import Chart, Table, figure
 from explorer.view.drawing import box, canvas, shortened, text
 from explorer.view.measure.profile.picture import hot

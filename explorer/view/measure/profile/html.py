@@ -6,9 +6,9 @@ import base64
 from hashlib import blake2b
 from html import escape
 
-from explorer.model.profile.host import host_words
-from explorer.model.profile.profile import Profile
-from explorer.model.profile.rows import OpTime
+from explorer.analysis.profile.host import host_words
+from explorer.model.results.profile import Profile
+from explorer.model.results.profile_rows import OpTime
 from explorer.view.charts import Table, html_table
 from explorer.view.html import document, interactive
 from explorer.view.measure.profile.message import message, packed

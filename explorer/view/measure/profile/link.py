@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from explorer.model.profile.profile import Profile
+from explorer.model.results.profile import Profile
 from explorer.view import live
 
 __all__ = ["linked", "looked"]

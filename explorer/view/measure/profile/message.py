@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from explorer.model.lines import line_parts
-from explorer.model.profile.flame import By, Flame
-from explorer.model.profile.host import host_words
-from explorer.model.profile.profile import Profile
-from explorer.model.profile.rows import OpTime
+from explorer.analysis.cost.lines import line_parts
+from explorer.analysis.profile.flame import By, Flame
+from explorer.analysis.profile.host import host_words
+from explorer.model.results.profile import Profile
+from explorer.model.results.profile_rows import OpTime
 from explorer.model.source import Source
 from explorer.view.measure.profile.told import headline, hottest, labels_of, sources_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from explorer.model.profile.profile import Profile
-from explorer.model.profile.rows import LineTime
+from explorer.model.results.profile import Profile
+from explorer.model.results.profile_rows import LineTime
 from explorer.view.drawing import box, canvas, shortened, text
 from explorer.view.measure.profile.told import flat, headline, labels_of, share_text, time_text
 

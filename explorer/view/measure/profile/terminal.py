@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from explorer.model.profile.profile import Profile
+from explorer.model.results.profile import Profile
 from explorer.view.measure.profile.told import Said, headline, labels_of, share_text, time_text
 from explorer.view.terminal import bar, printed, printed_here
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os.path import basename
 
-from explorer.model.profile.profile import Profile
-from explorer.model.profile.rows import LineTime
+from explorer.model.results.profile import Profile
+from explorer.model.results.profile_rows import LineTime
 from explorer.model.source import Source
 from explorer.model.units import duration_text as time_text
 

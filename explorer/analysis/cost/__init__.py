@@ -1,0 +1,1 @@
+"""What each instruction, kernel and source line costs: FLOPs and bytes."""

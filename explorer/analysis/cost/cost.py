@@ -1,0 +1,277 @@
+"""What each HLO instruction costs: the operations it does and the bytes that it moves.
+
+Counted as XLA's HloCostAnalysis counts (xla/service/hlo_cost_analysis.cc): a multiply-add is two operations, an
+element of any elementwise instruction is one. The differences, each because a person asks something else:
+
+- a loop's body counts as often as the loop runs, where `known_trip_count` tells; XLA counts it once.
+- an exponential, a sine, a square root is one operation too; XLA counts those apart, as `transcendentals`.
+- every branch of a conditional counts, where XLA takes the dearest; what a gather or a scatter leaves alone does not.
+
+Only a kernel moves memory: what is inside a fusion works in registers, so the fusion has the bytes, and the sum of the
+operations inside it. Adding up what is in no fusion therefore gives the program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.analysis.cost.flops import CALLERS, Sizes, array_sizes, own_flops, result_bytes, window_size
+from explorer.model.graph import Floats, Graph, Ints
+
+__all__ = ["cost"]
+
+_CALLED = re.compile(
+    r"\b(calls|to_apply|body|condition|true_computation|false_computation|called_computations|branch_computations"
+    r"|select|scatter)=(\{[^}]*\}|%?[\w.\-]+)"
+)
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+# These pass control on: what they call runs as kernels of its own, and counts there.
+_CONTROL = ("while", "conditional", "call", "async-start", "async-update", "async-done")
+# Names for bytes that are there already, or that nobody moves.
+_FREE = (
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
+    *("add-dependency", "partition-id", "replica-id", "domain"),
+    *("all-reduce-done", "all-gather-done", "collective-permute-done", "copy-done", "send-done", "recv-done"),
+)
+# Of their first operand these read only what they give.
+_SLICING = ("slice", "dynamic-slice", "gather")
+# These write into their first operand where it lies; the position of what they write.
+_IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}
+
+
+def cost(lines: Sequence[str], graph: Graph) -> Mapping[str, Floats]:
+    """The numbers of each instruction, shape `[n]`, for one call of the program.
+
+    Args:
+        lines: Of the module's text.
+        graph: What was read from it.
+
+    Returns:
+        `flops`: operations, NaN where only the backend knows (a custom call). `bytes`: read and written by a kernel,
+        0 for what is inside one. `runs`: how often the instruction runs; NaN inside a loop of unknown length and in
+        a branch, which count once.
+    """
+    if not len(graph):
+        return {}
+    calls = _read_calls(lines, graph)
+    sizes = array_sizes(graph)
+    inside = _kernel_insides(graph, calls)
+    once = own_flops(lines, graph)
+    flops, runs = _through_calls(graph, calls, once)
+    moved = _bytes(lines, graph, sizes, inside)
+    factor = runs.counted[graph.group]
+    return {"flops": flops * factor, "bytes": moved * factor, "runs": runs.known[graph.group]}
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One computation that a node calls: how many times, for one run of the node."""
+
+    node: int
+    group: int
+    times: float
+    is_known: bool = True
+    is_control: bool = False
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """How often each computation runs (the last is for nodes in none); an unknown loop counts once, or is NaN."""
+
+    counted: Floats
+    known: Floats
+
+
+def _read_calls(lines: Sequence[str], graph: Graph) -> list[_Call]:
+    index: dict[str, list[int]] = {}
+    for i, group in enumerate(graph.groups):
+        index.setdefault(group.name, []).append(i)
+    elements = array_sizes(graph).elements[graph.type]
+    calls: list[_Call] = []
+    callers = np.asarray([op in CALLERS for op in graph.ops])[graph.op]
+    for node in np.flatnonzero(callers).tolist():
+        row = int(graph.line[node])
+        if not 0 <= row < len(lines):
+            continue
+        line = lines[row]
+        op = graph.ops[int(graph.op[node])]
+        for how, called in _CALLED.findall(line.split(", metadata=", 1)[0]):
+            for name in called.strip("{}").split(","):
+                group = _nearest(index.get(name.strip().lstrip("%"), ()), int(graph.group[node]))
+                if group >= 0:
+                    times, is_known = _times(graph, elements, node, op, how, line)
+                    calls.append(_Call(node, group, times, is_known, op in _CONTROL))
+    return calls
+
+
+def _nearest(groups: Sequence[int], caller: int) -> int:
+    """Of the computations of one name, that of the caller's module: a text may hold several, callees before callers."""
+    before = [group for group in groups if group < caller]
+    return before[-1] if before else groups[0] if groups else -1
+
+
+def _times(graph: Graph, elements: Floats, node: int, op: str, how: str, line: str) -> tuple[float, bool]:
+    """How often a node calls its computation, and whether that is known."""
+    if op == "while":
+        found = _TRIPS.search(line)
+        return (float(found[1]) + (how == "condition"), True) if found else (1.0, False)
+    if op in ("fusion", "call", "conditional", "custom-call") or op.startswith("async"):
+        return 1.0, op != "conditional"
+    start, end = graph.operand_start[node : node + 2].tolist()
+    operands = graph.operand[start:end].tolist()
+    if op == "reduce" and operands:
+        return max(float(elements[operands[0]] - elements[node]), 0.0), True
+    if op == "reduce-window":
+        return float(elements[node]) * (window_size(line) - 1), True
+    if op == "select-and-scatter" and len(operands) > 1:
+        source = float(elements[operands[1]])
+        return (source * (window_size(line) - 1) if how == "select" else source), True
+    if op == "scatter" and operands:
+        return float(elements[operands[-1]]), True
+    # A sort's comparisons are in its own count.
+    return (0.0 if op == "sort" else float(elements[node])), True
+
+
+def _kernel_insides(graph: Graph, calls: Sequence[_Call]) -> NDArray[np.bool_]:
+    """For each group, and one more for none, whether it is what a kernel does: the body of a fusion, a reducer."""
+    inside = np.zeros(len(graph.groups) + 1, bool)
+    for call in calls:
+        inside[call.group] |= not call.is_control
+    for _ in range(_DEPTH):
+        for call in calls:
+            inside[call.group] |= inside[graph.group[call.node]]
+    return inside
+
+
+_DEPTH = 3  # a kernel's insides call reducers, and those hardly ever anything
+
+
+def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, _Runs]:
+    """Each node's operations in one run of its computation, what its kernel does inside included; and the runs."""
+    count = len(graph.groups)
+    of_node: dict[int, list[_Call]] = {}
+    of_group: list[list[_Call]] = [[] for _ in range(count)]
+    for call in calls:
+        of_node.setdefault(call.node, []).append(call)
+        of_group[int(graph.group[call.node])].append(call)
+    order = _callees_first(count, of_group)
+    flops = own.copy()
+    total = np.bincount(graph.group[graph.group >= 0], np.nan_to_num(own)[graph.group >= 0], count)
+    for group in order:
+        for call in of_group[group]:
+            if not call.is_control:
+                flops[call.node] += call.times * total[call.group]
+                total[group] += call.times * total[call.group]
+    called = {call.group for call in calls}
+    counted = np.asarray([float(i not in called) for i in range(count)] + [1.0])
+    known = counted.copy()
+    for group in reversed(order):
+        for call in of_group[group]:
+            counted[call.group] += counted[group] * call.times
+            known[call.group] += known[group] * (call.times if call.is_known else np.nan)
+    return flops, _Runs(counted, known)
+
+
+def _callees_first(count: int, of_group: Sequence[Sequence[_Call]]) -> list[int]:
+    """The groups so that each comes after all it calls; a cycle in damaged input ends there."""
+    order: list[int] = []
+    seen: set[int] = set()
+    for start in range(count):
+        stack = [(start, False)]
+        while stack:
+            group, is_done = stack.pop()
+            if is_done:
+                order.append(group)
+            elif group not in seen:
+                seen.add(group)
+                stack.append((group, True))
+                stack += [(call.group, False) for call in of_group[group]]
+    return order
+
+
+def _bytes(lines: Sequence[str], graph: Graph, sizes: Sizes, inside: NDArray[np.bool_]) -> Floats:
+    """What each kernel reads and writes in one run."""
+    full = sizes.bytes[graph.type]
+    op = np.asarray(graph.ops)[graph.op] if len(graph.ops) else np.zeros(0, str)
+    reader = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(graph.operand_start))
+    position = np.arange(len(graph.operand)) - graph.operand_start[reader]
+    is_first = position == 0
+    slices = is_first & np.isin(op[reader], _SLICING)
+    replaces = is_first & np.isin(op[reader], list(_IN_PLACE))
+    is_bitcast = op[reader] == "bitcast"
+    has_reader = np.bincount(graph.operand, minlength=len(graph)) > 0
+
+    def read_by(needed: Floats) -> Floats:
+        """For each edge, how much of the operand its reader takes, where a bitcast takes what it gives on."""
+        given_on = np.where(is_bitcast, needed[reader], full[graph.operand])
+        return np.where(slices, full[reader], np.where(replaces, 0.0, given_on))
+
+    needed = full  # how much of each array is read by all; twice, to see through a bitcast
+    for _ in range(2):
+        total = np.bincount(graph.operand, read_by(needed), len(graph))
+        needed = np.where(has_reader, np.minimum(full, total), full)
+    read = read_by(needed)
+    moved = np.bincount(reader, read, len(graph)) + _written(lines, graph, op, full, inside)
+    _read_by_fusions(graph, op, reader, read, needed, moved)
+    idle = inside[graph.group] | np.isin(op, (*_FREE, *_CONTROL))
+    return np.where(idle, 0.0, moved)
+
+
+def _read_by_fusions(
+    graph: Graph, op: NDArray[np.str_], reader: Ints, read: Floats, needed: Floats, moved: Floats
+) -> None:
+    """A fusion reads of each operand what its inside needs, not all of it."""
+    is_parameter = (op == "parameter") & (graph.group >= 0)
+    by_group = np.bincount(graph.group[is_parameter], needed[is_parameter], len(graph.groups))
+    by_node = np.bincount(reader, read, len(graph))
+    for index, group in enumerate(graph.groups):
+        if group.kind == "fusion" and group.caller >= 0:
+            moved[group.caller] += by_group[index] - by_node[group.caller]
+
+
+def _written(
+    lines: Sequence[str], graph: Graph, op: NDArray[np.str_], full: Floats, inside: NDArray[np.bool_]
+) -> Floats:
+    """What each node writes: its array, or only the part that it replaces in one."""
+    written = full.copy()
+    in_place = np.flatnonzero(np.isin(op, list(_IN_PLACE)))
+    for node in in_place.tolist():
+        operands = graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]]
+        at = _IN_PLACE[str(op[node])]
+        if len(operands) > at:
+            written[node] = full[operands[at]]
+    for node in np.flatnonzero(op == "custom-call").tolist():
+        row = int(graph.line[node])
+        written[node] = result_bytes(lines[row] if 0 <= row < len(lines) else "", graph.types[int(graph.type[node])])
+    for group in {int(graph.group[node]) for node in in_place if inside[graph.group[node]]}:
+        caller = graph.groups[group].caller
+        root = _root(lines, graph, group)
+        if caller >= 0 and root >= 0:
+            written[caller] = _through_bitcasts(graph, op, written, root)
+    return written
+
+
+def _through_bitcasts(graph: Graph, op: NDArray[np.str_], written: Floats, root: int) -> float:
+    operands = graph.operand[graph.operand_start[root] : graph.operand_start[root + 1]].tolist()
+    if op[root] == "tuple":
+        return sum(_through_bitcasts(graph, op, written, node) for node in operands if op[node] != "tuple")
+    for _ in range(4):
+        if op[root] != "bitcast" or not operands:
+            break
+        root = operands[0]
+        operands = graph.operand[graph.operand_start[root] : graph.operand_start[root + 1]].tolist()
+    return float(written[root])
+
+
+def _root(lines: Sequence[str], graph: Graph, group: int) -> int:
+    """The instruction that a computation returns, -1 if the text marks none."""
+    for node in np.flatnonzero(graph.group == group).tolist():
+        row = int(graph.line[node])
+        if 0 <= row < len(lines) and lines[row].lstrip().startswith("ROOT "):
+            return node
+    return -1

@@ -1,0 +1,1 @@
+"""Two captures compared: matched graphs, and what the compiler did differently."""

@@ -1,0 +1,270 @@
+"""Two captures held against each other: what the compiler made of one and not of the other."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
+from explorer.model.capture import Capture
+from explorer.model.graph import Frame, Node
+
+__all__ = ["Diff", "DiffViewer", "Fusion", "Value", "diff"]
+
+_PLUMBING = frozenset(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast"])
+_MOST_HELD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One figure or fact of both sides, as text; `ratio` is b/a where both are numbers above 0."""
+
+    name: str
+    a: str
+    b: str
+    ratio: float | None = None
+
+    def __str__(self) -> str:
+        times = f" (×{self.ratio:.3g})" if self.ratio is not None and abs(self.ratio - 1) >= 0.005 else ""
+        return f"{self.a or '–'} → {self.b or '–'}{times}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """A fused kernel of one side, named by what it holds.
+
+    Args:
+        name: Of the instruction.
+        holds: Its operations by how often they are in it: `2 multiply, exponential, reduce`.
+        lines: Where they come from, as `function:line` of the innermost frames.
+        instructions: How many it holds.
+        node: The instruction.
+    """
+
+    name: str
+    holds: str
+    lines: tuple[str, ...]
+    instructions: int
+    node: Node
+
+    def __repr__(self) -> str:
+        return f"Fusion({self.name}: {self.holds}{' from ' * bool(self.lines)}{', '.join(self.lines)})"
+
+
+class DiffViewer(Protocol):
+    """What shows diffs; `explorer` puts one here, as for captures."""
+
+    def mimebundle(self, diff: Diff) -> dict[str, str]: ...
+    def html(self, diff: Diff) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Diff:
+    """What differs between two captures: see `diff`."""
+
+    a: Capture
+    b: Capture
+
+    viewer: ClassVar[DiffViewer | None] = None
+
+    @cached_property
+    def stages(self) -> Mapping[str, StageDiff]:
+        """By name, the stages that both captures have."""
+        there = {stage.name for stage in self.b.stages}
+        return {s.name: stage_diff(s.name, self.a, self.b) for s in self.a.stages if s.name in there}
+
+    @property
+    def jaxpr(self) -> StageDiff:
+        return self.stage("jaxpr")
+
+    @property
+    def stablehlo(self) -> StageDiff:
+        return self.stage("stablehlo")
+
+    @property
+    def hlo(self) -> StageDiff:
+        return self.stage("hlo")
+
+    def stage(self, name: str) -> StageDiff:
+        """One stage's difference; KeyError names those that both captures have."""
+        try:
+            return self.stages[name]
+        except KeyError:
+            there = ", ".join(self.stages) or "none"
+            raise KeyError(f"not both captures have a stage {name!r}; both have: {there}") from None
+
+    @cached_property
+    def fusions_gained(self) -> tuple[Fusion, ...]:
+        """The fused kernels of `b` that `a` has nothing alike of."""
+        return self._fusions(self.b, self.hlo.only_in_b) if "hlo" in self.stages else ()
+
+    @cached_property
+    def fusions_lost(self) -> tuple[Fusion, ...]:
+        """The fused kernels of `a` that `b` has nothing alike of."""
+        return self._fusions(self.a, self.hlo.only_in_a) if "hlo" in self.stages else ()
+
+    @cached_property
+    def fusions_changed(self) -> tuple[tuple[Fusion, Fusion], ...]:
+        """The fused kernels that both have, and that hold other operations in `b`."""
+        if "hlo" not in self.stages:
+            return ()
+        pairs = [(x, y) for x, y in self.hlo.pairs if x.op == "fusion"]
+        olds = self._fusions(self.a, [x for x, _ in pairs])
+        news = self._fusions(self.b, [y for _, y in pairs])
+        return tuple((old, new) for old, new in zip(olds, news, strict=True) if old.holds != new.holds)
+
+    @staticmethod
+    def _fusions(capture: Capture, nodes: Sequence[Node]) -> tuple[Fusion, ...]:
+        graph = capture.hlo.graph
+        group_of = {group.caller: i for i, group in enumerate(graph.groups) if group.kind == "fusion"}
+        order = np.argsort(graph.group, kind="stable")
+        ends = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
+        found: list[Fusion] = []
+        for node in nodes:
+            group = group_of.get(node.index, -1)
+            if node.op == "fusion" and group >= 0:
+                found.append(_fusion(node, [Node(graph, int(i)) for i in order[ends[group] : ends[group + 1]]]))
+        return tuple(found)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """The facts and figures that differ: signature, versions, XLA's cost, memory. Times are in `durations`."""
+        a, b = self.a, self.b
+        rows = [
+            Value("function", a.function, b.function),
+            Value("signature", a.signature, b.signature),
+            Value("failure", a.failure, b.failure),
+            *(Value(key, a.environment.get(key, ""), b.environment.get(key, "")) for key in _keys(a, b, "environment")),
+            *(_number(key, a.cost.get(key), b.cost.get(key)) for key in _keys(a, b, "cost")),
+            *(_number(f"{key} bytes", a.memory.get(key), b.memory.get(key)) for key in _keys(a, b, "memory")),
+            _number("constant bytes", *(sum(constant.bytes for constant in c.constants) for c in (a, b))),
+        ]
+        return tuple(row for row in rows if row.a != row.b)
+
+    @property
+    def durations(self) -> tuple[Value, ...]:
+        """Seconds of each step of both compilations."""
+        one, other = asdict(self.a.durations), asdict(self.b.durations)
+        return tuple(
+            Value(step, f"{one[step]:.3f} s", f"{other[step]:.3f} s", _ratio(one[step], other[step])) for step in one
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs but times and numbers in names."""
+        return not self.values and all(stage.is_empty for stage in self.stages.values())
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write the interactive view as one self-contained page."""
+        if self.viewer is None:
+            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
+        Path(path).write_text(self.viewer.html(self), encoding="utf-8")
+        return Path(path)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
+
+    def __repr__(self) -> str:
+        rows: list[tuple[str, str]] = [(value.name, str(value)) for value in self.values]
+        for name, stage in self.stages.items():
+            effect = str(stage.step).partition(": ")[2]
+            rows.append((name, f"{effect}, of {len(stage.a.graph):,} and {len(stage.b.graph):,}"))
+        for word, fusions in (("gained", self.fusions_gained), ("lost", self.fusions_lost)):
+            ranked = _ranked(fusions)
+            for fusion, count in ranked[:_MOST_SHOWN]:
+                rows.append((f"fusion {word}", repr(fusion)[len("Fusion(") : -1] + f" (×{count:,})" * (count > 1)))
+            if len(ranked) > _MOST_SHOWN:
+                rest = sum(count for _, count in ranked[_MOST_SHOWN:])
+                rows.append((f"fusion {word}", f"{rest:,} more of {len(ranked) - _MOST_SHOWN:,} kinds"))
+        rows += [
+            ("fusion changed", f"{old.name}: {old.holds} → {new.holds}")
+            for old, new in self.fusions_changed[:_MOST_SHOWN]
+        ]
+        head = f"Diff({self.a.function} → {self.b.function}{': nothing differs' * self.is_empty})"
+        wide = max((len(name) for name, _ in rows), default=0)
+        return "\n".join([head, *(() if self.is_empty else (f"  {name:<{wide}}  {text}" for name, text in rows))])
+
+
+_MOST_SHOWN = 8  # fusions of a kind in a repr
+
+
+def diff(a: Capture, b: Capture) -> Diff:
+    """Hold two captures against each other: other shapes, versions, options, or another text of the function.
+
+    Operations are matched by what they are and what is around them, not by their names. What only counts otherwise,
+    names with other numbers or lines that moved, is no difference.
+
+    Args:
+        a, b: Captures of `explore`, `load` or `open_hlo`; the stages that both have are compared.
+
+    Returns:
+        The fusions gained and lost, the match of the nodes and the difference of the text of each stage, and the facts
+        and figures that differ. It shows itself in a notebook.
+
+    Raises:
+        TypeError: One of them is no capture.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> one = explorer.explore(lambda x: jnp.tanh(x), jnp.ones(8))
+        >>> explorer.diff(one, explorer.explore(lambda x: jnp.tanh(x) + 1, jnp.ones(8))).jaxpr
+        StageDiff(jaxpr: +1, of 2 and 3)
+    """
+    for name, given in (("a", a), ("b", b)):
+        if not isinstance(given, Capture):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
+            raise TypeError(
+                f"diff takes two captures; `{name}` is {type(given).__name__}. "
+                "Hint: diff(explore(f, x), explore(g, x))."
+            )
+    return Diff(a, b)
+
+
+def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
+    held = Counter(inner.op for inner in inside if inner.op not in _PLUMBING) or Counter(inner.op for inner in inside)
+    named = [
+        f"{count} {op}" if count > 1 else op for op, count in sorted(held.items(), key=lambda one: (-one[1], one[0]))
+    ]
+    more = len(named) - _MOST_HELD
+    holds = ", ".join(named[:_MOST_HELD]) + f" and {more} other{'s' * (more > 1)}" * (more > 0)
+    places = dict.fromkeys(_place(inner.source) for inner in inside if inner.source)
+    return Fusion(node.name, holds, tuple(places), len(inside), node)
+
+
+def _place(stack: Sequence[Frame]) -> str:
+    """`function:line` of the innermost frame; a lambda or a comprehension goes by the function around it."""
+    named = (frame.function.rpartition(".")[2] for frame in stack)
+    function = next((name for name in named if name and not name.startswith("<")), stack[0].function)
+    return f"{function}:{stack[0].line}"
+
+
+def _ranked(fusions: Sequence[Fusion]) -> list[tuple[Fusion, int]]:
+    """One of each kind of fusion with how many there are, as repeated layers make them; the most frequent first."""
+    kinds = Counter((fusion.holds, fusion.lines) for fusion in fusions)
+    first = {(fusion.holds, fusion.lines): fusion for fusion in reversed(fusions)}
+    return [(first[kind], count) for kind, count in kinds.most_common()]
+
+
+def _keys(a: Capture, b: Capture, field: str) -> list[str]:
+    return list(dict.fromkeys([*getattr(a, field), *getattr(b, field)]))
+
+
+def _number(name: str, a: float | None, b: float | None) -> Value:
+    return Value(name, _amount(a), _amount(b), _ratio(a, b))
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return b / a if a and b and a > 0 and b > 0 else None
+
+
+def _amount(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if float(value).is_integer() else re.sub(r"\.?0+$", "", f"{value:,.3f}")

@@ -1,0 +1,310 @@
+"""Which node of one graph is which of another, where names say nothing: another shape, option, version, or edit.
+
+Nodes are the same operation if they look alike and so does what is around them. Each label of a node, from the most
+telling (place in the source, scope, shape) to the least, is hashed together with those of its operands and readers,
+round after round (Weisfeiler–Leman); equally many nodes of one hash correspond in program order. From the pairs found
+the match spreads along operands and readers, as long as there is no choice. All steps treat both graphs alike, so the
+match of `b` with `a` is that of `a` with `b` turned around.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.analysis.diff.unfused_dataflow import Flow, flow
+from explorer.model.graph import Graph, Ints
+from explorer.model.source import Source
+
+__all__ = ["Alignment", "Side", "align"]
+
+Hashes = NDArray[np.uint64]
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_COMMON = frozenset(["constant", "broadcast", "bitcast", "copy", "reshape", "transpose", "convert", "iota"])
+_ROUNDS = (3, 1, 0)
+_LAYOUT = re.compile(r"\{[^}]*\}")
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """A graph to compare, with the lines of its text and, for lines that moved, the sources."""
+
+    graph: Graph
+    lines: Sequence[str] = ()
+    sources: Mapping[str, Source] | None = None
+
+    @cached_property
+    def flow(self) -> Flow:
+        return flow(self.graph, self.lines)
+
+    @cached_property
+    def readers(self) -> tuple[Ints, Ints]:
+        """The operands of the flow turned around, with the place among the reader's operands packed in."""
+        edge = np.argsort(self.flow.operand, kind="stable")
+        start = np.searchsorted(self.flow.operand[edge], np.arange(len(self.graph) + 1))
+        return start.astype(np.int32), edge.astype(np.int32)
+
+    @cached_property
+    def reader_of_edge(self) -> Ints:
+        return np.repeat(np.arange(len(self.graph), dtype=np.int32), np.diff(self.flow.start))
+
+    @cached_property
+    def place_of_edge(self) -> Ints:
+        return (np.arange(len(self.flow.operand)) - self.flow.start[self.reader_of_edge]).astype(np.int32)
+
+    def column(self, codes: Ints, strings: Iterable[str]) -> Hashes:
+        """The hash of each node's string in a table; 0 for none."""
+        table = np.asarray([*map(_hash, strings), 0], np.uint64)
+        return table[codes]
+
+    @cached_property
+    def op(self) -> Hashes:
+        return self.column(self.graph.op, self.graph.ops)
+
+    @cached_property
+    def weight(self) -> Ints:
+        """How much a node says about the kernel that holds it: a constant that is spread says little."""
+        table = np.asarray([1 if op in _COMMON else 10 for op in self.graph.ops] or [0], np.int32)
+        return table[self.graph.op]
+
+    @cached_property
+    def shape(self) -> Hashes:
+        return self.column(self.graph.type, (_shape(type_) for type_ in self.graph.types))
+
+    @cached_property
+    def scope(self) -> Hashes:
+        return self.column(self.graph.scope, (_scope(scope) for scope in self.graph.scopes))
+
+    @cached_property
+    def place(self) -> Hashes:
+        return self.column(self.graph.frame, map(self._place, range(len(self.graph.frames))))
+
+    def _place(self, frame: int) -> str:
+        """Function and text of the line, which stay when lines are put in above; the number where there is no text."""
+        found = self.graph.frames[frame]
+        source = (self.sources or {}).get(found.file)
+        lines = source.text.splitlines() if source is not None else []
+        text = lines[found.line - 1].strip() if 0 < found.line <= len(lines) else str(found.line)
+        return f"{found.function.rpartition('.')[2]}\0{text}\0{found.column}"
+
+
+def _shape(type_: str) -> str:
+    """A type without its layouts."""
+    return _LAYOUT.sub("", type_)
+
+
+def _scope(scope: str) -> str:
+    """A scope without the function's own name, which an edit may change."""
+    head, slash, rest = scope.partition("/")
+    return rest if slash and head.startswith("jit(") else scope
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def _mix(values: Hashes) -> Hashes:
+    """A good scrambling of 64 bits (splitmix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Which node is which.
+
+    Args:
+        there: For each node of `a` its node in `b`, -1 for none, shape `[len(a)]`.
+        back: The same from `b`, shape `[len(b)]`.
+    """
+
+    there: Ints
+    back: Ints
+
+
+def align(a: Side, b: Side) -> Alignment:
+    """Find which nodes of two graphs are the same operation; exact for equal graphs, the same for the same input."""
+    return _Matching(a, b).run()
+
+
+class _Matching:
+    def __init__(self, a: Side, b: Side) -> None:
+        self.a, self.b = a, b
+        self.there = np.full(len(a.graph), -1, np.int32)
+        self.back = np.full(len(b.graph), -1, np.int32)
+
+    def run(self) -> Alignment:
+        labels: list[Callable[[Side], Hashes]] = [
+            lambda side: _joined(side.op, side.shape, side.scope, side.place),
+            lambda side: _joined(side.op, side.shape, side.scope),
+            lambda side: _joined(side.op, side.scope, side.place),
+            lambda side: _joined(side.op, side.scope),
+            lambda side: _joined(side.op, side.shape),
+            lambda side: side.op,
+        ]
+        for i, label in enumerate(labels):
+            for rounds in _ROUNDS:
+                # Without neighbours, the weakest labels say too little to pair by order.
+                if rounds or i < 4:
+                    self.spread(self.pair(label, rounds))
+        for label in labels[:4]:
+            self.spread(self.pair(label, 0, is_exact=False))
+        self.plumb()
+        return Alignment(self.there, self.back)
+
+    def free(self, side: Side) -> Ints:
+        there = self.there if side is self.a else self.back
+        return np.flatnonzero((there < 0) & side.flow.real).astype(np.int32)
+
+    def seeded(self, side: Side, label: Hashes) -> Hashes:
+        """A pair's two nodes get a hash that no other has: what is around them is told by them."""
+        pair = np.where(self.there >= 0, np.arange(len(self.there)), -1) if side is self.a else self.back
+        return np.where(pair >= 0, _mix(pair.astype(np.uint64) * _SPREAD + np.uint64(1)), label)
+
+    def pair(self, label: Callable[[Side], Hashes], rounds: int, *, is_exact: bool = True) -> list[tuple[int, int]]:
+        """Match the free nodes of equal hash, where both graphs have equally many of it, in program order."""
+        free = self.free(self.a), self.free(self.b)
+        if not len(free[0]) or not len(free[1]):
+            return []
+        hashes = [_refined(side, self.seeded(side, label(side)), rounds) for side in (self.a, self.b)]
+        found: list[tuple[int, int]] = []
+        rows_a, rows_b = (_by_hash(hashes[i][free[i]], free[i]) for i in (0, 1))
+        for value, rows in rows_a.items():
+            others = rows_b.get(value, ())
+            if len(rows) == len(others) or not is_exact:
+                found += zip(rows, others, strict=False)
+        self.take(found)
+        return found
+
+    def take(self, pairs: Sequence[tuple[int, int]]) -> None:
+        for x, y in pairs:
+            self.there[x], self.back[y] = y, x
+
+    def spread(self, pairs: list[tuple[int, int]]) -> None:
+        """Along operands and readers, generation by generation, wherever there is only one choice on both sides."""
+        while pairs:
+            proposed = {pair for one in pairs for pair in (*self.operands_of(*one), *self.readers_of(*one))}
+            once_a, once_b = Counter(x for x, _ in proposed), Counter(y for _, y in proposed)
+            pairs = [(x, y) for x, y in proposed if once_a[x] == once_b[y] == 1]
+            self.take(pairs)
+
+    def operands_of(self, x: int, y: int) -> Iterable[tuple[int, int]]:
+        olds = self.a.flow.operand[self.a.flow.start[x] : self.a.flow.start[x + 1]].tolist()
+        news = self.b.flow.operand[self.b.flow.start[y] : self.b.flow.start[y + 1]].tolist()
+        if len(olds) != len(news):
+            return ()
+        return ((old, new) for old, new in zip(olds, news, strict=True) if self.is_open(old, new))
+
+    def is_open(self, x: int, y: int) -> bool:
+        return self.there[x] < 0 and self.back[y] < 0 and self.a.op[x] == self.b.op[y]
+
+    def readers_of(self, x: int, y: int) -> Iterable[tuple[int, int]]:
+        olds, news = self.only_readers(self.a, self.there, x), self.only_readers(self.b, self.back, y)
+        return ((old, news[kind]) for kind, old in olds.items() if kind in news)
+
+    def only_readers(self, side: Side, taken: Ints, node: int) -> dict[tuple[int, int], int]:
+        """The free readers of a node that alone among them read it with their operation and in their place."""
+        start, edges = side.readers
+        found: dict[tuple[int, int], int] = {}
+        seen: Counter[tuple[int, int]] = Counter()
+        for edge in edges[start[node] : start[node + 1]].tolist():
+            reader = int(side.reader_of_edge[edge])
+            if taken[reader] < 0:
+                kind = int(side.op[reader]), int(side.place_of_edge[edge])
+                seen[kind] += 1
+                found[kind] = reader
+        return {kind: reader for kind, reader in found.items() if seen[kind] == 1}
+
+    def plumb(self) -> None:
+        """Kernels by what they hold, then what they are given and give."""
+        a, b = self.a, self.b
+        size_a, size_b = _weights(a, a.flow.kernel), _weights(b, b.flow.kernel)
+        pairs = np.flatnonzero((self.there >= 0) & (a.flow.kernel >= 0) & a.flow.real)
+        homes = zip(a.flow.kernel[pairs].tolist(), b.flow.kernel[self.there[pairs]].tolist(), strict=True)
+        shared: Counter[tuple[int, int]] = Counter()
+        for home, weight in zip(homes, a.weight[pairs].tolist(), strict=True):
+            shared[home] += weight
+        # Two that share a kernel differ in the sum of their indices: no tie is left to the order of the graphs.
+        best = sorted(shared, key=lambda k: (-shared[k], abs(size_a[k[0]] - size_b[k[1]]), k[0] + k[1]))
+        for x, y in best:
+            is_most = y >= 0 and 2 * shared[x, y] >= max(size_a[x], size_b[y])
+            if is_most and self.there[x] < 0 and self.back[y] < 0:
+                self.take([(x, y)])
+        # What a kernel is given is known by what it is; else parameters, tuples and elements of kernels that correspond
+        # go in order, the shape may be what differs.
+        known = _mix(self.back[b.flow.source].astype(np.uint64)), _mix(a.flow.source.astype(np.uint64))
+        self.take(self.rest(lambda side: _joined(side.op, known[side is a])))
+        self.take(self.rest(lambda side: _joined(side.op, side.shape)))
+        self.take(self.rest(lambda side: side.op))
+
+    def rest(self, label: Callable[[Side], Hashes]) -> list[tuple[int, int]]:
+        rows_a = self.free_plumbing(self.a, self.there, label, np.arange(len(self.there), dtype=np.int32))
+        rows_b = self.free_plumbing(self.b, self.back, label, self.back)
+        return [
+            pair
+            for kind, nodes in rows_a.items()
+            if len(nodes) == len(rows_b.get(kind, ()))
+            for pair in zip(nodes, rows_b[kind], strict=True)
+        ]
+
+    def free_plumbing(
+        self, side: Side, taken: Ints, label: Callable[[Side], Hashes], name_of: Ints
+    ) -> dict[tuple[int, int], list[int]]:
+        """The nodes of kernels that have a match but none themselves, by the kernel's name in `a` and their label."""
+        kernel = side.flow.kernel
+        free = np.flatnonzero((taken < 0) & ~side.flow.real & (kernel >= 0))
+        home = name_of[kernel[free]]
+        rows: dict[tuple[int, int], list[int]] = {}
+        for node, at, value in zip(free.tolist(), home.tolist(), label(side)[free].tolist(), strict=True):
+            if taken[kernel[node]] >= 0:
+                rows.setdefault((at, value), []).append(node)
+        return rows
+
+
+def _weights(side: Side, kernel: Ints) -> Counter[int]:
+    """What each kernel holds, in sum."""
+    total: Counter[int] = Counter()
+    inside = np.flatnonzero((kernel >= 0) & side.flow.real)
+    for home, weight in zip(kernel[inside].tolist(), side.weight[inside].tolist(), strict=True):
+        total[home] += weight
+    return total
+
+
+def _joined(*columns: Hashes) -> Hashes:
+    joined = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        joined = _mix(joined * _SPREAD + column)
+    return joined
+
+
+def _refined(side: Side, label: Hashes, rounds: int) -> Hashes:
+    """Each node's label with those of its operands, in order, and of its readers, in any order; that `rounds` times."""
+    starts, operand = side.flow.start, side.flow.operand
+    reader, place = side.reader_of_edge, side.place_of_edge.astype(np.uint64)
+    reader_start, edge = side.readers
+    for _ in range(rounds):
+        down = _sums(_mix(label[operand] + place * _SPREAD), starts)
+        up = _sums(_mix(label[reader] * _SPREAD + place)[edge], reader_start)
+        label = _joined(label, down, up)
+    return label
+
+
+def _sums(values: Hashes, start: Ints) -> Hashes:
+    """The sum of each compressed row; it wraps around, and the differences wrap back."""
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
+    return total[start[1:]] - total[start[:-1]]
+
+
+def _by_hash(hashes: Hashes, nodes: Ints) -> dict[int, list[int]]:
+    rows: dict[int, list[int]] = {}
+    for value, node in zip(hashes.tolist(), nodes.tolist(), strict=True):
+        rows.setdefault(value, []).append(node)
+    return rows

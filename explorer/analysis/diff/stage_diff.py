@@ -1,0 +1,301 @@
+"""One stage of two captures laid over each other: which nodes are the same, and the text of `b` in the names of `a`."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from explorer.analysis.diff.match_graphs import Alignment, Side, align
+from explorer.model.capture import Capture
+from explorer.model.graph import Frame, Graph, Group, Ints, Node
+from explorer.model.passes import Pass, Passes, measured
+from explorer.model.text_versions import Snapshot, Versions, runs_between
+
+__all__ = ["StageDiff", "stage_diff"]
+
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+_LOCATION = re.compile(r' loc\((?:#\w+|"(?:[^"\\]|\\.)*"|unknown)\)')
+_SIGIL = re.compile(r"[%@][\w.\-$]+|(?<=[(, ])[\w.\-]+(?=: )")  # a name as MLIR and HLO write it, or a parameter's
+_NONE, _MODULE, _NOWHERE = -2, -3, -4  # the groups of lines without one, of the module's own, and one that no line has
+_HEAD = 50  # lines within which a text shows what it is
+_WORD = re.compile(r"(?<![\w=%.\[])[a-z]+(?=[:\s)]|$)(?!\[)")  # a variable of a jaxpr
+
+
+@dataclass(frozen=True, eq=False)
+class StageDiff:
+    """What differs in one stage.
+
+    Args:
+        name: Of the stage.
+        a, b: The two sides.
+        alignment: Which node is which.
+        step: The change as that of a pass: `born` is only in `b`, `died` only in `a`; `before`, `after` and `diff()`
+            are the texts, that of `b` with the names that `a` has, so that other numbers are no difference.
+    """
+
+    name: str
+    a: Side
+    b: Side
+    alignment: Alignment
+    step: Pass
+
+    @property
+    def only_in_a(self) -> tuple[Node, ...]:
+        return tuple(Node(self.a.graph, int(i)) for i in np.flatnonzero(self.alignment.there < 0))
+
+    @property
+    def only_in_b(self) -> tuple[Node, ...]:
+        return tuple(Node(self.b.graph, int(i)) for i in np.flatnonzero(self.alignment.back < 0))
+
+    @property
+    def pairs(self) -> tuple[tuple[Node, Node], ...]:
+        """The nodes that both have."""
+        there = self.alignment.there
+        return tuple(
+            (Node(self.a.graph, int(i)), Node(self.b.graph, int(there[i]))) for i in np.flatnonzero(there >= 0)
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.step.is_consequential
+
+    def name_of(self, node: Node) -> str:
+        """What the text calls a node of either side: by its name in `a`, with a prime if only `b` has it and the name
+        is another one's in `a`."""
+        if node.graph is not self.b.graph or node.graph is self.a.graph:
+            return node.name
+        partner = int(self.alignment.back[node.index])
+        return self.a.graph.names[partner] if partner >= 0 else _primed(node.name, self.a.graph)
+
+    def text(self, context: int = 3) -> str:
+        """A unified diff of the two texts, without metadata and without what only counts."""
+        return self.step.diff(context)
+
+    @cached_property
+    def passes(self) -> Passes:
+        """The change in the form in which the view shows passes."""
+        assert self.step.versions is not None
+        return Passes(self.step.versions, [self.step], links=())
+
+    def __repr__(self) -> str:
+        effect = str(self.step).partition(": ")[2]
+        return f"StageDiff({self.name}: {effect}, of {len(self.a.graph):,} and {len(self.b.graph):,})"
+
+
+def stage_diff(name: str, one: Capture, other: Capture) -> StageDiff:
+    """Lay a stage of two captures over each other."""
+    a, b = (Side(c.stage(name).graph, tuple(c.stage(name).text.splitlines()), c.sources) for c in (one, other))
+    alignment = align(a, b)
+    versions = _Overlay(a, b, alignment).build()
+    (step,) = measured(versions, [(name, f"{one.function} → {other.function}", None, 1)])
+    return StageDiff(name, a, b, alignment, step)
+
+
+class _Text:
+    """The lines of a side that say something, cleaned, with the nodes that each holds."""
+
+    def __init__(self, side: Side) -> None:
+        nodes: dict[int, list[int]] = defaultdict(list)
+        for node, line in enumerate(side.graph.line.tolist()):
+            nodes[line].append(node)
+        self.lines: list[str] = []
+        self.nodes: list[list[int]] = []
+        is_table = False
+        for number, line in enumerate(side.lines):
+            is_table = line == "FileNames" or (is_table and not line.endswith("{"))
+            if is_table or line.startswith("#loc"):
+                continue
+            self.lines.append(_LOCATION.sub("", _METADATA.sub("", line)))
+            self.nodes.append(nodes.get(number, []))
+        self.row_of = {node: row for row, held in enumerate(self.nodes) for node in held}
+        self.homes = self.group_of_lines(side.graph)
+
+    def group_of_lines(self, graph: Graph) -> list[int]:
+        """The group that each line belongs to: a header to the nodes after it, an end to those before it."""
+        held = [int(graph.group[nodes[0]]) if nodes else _NONE for nodes in self.nodes]
+        after, before = held.copy(), held.copy()
+        for i in range(len(held) - 2, -1, -1):
+            after[i] = after[i + 1] if after[i] == _NONE else after[i]
+        for i in range(1, len(held)):
+            before[i] = before[i - 1] if before[i] == _NONE else before[i]
+        ends = [not line.strip() or line.lstrip()[0] == "}" or line.startswith("in ") for line in self.lines]
+        homes = [early if is_end else late for is_end, early, late in zip(ends, before, after, strict=True)]
+        is_module = [line.startswith(("HloModule", "module")) for line in self.lines]
+        if homes and self.lines[-1] == "}" and not self.lines[0].startswith("HloModule") and any(is_module[:_HEAD]):
+            is_module[-1] = True  # MLIR's module has an end of its own
+        return [_MODULE if is_its else home for is_its, home in zip(is_module, homes, strict=True)]
+
+
+class _Overlay:
+    """Two texts as two snapshots of one: the lines that say the same are one row."""
+
+    def __init__(self, a: Side, b: Side, alignment: Alignment) -> None:
+        self.a, self.b = a, b
+        self.there, self.back = alignment.there, alignment.back
+        self.old, self.new = _Text(a), _Text(b)
+        self.is_word = not any("%" in line for line in self.old.lines[:_HEAD])
+        # Nodes of `a` first, then those that only `b` has.
+        self.key_of_b = np.where(self.back >= 0, self.back, 0).astype(np.int64)
+        only = np.flatnonzero(self.back < 0)
+        self.key_of_b[only] = len(a.graph) + np.arange(len(only))
+        self.only = only
+        self.names = list(a.graph.names) + self.fresh_names()
+        self.renames = self.names_by_group()
+        self.groups = self.groups_in_a()
+        self.computations = {b.graph.groups[i].name: a.graph.groups[at].name for i, at in self.groups.items() if i >= 0}
+
+    def fresh_names(self) -> list[str]:
+        """Names for what only `b` has, with a prime where `a` calls something else so."""
+        only: list[int] = self.only.tolist()
+        return [_primed(self.b.graph.names[i], self.a.graph) for i in only]
+
+    def names_by_group(self) -> Mapping[int, dict[str, str]]:
+        """By group of `b`: what each of its names is called in `a`. Names are unique in a computation only."""
+        renames: dict[int, dict[str, str]] = defaultdict(dict)
+        for name, group, key in zip(
+            self.b.graph.names, self.b.graph.group.tolist(), self.key_of_b.tolist(), strict=True
+        ):
+            renames[group][name.lstrip("%")] = self.names[key].lstrip("%")
+        return renames
+
+    def groups_in_a(self) -> dict[int, int]:
+        """The groups of `b` that `a` has: called in the same way by the same node, or by nobody under the same name."""
+        known = {self.called(group, group.caller): i for i, group in enumerate(self.a.graph.groups)}
+        found = {_MODULE: _MODULE, _NONE: _NONE}
+        for i, group in enumerate(self.b.graph.groups):
+            caller = int(self.back[group.caller]) if group.caller >= 0 else -1
+            if (group.caller < 0 or caller >= 0) and (at := known.get(self.called(group, caller))) is not None:
+                found[i] = at
+        return found
+
+    @staticmethod
+    def called(group: Group, caller: int) -> tuple[str, int, str]:
+        return group.kind, caller, "" if caller >= 0 or group.kind == "entry" else group.name
+
+    def build(self) -> Versions:
+        lines, keys, nodes = list(self.old.lines), [self.first_key(held) for held in self.old.nodes], [*self.old.nodes]
+        sides = [False] * len(lines)
+        plain = self.plain_rows()
+        rows: list[int] = []
+        for line, held, home in zip(self.new.lines, self.new.nodes, self.new.homes, strict=True):
+            row = self.same_row(line, held) if held else plain(line, self.groups.get(home, _NOWHERE))
+            if row < 0:
+                row = len(lines)
+                lines.append(self.renamed(line, home))
+                keys.append(int(self.key_of_b[held[0]]) if held else -1)
+                nodes.append(held)
+                sides.append(True)
+            rows.append(row)
+        before = list(range(len(self.old.lines)))
+        snapshots = [
+            Snapshot(np.asarray([-1, len(before)], np.int32), 0),
+            Snapshot(runs_between(before, rows, len(before)), len(before)),
+        ]
+        return self.versions(lines, keys, nodes, sides, snapshots)
+
+    def first_key(self, held: Sequence[int]) -> int:
+        return held[0] if held else -1
+
+    def plain_rows(self) -> Callable[[str, int], int]:
+        """Finds, for a line without a node and its group in `a`, the next line of that group that says the same."""
+        rows: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for row, (line, held, home) in enumerate(zip(self.old.lines, self.old.nodes, self.old.homes, strict=True)):
+            if not held:
+                rows[self.bare(line), home].append(row)
+        left = {key: iter(found) for key, found in rows.items()}
+        return lambda line, home: next(left.get((self.bare(line), home), iter(())), -1)
+
+    def same_row(self, line: str, held: Sequence[int]) -> int:
+        """The line of `a` that says the same of the same nodes, about the same operands; -1 if there is none."""
+        partners = [int(self.back[node]) for node in held]
+        if min(partners) < 0:
+            return -1
+        row = self.old.row_of.get(partners[0], -1)
+        if row < 0 or self.old.nodes[row] != partners:
+            return -1
+        ours = [key for node in held for key in self.key_of_b[_operands(self.b.graph, node)].tolist()]
+        theirs = [key for node in partners for key in _operands(self.a.graph, node).tolist()]
+        is_same = ours == theirs and self.bare(line) == self.bare(self.old.lines[row])
+        return row if is_same else -1
+
+    def bare(self, line: str) -> str:
+        return (_WORD if self.is_word else _SIGIL).sub("·", line)
+
+    def renamed(self, line: str, home: int) -> str:
+        names = self.renames.get(home, {})
+
+        def rename(found: re.Match[str]) -> str:
+            sigil = found[0][0] if found[0][0] in "%@" else ""
+            name = found[0].removeprefix(sigil)
+            return sigil + names.get(name, self.computations.get(name, name))
+
+        return (_WORD if self.is_word else _SIGIL).sub(rename, line)
+
+    def versions(
+        self,
+        lines: list[str],
+        keys: list[int],
+        nodes: Sequence[Sequence[int]],
+        sides: Sequence[bool],
+        snapshots: Sequence[Snapshot],
+    ) -> Versions:
+        """The columns of every row: those of its first node, in tables that both sides share."""
+        ops, types, frames = _Table(), _Table(), list(self.a.graph.frames)
+        moved = len(frames)
+        frames += [_moved(frame, moved) for frame in self.b.graph.frames]
+        columns: dict[str, list[int]] = {"op": [], "type": [], "frame": []}
+        operand_start, operand = [0], list[int]()
+        for held, is_new in zip(nodes, sides, strict=True):
+            graph = (self.b if is_new else self.a).graph
+            node = held[0] if held else -1
+            columns["op"].append(ops[graph.ops[int(graph.op[node])]] if held else -1)
+            columns["type"].append(types[graph.types[int(graph.type[node])]] if held else -1)
+            frame = int(graph.frame[node]) if held else -1
+            columns["frame"].append(frame + moved * is_new if frame >= 0 else -1)
+            for one in held:
+                read = _operands(graph, one)
+                operand += (self.key_of_b[read] if is_new else read).tolist()
+            operand_start.append(len(operand))
+        groups = [group.name for group in self.a.graph.groups] + [group.name for group in self.b.graph.groups]
+        of_b = self.b.graph.group[self.only]
+        home = np.concatenate([self.a.graph.group, np.where(of_b >= 0, of_b + len(self.a.graph.groups), -1)])
+        return Versions(
+            lines=lines,
+            key=np.asarray(keys, np.int32),
+            **{name: np.asarray(values, np.int32) for name, values in columns.items()},
+            operand_start=np.asarray(operand_start, np.int32),
+            operand=np.asarray(operand, np.int32),
+            names=self.names,
+            computation=np.where(home >= 0, home, len(groups)).astype(np.int32),
+            computations=[*groups, ""],
+            ops=list(ops),
+            types=list(types),
+            frames=frames,
+            snapshots=snapshots,
+        )
+
+
+def _primed(name: str, others: Graph) -> str:
+    return name + "′" * (name in others)
+
+
+class _Table(dict[str, int]):
+    """Each distinct value gets the next number."""
+
+    def __missing__(self, value: str) -> int:
+        self[value] = len(self)
+        return self[value]
+
+
+def _operands(graph: Graph, node: int) -> Ints:
+    return graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]]
+
+
+def _moved(frame: Frame, by: int) -> Frame:
+    parent = frame.parent + by if frame.parent >= 0 else -1
+    return Frame(frame.file, frame.function, frame.line, frame.column, frame.end_line, frame.end_column, parent)

@@ -1,0 +1,1 @@
+"""What became of each equation in the optimised program."""

@@ -1,0 +1,132 @@
+"""Which of the program's arguments each value depends on, and which of its results depend on the value."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from explorer.analysis.links.equations import returned_in_order
+from explorer.model.graph import Graph
+
+__all__ = ["reach", "serve"]
+
+_NUMBER = re.compile(r"\bparameter\((\d+)\)")
+
+
+def reach(graph: Graph, text: str, bit: dict[str, int]) -> list[int]:
+    """For each node, the set of arguments that its value depends on, as the bits of an integer; 0 for unknown or none.
+
+    Args:
+        graph, text: Of a stage.
+        bit: The bit of each argument, by its path; new ones are added, so that sets of two stages can be compared.
+    """
+    start: list[int] = graph.operand_start.tolist()
+    operand: list[int] = graph.operand.tolist()
+    op: list[int] = graph.op.tolist()
+    parameter = _code(graph, "parameter")
+    numbers = _parameter_numbers(graph, text)
+    sets: list[int] = [0] * len(graph)
+    members = _members(graph)
+    for group in _callers_first(graph):
+        caller, kind = graph.groups[group].caller, graph.groups[group].kind
+        given: list[int] = [sets[i] for i in operand[start[caller] : start[caller + 1]]] if caller >= 0 else []
+        together = 0
+        for one in given:
+            together |= one
+        inputs = sum(op[node] == parameter for node in members[group])
+        position = 0
+        for node in members[group]:
+            if op[node] == parameter:
+                if kind == "entry":
+                    path = graph.scopes[int(graph.scope[node])]
+                    # One without a name is like no other's.
+                    sets[node] = 1 << bit.setdefault(path or f"\0{len(bit)}", len(bit))
+                else:
+                    number = numbers.get(node, position)
+                    sets[node] = given[number] if len(given) == inputs and number < len(given) else together
+                position += 1
+                continue
+            value = 0
+            for i in operand[start[node] : start[node + 1]]:
+                value |= sets[i]
+            sets[node] = value
+    return sets
+
+
+def serve(graph: Graph, text: str) -> list[int]:
+    """For each node, the set of results that depend on its value, as the bits of an integer; 0 for unknown or none.
+
+    Args:
+        graph, text: Of a stage. The results of its entry are counted as they stand there.
+    """
+    start: list[int] = graph.operand_start.tolist()
+    operand: list[int] = graph.operand.tolist()
+    sets = [0] * len(graph)
+    for number, node in enumerate(_results(graph, text)):
+        if node >= 0:
+            sets[node] |= 1 << number
+    members = _members(graph)
+    for group in _callers_first(graph):
+        caller = graph.groups[group].caller
+        inside = sets[caller] if caller >= 0 else 0
+        for node in reversed(members[group]):
+            sets[node] |= inside
+            value = sets[node]
+            for i in operand[start[node] : start[node + 1]]:
+                sets[i] |= value
+    return sets
+
+
+def _results(graph: Graph, text: str) -> list[int]:
+    """The nodes that the entry returns, in order; -1 for what is no node."""
+    entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
+    nodes = np.flatnonzero(graph.group == entry).tolist()
+    if not nodes:
+        return []
+    if graph.ops[int(graph.op[nodes[-1]])] in ("return", "func.return", "tuple"):
+        last = nodes[-1]
+        return graph.operand[graph.operand_start[last] : graph.operand_start[last + 1]].tolist()
+    if "{ lambda " in text[:200]:
+        return returned_in_order(graph, text)
+    return nodes[-1:]
+
+
+def _members(graph: Graph) -> list[list[int]]:
+    members: list[list[int]] = [[] for _ in graph.groups]
+    for node, group in enumerate(graph.group.tolist()):
+        if group >= 0:
+            members[group].append(node)
+    return members
+
+
+def _code(graph: Graph, op: str) -> int:
+    return graph.ops.index(op) if op in graph.ops else -1
+
+
+def _parameter_numbers(graph: Graph, text: str) -> dict[int, int]:
+    """In HLO a parameter's number stands in its line; elsewhere they stand in order."""
+    if "HloModule" not in text[:2000]:
+        return {}
+    lines = text.split("\n")
+    numbers: dict[int, int] = {}
+    for node in np.flatnonzero(graph.op == _code(graph, "parameter")).tolist():
+        row = int(graph.line[node])
+        found = _NUMBER.search(lines[row]) if 0 <= row < len(lines) else None
+        if found is not None:
+            numbers[node] = int(found[1])
+    return numbers
+
+
+def _callers_first(graph: Graph) -> list[int]:
+    """The groups, each after the group of the node that calls it; a cycle in damaged input ends there."""
+    called: dict[int, list[int]] = {}
+    order: list[int] = []
+    for i, group in enumerate(graph.groups):
+        if group.caller >= 0:
+            called.setdefault(int(graph.group[group.caller]), []).append(i)
+        else:
+            order.append(i)
+    for group in order:  # grows while it is walked
+        order += called.pop(group, [])
+    return order

@@ -1,0 +1,168 @@
+"""Where in the user's program a node stands: the functions called and the named scopes entered, outermost first.
+
+A stack of frames tells the calls; the scope path tells the scopes that `jax.named_scope`, a module library or another
+framework opened. Which call a scope was opened in is what all stacks with that scope have in common.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from explorer.analysis.links.provenance import placed, stacks
+from explorer.model.graph import Graph, Ints
+
+__all__ = ["Places", "Step", "named_scopes", "parameter_names"]
+
+_TRANSFORM = re.compile(r"^(?:jvp|transpose|vmap|pmap|remat|checkpoint|rematted_computation|custom_\w+)\((.*)\)$")
+_JIT = re.compile(r"^(?:p?jit|xla_call)\((.*)\)$")
+_CONTROL = re.compile(
+    r"^(?:while|body|cond|scan|branch_\d+_fun|checkpoint|remat\d?|rematted_computation|closed_call|core_call|shard_map"
+    r"|custom_[jv]vp_call\w*|pjit|jit|main)$"
+)
+_NO_NAME = re.compile(r"[,>()=\[\]']|^$")  # the subscripts of an einsum are no scope of the user's
+
+
+class Step(NamedTuple):
+    """One step inwards: into a function (`key` is the frame of the call) or a scope."""
+
+    name: str
+    kind: str
+    key: int
+    level: int  # the index in the stack of the frame inside it
+
+
+def named_scopes(scope: str, *, with_jit: bool = False) -> tuple[str, ...]:
+    """The scopes that people named in a path of transforms, control flow and primitives.
+
+    Example:
+        >>> named_scopes("jit(step)/transpose(jvp(encoder))/attention/while/body/dot_general")
+        ('encoder', 'attention')
+    """
+    names: list[str] = []
+    for number, part in enumerate(scope.rpartition(";")[2].split("/")[:-1]):
+        jit = _JIT.match(part)
+        if jit is not None:
+            if with_jit and number:
+                names.append(jit[1])
+            continue
+        while (inner := _TRANSFORM.match(part)) is not None:
+            part = inner[1]
+        if not _CONTROL.match(part) and not _NO_NAME.search(part):
+            names.append(part)
+    return tuple(names)
+
+
+_LAST_KEY = re.compile(r"[\[\].']([A-Za-z_]\w*)'?\]?(?:\[\d+\])*(?:\.value)?$")
+
+
+def parameter_names(graph: Graph, nodes: Ints) -> list[str]:
+    """The names of the parameters that nodes read, without the containers they are in; the most read first.
+
+    A plain argument, `x`, is no parameter of a model: only what is found in a container counts.
+    """
+    if "parameter" not in graph.ops:
+        return []
+    code = graph.ops.index("parameter")
+    times: Counter[str] = Counter()
+    for node in nodes.tolist():
+        for operand in graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]].tolist():
+            if graph.op[operand] == code and (key := _LAST_KEY.search(graph.scopes[int(graph.scope[operand])])):
+                times[key[1]] += 1
+    return [name for name, _ in times.most_common()]
+
+
+class Places:
+    """The steps to every node of a graph, and the innermost frame that it or what it belongs to has.
+
+    `line` is like `frame`, but one for all that the same calls made on one line.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        by = placed(graph)
+        own = np.arange(len(graph), dtype=np.int32)
+        self.frame = np.where(by >= 0, graph.frame[by], np.int32(-1))
+        self.scope = graph.scope[np.where(by >= 0, by, own)]
+        self.is_known = by >= 0
+        self.stacks = _once(graph)
+        innermost = np.asarray([*(stack[-1] if stack else -1 for stack in self.stacks), -1], np.int32)
+        self.line = innermost[self.frame]
+        self._steps: dict[tuple[int, int], list[Step]] = {}
+        has_frames = bool((graph.frame >= 0).any())
+        self.scopes = [named_scopes(scope, with_jit=not has_frames) for scope in graph.scopes]
+
+    def stack(self, frame: int) -> tuple[int, ...]:
+        return self.stacks[frame] if frame >= 0 else ()
+
+    def steps(self, frame: int, scope: int) -> list[Step]:
+        """The steps to what `frame` and `scope` made, without the outermost function: that is the program itself."""
+        known = self._steps.get((frame, scope))
+        if known is None:
+            known = self._steps[frame, scope] = self._walk(frame, self.scopes[scope] if scope >= 0 else ())
+        return known
+
+    def _walk(self, frame: int, scopes: tuple[str, ...]) -> list[Step]:
+        stack = self.stack(frame)
+        steps: list[Step] = []
+        entered = 0
+        outer = ""
+        for level, at in enumerate(stack):
+            name = self.graph.frames[at].function.rpartition(".")[2]
+            # A lambda or a comprehension is its function's own text, and recursion one function.
+            if level and name and not name.startswith("<") and name != outer:
+                steps.append(Step(name, "function", stack[level - 1], level))
+            outer = name
+            while entered < len(scopes) and self._opened_in.get(scopes[: entered + 1], 0) <= level + 1:
+                steps.append(Step(scopes[entered], "scope", -1, level))
+                entered += 1
+        return steps + [Step(name, "scope", -1, max(len(stack) - 1, 0)) for name in scopes[entered:]]
+
+    @cached_property
+    def _opened_in(self) -> dict[tuple[str, ...], int]:
+        """How many frames all stacks inside a scope have in common, counting the one whose function opened it."""
+        common: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
+        width = max(len(self.graph.scopes), 1)
+        pairs = np.unique(self.frame.astype(np.int64) * width + self.scope)
+        for pair in pairs:
+            frame, scope = divmod(int(pair), width)
+            stack, names = self.stack(frame), self.scopes[scope]
+            if not stack:
+                continue
+            for end in range(1, len(names) + 1):
+                known = common.get(names[:end])
+                if known is None:
+                    common[names[:end]] = (stack, len(stack))
+                else:
+                    # Calls are told by their frames: two lines of one function have all but the last in common.
+                    first, length = known
+                    same = 0
+                    for a, b in zip(first[:length], stack, strict=False):
+                        if a != b:
+                            break
+                        same += 1
+                    common[names[:end]] = (first, min(length, same + 1, len(stack)))
+        return {names: length for names, (_, length) in common.items()}
+
+
+def _once(graph: Graph) -> list[tuple[int, ...]]:
+    """For each frame its stack, outermost first; lines told apart, not columns, so that a line's calls are together.
+
+    Where a cached lowering put one stack onto another, the inner one.
+    """
+    texts = [(frame.file, frame.function, frame.line) for frame in graph.frames]
+    known: dict[tuple[int, tuple[str, str, int]], int] = {}  # by the frame of the caller
+    result: list[tuple[int, ...]] = []
+    for stack in stacks(graph):
+        again = max((level for level, at in enumerate(stack) if texts[at] == texts[stack[0]]), default=0)
+        parent = -1
+        path: list[int] = []
+        for at in stack[again:]:
+            parent = known.setdefault((parent, texts[at]), at)
+            path.append(parent)
+        result.append(tuple(path))
+    return result

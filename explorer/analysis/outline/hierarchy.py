@@ -1,0 +1,305 @@
+"""The groups that a person reads a graph by, made from what every user has: calls, scopes, transforms and repetition.
+
+A training step is 100,000 instructions in a handful of computations. Inside each computation the nodes are grouped by
+forward, backward and update (JAX marks them in the scope path), then by the Python functions on their stack and the
+scopes they named; what is equal and repeats becomes one group of its iterations. A computation that a node calls hangs
+under that node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from explorer.analysis.cost.kernels import BOUNDARY
+from explorer.analysis.links.provenance import phase
+from explorer.analysis.links.source_paths import Places, Step, parameter_names
+from explorer.analysis.outline.group_tree import Tree
+from explorer.analysis.outline.loop_context import Loop, tell
+from explorer.analysis.outline.repeats import Repeats
+from explorer.model.graph import Graph, Group, Ints
+
+__all__ = ["Hierarchy", "nest"]
+
+_RETURNS = ("return", "func.return", "stablehlo.return", "tuple")
+_NEARLY = 0.9  # of a loop's nodes are in the group that holds it: the others are strays
+_HALF = 0.5  # of a function's nodes are the same in each iteration: then all of the function may be the loop's body
+_ENOUGH = 0.8  # of a function's nodes are in an iteration: then the function itself is what repeats
+_SINGLES = 4  # iterations that may stand for themselves where none is like another
+_WORTH = 12  # nodes in equal parts side by side: fewer are read as they are
+_MOST = 0.5  # of the nodes around must be in such parts
+_NAMED = 5  # parameters that a name tells
+_NUMBERS = re.compile(r"[\W_]*\d+")
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>$")
+_LAYOUT = re.compile(r"\{[^}]*\}")
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """A tree of groups over a graph: `group[i]` is the group of node `i`, an index into `groups`, -1 for the top.
+
+    A group's `parent` comes before it, or is -1. Its `kind` is the computation's (`fusion`, `body`, …), `inputs`,
+    `outputs`, `phase`, `function`, `scope`, `part` (what is before or after a loop), `repeat` (its children are the
+    iterations), `iteration`, or `single` (an iteration that is not like the others).
+
+    Args:
+        groups, group: The tree.
+        repeat: Of each group, how often it runs, where that is known to be more than once; else 0.
+        differ: Of each `repeat`, how many nodes of an iteration differ, in what they call, from one to another.
+        twin: Of each node, its counterpart in the first of the iterations that are equal; itself where there are none.
+    """
+
+    groups: list[Group]
+    group: Ints
+    repeat: list[int] = field(default_factory=list[int])
+    differ: list[int] = field(default_factory=list[int])
+    twin: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+
+
+def nest(graph: Graph, trips: Mapping[int, int] | None = None) -> Hierarchy:
+    """Group a graph's nodes by computation, phase, Python call stack and repetition.
+
+    Args:
+        graph: Of any stage.
+        trips: How often a loop's body runs, by the loop's node, where that is known.
+    """
+    return _Nesting(graph, trips or {}).nest()
+
+
+class _Nesting:
+    def __init__(self, graph: Graph, trips: Mapping[int, int]) -> None:
+        self.graph = graph
+        self.trips = trips
+        self.tree = Tree(graph)
+        self.places = Places(graph)
+        flat = np.asarray([*(group.kind in BOUNDARY for group in graph.groups), False], bool)
+        self.repeats = Repeats(graph, self.places.frame, self.places.line, ~flat[graph.group])
+        self.phases = [phase(scope) for scope in graph.scopes]
+        self.loops: list[Loop] = []
+        self.differentiates = "backward" in self.phases
+
+    def nest(self) -> Hierarchy:
+        graph, tree = self.graph, self.tree
+        entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
+        members = _members(graph)
+        called: dict[int, list[int]] = {}
+        for i, g in enumerate(graph.groups):
+            if g.caller >= 0:
+                called.setdefault(int(graph.group[g.caller]), []).append(i)
+        # The entry alone needs no box of its own: it is the picture.
+        todo = entries[:]
+        seen: set[int] = set()
+        while todo:
+            computation = todo.pop()
+            if computation in seen:
+                continue
+            seen.add(computation)
+            g = graph.groups[computation]
+            box = -1
+            if g.caller >= 0 or (len(entries) > 1 and g.kind != "entry"):
+                box = tree.add(g.name.removeprefix("jaxpr="), g.kind, -1, caller=g.caller)
+                tree.boxes.add(box)
+                tree.repeat[box] = self.trips.get(g.caller, 0) if g.kind in ("body", "call") else 0
+            self.fill(members[computation], g, box)
+            # Backwards: the stack gives the first first.
+            todo.extend(reversed(called.get(computation, ())))
+        loose = np.flatnonzero(graph.group < 0)
+        if len(loose):
+            self.fill(loose.astype(np.int32), Group("", "entry"), -1)
+        tell(tree, graph, self.places, self.loops)
+        # A counterpart in an inner loop may have one in an outer loop in turn.
+        while (tree.twin[tree.twin] != tree.twin).any():
+            tree.twin = tree.twin[tree.twin]
+        return Hierarchy(*tree.finish())
+
+    def fill(self, nodes: Ints, computation: Group, box: int) -> None:
+        """Put a computation's nodes under `box`, one group per call and scope inside the caller's own."""
+        tree, places = self.tree, self.places
+        is_entry = computation.caller < 0
+        if computation.kind in BOUNDARY:  # a kernel is read whole, a reducer is two operations
+            tree.group[nodes] = box
+            return
+        outer = [] if is_entry else self.steps_of(computation.caller)
+        ends = self.ends(nodes, box) if is_entry else np.zeros(len(nodes), bool)
+        nodes = nodes[~ends]
+        width = len(self.graph.scopes)
+        pair = places.frame[nodes].astype(np.int64) * width + places.scope[nodes]
+        pair = pair * 2 + places.is_known[nodes]
+        pairs, row = np.unique(pair, return_inverse=True)
+        at = [self.descend(box, *divmod(int(p) // 2, width), bool(p % 2), outer, is_entry) for p in pairs]
+        if len(nodes):
+            tree.group[nodes] = np.asarray(at, np.int32)[row]
+            # A loop lies in one phase: its forward and its backward pass are two.
+            phases = [pair for pair in tree.below(box, nodes) if tree.kind[pair[0]] == "phase"]
+            for at_, inside in phases or [(box, nodes)]:
+                self.search(at_, inside)
+
+    def steps_of(self, node: int) -> list[Step]:
+        return self.places.steps(int(self.places.frame[node]), int(self.places.scope[node]))
+
+    def ends(self, nodes: Ints, box: int) -> np.ndarray:
+        """Group the inputs, and the outputs where there is a story to tell between; which of `nodes` they are."""
+        graph, tree = self.graph, self.tree
+        done = np.zeros(len(nodes), bool)
+        if "parameter" in graph.ops:
+            done = graph.op[nodes] == graph.ops.index("parameter")
+            if done.any():
+                tree.group[nodes[done]] = tree.child(box, "inputs", "inputs")
+        returns = [code for code, op in enumerate(graph.ops) if op in _RETURNS]
+        starts = graph.user_columns[0]
+        last = np.isin(graph.op[nodes], returns) & (starts[nodes] == starts[nodes + 1])
+        if last.any():
+            tree.group[nodes[last]] = tree.child(box, "outputs", "outputs") if self.differentiates else box
+        return done | last
+
+    def descend(self, box: int, frame: int, scope: int, known: bool, outer: list[Step], is_entry: bool) -> int:
+        """The group of a place: its phase, then one group per function and scope below the computation's own."""
+        at = box
+        if is_entry and known and self.differentiates:
+            at = self.tree.child(at, self.phases[scope] or "update", "phase")
+        steps = self.places.steps(frame, scope)
+        same = 0
+        while same < min(len(outer), len(steps)) and outer[same][:2] == steps[same][:2]:
+            same += 1
+        for step in steps[same:]:
+            at = self.tree.child(at, step.name, step.kind, step.key, step.level)
+        return at
+
+    def search(self, box: int, nodes: Ints) -> None:
+        """Find what repeats among the nodes below `box`, in it or in the groups inside."""
+        tree = self.tree
+        rest = nodes
+        while (iteration := self.repeats.chain(rest)) is not None:
+            common, iteration = self.loop(rest, iteration)
+            inside = iteration >= 0
+            for alike in self.fold(rest[inside], iteration[inside], common):
+                self.look_inside(alike)
+            rest = rest[~inside]
+        part = self.repeats.parts(rest)
+        if part is not None and self.fold_parts(rest, part):
+            return
+        for child, below in tree.below(box, rest):
+            if tree.is_made(child):
+                self.search(child, below)
+
+    def loop(self, nodes: Ints, iteration: Ints) -> tuple[int, Ints]:
+        """The innermost group that holds nearly all of a loop, and the iteration of everything there that is in it."""
+        tree, repeats = self.tree, self.repeats
+        groups = tree.group[nodes]
+        common = tree.common(groups[iteration >= 0], _NEARLY)
+        below = tree.is_below(common)[groups]
+        iteration = np.where(below, iteration, np.int32(-1))
+        candidate = below
+        if not self.is_whole(common, int((iteration >= 0).sum()), int(below.sum()), _HALF):
+            candidate = below & repeats.same_lines(nodes, iteration)
+        return common, repeats.absorb(nodes, iteration, candidate)
+
+    def is_whole(self, common: int, inside: int, every: int, share: float) -> bool:
+        """Is it a function, such a share of which is the loop's body, that repeats?"""
+        return self.tree.is_made(common) and inside >= share * every
+
+    def look_inside(self, iterations: list[int]) -> None:
+        """What the first iteration has no repeat in, the others have none in either: they are equal."""
+        before = len(self.tree.name)
+        for at in iterations:
+            nodes = np.flatnonzero(self.tree.is_below(at)[self.tree.group]).astype(np.int32)
+            self.search(at, nodes)
+            if len(self.tree.name) == before:
+                return
+
+    def fold(self, nodes: Ints, iteration: Ints, common: int) -> list[list[int]]:
+        """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations."""
+        tree, repeats = self.tree, self.repeats
+        classes = repeats.classes(nodes, iteration)
+        exact = len(classes[0]) >= max(2, sum(map(len, classes)) / 2)
+        if not exact:
+            # Kernels that hold something of a neighbour differ; what the lines made may still be the same.
+            classes = repeats.classes(nodes, iteration, inside=False)
+        every = int(tree.is_below(common)[tree.group].sum())
+        layers = self.layers_name(common, nodes)
+        whole = not layers and self.is_whole(common, len(nodes), every, _ENOUGH)
+        if len(classes[0]) < 2 and not (whole and len(classes) <= _SINGLES):
+            return []
+        name = tree.name[common] if whole else layers or self.loop_name(common, nodes)
+        parent = tree.parent[common] if whole else common
+        made: list[list[int]] = []
+        groups: list[int] = []
+        last = int(iteration.max())
+        for alike in classes:
+            kept = np.isin(iteration, alike)
+            number = np.searchsorted(alike, iteration[kept]).astype(np.int32)
+            if len(alike) > 1:
+                at, iterations = tree.repeat_in(parent, common, name, nodes[kept], number, len(alike))
+                tree.differ[at] = repeats.twins(nodes[kept], number, tree.twin, inside=exact)
+                made.append(iterations)
+                groups.append(at)
+            elif whole:
+                which = {0: "first ", last: "last "}.get(alike[0], "another ")
+                at = tree.add(which + name, "single", parent, level=tree.level[common])
+                tree.move(nodes[kept], number, common, [at])
+                groups.append(at)
+        lines = self.lines(parent, nodes)
+        if lines:
+            self.loops.append(Loop(groups, parent, name, (lines[0], lines[-1])))
+        if whole:
+            tree.group[tree.is_below(common)[tree.group] & (np.diff(self.graph.operand_start) == 0)] = parent
+        return made
+
+    def fold_parts(self, nodes: Ints, part: Ints) -> bool:
+        """Make groups of equal parts side by side, if they are most of what is there."""
+        tree, repeats = self.tree, self.repeats
+        around, nodes, part = len(nodes), nodes[part >= 0], part[part >= 0]
+        leaf = np.diff(self.graph.operand_start)[nodes] == 0
+        classes = [alike for alike in repeats.classes(nodes, part) if len(alike) > 2]
+        classes = [alike for alike in classes if not leaf[part == alike[0]].all()]
+        inside = np.isin(part, [number for alike in classes for number in alike])
+        if inside.sum() < max(_WORTH, _MOST * around):
+            return False
+        for alike in classes:
+            kept = np.isin(part, alike)
+            inside, number = nodes[kept], np.searchsorted(alike, part[kept]).astype(np.int32)
+            common = tree.common(tree.group[inside])
+            tree.repeat_in(common, common, self.part_name(inside), inside, number, len(alike))
+            repeats.twins(inside, number, tree.twin)
+        return True
+
+    def layers_name(self, common: int, nodes: Ints) -> str:
+        """What the scopes of all layers are called but for their number; empty where it is none."""
+        tree = self.tree
+        depth = len(tree.path(common))
+        paths = [tree.path(group) for group in np.unique(tree.group[nodes]).tolist()]
+        inner = {path[depth] if len(path) > depth else -1 for path in paths}
+        names = {_NUMBERS.sub("", tree.name[group]) if group >= 0 else "" for group in inner}
+        return names.pop() if len(names) == 1 < len(inner) else ""
+
+    def loop_name(self, common: int, nodes: Ints) -> str:
+        """By the lines of the function around."""
+        lines = self.lines(common, nodes)
+        if not lines:
+            return "loop"
+        return f"loop, line {lines[0]}" if lines[0] == lines[-1] else f"loop, lines {lines[0]}–{lines[-1]}"
+
+    def lines(self, group: int, nodes: Ints) -> list[int]:
+        """The lines, of the function that `group` is in, that nodes come from."""
+        level = self.tree.level[group] if group >= 0 else 0
+        stacks = {self.places.stack(frame) for frame in np.unique(self.places.frame[nodes]).tolist()}
+        return sorted({self.graph.frames[stack[level]].line for stack in stacks if len(stack) > level} - {0})
+
+    def part_name(self, nodes: Ints) -> str:
+        """By the parameters that the parts read, or else by what they make."""
+        names = parameter_names(self.graph, nodes)
+        if 0 < len(names) <= _NAMED:
+            return ", ".join(names)
+        type_ = self.graph.types[int(self.graph.type[nodes[-1]])]
+        tensor = _TENSOR.match(type_)
+        return f"{tensor[2]}[{tensor[1].rstrip('x').replace('x', ',')}]" if tensor else _LAYOUT.sub("", type_)
+
+
+def _members(graph: Graph) -> list[Ints]:
+    """The nodes of each computation, in text order."""
+    order = np.argsort(graph.group, kind="stable").astype(np.int32)
+    start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
+    return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]

@@ -1,0 +1,1 @@
+"""What the compiler's passes did to each instruction."""

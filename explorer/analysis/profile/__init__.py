@@ -1,0 +1,1 @@
+"""From a profiler's events to instructions, kernels, source lines and stacks."""

@@ -1,0 +1,144 @@
+"""What the instructions of a profile do and move a call, counted as their seconds are: over all that ran of them.
+
+The costs that a program's text tells are those of one execution, loops counted as often as the text knows. A call may
+execute a program several times, and loop as often as its values say; the profiler saw how often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from explorer.analysis.cost.kernel_kind import kernel_kinds
+from explorer.analysis.cost.trip_counts import trips
+from explorer.model.capture import Capture
+from explorer.model.graph import Floats, Graph
+from explorer.model.results.profile import Profile
+from explorer.model.results.profile_events import THUNK, Events
+from explorer.model.results.profile_rows import OpTime
+
+__all__ = ["OpCost", "op_costs"]
+
+_SEVERAL = frozenset(("sort",))  # these are several events of their own name
+_NEAR = 0.1  # a call at the edge of what was recorded may lack some events: 2.97 is 3
+
+
+@dataclass(frozen=True, slots=True)
+class OpCost:
+    """What one instruction does a call.
+
+    Args:
+        flops, bytes: Of all its runs; NaN where nobody knows.
+        runs: How often it runs.
+        dtype: What it computes in, as HLO writes it; empty where that is not known.
+        is_matmul: Whether a matrix product or convolution does its work.
+        special: Of the operations, how many take longer than a multiply-add, by HLO's name of the function.
+    """
+
+    flops: float
+    bytes: float
+    runs: float
+    dtype: str = ""
+    is_matmul: bool = False
+    special: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def op_costs(profile: Profile) -> list[OpCost]:
+    """What each of `profile.ops` does a call, in their order."""
+    seen = _seen(profile.events) if profile.events is not None else {}
+    by_program: dict[int, list[OpTime]] = {}
+    for op in profile.ops:
+        by_program.setdefault(op.program, []).append(op)
+    found: dict[tuple[int, str], OpCost] = {}
+    for program, ops in by_program.items():
+        capture = profile.captures.get(program)
+        costs = _told(ops) if capture is None else _counted(ops, capture, seen)
+        found |= {(program, op.name): cost for op, cost in zip(ops, costs, strict=True)}
+    return [found[op.program, op.name] for op in profile.ops]
+
+
+def _told(ops: Sequence[OpTime]) -> list[OpCost]:
+    """What the rows say themselves, where the program is not known."""
+    return [OpCost(op.flops, op.bytes, op.count) for op in ops]
+
+
+def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, str], float]) -> list[OpCost]:
+    graph, text = capture.hlo.graph, capture.hlo.text
+    kinds = kernel_kinds(text.splitlines(), graph)
+    nodes = [graph[op.name].index if op.name in graph else -1 for op in ops]
+    counts = [seen.get((op.program, op.name), math.nan) for op in ops]
+    known = [_measure(graph, "runs", node) for node in nodes]
+    executions = _executions([op.op for op in ops], counts, known)
+    loops = _Loops(graph, text, nodes, counts)
+    costs: list[OpCost] = []
+    for op, node, runs in zip(ops, nodes, known, strict=True):
+        if node < 0:
+            costs.append(OpCost(op.flops, op.bytes, op.count))
+            continue
+        times, runs = (executions, runs * executions) if runs > 0 else loops.times(node)
+        flops, moved = _measure(graph, "flops", node), _measure(graph, "bytes", node)
+        special = {name: count * runs for name, count in kinds.special.get(node, {}).items()}
+        costs.append(OpCost(flops * times, moved * times, runs, kinds.dtype[node], kinds.is_matmul[node], special))
+    return costs
+
+
+def _measure(graph: Graph, name: str, node: int) -> float:
+    values: Floats | None = graph.measures.get(name)
+    return float(values[node]) if values is not None and node >= 0 else math.nan
+
+
+def _seen(events: Events) -> dict[tuple[int, str], float]:
+    """How often each instruction began, a call."""
+    calls = len(events.windows)
+    if not calls:
+        return {}
+    started = events.kind == THUNK
+    run = np.searchsorted(events.windows[:, 0], events.start, "right") - 1
+    within = started & (run >= 0) & (events.start < events.windows[np.maximum(run, 0), 1])
+    counts = np.bincount(events.what[within], minlength=len(events.ops)) / calls
+    return {(op.program, op.name): float(counts[i]) for i, op in enumerate(events.ops) if counts[i] > 0}
+
+
+def _executions(kinds: Sequence[str], counts: Sequence[float], known: Sequence[float]) -> float:
+    """How often a call executes the program: its instructions began so many times as often as one execution tells."""
+    ratios = [
+        (kind in _SEVERAL, count / runs)
+        for kind, count, runs in zip(kinds, counts, known, strict=True)
+        if runs > 0 and count > 0
+    ]
+    least = min((ratio for several, ratio in ratios if not several), default=1.0)
+    whole = max(round(least), 1)
+    return float(whole) if abs(least - whole) <= _NEAR * whole else max(least, 1.0)
+
+
+class _Loops:
+    """What is in a loop whose length the text doesn't tell, or in a branch: the profiler saw how often it ran."""
+
+    def __init__(self, graph: Graph, text: str, nodes: Sequence[int], counts: Sequence[float]) -> None:
+        self.graph = graph
+        self.trips = trips(graph, text)
+        self.seen: dict[int, float] = {}  # by group: all that is in it runs as often
+        for node, count in zip(nodes, counts, strict=True):
+            if node >= 0 and count > 0:
+                group = int(graph.group[node])
+                self.seen[group] = min(self.seen.get(group, math.inf), count)
+
+    def times(self, node: int) -> tuple[float, float]:
+        """By what the costs that the text tells are to be multiplied, and how often it runs."""
+        group = int(self.graph.group[node])
+        count = self.seen.get(group, 1.0)
+        return count / self.told(group), count
+
+    def told(self, group: int) -> float:
+        """How often the text has a group run, a loop of unknown length once."""
+        product, steps = 1.0, 0
+        while 0 <= group < len(self.graph.groups) and steps < len(self.graph.groups):
+            caller, steps = self.graph.groups[group].caller, steps + 1
+            if caller < 0:
+                break
+            product *= self.trips.get(caller, 1)
+            group = int(self.graph.group[caller])
+        return product

@@ -1,0 +1,65 @@
+"""The time of kernels → the equations of the jaxpr that they were made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from explorer.analysis.cost.lines import own_files, place_of, splitting
+from explorer.model.capture import Capture
+from explorer.model.results.profile_rows import EquationTime
+
+if TYPE_CHECKING:
+    from explorer.model.results.profile import Profile
+
+__all__ = ["equation_times"]
+
+
+def equation_times(profile: Profile) -> list[EquationTime]:
+    """What each equation has of the kernels whose instructions are linked to it; those that have nothing are left out.
+
+    An instruction that may be of several equations is shared equally. One that is linked to none has no part here:
+    what the compiler made itself, copies and layout.
+    """
+    modules = {op.program: op.module for op in profile.ops}
+    rows = [
+        row
+        for number, capture in profile.captures.items()
+        if any(stage.name == "jaxpr" for stage in capture.stages)
+        for row in _of(capture, number, modules.get(number, ""), profile.device_seconds)
+    ]
+    return sorted(rows, key=lambda row: (-row.seconds, row.program, row.name))
+
+
+def _of(capture: Capture, number: int, module: str, device: float) -> list[EquationTime]:
+    jaxpr = capture.jaxpr.graph
+    linked = capture.links.table("hlo", "jaxpr")
+    seconds = np.zeros(len(jaxpr))
+    split = splitting(capture)
+    times = split.times()
+    if times is None:
+        return []
+    of_node = np.bincount(times[1], times[2], len(capture.hlo.graph))
+    for node in np.flatnonzero(of_node > 0).tolist():
+        rows = [split.lost[node]] if node in split.lost else linked.get(node, ())
+        for row in rows:
+            seconds[row] += of_node[node] / len(rows)
+    own = own_files(capture.sources)
+    found: list[EquationTime] = []
+    for row in np.flatnonzero(seconds > 0).tolist():
+        frame = int(jaxpr.frame[row])
+        place = place_of(jaxpr, frame, own) if frame >= 0 else None
+        found.append(
+            EquationTime(
+                jaxpr.names[row],
+                jaxpr.ops[int(jaxpr.op[row])],
+                module,
+                number,
+                float(seconds[row]),
+                float(seconds[row]) / device if device else 0.0,
+                place.file if place is not None else "",
+                place.line if place is not None else 0,
+            )
+        )
+    return found

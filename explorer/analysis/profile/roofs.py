@@ -1,0 +1,115 @@
+"""A profile against the peaks of a machine: each kernel's least time, and what holds it back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from explorer.analysis.cost.lines import line_parts
+from explorer.analysis.profile.costs import OpCost, op_costs
+from explorer.analysis.profile.first_touch import fresh_note
+from explorer.model.results.peaks import Peaks
+from explorer.model.results.profile import Profile
+from explorer.model.results.profile_rows import OpTime
+from explorer.model.results.roofline import Point, Roofline
+
+__all__ = ["build_roofline", "points_of"]
+
+_MUCH = 0.02  # of the time: what is worth a note
+_OVER = 1.1  # times the peak: more than what measuring is uncertain by
+
+Parts = Sequence[tuple[str, int, float]]
+
+
+def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
+    """The kernels of a profile as points under the roofs of a machine."""
+    points = points_of(profile, peaks)
+    roofline = Roofline(profile.function, profile.signature, peaks, points)
+    notes = [*_notes(roofline), fresh_note(profile, points, peaks), *peaks.warnings, *profile.notes]
+    return Roofline(profile.function, profile.signature, peaks, points, tuple(dict.fromkeys(filter(None, notes))))
+
+
+def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
+    """Each instruction of a profile that took time, in its order."""
+    parts = _parts(profile)
+    texts = {(row.file, row.line): row.text for row in profile.lines}
+    return tuple(
+        _point(op, cost, peaks, parts.get((op.program, op.name), ()), texts)
+        for op, cost in zip(profile.ops, op_costs(profile), strict=True)
+        if op.seconds > 0
+    )
+
+
+def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: Parts, texts: Mapping[tuple[str, int], str]) -> Point:
+    how: Any = {"is_matmul": cost.is_matmul, "runs": cost.runs, "special": cost.special}
+    work = (cost.flops, cost.bytes, cost.dtype)
+    frame = next(iter(op.stack), None)
+    lines = tuple(parts) or (((frame.file, frame.line, 1.0),) if frame else ())
+    file, line = lines[0][:2] if lines else ("", 0)
+    return Point(
+        name=op.name,
+        op=op.op,
+        module=op.module,
+        seconds=op.seconds,
+        flops=cost.flops,
+        bytes=cost.bytes,
+        intensity=_ratio(cost.flops, cost.bytes),
+        rate=cost.flops / op.seconds,
+        least=peaks.least_seconds(*work, **how),
+        bound=peaks.bound(*work, **how, seconds=op.seconds),
+        file=file,
+        line=line,
+        text=texts.get((file, line), ""),
+        dtype=cost.dtype,
+        is_matmul=cost.is_matmul,
+        runs=cost.runs,
+        lines=lines,
+        special=cost.special,
+    )
+
+
+def _ratio(flops: float, moved: float) -> float:
+    if moved:
+        return flops / moved
+    return math.inf if flops > 0 else math.nan
+
+
+def _parts(profile: Profile) -> dict[tuple[int, str], Parts]:
+    """Of each op, the lines that its time comes from with their share of it, the largest first."""
+    found: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
+    for program, capture in profile.captures.items():
+        names = capture.hlo.graph.names
+        for node, file, line, seconds in line_parts(capture):
+            of_op = found.setdefault((program, names[node]), {})
+            of_op[file, line] = of_op.get((file, line), 0.0) + seconds
+    return {key: _largest_first(of_op) for key, of_op in found.items()}
+
+
+def _largest_first(seconds: Mapping[tuple[str, int], float]) -> Parts:
+    total = math.fsum(seconds.values()) or 1.0
+    rows = [(file, line, part / total) for (file, line), part in seconds.items()]
+    return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
+
+
+def _notes(roofline: Roofline) -> list[str]:
+    notes: list[str] = []
+    whole = roofline.seconds or 1.0
+    without = [point for point in roofline.points if point.bound == "unknown"]
+    if roofline.unknown > _MUCH * whole:
+        names = ", ".join(dict.fromkeys(_called(point) for point in without[:3]))
+        more = f" and {len(without) - 3:,} more" if len(without) > 3 else ""
+        notes.append(f"no costs are known of {names}{more}, which take {roofline.unknown / whole:.0%} of the time")
+    over = [point for point in roofline.points if point.efficiency > _OVER and point.seconds > _MUCH * whole]
+    if over:
+        best = max(over, key=lambda point: point.efficiency)
+        notes.append(
+            f"{best.name} is faster than the peaks of this machine allow ({best.efficiency:.0%}): they were measured "
+            "while it did other things, or the kernel's data was in a cache; peaks(refresh=True) measures again"
+        )
+    return notes
+
+
+def _called(point: Point) -> str:
+    return f"{point.name} ({Path(point.file).name}:{point.line})" if point.line else point.name

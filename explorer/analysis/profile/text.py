@@ -1,0 +1,84 @@
+"""A profile as text: a line profiler's table, the longest kernels, and what is neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os.path import basename
+from typing import TYPE_CHECKING
+
+from explorer.analysis.profile.host import host_words
+from explorer.model.units import duration_text
+
+if TYPE_CHECKING:
+    from explorer.model.results.profile import Profile
+
+__all__ = ["profile_text"]
+
+_LINES, _KERNELS, _HOST = 12, 6, 4
+_WIDEST = 56
+_BAR = 10
+
+
+def profile_text(profile: Profile) -> str:
+    """What `repr` gives: the lines that took longest with their share, then kernels, the rest, the host."""
+    rows: list[tuple[str, ...]] = []
+    lines, ops = profile.lines[:_LINES], profile.ops[:_KERNELS]
+    sources = [source for capture in profile.captures.values() for source in capture.sources.items()]
+    labels = {file: source.label for file, source in sources}
+    single = len({line.file for line in profile.lines}) <= 1
+    for line in lines:
+        place = str(line.line) if single else f"{labels.get(line.file, basename(line.file))}:{line.line}"
+        rows.append((*_time(line.seconds, line.share), place, _short(line.text)))
+    rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "lines")
+    if profile.unattributed > 0:
+        share = profile.unattributed / profile.device_seconds
+        rows.append((*_time(profile.unattributed, share), "", "no line known"))
+    cut = len(rows)
+    for op in ops:
+        times = f"  ×{op.count:,.0f}" if op.count > 1 else ""
+        rows.append((*_time(op.seconds, op.share), op.op, f"{op.name}{times}"))
+    rows += _more([op.seconds for op in profile.ops[_KERNELS:]], profile.device_seconds, "kernels")
+    table = _aligned([("time", "share", "", "line" if cut else "", "source" if cut else ""), *rows])
+    head = [_headline(profile), "", *table[: cut + 1]]
+    body = ["", *table[cut + 1 :]] if ops else []
+    return "\n".join(line.rstrip() for line in (*head, *body, "", *_rest(profile)))
+
+
+def _headline(profile: Profile) -> str:
+    calls = f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call"
+    wall, device = duration_text(profile.wall_seconds), duration_text(profile.device_seconds)
+    return f"{profile.function}{profile.signature}: {wall} a call, {device} on the device ({calls})"
+
+
+def _rest(profile: Profile) -> Iterable[str]:
+    share = f" ({profile.gap_seconds / profile.wall_seconds:.0%} of the call)" if profile.wall_seconds else ""
+    yield f"device waits  {duration_text(profile.gap_seconds)}{share}"
+    host = list(host_words(profile.host).items())[:_HOST]
+    if host:
+        yield f"host          {', '.join(f'{name} {duration_text(seconds)}' for name, seconds in host)}"
+    for note in profile.notes:
+        yield f"note: {note}"
+
+
+def _time(seconds: float, share: float) -> tuple[str, str, str]:
+    return duration_text(seconds), f"{share:.1%}", "█" * round(share * _BAR) or "▏"
+
+
+def _more(seconds: Sequence[float], whole: float, what: str) -> list[tuple[str, ...]]:
+    if not seconds:
+        return []
+    total = sum(seconds)
+    return [(*_time(total, total / whole if whole else 0.0), "", f"{len(seconds):,} more {what}")]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(_cell(cell, widths[i], i) for i, cell in enumerate(row)) for row in rows]
+
+
+def _cell(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column in (2, 4) else cell.rjust(width)

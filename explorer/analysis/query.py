@@ -1,0 +1,336 @@
+"""The language of the search field and of `Graph.where`: which nodes does a query find?
+
+    softmax exp                     both words, anywhere in name, op, type or scope, in any case
+    op:dot  scope:attention         a word in one field
+    op == "copy"  name != dot.3     a whole field, not a part of it
+    /^dot\\.\\d+$/  name:/fusion/      a regular expression, anywhere or in one field
+    dtype:bf16  shape:8,*,64        an array of this dtype, of these dimensions
+    line:12  line:10-20  file:train.py  function:attention      the source: its innermost place, or the stack
+    in:body                         inside a group of this name or kind
+    bytes > 1MB  flops >= 2G        numbers: bytes, flops and other measures, elements, rank, operands, users
+    a and b, a or b, not a, (a)     combined; `and` may be left out
+
+The viewer has the same language in view/js/src/query.ts; both are held to the cases in view/js/test/queries.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.errors import QueryError
+from explorer.model.types import arrays, bytes_of, elements
+
+if TYPE_CHECKING:
+    from explorer.model.graph import Graph
+
+__all__ = ["find"]
+
+Mask = NDArray[np.bool_]
+Test = Callable[["Graph"], Mask]
+
+_TEXTS = ("name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line")
+_NUMBERS = ("bytes", "elements", "rank", "operands", "users", "line")
+_UNITS = {
+    **{"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12},
+    **{"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40},
+    **{"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "%": 0.01},
+}
+_COMPARISON = re.compile(r"([A-Za-z_]\w*)\s*(<=|>=|==|!=|<|>|=)\s*")
+_FIELD = re.compile(r"([A-Za-z_]\w*):(?=\S)")
+_REGEX = re.compile(r"/((?:[^/\\\s]|\\.)+)/(?=[\s)]|$)")
+_STRING = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµ%]*)$")
+_RANGE = re.compile(r"(\d+)-(\d+)$")
+_COMPARE: dict[str, Callable[[NDArray[np.float32], np.float32], Mask]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "=": np.equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
+
+
+def find(graph: Graph, query: str) -> NDArray[np.intp]:
+    """The indices of the nodes that a query finds, ascending; every node for an empty query.
+
+    Raises:
+        QueryError: The query can't be read; says where.
+    """
+    return np.flatnonzero(_Parser(query).parse()(graph))
+
+
+@dataclass
+class _Parser:
+    """Recursive descent: or, and, not, term. What can't be an operator is a word: `and` and `not` are opcodes too."""
+
+    query: str
+    at: int = 0
+
+    def parse(self) -> Test:
+        self.skip()
+        if self.at == len(self.query):
+            return lambda graph: np.ones(len(graph), bool)
+        test = self.alternatives()
+        if self.at < len(self.query):
+            raise self.error("this parenthesis closes nothing")
+        return test
+
+    def alternatives(self) -> Test:
+        tests = [self.conjunction()]
+        while self.take_word("or"):
+            tests.append(self.conjunction())
+        return tests[0] if len(tests) == 1 else lambda graph: np.logical_or.reduce([test(graph) for test in tests])
+
+    def conjunction(self) -> Test:
+        tests = [self.negation()]
+        while not self.ends() and not self.sees_word("or"):
+            self.take_word("and")
+            tests.append(self.negation())
+        return tests[0] if len(tests) == 1 else lambda graph: np.logical_and.reduce([test(graph) for test in tests])
+
+    def negation(self) -> Test:
+        if self.take_word("not") or self.take("-"):
+            test = self.negation()
+            return lambda graph: ~test(graph)
+        if self.take("("):
+            self.skip()
+            test = self.alternatives()
+            if not self.take(")"):
+                raise self.error("a parenthesis is not closed")
+            self.skip()
+            return test
+        return self.term()
+
+    def term(self) -> Test:
+        if self.ends():
+            raise self.error("a word or a comparison should follow")
+        if comparison := _COMPARISON.match(self.query, self.at):
+            return self.comparison(comparison)
+        if (field := _FIELD.match(self.query, self.at)) and field[1].lower() in _TEXTS:
+            self.at = field.end()
+            return self.text(field[1].lower())
+        return self.text("")
+
+    def comparison(self, match: re.Match[str]) -> Test:
+        start, field, sign = self.at, match[1].lower(), match[2]
+        self.at = match.end()
+        if self.ends():
+            raise self.error(f"a value should follow `{match[0].strip()}`")
+        kind, value = self.value()
+        number = _number(value) if kind == "word" else None
+        if field in _NUMBERS or (number is not None and field not in _TEXTS):
+            if number is None:
+                raise self.error(f"`{field}` is a number, and {value!r} is none", start)
+            return lambda graph: _numbers(graph, field, self.query, number, sign)
+        if field not in _TEXTS:
+            raise self.error(f"no node has a field `{field}`; there are {', '.join((*_TEXTS, *_NUMBERS[:-1]))}", start)
+        if sign not in ("=", "==", "!="):
+            raise self.error(f"`{field}` is text: it can be ==, != or `{field}:part`, not {sign}", start)
+        test = _on_text(field, _same(field, value))
+        return test if sign != "!=" else lambda graph: ~test(graph)
+
+    def text(self, field: str) -> Test:
+        start = self.at
+        kind, value = self.value()
+        if kind == "regex":
+            try:
+                pattern = re.compile(value, re.IGNORECASE)
+            except re.error as error:
+                raise self.error(f"this regular expression can't be read: {error}", start) from None
+            return _on_text(field, lambda text: pattern.search(text) is not None)
+        if field == "line":
+            return _line(self, value, start)
+        if field in ("shape", "dtype"):
+            return _on_text(field, _same(field, value))
+        part = value.lower()
+        return _on_text(field, lambda text: part in text.lower())
+
+    def value(self) -> tuple[str, str]:
+        """A regular expression, a quoted string, or a word up to the next space or parenthesis that closes a group."""
+        for kind, pattern in (("regex", _REGEX), ("string", _STRING)):
+            if match := pattern.match(self.query, self.at):
+                self.at = match.end()
+                self.skip()
+                return kind, next(part for part in match.groups() if part is not None)
+        start, depth = self.at, 0
+        while self.at < len(self.query) and not self.query[self.at].isspace():
+            depth += {"(": 1, ")": -1}.get(self.query[self.at], 0)
+            if depth < 0:
+                break
+            self.at += 1
+        word = self.query[start : self.at]
+        self.skip()
+        return "word", word
+
+    def skip(self) -> None:
+        while self.at < len(self.query) and self.query[self.at].isspace():
+            self.at += 1
+
+    def ends(self) -> bool:
+        return self.at >= len(self.query) or self.query[self.at] == ")"
+
+    def take(self, sign: str) -> bool:
+        """A sign that something follows; alone it is a word."""
+        found = self.query.startswith(sign, self.at) and (sign == ")" or len(self.query[self.at + 1 :].strip()) > 0)
+        self.at += found
+        return found
+
+    def sees_word(self, word: str) -> bool:
+        """An operator stands between spaces or parentheses, and something follows it."""
+        end = self.at + len(word)
+        rest = self.query[end:]
+        is_word = self.query[self.at : end].lower() == word and rest[:1] in (" ", "\t", "\n", "(")
+        return is_word and rest.strip() not in ("", ")")
+
+    def take_word(self, word: str) -> bool:
+        if not self.sees_word(word):
+            return False
+        self.at += len(word)
+        self.skip()
+        return True
+
+    def error(self, what: str, at: int | None = None) -> QueryError:
+        at = self.at if at is None else at
+        return QueryError(
+            f"this query can't be read: {what}.\n  {self.query}\n  {' ' * at}^\n"
+            '  Hint: write `op:dot`, `bytes > 1MB and op == "copy"`, `line:12`, `/regex/`.'
+        )
+
+
+def _number(text: str) -> float | None:
+    match = _NUMBER.match(text.lower())
+    unit = _UNITS.get(match[2]) if match else None
+    return float(match[1]) * unit if match and unit is not None else None
+
+
+def _numbers(graph: Graph, field: str, query: str, number: float, sign: str) -> Mask:
+    known = graph.measures
+    if field in known:
+        values = known[field]
+    elif field in _NUMBERS:
+        values = _column(graph, field)
+    else:
+        there = ", ".join(dict.fromkeys((*known, *_NUMBERS)))
+        raise QueryError(
+            f"this query can't be answered: no number `{field}` is known of this graph's nodes.\n  {query}\n"
+            f"  Hint: there are {there}."
+        )
+    with np.errstate(invalid="ignore"):
+        # In single precision, as the wire has them; NaN is unknown, which is not "different" either.
+        return _COMPARE[sign](values.astype(np.float32), np.float32(number)) & ~np.isnan(values)
+
+
+def _column(graph: Graph, field: str) -> NDArray[np.float64]:
+    match field:
+        case "operands":
+            return np.diff(graph.operand_start).astype(np.float64)
+        case "users":
+            return np.diff(graph.user_columns[0]).astype(np.float64)
+        case "line":
+            lines = np.asarray([*(float(frame.line) for frame in graph.frames), np.nan])
+            return lines[graph.frame]
+        case "bytes":
+            return np.asarray([bytes_of(t) for t in graph.types], np.float64)[graph.type]
+        case "elements":
+            return np.asarray([elements(t) for t in graph.types], np.float64)[graph.type]
+        case _:
+            ranks = [len(arrays(t)[0][1]) if arrays(t) else np.nan for t in graph.types]
+            return np.asarray(ranks, np.float64)[graph.type]
+
+
+def _line(parser: _Parser, value: str, start: int) -> Test:
+    if span := _RANGE.match(value):
+        low, high = float(span[1]), float(span[2])
+    elif value.isdecimal():
+        low = high = float(value)
+    else:
+        raise parser.error(f"a line is a number or a range like 10-20, not {value!r}", start)
+
+    def test(graph: Graph) -> Mask:
+        lines = _column(graph, "line")
+        return (lines >= low) & (lines <= high)
+
+    return test
+
+
+def _on_text(field: str, test: Callable[[str], bool]) -> Test:
+    """Ask each distinct string once, then look the answers up by row."""
+
+    def table(strings: Sequence[str]) -> Mask:
+        return np.fromiter(map(test, strings), bool, len(strings))
+
+    def mask(graph: Graph) -> Mask:
+        match field:
+            case "":
+                columns = [table(graph.ops)[graph.op], table(graph.types)[graph.type], table(graph.scopes)[graph.scope]]
+                return np.logical_or.reduce([table(graph.names), *columns])
+            case "name":
+                return table(graph.names)
+            case "op":
+                return table(graph.ops)[graph.op]
+            case "type":
+                return table(graph.types)[graph.type]
+            case "scope":
+                return table(graph.scopes)[graph.scope]
+            case "dtype":
+                return _any(graph.types, lambda t: any(test(dtype) for dtype, _ in arrays(t)))[graph.type]
+            case "shape":
+                return _any(graph.types, lambda t: any(test(",".join(dims)) for _, dims in arrays(t)))[graph.type]
+            case "in":
+                return _within(graph, test)
+            case _:
+                return _on_stack(graph, field, test)
+
+    return mask
+
+
+def _any(strings: Sequence[str], test: Callable[[str], bool]) -> Mask:
+    return np.fromiter(map(test, strings), bool, len(strings))
+
+
+def _within(graph: Graph, test: Callable[[str], bool]) -> Mask:
+    """In a group that passes, or below one: the groups that the view shows, by name or kind."""
+    from explorer.analysis.outline.hierarchy import nest
+
+    tree = nest(graph)
+    passes: list[bool] = []
+    for group in tree.groups:  # a parent comes before its children
+        passes.append(test(group.name) or test(group.kind) or (group.parent >= 0 and passes[group.parent]))
+    return np.asarray([*passes, False], bool)[tree.group]
+
+
+def _on_stack(graph: Graph, field: str, test: Callable[[str], bool]) -> Mask:
+    """`file` is where a node was made; `function` may be anywhere on its stack."""
+    if field == "file":
+        passes = [test(frame.file) for frame in graph.frames]
+    else:
+        own = [test(frame.function) for frame in graph.frames]
+        passes = [any(own[i] for i in stack) for stack in _stacks(graph)]
+    return np.asarray([*passes, False], bool)[graph.frame]
+
+
+def _stacks(graph: Graph) -> Sequence[Sequence[int]]:
+    from explorer.analysis.links.provenance import stacks
+
+    return stacks(graph)
+
+
+def _same(field: str, value: str) -> Callable[[str], bool]:
+    wanted = value.lower()
+    if field == "shape":
+        dims = wanted.strip("[]").replace("x", ",").split(",") if wanted.strip("[]") else []
+        return lambda text: _fits(text.lower().split(",") if text else [], dims)
+    # StableHLO's names carry their dialect, which nobody types.
+    return lambda text: text.lower() == wanted or (field == "op" and text.lower().rpartition(".")[2] == wanted)
+
+
+def _fits(dims: Sequence[str], wanted: Sequence[str]) -> bool:
+    return len(dims) == len(wanted) and all(w in ("*", "?", d) for d, w in zip(dims, wanted, strict=True))

@@ -1,0 +1,128 @@
+"""Everything that compiled as a tree of the user's call stacks, roots first, with its cost at each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from explorer.analysis.recompiles.summary import counted
+from explorer.model.events.event import Event, Place
+from explorer.model.events.tally import BUILDING, family_key
+
+if TYPE_CHECKING:
+    from explorer.model.events.ledger import Ledger
+
+__all__ = ["Tree", "trie"]
+
+
+@dataclass(slots=True)
+class Tree:
+    """One frame of the user's, or one compiled function at the end of a stack; the root is neither.
+
+    Args:
+        place: The frame's line; None for a function, and the root.
+        function: The function that was compiled; empty for a frame.
+        count: How many calls had to trace, lower or compile here and below.
+        self_seconds: What was compiled from this very line took so long.
+        seconds: The same with everything below.
+        ids: The compiles of a function, oldest first: `[step/0]`.
+        children: In the order in which they were first reached.
+
+    Example:
+        >>> from explorer.model.events.ledger import Ledger
+        >>> main, train = Place("train.py", 9, function="main"), Place("train.py", 4, function="train")
+        >>> ledger = Ledger()
+        >>> ledger.add((Event("compile", "step", seconds=0.5, stack=(train, main), id="[step/0]", call=1),))
+        >>> print(ledger.tree())
+        1 compiled call, 0.5 s
+        └─ train.py, line 9 (main)  1× 0.5 s
+           └─ train.py, line 4 (train)  1× 0.5 s
+              └─ step  [step/0]  1× 0.5 s
+    """
+
+    place: Place | None = None
+    function: str = ""
+    process: str = ""
+    count: int = 0
+    self_seconds: float = 0.0
+    seconds: float = 0.0
+    ids: list[str] = field(default_factory=list[str])
+    children: list[Tree] = field(default_factory=list["Tree"])
+
+    @property
+    def label(self) -> str:
+        """What stands at this node: a frame's line and function, or what was compiled."""
+        if self.place is not None:
+            return f"{self.place} ({self.place.function})" if self.place.function else str(self.place)
+        if not self.function:
+            return counted(self.count, "compiled call")
+        return f"{self.function}  {_few(self.ids)}" if self.ids else self.function
+
+    def __iter__(self) -> Iterator[tuple[int, Tree]]:
+        """This node and all below with their depth, from 0, as a reader meets them."""
+        rest = [(0, self)]
+        while rest:
+            depth, node = rest.pop()
+            yield depth, node
+            rest += [(depth + 1, child) for child in reversed(node.children)]
+
+    @property
+    def text(self) -> str:
+        """The tree drawn with lines, with counts and seconds."""
+        drawn = [f"{self.label}, {self.seconds:.3g} s"]
+        rest = [(child, "", child is self.children[-1]) for child in reversed(self.children)]
+        while rest:
+            node, indent, is_last = rest.pop()
+            drawn.append(f"{indent}{'└─ ' if is_last else '├─ '}{node.label}  {node.count}× {node.seconds:.3g} s")
+            below = indent + ("   " if is_last else "│  ")
+            rest += [(child, below, child is node.children[-1]) for child in reversed(node.children)]
+        return "\n".join(drawn)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Tree({self.label}; {counted(len(self.children), 'child').replace('childs', 'children')})"
+
+
+def trie(ledger: Ledger) -> Tree:
+    """The tree of all calls that had to trace, lower or compile; cost is everything that the call then did."""
+    root = Tree()
+    known: dict[tuple[int, object], Tree] = {}
+    calls: set[tuple[str, int]] = set()
+    for index, event in enumerate(ledger.events):
+        if event.kind not in BUILDING:
+            continue
+        call = (event.process, event.call or -index - 1)
+        _add(root, event, known, is_new=call not in calls)
+        calls.add(call)
+    return root
+
+
+def _add(root: Tree, event: Event, known: dict[tuple[int, object], Tree], *, is_new: bool) -> None:
+    path = [root]
+    if event.process:
+        path.append(_child(path[-1], event.process, Tree(function=event.process), known))
+    for place in reversed(event.stack or ((event.call_site,) if event.call_site else ())):
+        path.append(_child(path[-1], place, Tree(place), known))
+    path[-1].self_seconds += event.seconds
+    path.append(_child(path[-1], family_key(event), Tree(function=event.function, process=event.process), known))
+    path[-1].self_seconds += event.seconds
+    for node in path:
+        node.count += is_new
+        node.seconds += event.seconds
+    if event.id and event.id not in path[-1].ids[-1:]:
+        path[-1].ids.append(event.id)
+
+
+def _child(parent: Tree, key: object, made: Tree, known: dict[tuple[int, object], Tree]) -> Tree:
+    child = known.get((id(parent), key))  # parents are held by the tree meanwhile
+    if child is None:
+        child = known[id(parent), key] = made
+        parent.children.append(made)
+    return child
+
+
+def _few(ids: list[str]) -> str:
+    return " ".join(ids) if len(ids) <= 4 else f"{ids[0]} … {ids[-1]}"

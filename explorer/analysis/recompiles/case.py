@@ -1,0 +1,124 @@
+"""A recompile with all that is known of it: what its sentence and its fix are written from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from explorer.analysis.recompiles.nearest import Difference
+from explorer.model.events.key import Function, Key, Leaf, Static
+
+__all__ = ["FUNCTIONS", "Case", "defined_in_a_cell", "leaf_at", "maker", "root"]
+
+# Files that a notebook makes for its cells, and an interactive session for its lines.
+_CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<stdin>|__marimo__|^<python-input|cell_\d+")
+# Types of what is equal to itself alone because it is code.
+FUNCTIONS = frozenset({"function", "partial", "method", "builtin_function_or_method", "PjitFunction", "ufunc"})
+
+
+_JAXS = frozenset({
+    "grad", "value_and_grad", "vmap", "jvp", "vjp", "linearize", "checkpoint", "remat", "jacfwd", "jacrev", "hessian",
+    "shard_map", "custom_vjp", "custom_jvp", "custom_gradient", "named_call", "pmap",
+})  # fmt: skip
+
+
+def maker(made: str) -> str:
+    """What a function was made with, as it is written: `jax.grad`, or a decorator of the user's own."""
+    name = made.lstrip("_")
+    return f"jax.{name}" if name in _JAXS else made
+
+
+def defined_in_a_cell(function: Function) -> bool:
+    return bool(_CELL.search(function.file))
+
+
+def root(path: str) -> str:
+    """The argument: `batch` of `batch['x']`."""
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
+
+
+def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
+    """The leaf of a path, looked for first where it was in another key."""
+    if at < len(key.leaves) and key.leaves[at].path == path:
+        return key.leaves[at]
+    return next((leaf for leaf in key.leaves if leaf.path == path), None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call, the nearest earlier one, and what is named as the reason.
+
+    Args:
+        key, old: The two.
+        chosen: The difference that is named.
+        alike: All leaves that changed the same way; the first is `chosen`.
+        earlier: Every earlier call of the function that is remembered, oldest first.
+    """
+
+    key: Key
+    old: Key
+    chosen: Difference
+    alike: tuple[Difference, ...]
+    earlier: tuple[Key, ...]
+
+    @property
+    def leaf(self) -> Leaf | None:
+        return self.key.leaves[self.chosen.at] if self.chosen.at >= 0 else None
+
+    @cached_property
+    def old_leaf(self) -> Leaf | None:
+        leaf = self.leaf
+        return leaf_at(self.old, self.chosen.at, leaf.path) if leaf is not None else None
+
+    @property
+    def static(self) -> Static | None:
+        return next((s for s in self.key.statics if s.path == self.chosen.leaf), None)
+
+    @property
+    def old_static(self) -> Static | None:
+        return next((s for s in self.old.statics if s.path == self.chosen.leaf), None)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes that the dimension has had, in the order in which they came, this call's last."""
+        return self.sizes_of(self.chosen.axis) if self.chosen.axis >= 0 else ()
+
+    def sizes_of(self, axis: int) -> tuple[int, ...]:
+        leaf = self.leaf
+        if leaf is None:
+            return ()
+        leaves = (leaf_at(key, self.chosen.at, leaf.path) for key in (*self.earlier, self.key))
+        sizes = (found.shape[axis] for found in leaves if found is not None and len(found.shape) == len(leaf.shape))
+        return tuple(dict.fromkeys(size for size in sizes if isinstance(size, int)))
+
+    @cached_property
+    def static_values(self) -> tuple[tuple[int, str], ...]:
+        """The values that the static argument has had."""
+        keys = (*self.earlier, self.key)
+        return tuple(
+            dict.fromkeys((s.token, s.value) for key in keys for s in key.statics if s.path == self.chosen.leaf)
+        )
+
+    @cached_property
+    def made(self) -> str:
+        """How many function objects there have been. Of many calls only the latest are remembered."""
+        count = len({key.function.identity for key in (*self.earlier, self.key)})
+        return f"at least {count}" if count > 8 and count > len(self.earlier) else str(count)
+
+    @property
+    def is_body(self) -> bool:
+        """An eager `scan`, `cond`, … is the same function each time; what it runs is not."""
+        same = self.key.function.identity == self.old.function.identity
+        return self.chosen.kind == "function" and self.key.function.eager and same
+
+    @property
+    def name(self) -> str:
+        """What to call the function in code."""
+        name = self.key.function.name
+        return name if name.isidentifier() else "f"
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:
+        """The arguments that changed this way."""
+        return tuple(dict.fromkeys(root(difference.leaf) for difference in self.alike))

@@ -1,0 +1,148 @@
+"""Recompiles foreseen: state that a function takes and returns, but returns as another type than it took.
+
+    state = step(state, batch)    # compiles; the step counter goes in as a Python int, and comes out as an array
+    state = step(state, batch)    # compiles again, for an array
+
+It shows in the types of the first compile. Whether the result is fed back can't be known then, so a prediction says
+"if". An argument of several arrays is held against each result of the same structure and shapes; a single array, as
+many functions return one of its shape, only against the first result, and only for its weak type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+from explorer.model.events.event import Event
+from explorer.model.events.key import Function, Leaf
+from explorer.model.events.tally import FamilyKey, family_key
+
+__all__ = ["Part", "Prediction", "predictions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One argument, the whole result, or one element of it.
+
+    Args:
+        path: `state`, `result`, `result[0]`.
+        tree: Its structure: whatever is equal for equal ones.
+        leaves: Its arrays, in order; of each, path, shape, dtype and weak type are looked at.
+    """
+
+    path: str
+    tree: object
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A recompile that will come if a result is passed in again.
+
+    Args:
+        function: The name of the function.
+        leaf: The array of the argument: `state['step']`; of several with the same fate the first.
+        before: Its type in the first call: `int32, weak`.
+        after: The type that it is returned as.
+        fix: Code that makes it the same type from the start.
+        text: One sentence for a person.
+        result: What would be passed in again: `result`, `result[0]`.
+        leaves: All with this fate.
+        family: Process, name, file and line of the function.
+        came_true: The id of the compile that it foresaw; empty as long as there was none.
+    """
+
+    function: str
+    leaf: str
+    before: str
+    after: str
+    fix: str = ""
+    text: str = ""
+    result: str = ""
+    leaves: tuple[str, ...] = ()
+    family: FamilyKey = field(default=("", "", "", 0), repr=False)
+    came_true: str = ""
+
+    def after_event(self, event: Event) -> Prediction:
+        """The prediction in the light of a call that was built again."""
+        if self.came_true or event.key is None or family_key(event) != self.family:
+            return self
+        types = {leaf.path: _type(leaf) for leaf in event.key.leaves}
+        if types.get(self.leaf) != self.after:
+            return self
+        return replace(self, came_true=event.id or event.function)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def predictions(function: Function, arguments: Sequence[Part], results: Sequence[Part]) -> tuple[Prediction, ...]:
+    """What will compile again if a result is passed in where it fits.
+
+    Args:
+        function: What was compiled.
+        arguments: Its arguments that hold arrays, in order.
+        results: The whole result first; then its elements, if it is a tuple or a list.
+
+    Example:
+        >>> from explorer.model.events.key import Function, Leaf
+        >>> taken = Part("n", "*", (Leaf("n", (), "int32", weak=True),))
+        >>> given = Part("result", "*", (Leaf("result", (), "int32"),))
+        >>> print(predictions(Function("count"), [taken], [given])[0])
+        count takes `n` as int32, weak and returns it as int32: if the result is passed in again, count compiles again.
+    """
+    found: list[Prediction] = []
+    for index, argument in enumerate(arguments):
+        fits = [result for result in results if _is_state(argument, index, result, results)]
+        # A result that is already the same type is what is fed back, if any is.
+        nearest = min(fits, key=lambda result: len(_differing(argument, result)), default=None)
+        if nearest is not None:
+            fates: dict[tuple[str, str], list[tuple[Leaf, Leaf]]] = {}
+            for taken, given in _differing(argument, nearest):
+                fates.setdefault((_type(taken), _type(given)), []).append((taken, given))
+            found += [_prediction(function, pairs, nearest.path) for pairs in fates.values()]
+    return tuple(found)
+
+
+def _is_state(argument: Part, index: int, result: Part, results: Sequence[Part]) -> bool:
+    """Could `result` be passed in again as `argument`?"""
+    if argument.tree != result.tree or not argument.leaves:
+        return False
+    if any(a is None or b is None or a.shape != b.shape for a, b in zip_longest(argument.leaves, result.leaves)):
+        return False
+    if len(argument.leaves) > 1:
+        return True
+    is_first = any(result is one for one in results[:2])
+    pairs = zip(argument.leaves, result.leaves, strict=True)
+    return index == 0 and is_first and all(taken.dtype == given.dtype for taken, given in pairs)
+
+
+def _differing(argument: Part, result: Part) -> list[tuple[Leaf, Leaf]]:
+    pairs = zip(argument.leaves, result.leaves, strict=True)
+    return [(taken, given) for taken, given in pairs if _type(taken) != _type(given)]
+
+
+def _prediction(function: Function, pairs: list[tuple[Leaf, Leaf]], result: str) -> Prediction:
+    taken, given = pairs[0]
+    name, before, after = function.name, _type(taken), _type(given)
+    back = "the result" if result == "result" else result
+    others = f", like {len(pairs) - 1} more of its arrays" if len(pairs) > 1 else ""
+    return Prediction(
+        name, taken.path, before, after, _fix(taken, given),
+        f"{name} takes `{taken.path}` as {before} and returns it as {after}{others}: if {back} is passed in again, "
+        f"{name} compiles again.",
+        result, tuple(taken.path for taken, _ in pairs), ("", *function.family),
+    )  # fmt: skip
+
+
+def _fix(taken: Leaf, given: Leaf) -> str:
+    if taken.dtype == given.dtype and taken.weak:
+        return f"jnp.asarray({taken.path}, dtype=jnp.{given.dtype})"
+    if taken.dtype == given.dtype:
+        return f"return jnp.asarray(…, dtype=jnp.{taken.dtype}) for {taken.path}"
+    return f"return ….astype(jnp.{taken.dtype}) for {taken.path}"
+
+
+def _type(leaf: Leaf) -> str:
+    return f"{leaf.dtype}, weak" if leaf.weak else leaf.dtype

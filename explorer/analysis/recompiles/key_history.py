@@ -1,0 +1,95 @@
+"""What the caches have seen: the earlier keys that a new one can be compared with, few enough to be quick."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from itertools import islice
+
+from explorer.model.events.key import Function, Key
+
+__all__ = ["History"]
+
+_RECENT = 48  # keys of one function that a new one is compared with
+_LEAVES = 6_000  # and fewer of them where they have many leaves: together these
+_EXACT = 2_048  # keys of one function that are known again
+_FAMILIES = 1_024
+_DERIVED = ("derived",)
+
+
+class _Family:
+    """The keys of functions of one name, made in one way."""
+
+    __slots__ = ("known", "recent")
+
+    def __init__(self) -> None:
+        self.recent: deque[tuple[int, Key]] = deque(maxlen=_RECENT)
+        self.known: OrderedDict[int, Key] = OrderedDict()  # by what is hashed of them
+
+
+class History:
+    """Earlier keys by function, and the numbers of its compiles.
+
+    It outlives a session of watching, as JAX's caches do: a key of an earlier one is told of where it is of the very
+    same function object. Other functions of that name and place may be of a cell's or a test's earlier life.
+    """
+
+    def __init__(self) -> None:
+        self._families: OrderedDict[tuple[str, tuple[str, ...]], _Family] = OrderedDict()
+        self._compiled: dict[tuple[str, str, int], int] = {}
+        self._session = 0
+
+    def renew(self) -> None:
+        """A new session: numbers begin anew."""
+        self._session += 1
+        self._compiled.clear()
+
+    def earlier(self, key: Key) -> Sequence[Key]:
+        """Those to compare with, oldest first: the very same one, if there was one, and the most recent."""
+        family = self._family(key)
+        most = max(8, _LEAVES // (len(key.leaves) + 1))
+        start = max(0, len(family.recent) - most)
+        identity = key.function.identity
+        derived = key.function.made == _DERIVED  # two derivatives of one function are not two versions of one thing
+        found = [
+            old
+            for session, old in islice(family.recent, start, None)
+            if old.function.identity == identity or (session == self._session and not derived)
+        ]
+        same = family.known.get(_mark(key))
+        if same is not None and same.function.identity == identity and not any(old is same for old in found):
+            found.insert(0, same)
+        return found
+
+    def add(self, key: Key) -> None:
+        family = self._family(key)
+        family.recent.append((self._session, key))
+        mark = _mark(key)
+        family.known[mark] = key
+        family.known.move_to_end(mark)
+        if len(family.known) > _EXACT:
+            family.known.popitem(last=False)
+
+    def number(self, function: Function) -> int:
+        """Count a compile of its family, from 1."""
+        number = self._compiled[function.family] = self._compiled.get(function.family, 0) + 1
+        return number
+
+    def _family(self, key: Key) -> _Family:
+        # Not by place: a cell that was changed and run again is another file, and one function to its author.
+        name = key.function.name, key.function.made
+        family = self._families.get(name)
+        if family is None:
+            family = self._families[name] = _Family()
+            if len(self._families) > _FAMILIES:
+                self._families.popitem(last=False)
+        return family
+
+
+def _mark(key: Key) -> int:
+    """Equal for equal keys."""
+    # Equal leaves are nearly always one object, whose number is quicker to have than its hash.
+    return hash((
+        key.function.identity, key.structure, tuple(map(id, key.leaves)), key.statics, key.donated,
+        id(key.context), key.options, key.wrapping,
+    ))  # fmt: skip

@@ -1,0 +1,191 @@
+"""Why a call was traced or compiled again: the keys of the caches, compared with the nearest earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.recompiles.case import Case, defined_in_a_cell, leaf_at
+from explorer.analysis.recompiles.fixes import fix
+from explorer.analysis.recompiles.nearest import PLACEMENT, Difference, differences, nearest
+from explorer.analysis.recompiles.sentences import sentence
+from explorer.model.events.event import Reason
+from explorer.model.events.key import Function, Key, Leaf
+
+__all__ = ["explain", "relatives"]
+
+# Of several sufficient causes the one is named that the others follow from, or that would remain if they were cured.
+_ORDER = (
+    "function", "structure", "context", "rank", "dtype", "shape", "weak-type", "static",
+    "donation", "options", "sharding", "device", "layout", "committed",
+)  # fmt: skip
+# Of so many of the latest calls it is asked whether they had what this one has.
+_REMEMBERED = 64
+
+
+def explain(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Reason:
+    """Why a call had to be traced or compiled.
+
+    Args:
+        key: The call.
+        earlier: Earlier calls of functions with its name, oldest first.
+        happened: Which of `trace`, `lower`, `compile` and `cache-hit` it caused; empty for a call that merely left the
+            fast path.
+
+    Example:
+        >>> from explorer.model.events.key import Function, Key, Leaf
+        >>> step = Function("step", "train.py", 3)
+        >>> small, large = (Key(step, (Leaf("x", (rows, 128), "float32"),)) for rows in (32, 33))
+        >>> reason = explain(large, [small], frozenset({"trace", "lower", "compile"}))
+        >>> reason.kind, reason.leaf, reason.before, reason.after
+        ('shape', 'x.shape[0]', '32', '33')
+        >>> print(reason)
+        `x.shape[0]` was 32 and is now 33
+    """
+    relations = relatives(key, earlier)
+    if not relations:
+        return Reason("first", text=f"the first call of {_called(key.function)}")
+    old = nearest(key, relations, happened)
+    every = differences(key, old)
+    causes = [difference for difference in every if _can_cause(difference, happened)]
+    if not causes:
+        return _without_cause(key, old, every, happened)
+    causes = _sufficient(causes, key, relations)
+    chosen = min(causes, key=lambda difference: _ORDER.index(difference.kind))
+    alike = _alike(chosen, causes)
+    chosen, named = alike[0], {id(difference) for difference in alike}
+    case = Case(key, old, chosen, alike, tuple(relations))
+    return Reason(
+        chosen.kind,
+        _leaf(chosen),
+        *_values(case),
+        fix=fix(case),
+        text=sentence(case, [difference for difference in causes if id(difference) not in named]),
+    )
+
+
+def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
+    """The earlier keys of what a person calls the same function: of one place of definition, or one name in cells.
+
+    A cell that was changed and run again is another file with other lines; in a script these are two functions.
+    """
+    family, name = key.function.family, key.function.name
+    cell = name != "<lambda>" and defined_in_a_cell(key.function)
+    return [
+        old
+        for old in earlier
+        if old.function.family == family or (cell and old.function.name == name and defined_in_a_cell(old.function))
+    ]
+
+
+def _can_cause(difference: Difference, happened: frozenset[str]) -> bool:
+    return difference.kind not in PLACEMENT or "trace" not in happened
+
+
+def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> list[Difference]:
+    """Those that no earlier call had, each of which would have been enough; all, if every one was seen before."""
+    if len(causes) == 1 or len(earlier) == 1:
+        return causes
+    ways: dict[tuple[str, ...], bool] = {}
+    for difference in causes:
+        way = _way(difference)
+        if way not in ways:
+            ways[way] = not any(_had(old, difference, key) for old in earlier[-_REMEMBERED:])
+    if all(ways.values()):
+        return causes
+    return [difference for difference in causes if ways[_way(difference)]] or causes
+
+
+def _had(old: Key, difference: Difference, key: Key) -> bool:
+    """Whether an earlier call was in this respect as this one is."""
+    kind = difference.kind
+    if kind == "function":
+        return old.function.identity == key.function.identity and not key.function.eager
+    if kind == "structure":
+        return old.tree == key.tree and old.structure == key.structure
+    if difference.at >= 0:
+        new = key.leaves[difference.at]
+        there = leaf_at(old, difference.at, new.path)
+        return there is not None and _same_in(kind, new, there)
+    if kind == "context":
+        return dict(old.context).get(difference.leaf, "not set") == difference.after
+    if kind == "static":
+        values = {static.path: (static.token, static.value, static.keyword) for static in key.statics}
+        return any(
+            (s.token, s.value, s.keyword) == values.get(s.path) for s in old.statics if s.path == difference.leaf
+        )
+    if kind == "donation":
+        return old.donated == key.donated
+    return dict((*old.options, *old.wrapping)).get(difference.leaf, "not set") == difference.after
+
+
+def _same_in(kind: str, new: Leaf, old: Leaf) -> bool:
+    if kind in ("shape", "rank"):
+        return new.shape == old.shape
+    if kind in ("dtype", "weak-type"):
+        return (new.dtype, new.weak) == (old.dtype, old.weak)
+    return (new.committed, new.sharding, new.devices, new.layout) == (
+        old.committed, old.sharding, old.devices, old.layout,
+    )  # fmt: skip
+
+
+def _alike(chosen: Difference, causes: list[Difference]) -> tuple[Difference, ...]:
+    """Of all leaves that changed in the kind's way, the largest group that changed in one and the same way."""
+    groups: dict[tuple[str, ...], list[Difference]] = {}
+    for difference in causes:
+        if difference.kind == chosen.kind:
+            way = _way(difference)
+            if way in groups:
+                groups[way].append(difference)
+            else:
+                groups[way] = [difference]
+    return tuple(max(groups.values(), key=len))
+
+
+def _way(difference: Difference) -> tuple[str, ...]:
+    """Leaves that changed in one way have one of these."""
+    place = str(difference.axis) if difference.at >= 0 else difference.leaf
+    return difference.kind, place, difference.before, difference.after
+
+
+def _leaf(chosen: Difference) -> str:
+    return chosen.leaf if chosen.kind not in ("function", "evicted") else ""
+
+
+def _values(case: Case) -> tuple[str, str]:
+    if case.chosen.kind == "function" and not case.is_body:
+        return case.old.function.name, f"{case.key.function.name}, made again"
+    return case.chosen.before, case.chosen.after
+
+
+def _called(function: Function) -> str:
+    return f"`{function.name}`"
+
+
+def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: frozenset[str]) -> Reason:
+    """Nothing that JAX compares has changed, or nothing that could have caused this."""
+    name = _called(key.function)
+    if happened & {"trace", "lower", "compile"}:
+        steps = ", ".join(step for step in ("trace", "lower", "compile", "cache-hit") if step in happened)
+        return Reason(
+            "evicted",
+            fix="leave jax.clear_caches() out of the loop, and keep a reference to the function that is jitted",
+            text=f"{name} was called like this before, and that was forgotten ({steps} again): the caches were "
+            "cleared, or the entry was pushed out of a full one",
+        )
+    if key.function.wrapper != old.function.wrapper:
+        return Reason(
+            "unknown", text=f"nothing was compiled: {name} was wrapped in a new jax.jit(…), which found its work done"
+        )
+    for new, there in zip(key.leaves, old.leaves, strict=False):
+        if new.given != there.given:
+            return Reason(
+                "unknown",
+                new.path,
+                there.given,
+                new.given,
+                text=f"nothing was compiled: `{new.path}` came as {there.given} before and as {new.given} now, "
+                "for each of which the fast path has an entry of its own",
+            )
+    return Reason(
+        "unknown", text=f"why {name} left the fast path can't be seen from its arguments; nothing was compiled"
+    )

@@ -1,0 +1,190 @@
+"""A reason, said in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker
+from explorer.analysis.recompiles.nearest import Difference
+from explorer.model.cut_text import shortened, two_shortened
+from explorer.model.events.key import Function, Static
+
+__all__ = ["sentence"]
+
+_LISTED = 4
+_MADE = {"partial": "functools.partial(…)", "method": "a bound method"}
+
+
+def sentence(case: Case, others: Sequence[Difference]) -> str:
+    """What changed, how often it did so far, and what else changed with it."""
+    kind = case.chosen.kind
+    text = _SAID[kind](case) if kind in _SAID else _plainly(case)
+    more = len({difference.leaf for difference in case.alike}) - 1
+    if more > 0 and case.chosen.at >= 0:
+        text += f", and {more} more {'leaf' if more == 1 else 'leaves'} likewise"
+    beside = list(dict.fromkeys(other.leaf or other.kind for other in others))
+    if beside:
+        text += f"; {_listed([f'`{name}`' for name in beside])} changed too"
+    return text
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) > 3:
+        return f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _plainly(case: Case) -> str:
+    return f"`{case.chosen.leaf}` {_was(case)}"
+
+
+def _was(case: Case) -> str:
+    before, after = two_shortened(case.chosen.before, case.chosen.after)
+    return f"was {before} and is now {after}"
+
+
+def _shape(case: Case) -> str:
+    sizes = case.sizes
+    if len(sizes) < 3:
+        return _plainly(case)
+    shown = ", ".join([*map(str, sizes[:_LISTED]), *(["…"] if len(sizes) > _LISTED else [])])
+    # Of many calls only the latest are remembered.
+    count = f"one of at least {len(sizes)} sizes" if len(sizes) > 8 else f"its {_ordinal(len(sizes))} size"
+    return f"{_plainly(case)}: {count} ({shown})"
+
+
+def _rank(case: Case) -> str:
+    new, old = case.leaf, case.old_leaf
+    if new is None or old is None:
+        return _plainly(case)
+    return f"`{new.path}` had shape {_shaped(old.shape)} and now has {_shaped(new.shape)}"
+
+
+def _shaped(shape: tuple[int | str, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def _weak(case: Case) -> str:
+    leaf, old = case.leaf, case.old_leaf
+    text = _plainly(case)
+    for one, when in ((old, "was"), (leaf, "is now")):
+        if one is not None and one.weak and one.given in ("float", "int", "complex", "bool"):
+            return f"{text}: it {when} a Python {one.given}, whose type is weak"
+    return text
+
+
+def _structure(case: Case) -> str:
+    chosen, change = case.chosen, case.chosen.change
+    if change is None:
+        return (
+            "the structure of the arguments changed: what a class keeps beside its arrays prints alike but is unequal"
+        )
+    if change.how in ("added", "removed") and change.parent:
+        key = chosen.leaf[len(change.parent) :].removeprefix("[").removesuffix("]")
+        where = "to" if change.how == "added" else "from"
+        return f"key {key} was {change.how} {where} `{change.parent}`"
+    if change.how == "added":
+        return f"argument `{chosen.leaf}` is given ({change.after}), which it was not before"
+    if change.how == "removed":
+        return f"argument `{chosen.leaf}` is no longer given"
+    if change.how == "moved":
+        return f"`{chosen.leaf}` was a {change.before} argument and is now a {change.after} one"
+    if change.how == "kept" and change.before == change.after:
+        leaf = chosen.leaf or "an argument"
+        return f"what `{leaf}` keeps beside its arrays, {change.after}, prints alike but is unequal"
+    if change.how == "kept":
+        return (
+            f"what `{chosen.leaf or 'an argument'}` keeps beside its arrays changed: {change.before} → {change.after}"
+        )
+    return f"`{chosen.leaf or 'the arguments'}` was {_article(change.before)} and is now {_article(change.after)}"
+
+
+def _article(described: str) -> str:
+    return described if described == "None" else f"{'an' if described[:1] in 'aeiou' else 'a'} {described}"
+
+
+def _static(case: Case) -> str:
+    new, old, chosen = case.static, case.old_static, case.chosen
+    if case.chosen.after == "an array":
+        return f"`{chosen.leaf}` was a static argument ({shortened(chosen.before)}) and is now an array"
+    if case.chosen.before == "an array":
+        return f"`{chosen.leaf}` was an array and is now a static argument ({shortened(chosen.after)})"
+    if new is None or old is None:
+        return f"the static argument `{chosen.leaf}` {_was(case)}"
+    if new.keyword is not old.keyword and new.value == old.value:
+        before, after = ("by name", "by position") if old.keyword else ("by position", "by name")
+        return f"the static argument `{new.path}` was given {before} and is now given {after}"
+    if new.value == old.value and new.type == old.type:
+        return f"the static argument `{new.path}` is {shortened(new.value)} as before, yet not equal: {_unequal(new)}"
+    text = f"the static argument `{chosen.leaf}` {_was(case)}"
+    count = len(case.static_values)
+    return f"{text}: its {_ordinal(count)} value" if count > 2 else text
+
+
+def _unequal(static: Static) -> str:
+    if static.type in FUNCTIONS:
+        return "each function object is another value"
+    kind = static.type.rpartition(".")[2]
+    if static.identity:
+        return f"{kind} has no __eq__ of its own, so each object is another value"
+    return f"two {kind} objects that print alike are not equal"
+
+
+def _function(case: Case) -> str:
+    function = case.key.function
+    name = f"`{function.name}`"
+    if case.is_body:
+        return f"what {name} was given to run was made anew: a lambda or a function defined there is another each time"
+    made = function.made[0] if function.made else ""
+    if defined_in_a_cell(function) and not made:
+        return f"{name} was defined again{_place(function)}: a cell that is run again makes a new function"
+    times = f"{case.made} functions from there so far"
+    if made == "lambda":
+        return f"a lambda made anew{_place(function)} is another function each time: {times}"
+    if made == "derived":
+        return f"what JAX derived of {name}{_place(function)}, such as its gradient, was made anew: {times}"
+    if made or not function.name.isidentifier():
+        what = f"{_MADE.get(made, f'{maker(made)}(…)')} of {name}" if made else "a callable object"
+        return f"{what}{_place(function)} was made anew, which is another function each time: {times}"
+    return f"{name} was defined anew{_place(function)}: {times}, and each is another one to the caches"
+
+
+def _place(function: Function) -> str:
+    if not function.file:
+        return ""
+    if defined_in_a_cell(function):
+        return f" in a cell, line {function.line}"
+    return f" at {function.file.replace(chr(92), '/').rsplit('/', 1)[-1]}, line {function.line}"
+
+
+def _context(case: Case) -> str:
+    return f"the setting `{case.chosen.leaf}` {_was(case)}"
+
+
+def _options(case: Case) -> str:
+    return f"the jax.jit option `{case.chosen.leaf}` {_was(case)}"
+
+
+def _donation(case: Case) -> str:
+    chosen = case.chosen
+    leaf = chosen.leaf or "an argument"
+    return f"`{leaf}` was {chosen.before} and is now {chosen.after}: another jax.jit(…) of the same function"
+
+
+def _placed(case: Case) -> str:
+    chosen = case.chosen
+    if chosen.at < 0:
+        return _options(case)
+    return f"the {chosen.kind} of `{chosen.leaf}` {_was(case)}"
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+_SAID = {
+    "shape": _shape, "rank": _rank, "weak-type": _weak, "structure": _structure, "static": _static,
+    "function": _function, "context": _context, "options": _options, "donation": _donation,
+    "sharding": _placed, "device": _placed, "layout": _placed,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""One reader per compiler stage: from the compiler's own text to a graph."""

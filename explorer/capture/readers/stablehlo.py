@@ -1,0 +1,336 @@
+"""MLIR text → Graph: StableHLO above all, other dialects as far as they are written the same way.
+
+Read from `Lowered.as_text(debug_info=True)`, a dump, or a file: every operation is one line or opens regions that later
+lines close. Functions and regions are groups; a region's arguments are nodes, so that no edge leaps into a loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from explorer.capture.frames import users_part
+from explorer.capture.readers.mlir_locations import Locations
+from explorer.errors import UnreadableTextError
+from explorer.model.graph import Frame, Graph, Group
+from explorer.model.graph_builder import GraphBuilder
+
+__all__ = ["read_stablehlo"]
+
+_VALUE = r"%[\w$.]++(?::\d++)?"
+_RESULTS = re.compile(rf"({_VALUE}(?:, {_VALUE})*+) = ")
+_OPERATION = re.compile(r'"([\w$.]++)"|([A-Za-z_][\w$]*+(?:\.[\w$]++)*+)')
+_SYMBOL = re.compile(r'@([\w$.\-]++|"(?:[^"\\]|\\.)*+")')
+_SYMBOL_NAME = re.compile(r'\bsym_name = "((?:[^"\\]|\\.)*+)"')
+_CALLEE = re.compile(r"\b(?:callee|decomposition) = (?:#vhlo\.)?@?([\w$.\-]++)|\bcalled_computations = \[@([\w$.\-]++)")
+_ARGUMENT_PATH = re.compile(r'%([\w$.]++): [^%"]*? loc\("([^"]*)"\)')
+_ARGUMENT = re.compile(r"%([\w$.]++): ((?:[^,()<>]++|<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>|\([^()]*+\))++)")
+_ITERATION = re.compile(r"%([\w$.]++) = %([\w$.]++)")
+_REFERENCE = re.compile(r"%([\w$.]++)")
+_LOCATION = re.compile(r" loc\((#loc\d*+|[^()]*+|\".*)\)\s*$")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)')
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[(){}\[\]]')
+_PIECES = re.compile(r"(?:[^,<>()]++|<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>|\([^()]*+\))++")
+_REGION = re.compile(r"(cond|reducer|do|else|then|default|case)\b")
+_NO_NODE = re.compile(r"#|//|!\w+ = |\"?builtin\.module\b|module\b|\"?sdy\.mesh\b")
+_FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
+_CALLS = ("call", "func.call", "vhlo.call_v1")
+_MLIR = re.compile(r'func\.func|\.func_v1|^[ \t]*+(?:module\b|(?:%[\w$.:, %]++= )?"?[a-z_]++\.\w++"?[ (])', re.M)
+_STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
+
+
+def read_stablehlo(text: str) -> Graph:
+    """Read an MLIR module's text into a graph.
+
+    Args:
+        text: What `jax.stages.Lowered.as_text(debug_info=True)` gives, in the short or the generic form; without debug
+            info there are no sources.
+
+    Returns:
+        One node per operation and per argument of a function or region, in the text's order. Its `unread` are the lines
+        that should be operations but could not be read.
+
+    Raises:
+        UnreadableTextError: The text holds no MLIR operation at all.
+    """
+    graph = _Reader(text.split("\n")).read() if _MLIR.search(text) else None
+    if graph is None or not len(graph):
+        first = text.strip()[:60].partition("\n")[0]
+        raise UnreadableTextError(
+            f"this text holds no MLIR operation: it starts with {first!r}." if first else "this text is empty."
+        )
+    return graph
+
+
+@dataclass
+class _Region:
+    """What is open: whose it is, its group, and the values that are known only inside."""
+
+    owner: int
+    group: int
+    values: list[str] = field(default_factory=list[str])
+    # A `while` prints its own arguments once, for each of its regions: their names and types.
+    iteration: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    is_generic: bool = False  # in the generic form regions end by `})`, and the types come after
+
+
+class _Reader:
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.locations = Locations(lines)
+        self.builder = GraphBuilder()
+        self.regions: list[_Region] = []
+        self.values: dict[str, list[int]] = {}  # by name, the innermost last
+        self.calls: list[tuple[int, str]] = []
+        self.iteration: list[tuple[str, str]] = []
+        self.last = -1
+        self.at = 0
+        self.unread: list[int] = []
+        # What the line that closes its regions says of an operation: its type and its place
+        self.types: dict[int, str] = {}
+        self.places: dict[int, tuple[str, int]] = {}
+        self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
+
+    def read(self) -> Graph:
+        while self.at < len(self.lines):
+            number = self.at
+            line = self.lines[number].strip()
+            self.at += 1
+            if line and line.startswith("{-#"):
+                break  # the data of large constants
+            if line and not line.startswith(("#", "//")):
+                self.read_line(number, self.whole(line))
+        self.nest_functions()
+        return replace(self.with_later_parts(self.builder.build()), unread=tuple(self.unread))
+
+    def whole(self, line: str) -> str:
+        """The line, and the ones after it if a person broke its attributes or operands over several."""
+        if line[-1] not in "{([,<" or _opens_region(line):
+            return line
+        level = _depth(line)
+        pieces = [line]
+        while level > 0 and self.at < len(self.lines):
+            further = self.lines[self.at].strip()
+            if _RESULTS.match(further) or further.startswith(("^", "func.func")):
+                break
+            pieces.append(further)
+            level = _depth(further, level)
+            self.at += 1
+            if further.endswith("({"):
+                break
+        return " ".join(pieces)
+
+    def read_line(self, number: int, line: str) -> None:
+        if line.startswith("}"):
+            self.close(number, line)
+        elif line.startswith("^"):
+            self.add_arguments(number, line)
+        elif line.startswith((":", "->", "{")) and self.last >= 0:  # a person put the type on a line of its own
+            self.types.setdefault(self.last, _result_type(f" {line}"))
+        elif _REGION.match(line) and line.endswith("{"):
+            kind = {"cond": "condition", "do": "body"}.get(line.partition(" ")[0], "region")
+            self.open_region(number, self.last, kind, self.iteration)
+            self.add_arguments(number, line)
+        elif _NO_NODE.match(line):
+            if line.endswith("{"):
+                self.regions.append(_Region(-1, -1, is_generic=line.endswith("({")))
+        else:
+            self.read_operation(number, line)
+
+    def read_operation(self, number: int, line: str) -> None:
+        results = _RESULTS.match(line)
+        operation = _OPERATION.match(line, results.end() if results else 0)
+        if operation is None:
+            self.unread.append(number)
+            return
+        op = operation[1] or operation[2]
+        if op in _FUNCTIONS:
+            self.open_function(number, line, is_generic=operation[1] is not None)
+            return
+        if "." not in op and op not in ("return", "call", "constant", "br", "cond_br"):
+            self.unread.append(number)
+            return
+        location = _LOCATION.search(line)
+        body = line[operation.end() : location.start() if location else len(line)]
+        place = self.locate(location[1]) if location else ("", -1)
+        opens = _opens_region(line)
+        names = _REFERENCE.findall(results[1]) if results else []
+        is_single = len(names) == 1 and ":" not in results[1] if results else False
+        type_ = "" if opens and operation[1] else _result_type(body, is_single=is_single)
+        self.add_node(number, names, op, type_, place)
+        pairs = _ITERATION.findall(body) if op.endswith(".while") else []
+        self.connect([source for _, source in pairs] or _used(body, is_generic=operation[1] is not None))
+        types = _PIECES.findall(body.rpartition(" : ")[2]) if pairs else []
+        self.iteration = [
+            (name, types[i].strip() if len(types) == len(pairs) else "") for i, (name, _) in enumerate(pairs)
+        ]
+        self.note_callee(op, body)
+        if opens:
+            self.open_region(number, self.last, "region", [], is_generic=operation[1] is not None)
+            if operation[1] is None:
+                self.add_arguments(number, body)
+
+    def note_callee(self, op: str, body: str) -> None:
+        if op in _CALLS and (symbol := _SYMBOL.search(body)):
+            self.calls.append((self.last, symbol[1].strip('"')))
+        elif ("callee" in body or "decomposition" in body or "called_computations" in body) and (
+            called := _CALLEE.search(body)
+        ):
+            self.calls.append((self.last, called[1] or called[2]))
+
+    def add_node(self, number: int, names: Sequence[str], op: str, type_: str, place: tuple[str, int]) -> None:
+        group = self.regions[-1].group if self.regions else -1
+        name = f"%{names[0]}" if names else op
+        self.last = self.builder.add(name, op, type_, scope=place[0], group=group, frame=place[1], line=number)
+        self.define(names, self.last)
+
+    def locate(self, text: str) -> tuple[str, int]:
+        """The scope path and the innermost frame of a location; many operations share one."""
+        if text not in self.located:
+            scope, frames = self.locations.read(text)
+            self.located[text] = scope, self.frame(frames)
+        return self.located[text]
+
+    def frame(self, frames: Sequence[Frame]) -> int:
+        at = -1
+        for outer in reversed(users_part(frames)):
+            at = self.builder.add_frame(replace(outer, parent=at))
+        return at
+
+    def connect(self, names: Iterable[str]) -> None:
+        # A value that is not there leaves no edge; an operation is no operand of itself.
+        self.builder.connect(i for i in map(self.find, names) if i >= 0)
+
+    def find(self, name: str) -> int:
+        known = self.values.get(name)
+        return known[-1] if known else -1
+
+    def define(self, names: Sequence[str], node: int) -> None:
+        """Values of the region that is open, and of those inside it."""
+        for name in names:
+            self.values.setdefault(name, []).append(node)
+        if self.regions:
+            self.regions[-1].values += names
+
+    def open_function(self, number: int, line: str, *, is_generic: bool) -> None:
+        symbol = _SYMBOL_NAME.search(line) if is_generic else _SYMBOL.search(line)
+        if not line.endswith("{"):  # declared, without a body
+            return
+        name = symbol[1].strip('"') if symbol else "function"
+        group = self.builder.add_group(Group(name, "entry" if name == "main" else "function"))
+        self.regions.append(_Region(-1, group, is_generic=is_generic))
+        if not is_generic:
+            self.add_arguments(number, line.partition(" -> ")[0])
+
+    def open_region(
+        self, number: int, owner: int, kind: str, iteration: list[tuple[str, str]], *, is_generic: bool = False
+    ) -> None:
+        parent = self.regions[-1].group if self.regions else -1
+        name = self.builder.names[owner] if owner >= 0 else "region"
+        group = self.builder.add_group(Group(f"{name} {kind}", kind, parent=parent, caller=owner))
+        self.regions.append(_Region(owner, group, iteration=iteration, is_generic=is_generic))
+        for argument, type_ in iteration:
+            self.add_argument(number, argument, type_)
+
+    def close(self, number: int, line: str) -> None:
+        """`}`; and what may follow: the next region of the same operation, or the operation's type and place."""
+        closed = self.regions.pop() if self.regions else _Region(-1, -1)
+        for name in closed.values:
+            self.values[name].pop()
+        after = line[1:].lstrip()
+        is_next = after == ", {" if closed.is_generic else line.endswith("{")
+        if is_next or (after.startswith(",") and line.endswith("{")):
+            kind = "body" if after.startswith("do") else "region"
+            self.open_region(number, closed.owner, kind, closed.iteration, is_generic=closed.is_generic)
+            self.add_arguments(number, after)
+            return
+        if closed.owner >= 0:
+            location = _LOCATION.search(line)
+            if location is not None:
+                self.places.setdefault(closed.owner, self.locate(location[1]))
+            if " : " in line:
+                self.types.setdefault(closed.owner, _result_type(line[: location.start()] if location else line))
+
+    def add_arguments(self, number: int, signature: str) -> None:
+        paths = dict(_ARGUMENT_PATH.findall(signature))
+        for name, type_ in _ARGUMENT.findall(_without_strings(signature)):
+            type_ = type_.partition(" loc")[0].partition(" {")[0].strip()
+            self.add_argument(number, name, type_, paths.get(name, ""))
+
+    def add_argument(self, number: int, name: str, type_: str, path: str = "") -> None:
+        group = self.regions[-1].group if self.regions else -1
+        node = self.builder.add(f"%{name}", "parameter", type_, scope=path, group=group, line=number)
+        self.builder.connect(())
+        self.define([name], node)
+
+    def with_later_parts(self, graph: Graph) -> Graph:
+        """The graph with the types and places that came after the operations' regions."""
+        if not self.types and not self.places:
+            return graph
+        types, scopes = list(graph.types), list(graph.scopes)
+        type_, scope, frame = graph.type.copy(), graph.scope.copy(), graph.frame.copy()
+        code = {text: i for i, text in enumerate(types)}
+        for node, text in self.types.items():
+            if not types[type_[node]]:
+                type_[node] = code.setdefault(text, len(code))
+        code_of_scope = {text: i for i, text in enumerate(scopes)}
+        for node, (path, at) in self.places.items():
+            if frame[node] < 0 and not scopes[scope[node]]:
+                scope[node] = code_of_scope.setdefault(path, len(code_of_scope))
+                frame[node] = at
+        return replace(
+            graph, type=type_, scope=scope, frame=frame, types=list(code), scopes=list(code_of_scope),
+            frames=self.builder.frames,
+        )  # fmt: skip
+
+    def nest_functions(self) -> None:
+        groups = self.builder.groups
+        number_of = {group.name: i for i, group in enumerate(groups) if group.kind in ("function", "entry")}
+        for node, callee in self.calls:
+            called = number_of.get(callee, -1)
+            if called >= 0 and groups[called].caller < 0 and groups[called].kind == "function":
+                groups[called] = replace(groups[called], caller=node, parent=self.builder.group_of[node])
+
+
+def _opens_region(line: str) -> bool:
+    """Whether a line ends in the brace of a region, not of attributes."""
+    if not line.endswith("{") or line.endswith(("<{", "= {")):
+        return False
+    if line.startswith("}"):
+        # After `})` come attributes.
+        return not line.startswith("})") or line.endswith("({")
+    operation = _OPERATION.match(line, m.end() if (m := _RESULTS.match(line)) else 0)
+    return line.endswith("({") if operation is not None and operation[1] else True
+
+
+def _depth(line: str, before: int = 0) -> int:
+    """How many brackets are open after a line; what it closes of the lines further up doesn't count."""
+    level = before
+    for piece in _BRACKETS.findall(line):
+        level = max(level + _STEP.get(piece, 0), 0)
+    return level
+
+
+def _without_strings(text: str) -> str:
+    return _STRING.sub('""', text) if '"' in text else text
+
+
+def _used(body: str, *, is_generic: bool) -> list[str]:
+    """The values that an operation reads: in the generic form those of its first parentheses."""
+    if is_generic:
+        return _REFERENCE.findall(body[: body.find(")")])
+    arguments = body.rpartition(" : ")[0] or body
+    # A region's arguments, `(%x: tensor<f32>) {`, are its own.
+    return _REFERENCE.findall(_ARGUMENT.sub("", _without_strings(arguments)))
+
+
+def _result_type(body: str, *, is_single: bool = False) -> str:
+    """`tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`."""
+    _, colon, type_ = body.rpartition(" : ")
+    if not colon:
+        return ""
+    result = type_.rpartition(" -> ")[2].strip().rstrip("{").strip()
+    if is_single and " -> " not in type_:  # `select` names an operand's type too; the result's is the last
+        result = (_PIECES.findall(result) or [result])[-1].strip()
+    return "" if result == "()" else result

@@ -1,0 +1,225 @@
+"""A failed trace in the user's own terms: their line, the value they asked for, its origin, what to write instead."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import jax
+import numpy as np
+
+from explorer.capture.concretization_site import Asked, asked_of, is_count, is_refusal, type_of
+from explorer.capture.constants import LeakedTracer
+from explorer.capture.frames import Argument, Step, is_runner, names_in, users_arguments, users_steps
+from explorer.capture.sources import Span, label, place, pointed_at, syntax_at
+from explorer.errors import ExploreError, TracedValueError
+
+__all__ = ["Refusal", "refusal", "retold", "users_place"]
+
+_TYPE = re.compile(r"(?:traced array with shape|must be concrete; got|value with type) (\w+\[[^\]]*\])")
+_TRACED = re.compile(r"while tracing the function (.+?)(?: at (.+?):\d+)? for ")
+_DEPENDS = re.compile(r"depends on the values? of the arguments? ([^\n]+)\.")
+_MADE_AT = re.compile(r"(?:from|created on) line ([^\n]+?):(\d+)(?::\d+)? \(")
+_LEAKED_FROM = re.compile(r"when the value leaked was (.+?)(?: at (.+?):\d+)? traced for")
+# What JAX says to everybody, after what it has to say.
+_BOILERPLATE = re.compile(
+    r"\n?(?:See https://(?:docs\.jax|jax\.readthedocs)|The error occurred while tracing|If using `jit`)"
+)
+_ADDRESS = re.compile(r"<(?:function|bound method) ([^<>]*(?:<\w+>[^<>]*)*) at 0x[0-9a-f]+>")
+_FILE = re.compile(r"((?:[A-Za-z]:)?[/\\][^\s:]+):(\d+)")
+_LONGEST = 6  # lines of JAX's or the user's own words
+_MOST_STEPS = 5
+
+
+def retold(error: Exception, function: str, verb: str, step: str = "trace") -> tuple[type[ExploreError], str]:
+    """What to raise, and with which words, for an error that came while a function was traced, lowered or compiled.
+
+    Args:
+        error: As it was caught.
+        function: The function's name.
+        verb: What could not be done to it: `compiled`.
+        step: What failed.
+
+    Example:
+        >>> import jax
+        >>> try:
+        ...     jax.make_jaxpr(lambda x: float(x))(1.0)
+        ... except Exception as error:
+        ...     retold(error, "f", "compiled")[0]
+        <class 'explorer.errors.TracedValueError'>
+    """
+    steps = users_steps(error)
+    lines: list[str]
+    kind: type[ExploreError] = TracedValueError
+    if isinstance(error, jax.errors.UnexpectedTracerError):
+        lines = _leak(error, steps)
+    elif (found := refusal(error)) is not None:
+        lines = _traced_value(found, steps)
+    else:
+        lines, kind = _failure(error, steps, step), ExploreError
+    return kind, f"{function} could not be {verb}: " + "\n".join(lines)
+
+
+def users_place(error: BaseException) -> str:
+    """The innermost line of the user's own code that an error went through, as a person finds it."""
+    steps = users_steps(error)
+    return place(steps[0].file, steps[0].span.line) if steps else ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What asked for the value of something that is only traced.
+
+    Args:
+        text: The expression that asked; empty if it can't be told.
+        problem: One sentence without its end.
+        hint: What to write instead.
+        origins: Where the value came from: `from  argument `n` of f`.
+        counts: Arguments that may rather be part of the program than data.
+        step: The user's line; None if there is none.
+        span: The piece of that line.
+    """
+
+    text: str
+    problem: str
+    hint: str
+    origins: tuple[str, ...]
+    counts: tuple[str, ...]
+    step: Step | None
+    span: Span | None
+
+
+def refusal(error: BaseException) -> Refusal | None:
+    """What an error that ended a trace says of the user's code; None if it is of another kind."""
+    steps = users_steps(error)
+    if isinstance(error, jax.errors.UnexpectedTracerError) or not is_refusal(error, steps):
+        return None
+    asked = asked_of(error, steps[0]) if steps else Asked()
+    type_ = asked.type or _found(_TYPE, error)
+    arguments = _arguments(error, steps, asked)
+    none_yet = f"`{asked.value}` has none yet" if asked.value else "there is none yet"
+    return Refusal(
+        asked.text,
+        f"{f'`{asked.text}`' if asked.text else 'it'} needs a value, but while tracing {none_yet}"
+        f"{f' ({type_})' if type_ else ''}",
+        asked.hint,
+        (*_made_at(error, steps, asked.bound.values()), *_given_as(arguments)),
+        _counts(arguments, steps),
+        steps[0] if steps else None,
+        asked.span or (steps[0].span if steps else None),
+    )
+
+
+def _traced_value(found: Refusal, steps: Sequence[Step]) -> list[str]:
+    names = " and ".join(f"`{path}`" for path in found.counts)
+    return [
+        f"{found.problem}.",
+        *_way(steps, found.span),
+        *found.origins,
+        "  Hint: " + found.hint.replace("\n", "\n        ") + ".",
+        *([f"        Or make {names} {_CONSTANT}"] if names else ()),
+    ]
+
+
+_CONSTANT = "a constant: a number instead of an InputInfo; for jax.jit, a static argument."
+
+
+def _leak(error: Exception, steps: Sequence[Step]) -> list[str]:
+    type_, leaked = _found(_TYPE, error), _LEAKED_FROM.search(str(error))
+    owner = f"the trace of {leaked[1]}" if leaked and not is_runner(leaked[2] or "") else "an earlier trace"
+    named = f"`{error.names[0]}`, " if isinstance(error, LeakedTracer) and error.names[0] != "a value" else ""
+    return [
+        f"it uses {named}a value that was kept from {owner}{f' ({type_})' if type_ else ''}.",
+        *_way(steps),
+        *_made_at(error, steps),
+        "  Hint: return it from there; what a list, a global or an attribute keeps of a trace is never an array.",
+    ]
+
+
+def _failure(error: Exception, steps: Sequence[Step], step: str) -> list[str]:
+    words = _words(error)
+    return [
+        f"{step} failed: {type(error).__name__}" + (f": {words[0]}" if words else "."),
+        *(f"  {line}" for line in words[1:]),
+        *_way(steps),
+        *(_operands(steps[0]) if steps else ()),
+    ]
+
+
+def _words(error: Exception) -> list[str]:
+    """What an error says, without what is the same in all of JAX's, addresses and this machine's folders."""
+    text = _BOILERPLATE.split(str(error).strip(), maxsplit=1)[0]
+    text = _FILE.sub(lambda at: f"{label(at[1])}, line {at[2]}", _ADDRESS.sub(r"\1", text))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[:_LONGEST] + (["…"] if len(lines) > _LONGEST else [])
+
+
+def _found(pattern: re.Pattern[str], error: BaseException) -> str:
+    match = pattern.search(str(error))
+    return match[1] if match else ""
+
+
+# Where ---------------------------------------------------------------------------------------------------------------
+
+
+def _way(steps: Sequence[Step], span: Span | None = None) -> list[str]:
+    """The user's lines from where it happened outwards."""
+    if not steps:
+        return []
+    # A lambda or a comprehension is on the line of who calls it: once is enough.
+    others = [step for inner, step in pairwise(steps) if (step.file, step.span.line) != (inner.file, inner.span.line)]
+    lines = [f"  in  {step.function}, {place(step.file, step.span.line)}" for step in others]
+    if len(lines) > _MOST_STEPS:
+        lines[2:-2] = [f"  …   {len(lines) - 4} more"]
+    return pointed_at("  at  ", steps[0].file, span or steps[0].span) + lines
+
+
+def _operands(step: Step) -> list[str]:
+    """The arrays that the failing expression names, with their types."""
+    way = syntax_at(step.file, step.span)
+    told: dict[str, str] = {}
+    for name in names_in(way[-1]) if way and isinstance(way[-1], ast.expr) else ():
+        value = step.named(name.id)
+        if isinstance(value, (jax.Array, np.ndarray)):
+            told[name.id] = f"`{name.id}` is {type_of(value, short_dtypes=True)}"
+    return [f"  with  {', '.join(list(told.values())[:4])}"] if told else []
+
+
+# Where from ----------------------------------------------------------------------------------------------------------
+
+
+def _made_at(error: BaseException, steps: Sequence[Step], lines: Iterable[int | None] = ()) -> list[str]:
+    """The lines, of the function or by JAX's account, that made a value."""
+    found = [(steps[0].file, line) for line in lines if line]
+    found += [(at[1], int(at[2])) for at in _MADE_AT.finditer(str(error)) if not is_runner(at[1])]
+    at = (steps[0].file, steps[0].span.line) if steps else None
+    return [f"  from  {place(*made)}" for made in dict.fromkeys(found) if made != at][:3]
+
+
+def _given_as(arguments: Sequence[Argument]) -> list[str]:
+    if not arguments:
+        return []
+    names = [f"`{argument.path}`" for argument in arguments]
+    shown = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
+    listed = " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part)
+    return [f"  from  argument{'s' if names[1:] else ''} {listed} of {arguments[0].function}"]
+
+
+def _arguments(error: BaseException, steps: Sequence[Step], asked: Asked) -> list[Argument]:
+    """The arguments that a value depends on: by JAX's own account, or those that the expression names."""
+    if not steps:
+        return []
+    traced, depends = _TRACED.search(str(error)), _found(_DEPENDS, error)
+    if traced is not None and depends:
+        return users_arguments(error, steps, traced[1], traced[2], re.split(r", and |, | and ", depends))
+    names = [name for name, line in asked.bound.items() if line == 0 and name in steps[0].parameters]
+    return [Argument(name, steps[0].function, steps[0].named(name)) for name in names]
+
+
+def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, ...]:
+    """The arguments that are numbers, if all are."""
+    counts = [a.path for a in arguments if is_count(a.value) and steps[-1].value_at(a.path) is a.value]
+    return tuple(counts) if len(counts) == len(arguments) else ()

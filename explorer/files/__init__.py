@@ -1,0 +1,1 @@
+"""File formats: captures, executables, ledgers, instruction logs, SARIF, Perfetto, Model Explorer."""

@@ -1,0 +1,245 @@
+"""A ledger from JSON lines: everything is held against what it should be before it is used, and nothing is executed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from explorer.analysis.recompiles.fixpoint import Prediction
+from explorer.errors import LedgerFileError
+from explorer.files.ledger_lines import SETTINGS, VERSION
+from explorer.files.validate import integer, number, text, texts
+from explorer.model.events.compaction import Compactor
+from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
+from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.ledger import Ledger
+
+__all__ = ["load"]
+
+_Check = Callable[[Any], Any]
+_WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError)
+_HINT = "Hint: ledgers are what Ledger.save(path) writes."
+
+
+def load(path: str | os.PathLike[str], *, storm: int) -> Ledger:
+    """Everything of the file, whatever its length; a last line that was cut off is left out, and `note` says so."""
+    ledger = Ledger(limit=None, storm=storm)
+    reader = _Reader(ledger)
+    with Path(path).open("rb") as file:
+        header = _header(file.readline(4096))
+        for index, line in enumerate(file, 2):
+            try:
+                reader.read(line)
+            except _WRONG as error:
+                if not line.endswith(b"\n"):
+                    ledger.note = "the file's last line was cut off and is left out"
+                    break
+                raise LedgerFileError(f"line {index} of this ledger does not fit its format: {_said(error)}") from error
+    ledger.dropped = header["dropped"]
+    if header["spilled"]:
+        ledger.note = "; ".join(filter(None, [ledger.note, f"{header['spilled']:,} older events are in another file"]))
+    return ledger
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__} {error}" if isinstance(error, KeyError | RecursionError) else f"{error}."
+
+
+def _header(line: bytes) -> dict[str, int]:
+    try:
+        header = json.loads(line)
+        if header["explorer"] != "ledger":
+            raise ValueError("of something else")
+        version = integer(header["version"])
+    except _WRONG as error:
+        start = line[:40].decode("ascii", "replace").strip()
+        raise LedgerFileError(
+            f'this is no ledger: it starts with {start!r}, a ledger with \'{{"explorer":"ledger"\'. {_HINT}'
+        ) from error
+    if version > VERSION:
+        raise LedgerFileError(
+            f"this ledger has format {version}; this Explorer reads formats up to {VERSION}. Hint: upgrade explorer."
+        )
+    try:
+        counts = {name: _count(header.get(name, 0)) for name in ("dropped", "spilled")}
+        if version < 1:
+            raise ValueError(f"no format is {version}")
+    except _WRONG as error:
+        raise LedgerFileError(f"line 1 of this ledger does not fit its format: {error}.") from error
+    return counts
+
+
+def _count(value: object) -> int:
+    if (count := integer(value)) < 0:
+        raise ValueError(f"a count can't be {value}")
+    return count
+
+
+def _seconds(value: object) -> float:
+    if not math.isfinite(number(value)):
+        raise ValueError(f"seconds can't be {value}")
+    return float(number(value))
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"true or false was expected, not {type(value).__name__}")
+    return value
+
+
+def _maybe(value: object) -> bool | None:
+    return value if value is None else _truth(value)
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    return tuple(texts(value))
+
+
+def _one_of(allowed: tuple[str, ...]) -> _Check:
+    def check(value: object) -> str:
+        if value not in allowed:
+            raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+        return text(value)
+
+    return check
+
+
+def _rows(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"a list was expected, not {type(value).__name__}")
+    return cast("list[Any]", value)
+
+
+def _family(value: object) -> tuple[str, str, str, int]:
+    process, name, file, line = _rows(value)
+    return text(process), text(name), text(file), integer(line)
+
+
+_CHECKS: Mapping[str, _Check] = {
+    "str": text,
+    "int": integer,
+    "float": _seconds,
+    "bool": _truth,
+    "bool | None": _maybe,
+    "tuple[str, ...]": _strings,
+    "FamilyKey": _family,
+}
+
+
+def _made(kind: Any, content: object, /, **checks: _Check) -> Any:
+    """A dataclass of checked values; a field that it has not is refused by its constructor."""
+    if not isinstance(content, dict):
+        raise TypeError(f"an object was expected, not {type(content).__name__}")
+    types = _types(kind)
+    given: dict[str, Any] = {}
+    for name, value in cast("dict[str, Any]", content).items():
+        check = checks.get(name) or types.get(name)
+        if check is None:
+            raise TypeError(f"{name!r} has no place in {kind.__name__}")
+        given[name] = check(value)
+    return kind(**given)
+
+
+@cache
+def _types(kind: Any) -> dict[str, _Check]:
+    return {field.name: _CHECKS[str(field.type)] for field in fields(kind) if str(field.type) in _CHECKS}
+
+
+class _Reader:
+    """Builds each line's value; numbers refer to the lines before."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._compactor = Compactor()
+        self._kinds: dict[str, _Check] = {
+            "place": lambda content: _made(Place, content),
+            "function": lambda content: _made(Function, content),
+            "form": _form,
+            "settings": _settings,
+            "tree": text,
+            "reason": lambda content: _made(Reason, content, kind=_one_of(REASONS)),
+            "key": self._key,
+        }
+        self._event_checks: dict[str, _Check] = {
+            "kind": _one_of(KINDS),
+            "reason": lambda index: self._at("reason", index),
+            "call_site": lambda index: self._at("place", index),
+            "stack": lambda indices: tuple(self._at("place", index) for index in _rows(indices)),
+            "key": lambda index: self._at("key", index),
+        }
+        self._forget(True)
+
+    def _forget(self, value: object) -> None:
+        _truth(value)
+        self._tables: dict[str, list[Any]] = {kind: [] for kind in self._kinds}
+
+    def read(self, line: bytes) -> None:
+        content = json.loads(line)
+        ((kind, value),) = _items(content)
+        if kind == "event":
+            self._ledger.add((_made(Event, value, **self._event_checks),))
+        elif kind == "prediction":
+            self._ledger.predict([_made(Prediction, value)])
+        elif kind == "forget":
+            self._forget(value)
+        elif kind in self._kinds:
+            self._tables[kind].append(self._kinds[kind](value))
+        else:
+            raise ValueError(f"a line can't be of {kind!r}")
+
+    def _at(self, kind: str, index: object) -> Any:
+        table = self._tables[kind]
+        if not 0 <= integer(index) < len(table):
+            raise IndexError(f"there is no {kind} {index} before it")
+        return table[integer(index)]
+
+    def _key(self, content: object) -> Key:
+        def settings(index: object) -> Any:
+            return self._at("settings", index)
+
+        key = _made(
+            Key,
+            content,
+            function=lambda index: self._at("function", index),
+            leaves=lambda rows: tuple(self._leaf(row) for row in _rows(rows)),
+            tree=lambda index: self._at("tree", index),
+            statics=lambda rows: tuple(_made(Static, row) for row in _rows(rows)),
+            **dict.fromkeys(SETTINGS, settings),
+        )
+        return self._compactor.key(key)  # all keys are held here until the file is read
+
+    def _leaf(self, row: object) -> Leaf:
+        index, *shape = _rows(row)
+        form: Leaf = self._at("form", index)
+        for size in shape:
+            if type(size) is not str and (type(size) is not int or size < 0):
+                _count(size)  # says what is wrong with it
+        return Leaf(
+            form.path, tuple(shape), form.dtype, form.weak, form.given, form.committed, form.sharding, form.devices,
+            form.layout,
+        )  # fmt: skip
+
+
+def _items(content: object) -> Iterator[tuple[str, Any]]:
+    if not isinstance(content, dict):
+        raise TypeError(f"an object was expected, not {type(content).__name__}")
+    if len(cast("dict[str, Any]", content)) != 1:
+        raise ValueError(f"a line has one entry, not {len(cast('dict[str, Any]', content))}")
+    return iter(cast("dict[str, Any]", content).items())
+
+
+def _settings(content: object) -> tuple[tuple[str, str], ...]:
+    pairs = [_rows(row) for row in _rows(content)]
+    return tuple((text(name), text(value)) for name, value in pairs)
+
+
+def _form(content: Any) -> Leaf:
+    if "shape" in content:
+        raise TypeError("a form has no shape")
+    return _made(Leaf, {**content, "shape": ()}, shape=tuple)

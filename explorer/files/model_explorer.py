@@ -1,0 +1,85 @@
+"""A graph as another tool reads it: the JSON of Model Explorer (`ai-edge-model-explorer`, written for 0.1.34)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from explorer.analysis.outline.hierarchy import nest
+from explorer.model.graph import Frame, Graph
+
+__all__ = ["model_explorer_graph", "write_model_explorer"]
+
+
+def write_model_explorer(path: Path, label: str, graphs: Iterable[tuple[str, Graph]]) -> Path:
+    """Write graphs, each with its name, as one collection; returns the path.
+
+    The form is that of Model Explorer's JSON adapter: `{"label": …, "graphs": […]}`, its fields those of
+    `model_explorer.graph_builder`.
+    """
+    collection = {"label": label, "graphs": [model_explorer_graph(graph, name) for name, graph in graphs]}
+    path.write_text(json.dumps(collection, separators=(",", ":"), allow_nan=False), encoding="utf-8")
+    return path
+
+
+def model_explorer_graph(graph: Graph, name: str) -> dict[str, Any]:
+    """One graph: its groups become namespaces, and what is known of a node its attributes."""
+    tree = nest(graph)
+    namespaces = _namespaces([(group.name, group.parent) for group in tree.groups])
+    measures = {key: values.tolist() for key, values in graph.measures.items()}
+    places = [_place(graph.stack(i)) for i in range(len(graph.frames))]
+    starts, operands = graph.operand_start.tolist(), graph.operand.tolist()
+    nodes: list[dict[str, Any]] = []
+    columns: list[list[int]] = [c.tolist() for c in (graph.op, graph.type, graph.scope, graph.frame, tree.group)]
+    for i, (op, code, scope, frame, group) in enumerate(zip(*columns, strict=True)):
+        type_ = str(graph.types[code])
+        attributes: dict[str, str] = {
+            "name": str(graph.names[i]),
+            "type": type_,
+            "scope": str(graph.scopes[scope]),
+            "source": places[frame] if frame >= 0 else "",
+            **{key: f"{values[i]:,.6g}" for key, values in measures.items() if math.isfinite(values[i])},
+        }
+        node: dict[str, Any] = {
+            "id": str(i),
+            "label": graph.ops[op],
+            "namespace": namespaces[group] if group >= 0 else "",
+            "attrs": _pairs(attributes),
+            "incomingEdges": [
+                {"sourceNodeId": str(source), "sourceNodeOutputId": "0", "targetNodeInputId": str(k)}
+                for k, source in enumerate(operands[starts[i] : starts[i + 1]])
+            ],
+        }
+        if type_:
+            node["outputsMetadata"] = [{"id": "0", "attrs": _pairs({"tensor_shape": type_})}]
+        nodes.append(node)
+    kinds = {namespaces[i]: {"kind": group.kind} for i, group in enumerate(tree.groups)}
+    return {"id": name, "nodes": nodes, "groupNodeAttributes": kinds}
+
+
+def _namespaces(groups: list[tuple[str, int]]) -> list[str]:
+    """Of each group, the path of names down to it, separated by `/`; two of one name side by side are numbered."""
+    paths: list[str] = []
+    used: Counter[str] = Counter()
+    for name, parent in groups:
+        # A slash would be a level of its own; its font has no triangle.
+        step = name.replace("/", "∕").replace("▸", ">").strip() or "group"
+        path = f"{paths[parent]}/{step}" if parent >= 0 else step
+        used[path] += 1
+        while used[path] > 1:
+            path = f"{path} ({used[path]})"
+            used[path] += 1
+        paths.append(path)
+    return paths
+
+
+def _place(stack: tuple[Frame, ...]) -> str:
+    return str(stack[0]) if stack else ""
+
+
+def _pairs(values: dict[str, str]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in values.items() if value]

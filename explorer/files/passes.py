@@ -1,0 +1,114 @@
+"""The recorded passes in the binary form of a capture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis.passes.history import KINDS
+from explorer.files.capture import Blobs, read_column, read_numbers, read_table, table
+from explorer.model.graph import Frame, Ints
+from explorer.model.passes import Pass, Passes
+from explorer.model.text_versions import Snapshot, Versions
+
+__all__ = ["pack_passes", "unpack_passes"]
+
+_COLUMNS = ("key", "op", "type", "frame", "operand_start", "operand", "computation")
+_COUNTS = ("born", "died", "changed", "moved", "instructions", "snapshot", "first")
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a pass is called: the table form of its strings."""
+
+    name: str
+    pipeline: str
+
+
+def pack_passes(passes: Passes, blobs: Blobs) -> dict[str, Any]:
+    """The header's part on the passes; their lines, columns and links go to the blobs."""
+    versions, links = passes.versions, passes.links
+    seconds = [math.nan if one.seconds is None else one.seconds for one in passes.all]
+    return {
+        "complete": passes.is_complete,
+        "omitted": passes.omitted,
+        "passes": table(blobs, [_Named(one.name, one.pipeline) for one in passes.all], _Named),
+        "counts": {name: blobs.column([int(getattr(one, name)) for one in passes.all]) for name in _COUNTS},
+        "seconds": blobs.numbers(np.asarray(seconds, np.float64)),
+        "lines": blobs.add("\n".join(versions.lines).encode("utf-8", "surrogatepass")),
+        "columns": {name: blobs.column(getattr(versions, name)) for name in _COLUMNS},
+        **{name: list(getattr(versions, name)) for name in ("names", "computations", "ops", "types")},
+        "frames": table(blobs, versions.frames, Frame),
+        "runs": blobs.column(np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)])),
+        "run_counts": blobs.column([len(shot.runs) for shot in versions.snapshots]),
+        "firsts": blobs.column([shot.first for shot in versions.snapshots]),
+        # For the viewer, which infers nothing itself; a loaded capture makes them anew.
+        "links": {
+            "position": blobs.column([link.position for link in links]),
+            "old": blobs.column([link.old for link in links]),
+            "kind": blobs.column([KINDS.index(link.kind) for link in links]),
+            "new": blobs.column([link.new for link in links]),
+            "inferred": blobs.column([link.inferred for link in links]),
+        },
+    }
+
+
+def unpack_passes(header: dict[str, Any], blobs: memoryview) -> Passes:
+    """The passes that `pack_passes` was given.
+
+    Raises:
+        ValueError, KeyError, …: What it was given doesn't fit the format; the caller says so.
+    """
+    start, size = header["lines"]
+    lines = bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass").split("\n")
+    runs = read_column(header["runs"], blobs)
+    ends = np.cumsum(read_column(header["run_counts"], blobs)).tolist()
+    firsts = read_column(header["firsts"], blobs).tolist()
+    versions = Versions(
+        lines=lines,
+        **{name: read_column(header["columns"][name], blobs) for name in _COLUMNS},
+        **{name: header[name] for name in ("names", "computations", "ops", "types")},
+        frames=read_table(header["frames"], blobs, Frame),
+        snapshots=[
+            Snapshot(runs[begin:end], first) for begin, end, first in zip([0, *ends], ends, firsts, strict=False)
+        ],
+    )
+    _check(versions)
+    counts = {name: read_column(header["counts"][name], blobs).tolist() for name in _COUNTS}
+    seconds = read_numbers(header["seconds"], blobs).tolist()
+    passes = [
+        Pass(
+            index=i,
+            name=named.name,
+            pipeline=named.pipeline,
+            seconds=None if math.isnan(seconds[i]) else seconds[i],
+            versions=versions,
+            **{name: bool(values[i]) if name == "moved" else values[i] for name, values in counts.items()},
+        )
+        for i, named in enumerate(read_table(header["passes"], blobs, _Named))
+    ]
+    shots = len(versions.snapshots)
+    if not all(0 <= one.first < shots and 0 <= one.snapshot < shots for one in passes):
+        raise ValueError("a pass leads out of its snapshots")
+    return Passes(versions, passes, is_complete=header["complete"], omitted=header["omitted"])
+
+
+def _check(versions: Versions) -> None:
+    """Raise ValueError if an index leads out of its table."""
+    rows, keys = len(versions.lines), len(versions.names)
+    limits: list[tuple[Ints, int, int, int]] = [
+        (versions.key, rows, -1, keys),
+        (versions.op, rows, -1, len(versions.ops)),
+        (versions.type, rows, -1, len(versions.types)),
+        (versions.frame, rows, -1, len(versions.frames)),
+        (versions.operand, len(versions.operand), 0, keys),
+        (versions.computation, keys, 0, len(versions.computations)),
+        (versions.operand_start, rows + 1, 0, len(versions.operand) + 1),
+    ]
+    for column, length, lowest, end in limits:
+        if len(column) != length or (length and not lowest <= column.min() <= column.max() < end):
+            raise ValueError("a column of the passes leads out of them")
+    versions.rows(len(versions.snapshots) - 1)

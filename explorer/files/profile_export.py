@@ -1,0 +1,74 @@
+"""A profile as files that other tools open: Perfetto's trace, XProf's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT
+
+if TYPE_CHECKING:
+    from explorer.model.results.profile import Profile
+
+__all__ = ["write_perfetto", "write_xprof"]
+
+_MICRO = 1e6
+_KIND = {THUNK: "instruction", REGION: "part of an instruction", WAIT: "wait", HOST: "host"}
+_RUN, _HOST_NAME = "explorer", "host"
+
+
+def write_perfetto(profile: Profile, path: str | PathLike[str]) -> Path:
+    """A trace in Chrome's JSON format, which ui.perfetto.dev, chrome://tracing and speedscope open."""
+    text = json.dumps({"displayTimeUnit": "ns", "traceEvents": list(_events(profile))}, separators=(",", ":"))
+    Path(path).write_text(text, encoding="utf-8")
+    return Path(path)
+
+
+def _events(profile: Profile) -> Iterator[dict[str, Any]]:
+    events = profile.events
+    yield {"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": profile.function}}
+    if events is None:
+        return
+    for thread, name in enumerate(events.threads):
+        yield {"ph": "M", "pid": 1, "tid": thread + 1, "name": "thread_name", "args": {"name": name}}
+    rows = {(op.program, op.name): op for op in profile.ops}
+    begin = float(events.windows[0, 0]) if len(events.windows) else 0.0
+    giver = _givers(events)
+    columns = (events.thread, events.start, events.end, events.kind, events.what)
+    for i, (thread, start, end, kind, what) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        if kind == RECORD or end < begin:
+            continue
+        at = what if kind == THUNK else giver.get(i, -1) if kind == REGION else -1
+        op = events.ops[at] if at >= 0 else None
+        name = op.name if op is not None else "part" if kind == REGION else events.names[what]
+        row = rows.get((op.program, op.name)) if op is not None else None
+        args: dict[str, Any] = {"module": op.module} if op is not None else {}
+        if row is not None and row.stack:
+            args |= {"line": f"{row.stack[0].file}:{row.stack[0].line}", "op": row.op, "scope": row.scope}
+        yield {
+            "ph": "X", "pid": 1, "tid": thread + 1, "name": name, "cat": _KIND.get(kind, "runtime"),
+            "ts": (start - begin) * _MICRO, "dur": (end - start) * _MICRO, "args": args,
+        }  # fmt: skip
+
+
+def _givers(events: Any) -> dict[int, int]:
+    """By event, of each region the op that it works for."""
+    from explorer.analysis.profile.attribution import regions
+
+    return regions(events)
+
+
+def write_xprof(profile: Profile, folder: str | PathLike[str]) -> Path:
+    """The recording as XProf and TensorBoard's profile plugin look for it: `plugins/profile/RUN/HOST.xplane.pb`."""
+    target = Path(folder) / "plugins" / "profile" / _RUN
+    number = 1
+    while target.exists():  # an earlier run is not overwritten
+        number += 1
+        target = target.with_name(f"{_RUN}-{number}")
+    target.mkdir(parents=True)
+    path = target / f"{_HOST_NAME}.xplane.pb"
+    path.write_bytes(profile.xspace)
+    return path

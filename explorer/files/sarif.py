@@ -1,0 +1,78 @@
+"""Findings as SARIF 2.1.0, the format in which code hosts and editors take what linters say.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from explorer.model.findings.finding import Finding
+from explorer.model.findings.findings import Findings
+
+__all__ = ["to_sarif"]
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def to_sarif(findings: Findings) -> str:
+    rules = {one.code or one.rule: one for one in findings}
+    index = {code: i for i, code in enumerate(sorted(rules))}
+    driver = {
+        "name": "explorer",
+        "rules": [_rule(code, rules[code]) for code in index],
+    }
+    run: dict[str, Any] = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(one, index[one.code or one.rule]) for one in findings],
+    }
+    failed = [*findings.faults, *filter(None, [findings.failure])]
+    if failed:
+        told = [{"level": "error", "message": {"text": fault}} for fault in failed]
+        run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": told}]
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
+
+
+def _rule(code: str, finding: Finding) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": code, "name": finding.rule}
+    if finding.documentation.startswith("https://"):
+        told["helpUri"] = finding.documentation
+    return told
+
+
+def _result(finding: Finding, index: int) -> dict[str, Any]:
+    words = [
+        finding.message,
+        finding.evidence and f"Seen: {finding.evidence}",
+        finding.fix.text and f"Cure: {finding.fix.text}",
+    ]
+    told: dict[str, Any] = {
+        "ruleId": finding.code or finding.rule,
+        "ruleIndex": index,
+        "level": finding.severity,  # SARIF has the same three
+        "message": {"text": "\n".join(filter(None, words))},
+    }
+    if finding.file and finding.line:
+        place = {"artifactLocation": {"uri": _uri(finding)}, "region": _region(finding)}
+        told["locations"] = [{"physicalLocation": place}]
+    return told
+
+
+def _region(finding: Finding) -> dict[str, int]:
+    """Columns count characters from 1 there, and UTF-8 bytes from 0 here; they agree in a line of ASCII."""
+    region = {"startLine": finding.line}
+    whole = (finding.end_line, finding.end_column) <= (finding.line, finding.column)
+    if not whole and finding.text.isascii():
+        region |= {"startColumn": finding.column + 1, "endLine": finding.end_line, "endColumn": finding.end_column + 1}
+    return region
+
+
+def _uri(finding: Finding) -> str:
+    """A file as a URI, relative where it can be: a code host knows files by their path in the repository."""
+    path = Path(finding.file)
+    path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), safe="/", errors="replace")

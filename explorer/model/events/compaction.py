@@ -1,0 +1,187 @@
+"""Keys as they are held: what repeats is one object, and array arguments are bytes, so that 100,000 events fit.
+
+A leaf is split into its sizes and everything else, its *form*. Forms repeat from call to call even where every size is
+new, so a call's leaves are a few numbers each: that of the form, then the sizes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from sys import intern
+from typing import Any, TypeVar, cast, overload
+
+from explorer.model.events.event import Event, Reason
+from explorer.model.events.key import Key, Leaf
+
+__all__ = ["FORM", "Compactor", "Form", "Leaves", "forms_of"]
+
+_Value = TypeVar("_Value")
+FORM = ("path", "dtype", "weak", "given", "committed", "sharding", "devices", "layout")
+Form = tuple[Any, ...]  # what a leaf has of FORM
+_Shape = tuple[int | str, ...]
+_form = cast("Any", attrgetter(*FORM))
+_RANKS = 8  # a form's number has room for the rank beside it
+_MANY = (1 << 16) // _RANKS  # forms in one table, so that their numbers take two bytes
+
+
+class _Table:
+    """Forms by number. Whoever has a number holds the table, so a full one can be left for a new one.
+
+    What has a size that is no number, or too large a one or too many of them, is a form with its shape, of rank 0.
+    """
+
+    __slots__ = ("forms", "numbers")
+
+    def __init__(self) -> None:
+        self.numbers: dict[Form, int] = {}
+        self.forms: list[tuple[_Shape | None, Form]] = []
+
+    def number(self, form: Form, shape: _Shape | None = None) -> int:
+        known = form if shape is None else (shape, form)
+        number = self.numbers.get(known)
+        if number is None:
+            number = self.numbers[known] = len(self.forms) * _RANKS
+            self.forms.append((shape, form))
+        return number
+
+
+class Leaves(Sequence[Leaf]):
+    """The array arguments of one call, made when they are looked at; equal to the tuple of them."""
+
+    __slots__ = ("_data", "_table")
+
+    def __init__(self, leaves: Sequence[Leaf], table: _Table) -> None:
+        self._table = table
+        self._data = _packed(leaves, table)
+
+    def forms(self) -> Iterator[tuple[Form, _Shape]]:
+        """Each leaf as its form and its shape."""
+        numbers = _unpacked(self._data)
+        forms, at = self._table.forms, 0
+        while at < len(numbers):
+            number = numbers[at]
+            shape, form = forms[number // _RANKS]
+            rank = number % _RANKS
+            at += 1
+            yield form, tuple(numbers[at : at + rank]) if shape is None else shape
+            at += rank
+
+    def __iter__(self) -> Iterator[Leaf]:
+        for (path, *rest), shape in self.forms():
+            yield Leaf(path, shape, *rest)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.forms())
+
+    @overload
+    def __getitem__(self, index: int) -> Leaf: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Leaf, ...]: ...
+    def __getitem__(self, index: int | slice) -> Leaf | tuple[Leaf, ...]:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Leaves) and other._table is self._table:
+            return other._data == self._data
+        return tuple(self) == tuple(cast("Sequence[Leaf]", other)) if isinstance(other, tuple | Leaves) else False
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __add__(self, other: Sequence[Leaf]) -> tuple[Leaf, ...]:
+        return (*self, *other)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def forms_of(leaves: Sequence[Leaf]) -> Iterator[tuple[Form, _Shape]]:
+    """Each leaf as its form and its shape, without making a leaf where they are packed."""
+    return leaves.forms() if isinstance(leaves, Leaves) else ((_form(leaf), leaf.shape) for leaf in leaves)
+
+
+def _unpacked(data: bytes) -> array[int]:
+    code = data[-1:]
+    numbers = array("H") if code == b"H" else array("I") if code == b"I" else array("q")
+    numbers.frombytes(data[:-1])
+    return numbers
+
+
+def _packed(leaves: Sequence[Leaf], table: _Table) -> bytes:
+    numbers: list[Any] = []
+    known, add, extend = table.numbers.get, numbers.append, numbers.extend
+    try:
+        for leaf in leaves:
+            form, shape = _form(leaf), leaf.shape
+            number = known(form)
+            rank = len(shape)
+            if rank >= _RANKS:
+                raise OverflowError
+            add((table.number(form) if number is None else number) + rank)
+            extend(shape)
+        most = max(numbers)
+        code = "H" if most < 1 << 16 else "I" if most < 1 << 32 else "q"
+        return array(code, numbers).tobytes() + code.encode()
+    except (TypeError, OverflowError):  # a symbolic dimension, a size that no array can have, too high a rank
+        numbers = [table.number(_form(leaf), leaf.shape) for leaf in leaves]
+        return array("I", numbers).tobytes() + b"I"
+
+
+class Compactor:
+    """Makes equal values one object. Not safe for threads: the ledger's lock is around it."""
+
+    def __init__(self) -> None:
+        self._table = _Table()
+        self._values: dict[object, Any] = {}
+        self._context: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
+        self._call: tuple[Key | None, Key | None, Reason, Reason] = (None, None, Reason("unknown"), Reason("unknown"))
+
+    def event(self, event: Event, total: float) -> Event:
+        """The same event, with `total` where it had none. Events of one call share a key and a reason."""
+        last, key, told, reason = self._call
+        if event.key is not last or event.reason is not told:
+            key = event.key if event.key is None else self.key(event.key)
+            reason = self.reason(event.reason)
+            self._call = (event.key, key, event.reason, reason)
+        return Event(
+            _text(event.kind), _text(event.function), self.one(event.call_site), event.seconds, reason, event.id,
+            event.call, event.start, self.one(event.stack), key, _text(event.thread), _text(event.device),
+            event.saved, event.total or total, _text(event.error), _text(event.process), event.count,
+        )  # fmt: skip
+
+    def key(self, key: Key) -> Key:
+        leaves = key.leaves
+        if leaves and not isinstance(leaves, Leaves):
+            if len(self._table.forms) > _MANY:
+                self._table = _Table()
+            leaves = cast("tuple[Leaf, ...]", Leaves(leaves, self._table))
+        one = self.one
+        if key.context is not self._context[0]:  # long, and mostly the same object
+            self._context = key.context, one(key.context)
+        return Key(
+            one(key.function), leaves, _text(key.tree), one(key.statics), one(key.donated), self._context[1],
+            one(key.options), one(key.wrapping), key.structure,
+        )  # fmt: skip
+
+    def reason(self, reason: Reason) -> Reason:
+        return Reason(
+            _text(reason.kind), self.one(reason.leaf), self.one(reason.before), self.one(reason.after),
+            self.one(reason.fix), self.one(reason.text),
+        )  # fmt: skip
+
+    def one(self, value: _Value) -> _Value:
+        """The first value that was equal to this one, if that is not too long ago."""
+        if not value:
+            return value
+        if len(self._values) > 4096:
+            self._values.clear()
+        return self._values.setdefault(value, value)
+
+
+def _text(value: str) -> str:
+    return intern(value) if type(value) is str else str(value)

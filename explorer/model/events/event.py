@@ -1,0 +1,108 @@
+"""One thing that JAX did on the way to a compiled program, and why it had to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from explorer.model.events.key import Key
+
+__all__ = ["KINDS", "REASONS", "Event", "Place", "Reason"]
+
+# `miss`: a call that left jax.jit's fast path though nothing had to be compiled.
+KINDS = ("trace", "lower", "compile", "cache-hit", "miss")
+REASONS = (
+    "first", "shape", "rank", "dtype", "weak-type", "structure", "static", "function", "committed", "sharding",
+    "device", "layout", "donation", "context", "options", "evicted", "unknown",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the user's.
+
+    Args:
+        file: The name that frames carry.
+        line: From 1.
+        label: What a person calls the file: `train.py`, `cell [4]`.
+        text: The line itself, stripped; empty if it can't be had.
+        function: The function that the line stands in; empty at the top of a file.
+    """
+
+    file: str
+    line: int
+    label: str = ""
+    text: str = ""
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.label or self.file}, line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something was traced or compiled again.
+
+    Args:
+        kind: One of `REASONS`.
+        leaf: What changed, as Python would write it: `batch['x'].shape[0]`, `n`; empty if it is no argument.
+        before, after: Its value in the nearest earlier call, and in this one.
+        fix: Code that would stop it, or one sentence; empty for a first call.
+        text: One sentence for a person.
+    """
+
+    kind: str
+    leaf: str = ""
+    before: str = ""
+    after: str = ""
+    fix: str = ""
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text or self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One trace, lowering, compile or cache hit.
+
+    Args:
+        kind: One of `KINDS`. `cache-hit`: the binary came from the persistent cache.
+        function: The name of what was compiled.
+        call_site: Where the user called it; None if no frame of theirs was on the stack.
+        seconds: How long this took.
+        reason: Why; equal for all events of one call.
+        id: The compile's number within its function's family: `[step/3]`; empty for a `miss`.
+        call: Numbers the calls that left the fast path: events of one call have one number.
+        start: When it began, in seconds since 1970.
+        stack: The user's frames, innermost first; `call_site` is the first.
+        key: What the caches compared; None where it could not be seen.
+        thread: Its name.
+        device: What it was compiled for: `cpu:0`.
+        saved: Seconds of compiling that the persistent cache spared; 0 for other kinds.
+        total: Seconds that this function's family has cost up to and with this event.
+        error: What stopped it (`KeyboardInterrupt`); empty if it went well.
+        process: Which process it was in, where several were merged.
+        count: How many calls it stands for; of a `miss`, all since the one before, as a function may miss at each call.
+    """
+
+    kind: str
+    function: str
+    call_site: Place | None = None
+    seconds: float = 0.0
+    reason: Reason = field(default_factory=lambda: Reason("unknown"))
+    id: str = ""
+    call: int = 0
+    start: float = 0.0
+    stack: tuple[Place, ...] = ()
+    key: Key | None = None
+    thread: str = ""
+    device: str = ""
+    saved: float = 0.0
+    total: float = 0.0
+    error: str = ""
+    process: str = ""
+    count: int = 1
+
+    def __repr__(self) -> str:
+        where = f" at {self.call_site}" if self.call_site is not None else ""
+        return f"Event({self.kind} {self.id or self.function}{where}: {self.reason})"

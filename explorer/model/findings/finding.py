@@ -1,0 +1,93 @@
+"""What may go wrong with a function that is compiled: findings, each with its line, its evidence and its cure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["SEVERITIES", "Finding", "Fix"]
+
+# error: the result is wrong or the call fails. warning: it surprises or costs. note: worth knowing.
+SEVERITIES = ("error", "warning", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """How to cure a finding.
+
+    Args:
+        text: What to do, in a sentence or in code.
+        code: The user's function rewritten, whole; empty where no rewrite is certain. It was parsed and traced, and the
+            rule no longer hits it.
+        diff: From the user's text to `code`, as a unified diff.
+    """
+
+    text: str
+    code: str = ""
+    diff: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def apply(self) -> None:
+        """Write `code` into a new cell below the one that runs this.
+
+        Raises:
+            ViewError: There is no code, or no notebook to write into.
+        """
+        from explorer.model.findings.findings import applied
+
+        applied(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One pitfall in one place.
+
+    Args:
+        rule: The rule's name: `impure-print`.
+        severity: One of `SEVERITIES`.
+        message: What happens, in one sentence.
+        file: The name that frames carry.
+        line: From 1; 0 where it has no line.
+        evidence: What was seen: values, counts, types.
+        fix: How to cure it.
+        code: The rule's number, for `# explorer: ignore[EX001]`.
+        label: What a person calls the file: `train.py`, `cell [4]`.
+        text: The line itself, stripped.
+        column, end_line, end_column: The piece that is meant, as Python counts: columns from 0 in UTF-8 bytes; equal
+            where it is all of the line.
+        documentation: The page of JAX's documentation that explains it.
+    """
+
+    rule: str
+    severity: str
+    message: str
+    file: str = ""
+    line: int = 0
+    evidence: str = ""
+    fix: Fix = field(default_factory=lambda: Fix(""))
+    code: str = ""
+    label: str = ""
+    text: str = ""
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    documentation: str = ""
+
+    def __repr__(self) -> str:
+        where = f" at {self.label or self.file}, line {self.line}" if self.line else ""
+        return f"Finding({self.rule}{where}: {self.message})"
+
+    def __rich__(self) -> Any:
+        from explorer.model.findings.findings import Findings
+
+        return Findings((self,)).__rich__()
+
+    def _repr_html_(self) -> str | None:
+        return self._repr_mimebundle_().get("text/html")
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        from explorer.model.findings.findings import Findings
+
+        return Findings((self,))._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage] - the notebook's protocol

@@ -1,1 +1,0 @@
-"""Where the time of compiled calls went, as plain data: moments of threads, operations, source lines, stacks."""

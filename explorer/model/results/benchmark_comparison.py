@@ -1,0 +1,170 @@
+"""Several callables that were measured in turns, and how many times as long as one of them the others take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from explorer.model.results.statistics import ratio_interval
+from explorer.model.results.timing import Samples, TimingViewer, frame_of
+from explorer.model.units import duration_text, factor_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Comparison", "Ratio"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long as the baseline something takes.
+
+    Args:
+        name: Of what is compared.
+        ratio: The median of the ratios of each round: 2 takes twice as long.
+        low, high: Where that median lies.
+    """
+
+    name: str
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def is_same(self) -> bool:
+        """Whether no difference is seen: the interval holds 1."""
+        return self.low <= 1 <= self.high
+
+    def __str__(self) -> str:
+        if self.is_same:
+            return f"no difference seen ({_span(self.low, self.high)})"
+        low, high = (self.low, self.high) if self.ratio > 1 else (1 / self.high, 1 / self.low)
+        middle = self.ratio if self.ratio > 1 else 1 / self.ratio
+        return f"{factor_text(middle)} {'slower' if self.ratio > 1 else 'faster'} ({_span(low, high)})"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison:
+    """What `explorer.compare` measured. Iterating gives a `Ratio` for each name but the baseline's.
+
+    Args:
+        samples: Of each name; the samples of one position were taken in the same round.
+        baseline: The name that the others are compared with.
+        signature: The arguments with their types; empty where each has its own.
+        notes: What the reader should know before trusting the figures.
+        environment: Versions, device, cores.
+
+    Example:
+        >>> a, b = Samples((1.0, 1.1, 1.0) * 5), Samples((2.1, 2.0, 2.2) * 5)
+        >>> compared = Comparison({"old": b, "new": a}, "old")
+        >>> compared
+        Comparison(new is 2.1× faster (1.82 … 2.20×) than old)
+          old   2.1 s    the baseline
+          new   1 s      2.1× faster (1.82 … 2.20×)
+          15 rounds, each in an order of its own
+        >>> compared["new"].is_same
+        False
+    """
+
+    viewer: ClassVar[TimingViewer | None] = None
+
+    samples: Mapping[str, Samples]
+    baseline: str
+    signature: str = ""
+    notes: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @cached_property
+    def ratios(self) -> dict[str, Ratio]:
+        """By name, how many times as long as the baseline each takes, the baseline not among them."""
+        base = self.samples[self.baseline]
+        return {
+            name: Ratio(name, *ratio_interval(one.samples, base.samples, one.confidence))
+            for name, one in self.samples.items()
+            if name != self.baseline
+        }
+
+    def __getitem__(self, name: str) -> Ratio:
+        return self.ratios[name]
+
+    def __iter__(self) -> Iterator[Ratio]:
+        return iter(self.ratios.values())
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @property
+    def rounds(self) -> int:
+        return min((one.count for one in self.samples.values()), default=0)
+
+    @property
+    def fastest(self) -> str:
+        """The name with the least median."""
+        return min(self.samples, key=lambda name: self.samples[name].median)
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        if all(ratio.is_same for ratio in self):
+            others = " and ".join(self.ratios) if len(self) < 4 else f"{len(self) - 1} others"
+            return f"no difference seen between {self.baseline} and {others}"
+        # What is told is one thing's difference from the baseline: the fastest one, or the slowest if that is it.
+        told = min(self, key=lambda ratio: ratio.ratio)
+        if told.is_same or told.ratio > 1:
+            told = max(self, key=lambda ratio: ratio.ratio)
+        return f"{told.name} is {told} than {self.baseline}"
+
+    def to_frame(self, samples: bool = False) -> pd.DataFrame:
+        """A table for pandas: a row for each name, or for each round.
+
+        Args:
+            samples: False gives `name`, `median`, `low`, `high`, `fastest`, `spread` in seconds, `ratio`, `ratio_low`,
+                `ratio_high`, `samples` and `calls`; True gives a column of seconds for each name, a row for each round.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        if samples:
+            names = list(self.samples)
+            rounds = zip(*(self.samples[name].samples for name in names), strict=False)
+            return frame_of([dict(zip(names, row, strict=True)) for row in rounds], names)
+        return frame_of([self._row(name, one) for name, one in self.samples.items()])
+
+    def chart(self) -> Any:
+        """The ratios with their intervals against the baseline, and what each takes.
+
+        Raises:
+            MissingPackageError: plotly is not installed: the extra `explorer[lab]`.
+        """
+        if self.viewer is None:
+            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
+        return self.viewer.chart(self)
+
+    def _row(self, name: str, one: Samples) -> dict[str, Any]:
+        ratio = self.ratios.get(name, Ratio(name, 1.0, 1.0, 1.0))
+        return {
+            "name": name, "median": one.median, "low": one.low, "high": one.high, "fastest": one.fastest,
+            "spread": one.spread, "ratio": ratio.ratio, "ratio_low": ratio.low, "ratio_high": ratio.high,
+            "samples": one.count, "calls": one.calls,
+        }  # fmt: skip
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
+
+    def __repr__(self) -> str:
+        # Times, as in the repr of a Timing: they are what there is to say.
+        widest = max(map(len, self.samples), default=0) + 2
+        told = [
+            f"  {name:<{widest}} {duration_text(one.median):<8} {self.ratios.get(name, 'the baseline')}"
+            for name, one in self.samples.items()
+        ]
+        told.append(f"  {self.rounds:,} rounds, each in an order of its own")
+        told += [f"  note: {note}" for note in self.notes]
+        return "\n".join([f"Comparison({self.headline})", *told])
+
+
+def _span(low: float, high: float) -> str:
+    digits = 2 if high < 9.95 else 1 if high < 99.5 else 0
+    return f"{low:,.{digits}f} … {high:,.{digits}f}×"

@@ -1,0 +1,263 @@
+"""How much memory a compiled function takes, of how much there is, at one size or several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
+
+from explorer.analysis.memory.live_memory import bytes_text
+from explorer.model.capture import Capture
+from explorer.model.results.axis import Axis
+
+__all__ = ["USES", "Largest", "MemoryRow", "MemoryUse", "MemoryViewer", "fitted_size"]
+
+# What XLA tells of a program, and what a person calls it, in the order in which it is drawn.
+USES = (("argument", "arguments"), ("output", "outputs"), ("temp", "temporaries"), ("generated code", "code"))
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """The memory of a program for arguments of one size.
+
+    Args:
+        at: Which value it has of each axis; empty where nothing was varied.
+        values: What was varied, by name.
+        uses: Bytes by use, as the compiler planned them: `argument`, `output`, `temp`, `alias` (of the outputs, what
+            lies where a donated argument was), `generated code`.
+        constants: Bytes of the arrays that are baked into the program.
+        live: Bytes alive at the fullest step of its schedule: what must be there, without what an allocator adds; NaN
+            where there is no schedule.
+        is_least: Whether these are the arguments alone, which are more than there is: it was not compiled then.
+        error: Why there is nothing, empty else.
+        capture: What was compiled.
+    """
+
+    at: tuple[int, ...]
+    values: Mapping[str, float | str]
+    uses: Mapping[str, int] = field(default_factory=dict[str, int])
+    constants: int = 0
+    live: float = math.nan
+    is_least: bool = False
+    error: str = ""
+    capture: Capture | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def needed(self) -> float:
+        """Bytes that it takes on the device to run it, its arguments counted; NaN where it could not be compiled."""
+        if self.error or not self.uses:
+            return math.nan
+        return float(sum(self.uses.get(use, 0) for use, _ in USES) - self.uses.get("alias", 0))
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest size that fits.
+
+    Args:
+        name: What was varied.
+        size: The largest that was compiled and fits; 0 if none does.
+        needed: Bytes that it needs.
+        predicted: What the sizes before it let one expect, before it was compiled.
+        too_large: The smallest that was compiled and doesn't fit; None if all fit.
+    """
+
+    name: str
+    size: int
+    needed: float
+    predicted: float
+    too_large: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the next larger size is known not to fit."""
+        return self.too_large == self.size + 1
+
+
+class MemoryViewer(Protocol):
+    """What shows memory; `explorer` puts one here."""
+
+    def mimebundle(self, use: MemoryUse) -> dict[str, Any]: ...
+    def chart(self, use: MemoryUse) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryUse:
+    """What `explorer.memory` found.
+
+    Args:
+        function, signature: What was compiled.
+        axes: What was varied; empty for nothing.
+        rows: One for each combination.
+        device: Where it is to run; empty where the limit is the caller's own.
+        limit: Bytes that a program may use; 0 where nobody tells.
+        largest: The largest size that fits, where one number was varied.
+        notes: What the reader should know before trusting the figures.
+    """
+
+    function: str
+    signature: str
+    axes: tuple[Axis, ...]
+    rows: Sequence[MemoryRow]
+    device: str
+    limit: int
+    largest: Largest | None = None
+    notes: Sequence[str] = ()
+
+    viewer: ClassVar[MemoryViewer | None] = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[MemoryRow]:
+        return iter(self.rows)
+
+    def parts(self, row: MemoryRow) -> dict[str, int]:
+        """Bytes by use, which add up to what it needs: an output that lies where an argument was takes nothing."""
+        uses = {use: row.uses.get(use, 0) for use, _ in USES}
+        return {**uses, "output": uses["output"] - row.uses.get("alias", 0)}
+
+    def fits(self, row: MemoryRow) -> bool:
+        """Whether there is as much memory as a row needs; False where nobody knows what that is."""
+        return row.needed <= self.limit if self.limit else not math.isnan(row.needed)
+
+    @property
+    def limit_text(self) -> str:
+        """`the 25.3 GB that this machine has`."""
+        return f"the {_text(self.limit)} " + (f"that {self.device} has" if self.device else "allowed")
+
+    @property
+    def headline(self) -> str:
+        """The result in a sentence or two."""
+        known = [row for row in self.rows if not math.isnan(row.needed)]
+        if not known:
+            why = next((row.error for row in self.rows if row.error), "the compiler doesn't tell")
+            return f"Nobody knows how much memory {self.function} needs: {why}"
+        if self.axes:
+            return self._over(known)
+        row = known[0]
+        told = f"{self.function} needs {_text(row.needed)}"
+        if self.limit:
+            share = row.needed / self.limit
+            part = f"{share:.0%}" if share >= 0.01 else "less than 1%"
+            told += (
+                f": {part} of {self.limit_text}" if share <= 1 else (f", more than {self.limit_text}: it doesn't fit")
+            )
+        parts = self.parts(row)
+        use, name = max(USES, key=lambda use: parts[use[0]])
+        return f"{told}. The most is for {name}, {_text(parts[use])}."
+
+    def _over(self, known: Sequence[MemoryRow]) -> str:
+        least, most = min(known, key=lambda row: row.needed), max(known, key=lambda row: row.needed)
+        told = f"{self.function} needs from {_text(least.needed)} to {_text(most.needed)}"
+        if not self.limit:
+            return f"{told}."
+        found = self.largest
+        if found is None:
+            count = sum(self.fits(row) for row in known)
+            return f"{told}; {count:,} of {len(self.rows):,} fit in {self.limit_text}."
+        if not found.size:
+            return f"{told}; none fits in {self.limit_text}."
+        told += f"; up to {found.name} = {found.size:,} fits in {self.limit_text}"
+        if found.is_exact:
+            return f"{told}, and no more."
+        return told + (f", {found.too_large:,} doesn't." if found.too_large else "; no size was tried that doesn't.")
+
+    def label(self, row: MemoryRow) -> str:
+        """`n = 128`: a row in words."""
+        return ", ".join(f"{axis.name} = {row.values.get(axis.name, '?')}" for axis in self.axes)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, a row for each size, in bytes; ImportError where there is no pandas."""
+        pandas: Any = import_module("pandas")
+        rows = [
+            {
+                **row.values,
+                **{use: row.uses.get(use) for use in ("argument", "output", "temp", "alias", "generated code")},
+                "constants": row.constants,
+                "live": row.live,
+                "needed": row.needed,
+                "fits": self.fits(row),
+                "error": row.error,
+            }
+            for row in self.rows
+        ]
+        return pandas.DataFrame(rows)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """A head and the rows, as text."""
+        head = (*(axis.name for axis in self.axes), "needed", *(name for _, name in USES), "aliased", "live", "fits")
+        rows: list[tuple[str, ...]] = [head]
+        for row in self.rows:
+            sizes = [_text(row.uses.get(use, math.nan)) for use, _ in (*USES, ("alias", ""))]
+            fits = row.error or ("yes" if self.fits(row) else "no")
+            needs = f"over {_text(row.needed)}" if row.is_least else _text(row.needed)
+            values = [_value(row.values.get(axis.name, "")) for axis in self.axes]
+            rows.append((*values, needs, *sizes, _text(row.live), fits))
+        return rows
+
+    def to_text(self) -> str:
+        """The result, the table, and of a single size what is alive at its peak."""
+        rows = self.table()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        told = [self.headline, *(f"  {line}" for line in lines)]
+        capture = self.rows[0].capture if len(self.rows) == 1 else None
+        if capture is not None and not math.isnan(self.rows[0].live):
+            told.append(capture.live_memory.table())
+        return "\n".join([*told, *(f"note: {note}" for note in self.notes)])
+
+    def chart(self) -> Any:
+        """The chart: what is needed by use, with the limit; see `explorer.view.charts.Chart`.
+
+        Raises:
+            MissingPackageError: plotly is not installed.
+        """
+        if self.viewer is None:
+            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
+        return self.viewer.chart(self)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {"text/plain": self.to_text()} if self.viewer is None else self.viewer.mimebundle(self)
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def fitted_size(sizes: Sequence[float], needed: Sequence[float], limit: float) -> float:
+    """The size at which a curve through the last three points reaches the limit.
+
+    Memory grows as a sum of products of sizes, where nothing else changes: so the curve is a parabola that goes
+    through them, a straight line through two, and one through the origin for a single one. Where the parabola never
+    gets there, as after a step, the line through the last two counts; NaN where that doesn't grow either.
+
+    Example:
+        >>> fitted_size([1, 2, 4], [10, 40, 160], 1000)
+        10.0
+        >>> fitted_size([8, 16], [100, 180], 500)
+        48.0
+    """
+    points = sorted(dict(zip(sizes, needed, strict=True)).items())[-3:]
+    if len(points) == 1:
+        ((size, bytes_),) = points
+        return limit * size / bytes_ if bytes_ > 0 else math.nan
+    (x1, y1), (x2, y2) = points[-2:]
+    slope = (y2 - y1) / (x2 - x1)
+    if len(points) == 3:
+        x0, y0 = points[0]
+        bend = (slope - (y1 - y0) / (x1 - x0)) / (x2 - x0)
+        at_end = slope + bend * (x2 - x1)
+        inside = at_end**2 + 4 * bend * (limit - y2)
+        if abs(bend) * (x2 - x1) > 1e-9 * abs(slope) and inside >= 0 and at_end + math.sqrt(inside) > 0:
+            return x2 + 2 * (limit - y2) / (at_end + math.sqrt(inside))
+    return x2 + (limit - y2) / slope if slope > 0 else math.nan
+
+
+def _text(size: float) -> str:
+    return "–" if math.isnan(size) else bytes_text(round(size))
+
+
+def _value(value: float | str) -> str:
+    return f"{value:,.10g}" if isinstance(value, (int, float)) else value

@@ -1,0 +1,213 @@
+"""What a profile says: operations, lines and stacks with their time, the host's part, and the gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
+
+from explorer.analysis.profile.flame import By, Flame, flame
+from explorer.analysis.profile.pieces import Piece, pieces_of
+from explorer.analysis.profile.text import profile_text
+from explorer.analysis.profile.timeline import Timeline
+from explorer.errors import NotRecordedError, OptionError
+from explorer.model.capture import Capture
+from explorer.model.results.peaks import Peaks
+from explorer.model.results.profile_events import Events
+from explorer.model.results.profile_rows import EquationTime, LineTime, OpTime
+
+__all__ = ["Kind", "Order", "Profile", "ProfileViewer"]
+
+Order = Literal["time", "wasted"]
+Kind = Literal["lines", "ops", "equations", "host"]
+_Row = TypeVar("_Row", LineTime, OpTime)
+
+
+class ProfileViewer(Protocol):
+    """What shows a profile: explorer.view.measure.profile."""
+
+    def mimebundle(self, profile: Profile) -> dict[str, str]: ...
+    def html(self, profile: Profile) -> str: ...
+    def text(self, profile: Profile, width: int) -> str: ...
+    def rich(self, profile: Profile) -> Any: ...
+    def flame_chart(self, profile: Profile, by: By) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Where the time of a function's calls went. All seconds are of one call: the mean of those profiled.
+
+    Args:
+        function, signature: What was profiled.
+        runs: How many calls.
+        wall_seconds: A call as the caller sees it, until its result is there.
+        device_seconds: Of that, while at least one instruction ran. `ops` sum to it, and `lines` with `unattributed`.
+        gap_seconds: Of `wall_seconds`, while the device waited: for Python, for dispatch, between executables.
+        ops: The instructions that ran, the longest first.
+        lines: The source lines, the longest first.
+        unattributed: Seconds of instructions that no line is known for.
+        captures: What was compiled, by program number, each with the measure `time` in its `hlo` graph.
+        host: Seconds of what the host did, by its name, the longest first; they may overlap the device's.
+        notes: What the reader should know before trusting the figures.
+        environment: Versions, device, cores.
+        timeline: Which thread worked for which op when, in one of the calls.
+        events: All that was recorded of the calls, without what it means.
+        xspace: The same as the profiler gave it.
+    """
+
+    function: str
+    signature: str
+    runs: int
+    wall_seconds: float
+    device_seconds: float
+    gap_seconds: float
+    ops: Sequence[OpTime]
+    lines: Sequence[LineTime]
+    unattributed: float
+    captures: Mapping[int, Capture] = field(default_factory=dict[int, Capture])
+    host: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeline: Timeline | None = None
+    events: Events | None = None
+    xspace: bytes = b""
+
+    viewer: ClassVar[ProfileViewer | None] = None
+
+    @property
+    def capture(self) -> Capture:
+        """What was compiled: of several programs the one that took most, with the measure `time` in its `hlo` graph.
+
+        Raises:
+            NotRecordedError: No program ran, or none tells its text.
+        """
+        seconds = dict.fromkeys(self.captures, 0.0)
+        for op in self.ops:
+            if op.program in seconds:
+                seconds[op.program] += op.seconds
+        if not seconds:
+            raise NotRecordedError(f"nothing ran on the device in this profile of {self.function}.")
+        return self.captures[max(seconds, key=lambda number: seconds[number])]
+
+    @cached_property
+    def _pieces(self) -> Sequence[Piece]:
+        return pieces_of(self.ops, self.captures)
+
+    @cached_property
+    def equations(self) -> Sequence[EquationTime]:
+        """The equations of the jaxprs that are known, the longest first, as far as instructions are linked to them."""
+        from explorer.analysis.profile.equations import equation_times
+
+        return equation_times(self)
+
+    def sort(self, by: Order = "time") -> Profile:
+        """The same with `ops` and `lines` sorted by `time`, or by the time `wasted`; what has none is last.
+
+        Raises:
+            OptionError: `by` is neither; or `wasted`, and there are no peaks to compare with yet.
+        """
+        if by not in ("time", "wasted"):
+            raise OptionError(f"a profile is sorted by 'time' or by 'wasted'; it got {by!r}.")
+        if by == "wasted" and self.ops and all(op.wasted is None for op in self.ops):
+            raise OptionError(
+                "nothing is known yet of how much time is wasted.\n"
+                "  Hint: explorer.roofline measures what the machine can do; profile.with_peaks(peaks) compares."
+            )
+        return replace(self, ops=_sorted(self.ops, by), lines=_sorted(self.lines, by))
+
+    def with_peaks(self, peaks: Peaks) -> Profile:
+        """The same with `wasted` of each op and line: the seconds over the least that the machine's peaks allow."""
+        from explorer.analysis.profile.waste import with_peaks
+
+        return with_peaks(self, peaks)
+
+    def to_frame(self, kind: Kind = "lines") -> Any:
+        """A pandas DataFrame of the `lines`, the `ops`, the jaxpr's `equations`, or what the `host` did, a row each.
+
+        Raises:
+            ImportError: There is no pandas.
+            OptionError: `kind` is none of these.
+        """
+        from explorer.files.profile_frame import to_frame
+
+        return to_frame(self, kind)
+
+    def to_perfetto(self, path: str | PathLike[str]) -> Path:
+        """Write what was recorded as a trace that ui.perfetto.dev opens: threads, instructions with their source line.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     path = explorer.profile(jnp.sort, jnp.ones(8), runs=3).to_perfetto(Path(folder) / "sort.json")
+            ...     path.name, path.stat().st_size > 0
+            ('sort.json', True)
+        """
+        from explorer.files.profile_export import write_perfetto
+
+        return write_perfetto(self, path)
+
+    def to_xprof(self, folder: str | PathLike[str]) -> Path:
+        """Write what was recorded, as the profiler gave it, into a folder for XProf or TensorBoard: `--logdir FOLDER`.
+
+        Returns:
+            The file, in `plugins/profile` of the folder; each call adds a run of its own.
+        """
+        from explorer.files.profile_export import write_xprof
+
+        return write_xprof(self, folder)
+
+    def flame(self, by: By = "stack") -> Flame:
+        """Where the time went as a tree: `by` the Python `stack`, or by named `scope`. `to_folded()` writes it down.
+
+        Raises:
+            ValueError: `by` is neither.
+        """
+        labels = {file: source.label for one in self.captures.values() for file, source in one.sources.items()}
+        return flame(self.ops, by, self.function, labels, self._pieces)
+
+    def flame_chart(self, by: By = "stack") -> Any:
+        """The same as a chart: plotly where it can run, with a static picture and a table beside it.
+
+        Raises:
+            MissingPackageError: plotly is not installed.
+            ValueError: `by` is neither `stack` nor `scope`.
+        """
+        return self._viewer().flame_chart(self, by)
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write the interactive view as one self-contained page; it needs no network and no kernel."""
+        Path(path).write_text(self._viewer().html(self), encoding="utf-8")
+        return Path(path)
+
+    def to_text(self, width: int = 100) -> str:
+        """The lines and the kernels that took longest, as text of `width` characters."""
+        return self._viewer().text(self, width)
+
+    def _viewer(self) -> ProfileViewer:
+        if self.viewer is None:
+            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
+        return self.viewer
+
+    def __rich__(self) -> Any:
+        return repr(self) if self.viewer is None else self.viewer.rich(self)
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks that ask for HTML alone."""
+        return self._repr_mimebundle_().get("text/html")
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
+
+    def __repr__(self) -> str:
+        return profile_text(self)
+
+
+def _sorted(rows: Sequence[_Row], by: Order) -> Sequence[_Row]:
+    if by == "time":
+        return sorted(rows, key=lambda row: -row.seconds)
+    return sorted(rows, key=lambda row: (row.wasted is None, -(row.wasted or 0.0), -row.seconds))

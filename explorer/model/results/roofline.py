@@ -1,0 +1,264 @@
+"""How far each kernel is from what the machine can do (Williams, Waterman, Patterson: Roofline, CACM 52/4, 2009)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from explorer.model.results.peaks import Peaks
+from explorer.model.units import duration_text, factor_text, share_text
+
+__all__ = ["BOUNDS", "Loss", "Peaks", "Point", "Roofline", "RooflineViewer"]
+
+BOUNDS = ("memory", "compute", "overhead", "unknown")
+_MUCH = 0.02  # of the time: what is worth a word
+_SHOWN = 8  # rows of a table before it says how many more there are
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One kernel in a roofline.
+
+    Args:
+        name, op, module: The instruction, as in a profile.
+        seconds: Measured, a call.
+        flops, bytes: What it does and moves a call, loops counted as often as they run; NaN where nobody knows.
+        intensity: FLOPs a byte.
+        rate: FLOPs a second reached.
+        least: Seconds that the machine needs at least.
+        bound: What holds it back: `memory`, `compute`, `overhead`, or `unknown` where it has no costs.
+        file, line: Where it comes from; empty and 0 where that is not known.
+        text: That line of the source, without indentation.
+        dtype: What it computes in, as HLO writes it.
+        is_matmul: Whether a matrix product or convolution does its work.
+        runs: How often it runs a call.
+        lines: The lines that its time comes from, with their share of it, 0 to 1, the largest first.
+        special: Of the operations, how many are exponentials, divisions and such, by HLO's name of the function.
+    """
+
+    name: str
+    op: str
+    module: str
+    seconds: float
+    flops: float
+    bytes: float
+    intensity: float
+    rate: float
+    least: float
+    bound: str
+    file: str
+    line: int
+    text: str = ""
+    dtype: str = ""
+    is_matmul: bool = False
+    runs: float = 1.0
+    lines: Sequence[tuple[str, int, float]] = ()
+    special: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def efficiency(self) -> float:
+        """The least time over the time measured: 1 is all that the machine gives; NaN where nobody knows.
+
+        It may be more than 1: where the machine's peaks were measured while it did something else, or where a
+        kernel's data was in a faster cache than its size tells.
+        """
+        return self.least / self.seconds if self.seconds > 0 else math.nan
+
+    @property
+    def wasted(self) -> float:
+        """Seconds over the least; NaN where nobody knows."""
+        return math.nan if math.isnan(self.least) else max(self.seconds - self.least, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one source line's kernels take over the least that the machine allows; line 0 is for no known line."""
+
+    file: str
+    line: int
+    text: str
+    seconds: float
+    wasted: float
+
+
+class RooflineViewer(Protocol):
+    """What shows rooflines; `explorer` puts one here."""
+
+    def mimebundle(self, roofline: Roofline) -> dict[str, Any]: ...
+    def chart(self, roofline: Roofline) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Roofline:
+    """The kernels of a function against the peaks of the machine.
+
+    Args:
+        function, signature: What was profiled.
+        peaks: Of the machine.
+        points: The kernels, the longest first.
+        notes: What the reader should know before trusting the figures.
+    """
+
+    function: str
+    signature: str
+    peaks: Peaks
+    points: Sequence[Point]
+    notes: Sequence[str] = ()
+
+    viewer: ClassVar[RooflineViewer | None] = None
+
+    @cached_property
+    def seconds(self) -> float:
+        """Of all kernels, a call."""
+        return math.fsum(point.seconds for point in self.points)
+
+    @cached_property
+    def unknown(self) -> float:
+        """Seconds of the kernels that have no costs."""
+        return math.fsum(point.seconds for point in self.points if point.bound == "unknown")
+
+    @cached_property
+    def least(self) -> float:
+        """Seconds that the kernels with known costs need at least; one that was faster than that needs what it took."""
+        return math.fsum(min(point.least, point.seconds) for point in self.points if point.bound != "unknown")
+
+    @property
+    def efficiency(self) -> float:
+        """The least time of the kernels with known costs over their time, 0 to 1; NaN where there are none."""
+        known = self.seconds - self.unknown
+        return min(self.least / known, 1.0) if known > 0 and self.least <= self.seconds else math.nan
+
+    @property
+    def speedup(self) -> float:
+        """How many times faster these kernels could be at most; those without costs counted as they are."""
+        least = self.least + self.unknown
+        return max(self.seconds / least, 1.0) if least > 0 else math.nan
+
+    @cached_property
+    def shares(self) -> Mapping[str, float]:
+        """The share of the time, 0 to 1, by what holds the kernels back."""
+        sums: dict[str, float] = dict.fromkeys(BOUNDS, 0.0)
+        for point in self.points:
+            sums[point.bound] += point.seconds
+        return {bound: sums[bound] / self.seconds for bound in BOUNDS if sums[bound] > 0}
+
+    @cached_property
+    def losses(self) -> tuple[Loss, ...]:
+        """By source line, what its kernels take over the least, the largest first."""
+        sums: dict[tuple[str, int], list[float]] = {}
+        texts: dict[tuple[str, int], str] = {}
+        for point in self.points:
+            texts[point.file, point.line] = point.text
+            wasted = 0.0 if math.isnan(point.wasted) else point.wasted
+            for file, line, share in point.lines or ((point.file, point.line, 1.0),):
+                row = sums.setdefault((file, line), [0.0, 0.0])
+                row[0] += share * point.seconds
+                row[1] += share * wasted
+        losses = [Loss(*place, texts.get(place, ""), *row) for place, row in sums.items()]
+        return tuple(sorted(losses, key=lambda loss: (-loss.wasted, loss.file, loss.line)))
+
+    @property
+    def headline(self) -> str:
+        """The result in one or two sentences."""
+        if not self.points:
+            return f"{self.function} ran no kernel that could be measured."
+        if math.isnan(self.efficiency):
+            return f"Nobody knows what the kernels of {self.function} cost, so nobody knows how fast they could be."
+        if self.shares.get("overhead", 0.0) > 0.5:
+            share = self.shares["overhead"]
+            return (
+                f"{self.function} spends {share:.0%} of its time on starting kernels that have next to nothing to do."
+            )
+        told = f"{self.function} reaches {share_text(self.efficiency)} of what this machine can do"
+        if self.unknown > _MUCH * self.seconds:
+            longest = next(point.name for point in self.points if point.bound == "unknown")
+            others = " and others" if sum(point.bound == "unknown" for point in self.points) > 1 else ""
+            told += (
+                f", but for {longest}{others}, whose costs nobody knows: {self.unknown / self.seconds:.0%} of the time."
+            )
+        elif self.speedup < 1.1:
+            return f"{told}: its kernels, as they are, can't be much faster here."
+        else:
+            told += f": its kernels could be at most {factor_text(self.speedup)} faster."
+        return f"{told} {self._loss_text()}".rstrip()
+
+    def _loss_text(self) -> str:
+        loss = self.losses[0]
+        over = self.seconds - self.least - self.unknown
+        if over <= 0 or loss.wasted <= 0:
+            return ""
+        where = f"line {loss.line}" if loss.line else "in kernels that no line is known for"
+        text = f", `{loss.text}`" if loss.text else ""
+        return f"The biggest loss is {where}{text}: {duration_text(loss.wasted)} of {duration_text(over)}."
+
+    def to_frame(self) -> Any:
+        """The kernels as a pandas DataFrame, with `efficiency` and `wasted`; ImportError where there is no pandas."""
+        pandas: Any = import_module("pandas")
+        names = [one.name for one in fields(Point)] + ["efficiency", "wasted"]
+        return pandas.DataFrame(
+            [{name: getattr(point, name) for name in names} for point in self.points], columns=names
+        )
+
+    def chart(self) -> Any:
+        """The chart: each kernel a point under the machine's roofs; see `explorer.view.charts.Chart`.
+
+        Raises:
+            MissingPackageError: plotly is not installed.
+        """
+        if self.viewer is None:
+            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
+        return self.viewer.chart(self)
+
+    def table(self, rows: int = _SHOWN) -> str:
+        """The kernels that take longest, as text."""
+        head = ("seconds", "efficiency", "bound", "FLOP/byte", "kernel", "line")
+        cells = [head, *(_written(point) for point in self.points[:rows])]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        aligned = [
+            "  " + "  ".join(_aligned(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
+            for row in cells
+        ]
+        if len(self.points) > rows:
+            rest = self.points[rows:]
+            aligned.append(f"  and {len(rest):,} more, together {duration_text(sum(p.seconds for p in rest))}")
+        return "\n".join(line.rstrip() for line in aligned)
+
+    @property
+    def bounds_text(self) -> str:
+        """`72% of the time is bound by memory, 20% by compute, 8% has no costs`."""
+        told = [f"{share_text(share)} by {bound}" for bound, share in self.shares.items() if bound != "unknown"]
+        if told:
+            first, *rest = told
+            told = [first.replace(" by ", " of the time is bound by "), *rest]
+        if unknown := self.shares.get("unknown"):
+            told.append(f"of {share_text(unknown)} nobody knows: those kernels have no costs")
+        return ", ".join(told)
+
+    def to_text(self) -> str:
+        """Everything as text, with the times."""
+        lines = [self.headline, self.bounds_text, self.table() if self.points else "", self.peaks.to_text()]
+        return "\n".join(
+            [*filter(None, lines), *(f"note: {note}" for note in self.notes if note not in self.peaks.warnings)]
+        )
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {"text/plain": self.to_text()} if self.viewer is None else self.viewer.mimebundle(self)
+
+    def __repr__(self) -> str:
+        return self.to_text()  # with its times, as that of a `Timing`: they are all there is to say
+
+
+def _written(point: Point) -> tuple[str, ...]:
+    share = "" if math.isnan(point.efficiency) else share_text(point.efficiency)
+    intensity = "" if math.isnan(point.intensity) else f"{point.intensity:.3g}"
+    place = f"{Path(point.file).name}:{point.line}" if point.line else ""
+    return (duration_text(point.seconds), share, point.bound, intensity, point.name, place)
+
+
+def _aligned(cell: str, width: int, column: int) -> str:
+    return cell.rjust(width) if column in (0, 1, 3) else cell.ljust(width)

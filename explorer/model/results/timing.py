@@ -1,0 +1,318 @@
+"""How long a function takes: eager, at its first call, and once it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil, nan
+from statistics import median
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from explorer.errors import MissingPackageError
+from explorer.model.results.statistics import attained, drift_of, effective_count, interval_of_median, spread_of
+from explorer.model.units import duration_text, factor_text, range_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["STEPS", "Samples", "Timing", "TimingViewer", "frame_of"]
+
+STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this order
+# Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
+# whatever it computes. How the process's memory lies decides it (tests/benchmarks/bench_time.py).
+_DISPATCH = 2e-7
+# Of the median: two runs a moment apart differ by so much on a machine that is not alone with them (as there). What
+# is compared in turns, as by `compare`, differs less.
+_ELSEWHERE = 0.015
+_NOISY = 0.05  # of the median: an interval that reaches farther, or samples that differ by twice that
+_DRIFT = 0.05  # of the median
+
+
+@dataclass(frozen=True, repr=False)
+class Samples:
+    """Seconds of one thing, measured again and again, in the order in which they were.
+
+    Args:
+        samples: Seconds of each measurement.
+        calls: How many calls each measurement is the mean of; more than one where a call is too short for the clock.
+        confidence: Of `interval`, 0 to 1.
+
+    Example:
+        >>> Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
+        Samples(11 ms: 10 … 13 ms with 95 %, 7 samples)
+    """
+
+    samples: tuple[float, ...]
+    calls: int = 1
+    confidence: float = 0.95
+
+    @cached_property
+    def median(self) -> float:
+        return median(self.samples) if self.samples else nan
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """Where the median lies, with `attained` confidence: `(low, high)` in seconds."""
+        if not self.samples:
+            return nan, nan
+        low, high = interval_of_median(self.samples, self.confidence)
+        least = max(_ELSEWHERE * self.median, _DISPATCH if self.calls > 1 else 0.0)
+        return min(low, self.median - least), max(high, self.median + least)
+
+    @property
+    def low(self) -> float:
+        return self.interval[0]
+
+    @property
+    def high(self) -> float:
+        return self.interval[1]
+
+    @property
+    def attained(self) -> float:
+        """The confidence of `interval`: `confidence`, or less where there are too few samples for it."""
+        return attained(int(self.worth), self.confidence)
+
+    @cached_property
+    def worth(self) -> float:
+        """How many independent samples these are worth: fewer, where what is slow now is slow a moment later too."""
+        return effective_count(self.samples) if self.samples else 0.0
+
+    @property
+    def count(self) -> int:
+        return len(self.samples)
+
+    @property
+    def fastest(self) -> float:
+        return min(self.samples, default=nan)
+
+    @cached_property
+    def spread(self) -> float:
+        """How far samples typically are from their median, as a part of it: 0.03 is 3 %."""
+        return spread_of(self.samples) if self.samples else nan
+
+    @cached_property
+    def drift(self) -> float:
+        """How much longer the last third takes than the first, as a part of the median; 0 where that may be chance."""
+        return drift_of(self.samples)
+
+    @property
+    def reach(self) -> float:
+        """How far the interval reaches from the median, as a part of it."""
+        return max(self.high - self.median, self.median - self.low) / self.median if self.median > 0 else nan
+
+    @property
+    def is_noisy(self) -> bool:
+        return self.reach > _NOISY or self.spread > 2 * _NOISY
+
+    @property
+    def noise(self) -> str:
+        """What disturbs the figure, in words; empty where nothing does that counts."""
+        said: list[str] = []
+        if self.attained < self.confidence:
+            sure = f"their range holds the median with {_percent(self.attained)}"
+            said.append(f"{self._few}: {sure}" if self.count > 1 else "only one sample: nobody knows how far it is off")
+        elif self.is_noisy:
+            said.append(
+                f"noisy: samples differ by ±{_percent(self.spread)}, their median is known to ±{_percent(self.reach)}"
+            )
+        if abs(self.drift) > _DRIFT:
+            way = "slower" if self.drift > 0 else "faster"
+            said.append(f"it became {_percent(abs(self.drift))} {way} while it was measured")
+        return "; ".join(said)
+
+    @property
+    def _few(self) -> str:
+        if int(self.worth) < self.count:
+            return f"{self.count:,} samples that change so slowly that they are worth {int(self.worth)}"
+        return f"only {self.count} samples"
+
+    def __str__(self) -> str:
+        return f"{duration_text(self.median)} ({range_text(self.low, self.high)})"
+
+    def __repr__(self) -> str:
+        if not self.samples:
+            return "Samples(none)"
+        each = f" of {self.calls:,} calls" if self.calls > 1 else ""
+        return (
+            f"Samples({duration_text(self.median)}: {range_text(self.low, self.high)} with {_percent(self.attained)}, "
+            f"{self.count:,} sample{'s' * (self.count != 1)}{each})"
+        )
+
+
+class TimingViewer(Protocol):
+    """What shows a timing, or a comparison; explorer.view has them."""
+
+    def chart(self, measured: Any, /) -> Any: ...
+
+    def mimebundle(self, measured: Any, /) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Timing:
+    """What `explorer.time` measured of one function with one set of arguments.
+
+    Args:
+        function: Its name.
+        signature: Its arguments with their types: `(x: f32[8,128])`.
+        first_call: The call that traces, lowers, compiles and runs; one sample.
+        steady: Calls of what is compiled, once they have become stable.
+        eager: Calls of the function as it is, operation by operation; None where that was not asked for or can't be.
+        warm_up: Seconds of each call from the first on until they were stable, the first call included.
+        stages: Seconds of `trace`, `lower`, `compile`, and of the first `run`, which make up the first call.
+        notes: What the reader should know before trusting the figures: noise, a stopped warm-up, …
+        environment: Versions, device, cores.
+
+    Example:
+        >>> Timing("f", "(x: f32[8])", Samples((0.2,)), Samples((0.01,) * 9), Samples((0.03,) * 9))
+        Timing(f(x: f32[8]))
+          steady      10 ms     9.85 … 10.2 ms with 95 %, 9 samples
+          eager       30 ms     29.6 … 30.4 ms with 95 %, 9 samples
+          first call  200 ms
+          3.0× faster than eager; the first call has paid for itself after 10 calls
+    """
+
+    viewer: ClassVar[TimingViewer | None] = None
+
+    function: str
+    signature: str
+    first_call: Samples
+    steady: Samples
+    eager: Samples | None = None
+    warm_up: tuple[float, ...] = ()
+    stages: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times as long as a compiled call an eager one takes; None where eager was not measured."""
+        if self.eager is None or not self.steady.median > 0:
+            return None
+        return self.eager.median / self.steady.median
+
+    @property
+    def speedup_interval(self) -> tuple[float, float] | None:
+        """The least and the most that `speedup` may be, by the intervals of both."""
+        if self.eager is None or not self.steady.low > 0:
+            return None
+        return self.eager.low / self.steady.high, self.eager.high / self.steady.low
+
+    @property
+    def break_even(self) -> int | None:
+        """With how many calls the compiled function, its first call included, takes no longer than the eager one.
+
+        None where it never does or that can't be seen, and where eager was not measured.
+        """
+        interval = self.speedup_interval
+        if self.eager is None or interval is None or interval[0] <= 1:
+            return None
+        spared = self.eager.median - self.steady.median
+        return max(1, ceil((self.first_call.median - self.steady.median) / spared - 1e-9))
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        first = duration_text(self.first_call.median)
+        compiled = f"{self.function}: {duration_text(self.steady.median)} compiled"
+        if self.eager is None:
+            return f"{compiled}; the first call took {first}"
+        return f"{compiled}, {self._against_eager(f'the {first} first call')}"
+
+    def to_frame(self, samples: bool = False) -> pd.DataFrame:
+        """A table for pandas: a row for each figure, or for each measurement.
+
+        Args:
+            samples: False gives `what` (eager, trace, lower, compile, run, first call, steady), `median`, `low`,
+                `high`, `fastest`, `spread`, `samples` and `calls`; True gives `what` (eager, warm-up, steady), `number`
+                and `seconds`, in the order in which they were measured.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        if samples:
+            series = {
+                "eager": self.eager.samples if self.eager else (), "warm-up": self.warm_up,
+                "steady": self.steady.samples,
+            }  # fmt: skip
+            return frame_of(
+                [
+                    {"what": what, "number": number, "seconds": one}
+                    for what, each in series.items()
+                    for number, one in enumerate(each)
+                ],
+                ["what", "number", "seconds"],
+            )
+        figures = {"eager": self.eager} if self.eager else {}
+        figures |= {step: Samples((self.stages[step],)) for step in STEPS if step in self.stages}
+        figures |= {"first call": self.first_call, "steady": self.steady}
+        return frame_of([{"what": what, **_figures(one)} for what, one in figures.items()])
+
+    def chart(self) -> Any:
+        """The warm-up curve, the steady samples with their interval, and what the first call was made of.
+
+        Raises:
+            MissingPackageError: plotly is not installed: the extra `explorer[lab]`.
+        """
+        if self.viewer is None:
+            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
+        return self.viewer.chart(self)
+
+    def _against_eager(self, first: str = "the first call") -> str:
+        low, high = self.speedup_interval or (nan, nan)
+        if low <= 1 <= high:
+            return f"no faster or slower than eager; {first} is not paid for"
+        factor = self.speedup or nan
+        if factor < 1:
+            return f"{factor_text(1 / factor)} slower than eager: {first} is never paid for"
+        calls = self.break_even or 1
+        return (
+            f"{factor_text(factor)} faster than eager; {first} has paid for itself after "
+            f"{calls:,} call{'s' * (calls != 1)}"
+        )
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
+
+    def __repr__(self) -> str:
+        # Elsewhere a repr has no times in it, for they differ from run to run. Here they are all there is to say: what
+        # stays the same is the lines, their order and their words.
+        rows = [("steady", self.steady), ("eager", self.eager)]
+        told = [f"  {what:<11} {duration_text(one.median):<9} {_known(one)}" for what, one in rows if one is not None]
+        stages = ", ".join(f"{step} {duration_text(self.stages[step])}" for step in STEPS if step in self.stages)
+        told.append(f"  {'first call':<11} {duration_text(self.first_call.median):<9} {stages}".rstrip())
+        if self.eager is not None:
+            told.append(f"  {self._against_eager()}")
+        told += [f"  note: {note}" for note in self.notes]
+        return "\n".join([f"Timing({self.function}{self.signature})", *told])
+
+
+def _percent(part: float) -> str:
+    return f"{part * 100:.0f} %"
+
+
+def _known(samples: Samples) -> str:
+    return repr(samples).partition(": ")[2].removesuffix(")")
+
+
+def _figures(samples: Samples) -> dict[str, float]:
+    return {
+        "median": samples.median, "low": samples.low, "high": samples.high, "fastest": samples.fastest,
+        "spread": samples.spread, "samples": samples.count, "calls": samples.calls,
+    }  # fmt: skip
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]], columns: list[str] | None = None) -> pd.DataFrame:
+    """A table for pandas.
+
+    Raises:
+        MissingPackageError: pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingPackageError(
+            "to_frame needs the package pandas, which it makes a table for. "
+            "Hint: pip install pandas, or explorer's extra [lab]; the samples themselves need nothing."
+        ) from None
+    return pd.DataFrame([*rows], columns=columns)

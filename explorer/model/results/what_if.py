@@ -1,0 +1,225 @@
+"""What becomes of a function if something is done to it: arguments donated, values recomputed, options given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any
+
+from explorer.analysis.diff.diff import Diff, diff
+from explorer.model.capture import Capture
+from explorer.model.displayable import Shown
+from explorer.model.results.benchmark_comparison import Ratio
+from explorer.model.results.measured import Measured, figures_of, known_text, size_text
+from explorer.model.results.sweep import text_table
+from explorer.model.results.timing import frame_of
+from explorer.model.units import duration_text, factor_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Difference", "Variant", "WhatIf"]
+
+_LITTLE = 0.01  # of the plain one's memory: less is not told
+_LONGEST = 90  # characters of an error
+_ROUNDING = 1e-6  # of the largest value: what float32 and another order of sums make of equal results
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far the results of a variant are from the plain ones.
+
+    Args:
+        absolute: The largest difference of two values; NaN where one of them alone is NaN, or they have other shapes.
+        relative: The same as a part of the largest value of its array.
+    """
+
+    absolute: float
+    relative: float
+
+    def __str__(self) -> str:
+        if self.absolute == 0:
+            return "none"
+        return "not comparable" if self.relative != self.relative else f"{self.relative:.1e}"
+
+
+@dataclass(frozen=True)
+class Variant(Measured):
+    """One way to compile the function, with what was measured of it.
+
+    Args:
+        name: `donate x`; `plain` for the function as it is.
+        kind: `plain`, `donate`, `remat`, `precision`, `dtype`, `options` or `together`.
+        doing: The same as a sentence begins: `donating x`.
+        ratio: How many times as long as the plain one a call takes; None where it was not measured.
+        difference: How far its results are from the plain ones; None where that was not seen.
+        is_same: Whether the compiled program is the plain one's.
+        notes: What the reader should know of it.
+        plain: What the compiler made of the function as it is.
+    """
+
+    name: str
+    kind: str
+    doing: str
+    ratio: Ratio | None = None
+    difference: Difference | None = None
+    is_same: bool = False
+    notes: tuple[str, ...] = ()
+    plain: Capture | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def diff(self) -> Diff:
+        """What the compiler made of this and not of the plain one.
+
+        Raises:
+            ValueError: It was not compiled.
+        """
+        if self.capture is None or self.plain is None:
+            raise ValueError(f"there is nothing to compare: {self.name} was not compiled: {self.error}")
+        return diff(self.plain, self.capture)
+
+    @property
+    def time_saved(self) -> float:
+        """The part of the plain one's time that it saves, negative where it costs; 0 where no difference is seen."""
+        return 0.0 if self.ratio is None or self.ratio.is_same or self.is_same else 1 - self.ratio.ratio
+
+    def saved(self, plain: Measured) -> float:
+        """Bytes of memory that it saves, negative where it costs; 0 where that is little."""
+        less = plain.peak - self.peak
+        return less if isfinite(less) and abs(less) > _LITTLE * plain.peak else 0.0
+
+    def verdict(self, plain: Measured) -> str:
+        """What it brings, as the rest of a sentence: `saves 4.0 MB and 12 % of time`."""
+        if self.error:
+            return f"failed: {self.error}"
+        if self.is_same:
+            return "changes nothing: the program is the same"
+        memory, time = self.saved(plain), self.time_saved
+        amount = {"memory": size_text(abs(memory)) + " of memory", "time": _time(self.ratio, time)}
+        won = [what for what, value in (("memory", memory), ("time", time)) if value > 0]
+        lost = [what for what, value in (("memory", memory), ("time", time)) if value < 0]
+        told = [f"saves {' and '.join(amount[what] for what in won)}"] if won else []
+        told += [f"costs {' and '.join(amount[what] for what in lost)}"] if lost else []
+        said = ", but ".join(told) or ("makes no difference that was seen" if self.ratio else "needs as much memory")
+        if self.difference and not self.difference.relative <= _ROUNDING:
+            said += f" (results differ by {self.difference} of the largest)"
+        return said
+
+
+def _time(ratio: Ratio | None, saved: float) -> str:
+    if ratio is not None and ratio.ratio >= 1.995:
+        return f"{factor_text(ratio.ratio)} the time"
+    return f"{100 * abs(saved):.0f} % of time"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class WhatIf(Shown):
+    """What `explorer.what_if` measured.
+
+    Args:
+        function: The function's name.
+        signature: Its arguments with their types.
+        rows: The plain function first, then one for each variant.
+        notes: What the reader should know before trusting the figures.
+        environment: Versions, device, cores.
+    """
+
+    function: str
+    signature: str
+    rows: Sequence[Variant]
+    notes: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def plain(self) -> Variant:
+        """The function as it is."""
+        return self.rows[0]
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The others."""
+        return tuple(self.rows[1:])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Variant]:
+        return iter(self.rows)
+
+    def __getitem__(self, name: str) -> Variant:
+        """The row of this name; KeyError names those that there are."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        names = [row.name for row in self.rows]
+        near = get_close_matches(name, names, 1)
+        raise KeyError(f"there is no variant {name!r}" + (f"; did you mean {near[0]!r}?" if near else f": {names}"))
+
+    @property
+    def headline(self) -> str:
+        """What is worth doing, in a sentence; the most first."""
+        worth = [row for row in self.variants if row.time_saved > 0 or row.saved(self.plain) > 0]
+        worth.sort(key=lambda row: (-max(row.time_saved, 0), -row.saved(self.plain)))
+        if worth:
+            return "; ".join(f"{row.doing} {row.verdict(self.plain)}" for row in worth[:2])
+        failed = [row for row in self.variants if row.error]
+        if len(failed) == len(self.variants):
+            return f"nothing could be tried: {failed[0].doing} failed" if failed else "nothing was tried"
+        return f"nothing that was tried saves {'time or memory' if self.plain.steady else 'memory'}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table for pandas, a row a variant.
+
+        Its columns: `variant`, `kind`, `ratio`, `ratio_low`, `ratio_high`, `difference` (the largest), `relative`,
+        `same`, then those of a sweep: `seconds`, `low`, `high`, `first_call`, `trace`, … `error`.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        return frame_of([_figures(row) for row in self.rows])
+
+    def table(self) -> list[tuple[str, ...]]:
+        """The rows as text, under a head."""
+        is_timed = self.plain.steady is not None
+        head = ["variant", *(["time", "of plain"] if is_timed else []), "memory", "compile", "kernels", "difference"]
+        rows = [tuple(head)]
+        for row in self.rows:
+            timed = [known_text(row.seconds, duration_text), _ratio_text(row)] if is_timed else []
+            told = [
+                known_text(row.peak, size_text),
+                known_text(row.compile_seconds, duration_text),
+                "–" if row.kernels is None else f"{row.kernels:,}",
+                str(row.difference) if row.difference else "" if row.kind == "plain" else "–",
+            ]
+            rows.append((row.name, *timed, *told))
+        return rows
+
+    def __repr__(self) -> str:
+        lines = [f"WhatIf({self.function}: {self.headline})", *text_table(self.table())]
+        lines += [f"  {row.name}: {row.error[:_LONGEST]}" for row in self.variants if row.error]
+        notes = [f"{row.name}: {note}" for row in self.rows for note in row.notes] + list(self.notes)
+        return "\n".join([*lines, *(f"  note: {note}" for note in notes)])
+
+
+def _ratio_text(row: Variant) -> str:
+    if row.ratio is None:
+        return ""
+    return f"{row.ratio.ratio:.2f}× ({row.ratio.low:.2f} … {row.ratio.high:.2f})"
+
+
+def _figures(row: Variant) -> dict[str, Any]:
+    ratio = row.ratio
+    return {
+        "variant": row.name,
+        "kind": row.kind,
+        "ratio": ratio.ratio if ratio else nan,
+        "ratio_low": ratio.low if ratio else nan,
+        "ratio_high": ratio.high if ratio else nan,
+        "difference": row.difference.absolute if row.difference else nan,
+        "relative": row.difference.relative if row.difference else nan,
+        "same": row.is_same,
+        **figures_of(row),
+    }

@@ -1,0 +1,29 @@
+"""How the tests of rules on the jaxpr ask one rule, and read what it points at."""
+
+from importlib import import_module
+
+from explorer.capture.sources import read_source
+from explorer.model.findings.finding import Finding
+from explorer.pitfalls.lint import gather
+
+
+def findings(rule, function, *args, **kwargs) -> list[Finding]:
+    """What one rule says of a function, and no more than its cheap evidence: as it is at each compile."""
+    module = import_module(f"explorer.pitfalls.rules.{rule.replace('-', '_')}")
+    assert module.RULE.name == rule
+    assert module.RULE.cheap
+    return list(module.RULE.check(gather(function, args, kwargs, record=False)))
+
+
+def only(rule, function, *args, **kwargs) -> Finding:
+    found = findings(rule, function, *args, **kwargs)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def piece(finding) -> str:
+    """The text that a finding points at, to the end of its first line."""
+    line = read_source(finding.file).text.splitlines()[finding.line - 1]
+    assert finding.text == line.strip()
+    end = finding.end_column if finding.end_line == finding.line else len(line)
+    return line[finding.column : end]

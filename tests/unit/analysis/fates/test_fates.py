@@ -1,0 +1,261 @@
+"""What became of each equation: told where the metadata says so, inferred only where nothing else is left."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import jax
+import jax.numpy as jnp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import explorer as ex
+from explorer.analysis.cost.kernels import kernel_of
+from explorer.analysis.fates.fates import KINDS, Fate
+from explorer.analysis.links.equations import is_dead, twins
+from explorer.capture.readers.jaxpr import read_jaxpr
+
+X = jnp.ones((128, 64))
+
+
+def fates(capture, stage="jaxpr"):
+    """By operation, the fates in program order; arguments and constants have none."""
+    found: dict[str, list[Fate]] = {}
+    for node in capture.stage(stage).graph.nodes:
+        if (fate := capture.fate(node)).kind:
+            found.setdefault(node.op, []).append(fate)
+    return found
+
+
+def attention(q, k, v):
+    return jax.nn.softmax(q @ k.T / jnp.sqrt(q.shape[-1] * 1.0)) @ v
+
+
+@pytest.fixture(scope="module")
+def step():
+    def block(w, x):
+        centred = x - x.mean(-1, keepdims=True)
+        return x + jnp.tanh(centred @ w)
+
+    def objective(weights, x):
+        for w in weights:
+            x = block(w, x)
+        return (x**2).sum()
+
+    def update(weights, x):
+        return [w - 0.1 * g for w, g in zip(weights, jax.grad(objective)(weights, x), strict=True)]
+
+    return ex.explore(update, [jnp.eye(64) * (i + 1) for i in range(3)], X)
+
+
+def test_an_operation_that_runs_alone_is_kept_and_its_kernel_is_named():
+    capture = ex.explore(jnp.tanh, X)
+    (fate,) = fates(capture)["tanh"]
+    assert fate.kind == "kept"
+    assert not fate.inferred
+    assert [node.graph for node in fate.kernels] == [capture.hlo.graph]
+    assert repr(fate) == f"kept as {fate.kernels[0].name}"
+
+
+def test_operations_that_run_together_are_fused_into_one_kernel():
+    capture = ex.explore(lambda x: jnp.sin(x) * 2 + 1, X)
+    found = [fate for one in fates(capture).values() for fate in one]
+    assert [fate.kind for fate in found] == ["fused"] * 3
+    assert len({fate.kernels for fate in found}) == 1
+    assert found[0].kernels[0].op == "fusion"
+    assert not any(fate.inferred for fate in found)
+
+
+def test_what_nothing_reads_is_eliminated_as_dead():
+    def f(x):
+        unused = jnp.sin(x) * 3  # noqa: F841
+        return jnp.cos(x)
+
+    found = fates(ex.explore(f, X))
+    for op in ("sin", "mul"):
+        assert repr(found[op][0]) == "eliminated (nothing that is returned depends on it; inferred)"
+    assert found["cos"][0].kind == "kept"
+
+
+def test_an_effect_is_not_dead():
+    def f(x):
+        jax.debug.callback(lambda y: None, jnp.sin(x).sum())
+        return jnp.cos(x)
+
+    found = fates(ex.explore(f, X))
+    assert all(fate.why != "nothing that is returned depends on it" for one in found.values() for fate in one)
+
+
+def test_what_is_written_twice_is_computed_once():
+    capture = ex.explore(lambda x: jnp.sin(x) + jnp.sin(x).sum(), X)
+    first, second = fates(capture)["sin"]
+    assert first.kernels
+    assert not first.inferred
+    assert second.kind == "eliminated"
+    assert "the same as b" in second.why
+    assert second.inferred
+
+
+def test_what_depends_on_no_argument_is_folded():
+    found = fates(ex.explore(attention, X, X, X))
+    assert found["sqrt"][0].kind == "folded"
+
+
+def test_what_changes_no_value_is_eliminated():
+    found = fates(ex.explore(lambda x: jax.lax.stop_gradient(x) + 1, X))
+    assert repr(found["stop_gradient"][0]) == "eliminated (it changes no value; inferred)"
+
+
+def test_what_is_computed_again_in_another_kernel_is_duplicated():
+    def layernorm(x):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
+
+    found = fates(ex.explore(layernorm, X))
+    (fate,) = found["sub"]
+    assert fate.kind == "duplicated"
+    assert len(fate.kernels) > 1
+    assert "computed" in fate.why
+    assert not fate.inferred
+
+
+def test_a_call_is_inlined_and_a_loop_is_kept_as_the_loop():
+    @jax.jit
+    def inner(x):
+        return jnp.sin(x) * 2
+
+    assert fates(ex.explore(lambda x: inner(x) + 1, X))["jit"][0].kind == "inlined"
+    loop = ex.explore(lambda w, x: jax.lax.scan(lambda h, _: (jnp.tanh(h @ w), None), x, None, length=10)[0], X[:64], X)
+    (fate,) = fates(loop)["scan"]
+    assert fate.kind == "kept"
+    assert [node.op for node in fate.kernels] == ["while"]
+    assert fates(loop)["tanh"][0].kind in ("kept", "fused")
+
+
+def test_what_happens_between_two_operations_of_one_kernel_happens_there():
+    (fate,) = [f for f in fates(ex.explore(jax.nn.softmax, X))["broadcast_in_dim"] if f.kind == "fused"][:1]
+    assert fate.inferred
+    assert fate.why == "all that it reads and all that reads it is in this kernel"
+
+
+def test_a_product_that_is_transposed_is_the_product_that_bears_the_transposes_name():
+    capture = ex.explore(jax.grad(lambda w, x: (x @ w).sum()), X[:64], X)
+    found = fates(capture)
+    (product,) = [fate for fate in found["dot_general"] if fate.kind != "eliminated"]
+    (kernel,) = product.kernels
+    assert kernel in found["transpose"][0].kernels
+
+
+def test_a_constant_array_is_made_in_the_kernel_that_reads_it():
+    (fate,) = fates(ex.explore(lambda x: x + jnp.arange(64.0) * 2, X))["mul"]
+    assert fate.kind == "fused"
+
+
+@pytest.mark.parametrize("stage", ["jaxpr", "stablehlo"])
+def test_every_equation_has_exactly_one_fate_and_arguments_have_none(step, stage):
+    found = step.fates(stage)
+    graph = step.stage(stage).graph
+    plain = [node for node in graph.nodes if node.op in ("parameter", "constant", "return", "stablehlo.constant")]
+    assert sum(found.values()) == len(graph) - len(plain)
+    assert not any(step.fate(node).kind for node in plain)
+    assert set(found) <= set(KINDS)
+    assert step.mapped(stage) == pytest.approx(1 - found.get("unmapped", 0) / sum(found.values()))
+
+
+def test_the_kernels_of_a_fate_are_kernels_that_have_something_of_it(step):
+    kernel = kernel_of(step.hlo.graph)
+    for node in step.jaxpr.graph.nodes:
+        fate = step.fate(node)
+        if fate.kind in ("folded", "eliminated", "inlined", "unmapped", ""):
+            assert not fate.kernels
+        elif not fate.inferred and node.op not in ("scan", "while", "cond"):
+            runs = {int(kernel[there.index]) for there in step.links.linked(node, "hlo")}
+            assert {there.index for there in fate.kernels} <= runs
+
+
+def test_nearly_all_of_a_training_step_is_mapped(step):
+    assert step.mapped("jaxpr") > 0.9
+    assert step.mapped("stablehlo") > 0.8
+
+
+def test_each_iteration_of_an_unrolled_loop_runs_in_its_own_kernels(step):
+    tanhs = fates(step)["tanh"]
+    assert len(tanhs) == 3
+    kernels = [set(fate.kernels) for fate in tanhs]
+    assert all(kernels)
+    assert all(not (a & b) for i, a in enumerate(kernels) for b in kernels[i + 1 :])
+
+
+def test_the_weights_gradient_belongs_to_the_weights_own_kernel(step):
+    """Three updates of one line, of one shape, in any order: only what they read and serve tells them apart."""
+    entry = {
+        node.scope: node for node in step.hlo.graph.nodes if node.op == "parameter" and node.scope.startswith("weights")
+    }
+    subtractions = [
+        node for node in step.jaxpr.graph.nodes if node.op == "sub" and node.source[0].function.endswith("<listcomp>")
+    ]
+    subtractions = subtractions or [node for node in step.jaxpr.graph.nodes if node.op == "sub"][-3:]
+    assert len(subtractions) == 3
+    for node in subtractions:
+        weight = next(operand.scope for operand in node.operands if operand.op == "parameter")
+        kernels = step.fate(node).kernels
+        assert kernels
+        for kernel in kernels:
+            assert entry[weight] in kernel.operands
+
+
+def test_an_instruction_stands_for_what_it_was_made_of(step):
+    for node in step.hlo.graph.nodes:
+        for there in step.links.linked(node, "jaxpr"):
+            assert node in step.links.linked(there, "hlo")
+
+
+def test_a_saved_capture_tells_the_same_fates(step, tmp_path):
+    step.save(tmp_path / "step.capture")
+    loaded = ex.load(tmp_path / "step.capture")
+    for stage in ("jaxpr", "stablehlo"):
+        mine = [repr(step.fate(node)) for node in step.stage(stage).graph.nodes]
+        assert mine == [repr(loaded.fate(node)) for node in loaded.stage(stage).graph.nodes]
+
+
+def test_an_instruction_has_no_fate(step):
+    with pytest.raises(ValueError, match="no node of this capture's jaxpr or stablehlo"):
+        step.fate(next(step.hlo.graph.nodes))
+
+
+@pytest.mark.parametrize("line", ["a:" * 20_000, " " * 20_000, "%0 = " + " loc(" * 5_000, "in (" + "a, " * 20_000])
+def test_a_text_that_was_not_written_by_a_compiler_takes_no_time(line):
+    text, graph = read_jaxpr(jax.make_jaxpr(jnp.sin)(1.0))
+    start = perf_counter()
+    for damaged in (line + text, line, "func.func" + line):
+        assert len(is_dead(graph, damaged)) == len(graph)
+        assert twins(graph, damaged) == {}
+    assert perf_counter() - start < 5
+
+
+@given(st.lists(st.tuples(st.sampled_from("+*-"), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))
+def test_what_lives_and_what_is_the_same_is_found_in_any_program(steps):
+    """A program of binary operations on earlier values; the last is returned."""
+    operations = {"+": jax.lax.add, "*": jax.lax.mul, "-": jax.lax.sub}
+    wiring = [(sign, a % (i + 2), b % (i + 2)) for i, (sign, a, b) in enumerate(steps)]
+
+    def program(x, y):
+        values = [x, y]
+        for sign, a, b in wiring:
+            values.append(operations[sign](values[a], values[b]))
+        return values[-1]
+
+    alive, numbers, table = {len(wiring) + 1}, [0, 1], {}
+    for i in reversed(range(len(wiring))):
+        if i + 2 in alive:
+            alive |= set(wiring[i][1:])
+    same = {}
+    for i, (sign, a, b) in enumerate(wiring):
+        value = (sign, numbers[a], numbers[b])
+        numbers.append(table.setdefault(value, i + 2))
+        if numbers[-1] != i + 2:
+            same[i + 2] = numbers[-1]
+    text, graph = read_jaxpr(jax.make_jaxpr(program)(1.0, 2.0))
+    assert {i for i, dead in enumerate(is_dead(graph, text)) if not dead and i > 1} == {i for i in alive if i > 1}
+    assert twins(graph, text) == same

@@ -1,0 +1,140 @@
+"""The HLO reader, held against XLA's own parser."""
+
+from pathlib import Path
+
+import pytest
+from jaxlib import _hlo
+
+from explorer import UnreadableTextError
+from explorer.capture.readers.hlo import read_hlo
+from explorer.capture.readers.hlo_frames import read_frames
+from tests.support.functions import FUNCTIONS, compiled_text
+from tests.support.xla_oracle import SPELLINGS, assert_read_as_xla_does, spelled
+
+SAMPLES = sorted((Path(__file__).parents[3] / "support" / "hlo_samples").glob("*.hlo"))
+
+
+@pytest.mark.parametrize("case", FUNCTIONS)
+def test_reads_the_same_instructions_types_operands_and_users_as_xla(case):
+    assert_read_as_xla_does(compiled_text(*FUNCTIONS[case]))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_reads_every_spelling_as_xla_does(spelling):
+    module = _hlo.hlo_module_from_text(compiled_text(*FUNCTIONS["gradient"]))
+    assert_read_as_xla_does(spelled(module, spelling))
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_reads_other_machines_and_hand_written_modules_as_xla_does(path):
+    assert_read_as_xla_does(path.read_text())
+
+
+def sample(name):
+    return read_hlo(next(path for path in SAMPLES if path.stem == name).read_text())
+
+
+def test_an_asynchronous_call_leads_to_its_computation():
+    graph = sample("async")
+    called = next(group for group in graph.groups if group.name == "gather")
+    assert graph.names[called.caller] == "start"
+    assert [o.name for o in graph["done"].operands] == ["update"]
+    assert [o.name for o in graph["cp-start"].operands] == ["ar-done"]  # what must come before it is no operand
+
+
+def test_what_a_person_leaves_out_is_no_reason_to_stop():
+    graph = sample("handwritten")
+    assert graph["scaled"].type == ""
+    assert graph["x"].type == "f32[2,3]{1,0}"
+    kinds = {group.name: group.kind for group in graph.groups}
+    assert kinds == {"sum": "apply", "less": "apply", "on_true": "branch", "on_false": "branch", "main": "entry"}
+
+
+INSIDE = """HloModule inside
+ENTRY main {
+  x = f32[8] parameter(0)
+  is = pred[] parameter(1)
+  zero = f32[] constant(0)
+  total = f32[] reduce(x, zero), dimensions={0}, to_apply={
+    a = f32[] parameter(0)
+    b = f32[] parameter(1)
+    ROOT sum = f32[] add(a, b)
+  }, metadata={op_name="jit(f)/sum"}
+  ROOT either = f32[] conditional(is, total, zero), true_computation={
+    c = f32[] parameter(0)
+    ROOT d = f32[] negate(c)
+  }, false_computation={
+    ROOT e = f32[] parameter(0)
+  }
+}
+"""
+
+
+def test_a_computation_may_be_written_out_where_it_is_called():
+    graph = read_hlo(INSIDE)
+    module = _hlo.hlo_module_from_text(INSIDE)
+    expected = {i.name: i for computation in module.computations() for i in computation.instructions()}
+    assert set(graph.names) == set(expected)
+    for node in graph.nodes:
+        assert [o.name for o in node.operands] == [o.name for o in expected[node.name].operands()]
+    called = [(graph.names[group.caller], group.kind) for group in graph.groups if group.caller >= 0]
+    assert called == [("total", "apply"), ("either", "branch"), ("either", "branch")]
+    assert {node.group.name for node in graph.nodes if node.group.kind == "entry"} == {"main"}
+    assert graph["total"].scope == "jit(f)/sum"
+    assert graph.unread == ()
+
+
+def test_two_modules_in_one_text_keep_to_themselves():
+    text = compiled_text(*FUNCTIONS["chain"])
+    one, two = read_hlo(text), read_hlo(text + text)
+    assert len(two) == 2 * len(one)
+    assert sum(group.caller < 0 for group in two.groups) == 2
+    assert all(o.index // len(one) == node.index // len(one) for node in two.nodes for o in node.operands)
+
+
+def test_the_same_names_in_two_computations_are_two_nodes():
+    text = "a {\n  x = f32[] parameter(0)\n  ROOT y = f32[] tanh(x)\n}\nENTRY b {\n  x = f32[] parameter(0)\n"
+    graph = read_hlo(text + "  ROOT y = f32[] call(x), to_apply=a\n}\n")
+    assert [[o.index for o in node.operands] for node in graph.nodes] == [[], [0], [], [2]]
+    assert graph.groups[0].caller == 3
+
+
+def test_a_parent_is_read_from_tables_of_either_count():
+    def tables(parents):
+        rows = "".join(f"{i} {{file_location_id={i}{parent}}}\n" for i, parent in enumerate(parents, 1))
+        places = "".join(f"{i} {{file_name_id=1 function_name_id=1 line={i}}}\n" for i in (1, 2, 3))
+        return f'FileNames\n1 "f.py"\n\nFunctionNames\n1 "f"\n\nFileLocations\n{places}\nStackFrames\n{rows}'.split(
+            "\n"
+        )
+
+    one_too_high = read_frames(tables((" parent_frame_id=1", " parent_frame_id=2", " parent_frame_id=2")))
+    right = read_frames(tables((" parent_frame_id=0", " parent_frame_id=1", " parent_frame_id=1")))
+    left_out = read_frames(tables(("", " parent_frame_id=1", " parent_frame_id=1")))
+    assert [frame.parent for frame in one_too_high] == [-1, 0, 0]
+    assert one_too_high == right == left_out
+
+
+def test_lines_that_cannot_be_read_are_named_and_the_others_read():
+    graph = read_hlo("ENTRY e {\n  a = f32[] parameter(0)\n  what is this\n  b = f32[]\n  c = f32[] tanh(a)\n}\n")
+    assert graph.names == ["a", "c"]
+    assert graph.unread == (2, 3)
+
+
+def test_every_called_computation_knows_its_caller():
+    graph = read_hlo(compiled_text(*FUNCTIONS["gradient"]))
+    kinds = {group.kind for group in graph.groups}
+    assert {"entry", "fusion", "body", "condition", "branch"} <= kinds
+    assert sum(group.caller < 0 for group in graph.groups) == 1
+
+
+def test_frames_lead_from_the_instruction_to_the_users_line():
+    graph = read_hlo(compiled_text(*FUNCTIONS["gradient"]))
+    functions = {tuple(frame.function for frame in node.source)[:3] for node in graph.nodes if node.source}
+    assert ("norm", "loss.<locals>.body", "loss") in functions
+
+
+def test_text_that_is_no_hlo_is_refused_with_what_came():
+    with pytest.raises(UnreadableTextError, match="starts with 'hello'"):
+        read_hlo("hello\nworld")
+    with pytest.raises(UnreadableTextError, match="empty"):
+        read_hlo("")

@@ -1,0 +1,247 @@
+"""How much memory a function needs, of how much there is, and the largest size that fits."""
+
+import math
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import explorer as ex
+from explorer.measure import memory as module
+from explorer.measure.abstract import described
+from explorer.model.results.axis import Axis
+from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
+
+
+def squared(x):
+    return jnp.tanh(x @ x) @ x
+
+
+def square(n):
+    return jnp.ones((n, n))
+
+
+def use_of(*sizes, limit=1000, **more):
+    axis = Axis("n", tuple(map(str, range(len(sizes)))), tuple(float(i + 1) for i in range(len(sizes))))
+    rows = [MemoryRow((i,), {"n": i + 1}, {"argument": size}) for i, size in enumerate(sizes)]
+    return MemoryUse("f", "", (axis,), rows, "this machine", limit, **more)
+
+
+# -- one size
+
+
+def test_what_is_needed_is_what_the_compiler_planned_without_what_lies_twice_in_one_place():
+    row = MemoryRow((), {}, {"argument": 100, "output": 50, "temp": 30, "alias": 40, "generated code": 1})
+    assert row.needed == 141
+    use = MemoryUse("f", "", (), [row], "this machine", 1000)
+    assert sum(use.parts(row).values()) == row.needed
+
+
+def test_a_function_is_told_its_memory_without_being_run():
+    def fails_if_run(x):
+        jax.debug.callback(lambda: 1 / 0)
+        return squared(x)
+
+    use = ex.memory(fails_if_run, jax.ShapeDtypeStruct((512, 512), jnp.float32))
+    (row,) = use
+    assert row.uses["argument"] == row.uses["output"] == 512 * 512 * 4
+    assert row.needed == sum(use.parts(row).values())
+    assert 0 < row.live <= row.needed * 1.1
+    assert use.signature == "(x: f32[512,512])"
+
+
+def test_what_is_donated_is_needed_once():
+    donating = ex.memory(jax.jit(lambda x: x + 1, donate_argnums=0), jnp.ones(1000))
+    keeping = ex.memory(lambda x: x + 1, jnp.ones(1000))
+    assert donating.rows[0].uses["alias"] == 4000
+    assert keeping.rows[0].needed - donating.rows[0].needed == 4000
+
+
+def test_baked_in_arrays_are_counted_as_constants():
+    table = jnp.arange(1000.0)
+    assert ex.memory(lambda x: x + table, jnp.ones(1000)).rows[0].constants == 4000
+
+
+def test_an_executable_is_asked_and_not_compiled_again():
+    executable = ex.compile(squared, args=[ex.InputInfo((64, 64), jnp.float32)])
+    (row,) = ex.memory(executable)
+    assert row.capture is executable.explore()
+    assert row.uses["argument"] == 64 * 64 * 4
+
+
+def test_a_function_that_needs_more_than_there_is_does_not_fit_and_says_so():
+    use = ex.memory(squared, jnp.ones((64, 64)), limit=20_000)
+    assert not use.fits(use.rows[0])
+    assert "more than the 20.0 kB allowed: it doesn't fit" in use.headline
+    assert "no" in use.to_text()
+
+
+def test_the_machine_tells_its_limit():
+    use = ex.memory(squared, jnp.ones((8, 8)))
+    assert use.limit >= 1 << 28
+    assert "this machine has" in use.headline
+
+
+def test_one_that_fails_to_compile_says_why():
+    with pytest.raises(ex.ExploreError):
+        ex.memory(lambda x: x @ x, jnp.ones((2, 3)))
+
+
+# -- several sizes
+
+
+def test_sizes_that_do_not_exist_on_this_machine_can_be_asked_for():
+    use = ex.memory(squared, over={"n": [1 << 10, 1 << 20]}, args=square, limit=10**9)
+    assert [row.uses["argument"] for row in use] == [4 << 20, 4 << 40]
+    assert [use.fits(row) for row in use] == [True, False]
+    assert [row.is_least for row in use] == [False, True]  # its arguments alone are too large: it is not compiled
+    assert "over 4.4 TB" in use.to_text()
+
+
+def test_the_largest_size_that_fits_is_compiled_and_the_next_one_does_not_fit():
+    use = ex.memory(squared, over={"n": [64, 128, 256]}, args=square, limit=10**8)
+    needed = 3 * 4 * use.largest.size**2
+    assert use.largest.needed == pytest.approx(needed, rel=0.01)
+    assert use.largest.is_exact
+    assert use.largest.needed <= 10**8 < 3 * 4 * use.largest.too_large**2
+    assert f"up to n = {use.largest.size:,} fits" in use.headline
+
+
+def test_a_step_in_memory_is_found_though_the_curve_before_does_not_show_it(monkeypatch):
+    monkeypatch.setattr(module, "_PATIENCE", math.inf)
+
+    def steps(x):
+        return squared(x) if len(x) > 600 else x[0]  # one row of the largest is all that the small ones give
+
+    use = ex.memory(steps, over={"n": [64, 128, 256]}, args=square, limit=2_000_000)
+    assert use.largest.size == 600
+    assert use.largest.predicted > 650
+    assert use.largest.is_exact
+
+
+def test_none_that_fits_is_said():
+    use = ex.memory(squared, over={"n": [64, 128]}, args=square, limit=5)
+    assert use.largest.size == 0
+    assert "none fits" in use.headline
+
+
+def test_ranges_of_an_input_are_varied_from_their_smallest_to_their_largest():
+    batch = ex.NamedDimension("batch", 1, 8, 64)
+    use = ex.memory(lambda x, y: x @ y, ex.InputInfo((batch, 16), jnp.float32), jnp.ones((16, 4)), limit=10**6)
+    assert [row.values for row in use] == [{"batch": 1}, {"batch": 8}, {"batch": 64}]
+    assert [row.uses["output"] for row in use] == [4 * 4, 8 * 4 * 4, 64 * 4 * 4]
+    assert use.largest.name == "batch"
+    nameless = ex.memory(lambda x: x + 1, ex.InputInfo((4, (1, 2, 8)), jnp.float32))
+    assert [row.values for row in nameless] == [{"arg0.shape[1]": size} for size in (1, 2, 8)]
+
+
+def test_kinds_are_compared_and_no_largest_is_looked_for():
+    use = ex.memory(squared, over={"dtype": [jnp.float32, jnp.bfloat16]}, args=lambda dtype: jnp.ones((64, 64), dtype))
+    assert use.largest is None
+    assert [row.uses["argument"] for row in use] == [64 * 64 * 4, 64 * 64 * 2]
+
+
+def test_a_size_that_cannot_be_compiled_costs_only_its_own_row():
+    use = ex.memory(lambda x: x.reshape(8, -1), over={"n": [4, 8]}, args=lambda n: jnp.ones(n), limit=10**6)
+    assert "TypeError" in use.rows[0].error
+    assert not use.rows[1].error
+    assert math.isnan(use.rows[0].needed)
+    assert not use.fits(use.rows[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "says"),
+    [
+        ({"over": {}}, ex.OptionError, "over is an empty dict"),
+        ({"over": {"m": [1]}}, ex.OptionError, "no parameter of squared"),
+        ({"args": square}, ex.OptionError, "over=, which is not given"),
+        ({"limit": 0}, ex.OptionError, "limit is 0"),
+        ({"limit": 1e9}, ex.OptionError, "limit is 1000000000.0"),
+        ({"limit": True}, ex.OptionError, "limit is True"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, kind, says):
+    with pytest.raises(kind, match=says):
+        ex.memory(squared, **options)
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(ex.NotCallableError, match="memory takes a function"):
+        ex.memory(jnp.ones(3))
+
+
+# -- the curve
+
+
+@given(a=st.integers(0, 10**6), b=st.integers(1, 10**6), c=st.integers(0, 10**6), size=st.integers(20, 10**5))
+def test_a_parabola_is_found_through_its_points(a, b, c, size):
+    def needed(n):
+        return a + b * n + c * n * n
+
+    found = fitted_size([4, 8, 16], [needed(4), needed(8), needed(16)], needed(size))
+    assert found == pytest.approx(size, rel=1e-3)
+
+
+@given(
+    st.dictionaries(st.integers(1, 10**6), st.floats(1, 1e15), min_size=1, max_size=6),
+    st.floats(1, 1e15),
+    st.booleans(),
+)
+def test_the_next_size_to_try_is_one_that_nobody_has_tried(known, limit, halve):
+    known = dict(sorted(known.items()))
+    needed = sorted(known.values())
+    known = dict(zip(known, needed, strict=True))  # more takes more
+    size = module._next(known, limit, halve)
+    assume(size is not None)
+    assert size not in known
+    below = max((one for one in known if known[one] <= limit), default=0)
+    above = min((one for one in known if one > below), default=math.inf)
+    assert below < size < above
+
+
+@pytest.mark.parametrize(("sizes", "needed"), [([1, 2], [5, 5]), ([1, 2, 3], [5, 5, 5]), ([1], [0])])
+def test_what_does_not_grow_reaches_no_limit(sizes, needed):
+    assert math.isnan(fitted_size(sizes, needed, 100))
+
+
+# -- arguments without their memory
+
+
+def test_arguments_are_made_as_shapes_and_what_is_no_array_stays():
+    x, n, words = described(lambda n: (jnp.ones((n, n)), n, ["a", None]), {"n": 1 << 20})
+    assert (x.shape, x.dtype, n, words) == ((1 << 20, 1 << 20), jnp.float32, 1 << 20, ["a", None])
+    struct = jax.ShapeDtypeStruct((3,), jnp.int8)
+    assert described(lambda: struct, {}) is struct
+
+
+def test_arguments_that_need_values_are_made():
+    made = described(lambda n: jnp.ones(int(jnp.asarray(n) + 1)), {"n": 2})
+    assert made.shape == (3,)
+
+
+# -- told
+
+
+def test_its_repr_names_what_it_needs_and_its_frame_has_every_figure():
+    use = use_of(10, 100)
+    assert use.headline in repr(use)
+    assert "100 B" in repr(use)
+    frame = use.to_frame()
+    assert list(frame["needed"]) == [10, 100]
+    assert list(frame["fits"]) == [True, True]
+
+
+def test_the_headline_says_whether_larger_ones_were_tried():
+    largest = Largest("n", 7, 990.0, 7.4)
+    assert "no size was tried that doesn't" in use_of(10, 100, largest=largest).headline
+    assert "9 doesn't." in use_of(10, 100, largest=replace(largest, too_large=9)).headline
+    assert "and no more." in use_of(10, 100, largest=replace(largest, too_large=8)).headline
+
+
+def test_nothing_known_is_said():
+    use = MemoryUse("f", "", (), [MemoryRow((), {}, error="XlaRuntimeError: no")], "this machine", 10)
+    assert "Nobody knows" in use.headline
+    assert "Nobody knows" in repr(use)

@@ -1,0 +1,165 @@
+"""What a timing says of itself: sentences, tables, charts."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explorer.errors import MissingPackageError
+from explorer.model.results.timing import Samples, Timing
+from explorer.view import charts
+from explorer.view.measure.timing_picture import curve, histogram, picture
+
+SECONDS = st.floats(1e-7, 1e3, allow_nan=False)
+SAMPLES = st.builds(Samples, st.lists(SECONDS, min_size=1, max_size=60).map(tuple), st.integers(1, 500), st.just(0.95))
+TIMINGS = st.builds(
+    Timing, st.just("f<x>"), st.just("(x: f32[8])"), SAMPLES, SAMPLES, st.none() | SAMPLES,
+    st.lists(SECONDS, max_size=12).map(tuple),
+    st.dictionaries(st.sampled_from(["trace", "lower", "compile", "run"]), SECONDS),
+    st.lists(st.text(max_size=200), max_size=6).map(tuple),
+)  # fmt: skip
+
+
+def of(seconds, count=9):
+    return Samples((seconds,) * count)
+
+
+def timing(eager=0.03, steady=0.01, first=0.2, **more):
+    stages = {"trace": 0.02, "lower": 0.01, "compile": first - 0.04, "run": 0.01}
+    return Timing("f", "(x: f32[8])", of(first, 1), of(steady), eager and of(eager), (first, 0.02), stages, **more)
+
+
+@pytest.mark.parametrize(
+    ("eager", "steady", "first", "calls"),
+    [(0.03, 0.01, 0.2, 10), (0.03, 0.01, 0.21, 10), (0.03, 0.01, 0.2101, 11), (0.03, 0.01, 0.005, 1),
+     (0.01, 0.03, 0.2, None), (None, 0.01, 0.2, None)],
+)  # fmt: skip
+def test_the_break_even_is_the_first_call_with_which_compiling_took_no_longer(eager, steady, first, calls):
+    found = timing(eager, steady, first).break_even
+    assert found == calls
+    if calls:
+        assert first + (calls - 1) * steady <= calls * eager + 1e-12
+        assert calls == 1 or first + (calls - 2) * steady > (calls - 1) * eager
+
+
+@pytest.mark.parametrize(
+    ("eager", "steady", "headline"),
+    [
+        (
+            0.03,
+            0.01,
+            "f: 10 ms compiled, 3.0× faster than eager; the 200 ms first call has paid for itself after 10 calls",
+        ),
+        (0.01, 0.03, "f: 30 ms compiled, 3.0× slower than eager: the 200 ms first call is never paid for"),
+        (0.01, 0.01, "f: 10 ms compiled, no faster or slower than eager; the 200 ms first call is not paid for"),
+        (None, 0.01, "f: 10 ms compiled; the first call took 200 ms"),
+    ],
+)
+def test_the_headline_says_the_result_in_a_sentence(eager, steady, headline):
+    assert timing(eager, steady).headline == headline
+
+
+def test_no_speedup_is_claimed_that_the_intervals_don_t_hold():
+    noisy = Samples((0.008, 0.02, 0.009, 0.019, 0.01, 0.018, 0.011, 0.017, 0.012))
+    found = Timing("f", "()", of(0.2, 1), of(0.011), noisy)
+    assert found.speedup_interval[0] < 1 < found.speedup_interval[1]
+    assert "no faster or slower" in found.headline
+    assert found.break_even is None
+
+
+def test_the_text_has_every_figure_in_the_same_lines():
+    assert repr(timing(notes=("a note",))) == (
+        "Timing(f(x: f32[8]))\n"
+        "  steady      10 ms     9.85 … 10.2 ms with 95 %, 9 samples\n"
+        "  eager       30 ms     29.6 … 30.4 ms with 95 %, 9 samples\n"
+        "  first call  200 ms    trace 20 ms, lower 10 ms, compile 160 ms, run 10 ms\n"
+        "  3.0× faster than eager; the first call has paid for itself after 10 calls\n"
+        "  note: a note"
+    )
+
+
+def test_noise_is_said_in_words():
+    assert of(0.01).noise == ""
+    wide = Samples(tuple(0.01 * (1 + 0.4 * (i * 7 % 11) / 11) for i in range(33)))
+    assert wide.is_noisy
+    assert re.match(r"noisy: samples differ by ±\d+ %, their median is known to ±\d+ %", wide.noise)
+    assert Samples((1.0, 2.0, 3.0)).noise == "only 3 samples: their range holds the median with 75 %"
+    slow = Samples((1.0,) * 20 + (2.0,) * 20)
+    assert "change so slowly that they are worth" in slow.noise
+    assert "it became" in slow.noise
+
+
+def test_the_interval_of_short_calls_has_what_runs_differ_by_whatever_they_compute():
+    alone, many = (Samples((5e-6,) * 50, calls=calls) for calls in (1, 40))
+    assert (alone.low, alone.high) == pytest.approx((4.925e-6, 5.075e-6))
+    assert (many.low, many.high) == pytest.approx((4.8e-6, 5.2e-6))
+
+
+def test_every_figure_is_in_the_frames():
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = timing().to_frame().set_index("what")
+    assert list(frame.index) == ["eager", "trace", "lower", "compile", "run", "first call", "steady"]
+    assert frame.loc["compile", "median"] == pytest.approx(0.16)
+    assert frame.loc["steady", "samples"] == 9
+    samples = timing().to_frame(samples=True)
+    assert samples.groupby("what").size().to_dict() == {"eager": 9, "warm-up": 2, "steady": 9}
+
+
+def test_the_curve_begins_with_eager_calls_and_its_compiled_part_with_the_first():
+    eager, compiled = curve(timing())
+    assert eager == [0.03] * 9
+    assert compiled == [0.2, 0.02] + [0.01] * 9
+    assert curve(timing(None))[0] == []
+
+
+@given(SAMPLES)
+def test_the_histogram_holds_every_sample_or_counts_it_as_beyond(samples):
+    counts, borders, beyond = histogram(samples)
+    assert sum(counts) + beyond == samples.count
+    assert borders[0] < borders[-1]
+    assert len(borders) == len(counts) + 1
+
+
+@given(TIMINGS)
+def test_any_timing_has_a_text_and_a_picture(value):
+    assert repr(value).startswith("Timing(f<x>(x: f32[8]))")
+    svg = picture(value)
+    assert svg.startswith("<svg")
+    assert not re.search(r'="(nan|-?inf)"', svg)
+    assert "f&lt;x&gt;" in svg
+
+
+def test_a_timing_is_shown_as_a_chart_with_picture_table_and_text():
+    pytest.importorskip("plotly", reason="plotly is not installed")
+    value = timing(notes=("a <note>",))
+    bundle = value._repr_mimebundle_()
+    assert set(bundle) == {"application/vnd.plotly.v1+json", "text/html", "text/plain"}
+    assert bundle["text/plain"] == repr(value)
+    title = bundle["application/vnd.plotly.v1+json"]["layout"]["title"]["text"]
+    assert "10 ms compiled, 3.0× faster than eager" in title
+    assert "<table>" in bundle["text/html"]
+    assert "a &lt;note&gt;" in bundle["text/html"]
+    chart = value.chart()
+    assert chart.description.startswith(value.headline)
+    assert "3.0× faster than eager" in chart.svg
+    assert repr(chart) == "Chart(timing of f)"
+
+
+def test_without_plotly_the_picture_is_shown_and_a_fault_leaves_the_text(monkeypatch):
+    def missing():
+        raise MissingPackageError("no plotly")
+
+    monkeypatch.setattr("explorer.view.measure.timing.figure", missing)
+    value = timing()
+    assert set(value._repr_mimebundle_()) == {"text/html", "text/plain"}
+
+    def broken(_):
+        raise RuntimeError("oh")
+
+    monkeypatch.setattr("explorer.view.measure.timing_picture.picture", broken)
+    monkeypatch.setattr("explorer.view.measure.timing.picture", broken)
+    shown = value._repr_mimebundle_()
+    assert shown["text/plain"].startswith(repr(value))
+    assert "the view failed: RuntimeError: oh" in shown["text/plain"]
+    assert charts.PLOTLY not in shown
