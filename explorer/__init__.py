@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from explorer.analysis.diff.diff import Diff, diff
+from explorer.attachments import attach_methods
 from explorer.errors import (
     ArchiveError,
     ArgumentsError,
@@ -110,6 +111,7 @@ MemoryUse.viewer = HtmlMemoryViewer()
 Roofline.viewer = HtmlRooflineViewer()
 Sweep.viewer = HtmlSweepViewer()
 WhatIf.viewer = HtmlWhatIfViewer()
+attach_methods()
 load = Capture.load
 
 __all__ = [

@@ -18,21 +18,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import QueryError
+from explorer.model.graph import Graph, Node
 from explorer.model.types import arrays, bytes_of, elements
 
-if TYPE_CHECKING:
-    from explorer.model.graph import Graph
-
-__all__ = ["find"]
+__all__ = ["find", "where"]
 
 Mask = NDArray[np.bool_]
-Test = Callable[["Graph"], Mask]
+Test = Callable[[Graph], Mask]
 
 _TEXTS = ("name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line")
 _NUMBERS = ("bytes", "elements", "rank", "operands", "users", "line")
@@ -56,6 +53,11 @@ _COMPARE: dict[str, Callable[[NDArray[np.float32], np.float32], Mask]] = {
     "==": np.equal,
     "!=": np.not_equal,
 }
+
+
+def where(graph: Graph, query: str) -> tuple[Node, ...]:
+    """The nodes that a query matches, in program order."""
+    return tuple(Node(graph, int(i)) for i in find(graph, query))
 
 
 def find(graph: Graph, query: str) -> NDArray[np.intp]:

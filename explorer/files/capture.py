@@ -20,6 +20,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from hashlib import blake2b
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ from explorer.model.graph import Floats, Frame, Graph, Group, Ints
 from explorer.model.passes import Passes
 from explorer.model.source import Source
 
-__all__ = ["VERSION", "Blobs", "decode", "encode", "pack", "read_column", "read_numbers", "read_table", "table"]
+__all__ = ["VERSION", "Blobs", "decode", "encode", "load", "pack", "read_column", "read_numbers", "read_table", "table"]
 
 VERSION = 2
 _MAGIC = b"EXPLORER"
@@ -84,6 +86,11 @@ def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
     raw = b"".join([struct.pack("<I", len(head)), head, *blobs.parts])
     payload = gzip.compress(raw, _LEVEL, mtime=0)
     return _PREFIX.pack(_MAGIC, VERSION, len(raw), len(payload), _digest(payload)) + payload
+
+
+def load(path: str | PathLike[str]) -> Capture:
+    """The capture in a file that `Capture.save` wrote."""
+    return decode(Path(path).read_bytes())
 
 
 def decode(data: bytes) -> Capture:

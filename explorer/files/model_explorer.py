@@ -6,16 +6,29 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from explorer.analysis.outline.hierarchy import nest
+from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph
 
-__all__ = ["model_explorer_graph", "write_model_explorer"]
+__all__ = ["model_explorer_graph", "write_capture", "write_graph"]
 
 
-def write_model_explorer(path: Path, label: str, graphs: Iterable[tuple[str, Graph]]) -> Path:
+def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
+    """Write the stages of a capture, the last first, as one collection; returns the path."""
+    graphs = ((stage.name, stage.graph) for stage in reversed(capture.stages))
+    return _write(Path(path), capture.function, graphs)
+
+
+def write_graph(graph: Graph, path: str | PathLike[str], name: str = "graph") -> Path:
+    """Write one graph as a collection; returns the path."""
+    return _write(Path(path), name, [(name, graph)])
+
+
+def _write(path: Path, label: str, graphs: Iterable[tuple[str, Graph]]) -> Path:
     """Write graphs, each with its name, as one collection; returns the path.
 
     The form is that of Model Explorer's JSON adapter: `{"label": …, "graphs": […]}`, its fields those of

@@ -17,6 +17,7 @@ from explorer.analysis.fates.metadata_fates import Instructions
 from explorer.analysis.links.provenance import Links, placed
 from explorer.analysis.memory.live_memory import LiveMemory, read_memory
 from explorer.errors import NotRecordedError
+from explorer.model.attached import attached
 from explorer.model.findings.findings import Findings, Linter
 from explorer.model.graph import Graph, Node
 from explorer.model.passes import Passes
@@ -301,39 +302,35 @@ class Capture:
         finally:
             partial.unlink(missing_ok=True)
 
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Capture:
+    @staticmethod
+    @attached
+    def load(path: str | PathLike[str]) -> Capture:
         """Read what `save` wrote.
 
         Raises:
             CaptureFileError: The file is no capture, truncated, altered, or of a newer format.
             FileNotFoundError: There is none.
         """
-        from explorer.files.capture import decode
-
-        return decode(Path(path).read_bytes())
+        ...
 
     @cached_property
+    @attached
     def wire(self) -> bytes:
         """Everything as bytes: what `save` writes and the viewer reads."""
-        from explorer.files.capture import encode
-
-        return encode(self)
+        ...
 
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write the interactive view as one self-contained page; it needs no network and no kernel."""
         Path(path).write_text(self._viewer().html(self), encoding="utf-8")
         return Path(path)
 
+    @attached
     def to_model_explorer_json(self, path: str | PathLike[str]) -> Path:
         """Write the stages as one file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
 
         Groups become its layers; type, scope, source line and measures the attributes of its nodes.
         """
-        from explorer.files.model_explorer import write_model_explorer
-
-        graphs = ((stage.name, stage.graph) for stage in reversed(self.stages))
-        return write_model_explorer(Path(path), self.function, graphs)
+        ...
 
     def to_text(self, width: int = 100) -> str:
         """The stages, and the last one's groups with their share of the kernels, as a tree of `width` characters.

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.query import find
+from explorer.model.attached import attached
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -171,6 +171,7 @@ class Graph:
     def __contains__(self, name: str) -> bool:
         return name in self._index_of
 
+    @attached
     def where(self, query: str) -> tuple[Node, ...]:
         """The nodes that a query finds, in program order; the same as the search field of the view.
 
@@ -188,7 +189,7 @@ class Graph:
             >>> explorer.explore(jnp.tanh, jnp.ones(8)).jaxpr.graph.where("op:tanh")
             (b = f32[8] tanh(a),)
         """
-        return tuple(Node(self, int(i)) for i in find(self, query))
+        ...
 
     def stack(self, frame: int) -> tuple[Frame, ...]:
         """The frames from `frame` outwards. A cycle in damaged input ends the walk."""
@@ -198,11 +199,10 @@ class Graph:
             frame = self.frames[frame].parent
         return tuple(frames)
 
+    @attached
     def to_model_explorer_json(self, path: str | PathLike[str], name: str = "graph") -> Path:
         """Write the graph as a file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path."""
-        from explorer.files.model_explorer import write_model_explorer
-
-        return write_model_explorer(Path(path), name, [(name, self)])
+        ...
 
     @cached_property
     def user_columns(self) -> tuple[Ints, Ints]:

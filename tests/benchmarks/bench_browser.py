@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
-from explorer.files.model_explorer import write_model_explorer
+from explorer.files.model_explorer import write_graph
 from explorer.model.capture import Capture, Durations, Stage
 from tests.benchmarks.bench import repeated
 from tests.benchmarks.model_explorer import is_installed, seconds_to_paint
@@ -218,7 +218,7 @@ def main(argument="24"):
         held.append(row(f"first paint of {len(large.hlo.graph):,} instructions", paint, 8.0, "s"))
         browser.close()
         if is_installed():
-            file = write_model_explorer(folder / "step.json", "step", [("hlo", capture.hlo.graph)])
+            file = write_graph(capture.hlo.graph, folder / "step.json", "step")
             theirs = seconds_to_paint(playwright, chromium, file, SCREEN)
             print(f"Model Explorer shows the same graph after {theirs:.1f} s")
             held.append(row("first paint over Model Explorer's", ours / theirs, 1 / 8, "×"))
