@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["duration_text", "factor_text", "range_text", "rate_text", "share_text"]
+__all__ = ["bytes_text", "duration_text", "factor_text", "range_text", "rate_text", "share_text"]
+
+
+def bytes_text(size: float) -> str:
+    """A number of bytes, in powers of a thousand.
+
+    Example:
+        >>> bytes_text(1_300_000), bytes_text(4096), bytes_text(12)
+        ('1.3 MB', '4.1 kB', '12 B')
+    """
+    amount, units = float(size), ["B", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return f"{amount:.0f} {units[0]}" if amount >= 100 or units[0] == "B" else f"{amount:.1f} {units[0]}"
 
 
 def duration_text(seconds: float) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from explorer.analysis.cost.kernels import BOUNDARY, PLUMBING
-from explorer.analysis.memory.live_memory import bytes_text
 from explorer.analysis.outline.hierarchy import nest
 from explorer.model.capture import Capture, Stage
 from explorer.model.graph import Graph, Group
+from explorer.model.units import bytes_text
 
 __all__ = ["TITLES", "Part", "parts_of", "peak_text", "running", "seconds_text"]
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from view import View
 
 import explorer as ex
-from explorer.analysis.memory.live_memory import bytes_text
+from explorer.model.units import bytes_text
 
 
 def loss(weights, x):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from explorer.analysis.memory.liveness import Walk
 from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.shapes import read_shape
+from explorer.model.units import bytes_text
 
 __all__ = ["KINDS", "Buffer", "Donation", "LiveMemory", "read_memory"]
 
@@ -249,15 +250,6 @@ def _donations(walk: Walk, graph: Graph, arguments: set[int], outputs: set[int])
             free[type_] -= 1
             found.append(Donation(Node(graph, walk.node[value]), type_, walk.size[value]))
     return tuple(found)
-
-
-def bytes_text(size: int) -> str:
-    """`1.3 MB`, in powers of a thousand, as the view writes them."""
-    amount, units = float(size), ["B", "kB", "MB", "GB", "TB"]
-    while amount >= 1000 and len(units) > 1:
-        amount /= 1000
-        units.pop(0)
-    return f"{amount:.0f} {units[0]}" if amount >= 100 or units[0] == "B" else f"{amount:.1f} {units[0]}"
 
 
 def _place(buffer: Buffer) -> str:

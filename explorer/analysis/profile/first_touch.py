@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.analysis.memory.live_memory import bytes_text
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Point
-from explorer.model.units import rate_text
+from explorer.model.units import bytes_text, rate_text
 
 __all__ = ["fresh_note"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
-from explorer.analysis.memory.live_memory import bytes_text
 from explorer.model.capture import Capture
 from explorer.model.results.timing import Samples
+from explorer.model.units import bytes_text
 
 __all__ = ["Measured", "figures_of", "known_text", "size_text"]
 

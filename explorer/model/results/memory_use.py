@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
-from explorer.analysis.memory.live_memory import bytes_text
 from explorer.model.capture import Capture
 from explorer.model.results.axis import Axis
+from explorer.model.units import bytes_text
 
 __all__ = ["USES", "Largest", "MemoryRow", "MemoryUse", "MemoryViewer", "fitted_size"]
 

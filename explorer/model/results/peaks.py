@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from explorer.analysis.memory.live_memory import bytes_text
-from explorer.model.units import duration_text, rate_text
+from explorer.model.units import bytes_text, duration_text, rate_text
 
 __all__ = ["SPECIAL", "Peaks"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from explorer.analysis.memory.live_memory import bytes_text
 from explorer.model.results.memory_use import USES, MemoryUse
+from explorer.model.units import bytes_text
 from explorer.view.charts import Chart, figure
 from explorer.view.measure.memory_picture import (
     COLOURS,

@@ -6,8 +6,8 @@ import math
 import textwrap
 from collections.abc import Callable, Sequence
 
-from explorer.analysis.memory.live_memory import bytes_text
 from explorer.model.results.memory_use import USES, MemoryRow, MemoryUse
+from explorer.model.units import bytes_text
 from explorer.view.charts import Table
 from explorer.view.drawing import canvas, shortened
 from explorer.view.measure.axes import Scale, scale_of

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.memory.live_memory import LiveMemory, bytes_text, read_memory
+from explorer.analysis.memory.live_memory import LiveMemory, read_memory
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import UnreadableTextError
 from explorer.model.shapes import read_shape
+from explorer.model.units import bytes_text
 
 A = jnp.ones((256, 256))
 BAKED = np.random.default_rng(0).normal(size=(256, 256)).astype(np.float32)
