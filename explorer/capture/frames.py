@@ -19,12 +19,11 @@ from typing import Any, cast
 import jax
 import jax.core
 
-from explorer.capture.sources import Span, is_ours
+from explorer.capture.sources import Span
 from explorer.model.graph import Frame
+from explorer.model.source import is_library_file
 
 __all__ = ["Argument", "Step", "is_runner", "names_in", "users_arguments", "users_frames", "users_part", "users_steps"]
-
-_LIBRARY = re.compile(r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]|^<frozen ")
 
 # Packages that run the user's code, where an environment keeps its packages; and Explorer itself, wherever it is.
 _RUNNERS = re.compile(
@@ -147,15 +146,18 @@ class Step:
         args, varargs, varkw = inspect.getargs(self.frame.f_code)
         return [name for name in (*args, varargs, varkw) if name]
 
-    @property
-    def is_library(self) -> bool:
-        return _LIBRARY.search(self.file) is not None
-
 
 def users_steps(error: BaseException) -> list[Step]:
     """The user's lines that an error went through, innermost first; those of libraries only if there are no others."""
-    steps = [step for step in _steps(error) if not is_ours(step.frame)]
-    return ([step for step in steps if not step.is_library] or steps)[::-1]
+    steps = list(_steps(error))
+    users = [step for step in steps if not is_library_file(step.file)]
+    return (users or [step for step in steps if not _wraps_calls(step.frame)])[::-1]
+
+
+def _wraps_calls(frame: FrameType) -> bool:
+    """True for the frames that Explorer, JAX and the standard library's wrappers put around every call."""
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return package in ("explorer", "jax", "jaxlib", "contextlib", "functools")
 
 
 def _steps(error: BaseException) -> Iterator[Step]:

@@ -22,7 +22,7 @@ from explorer.errors import OpenError, UnreadableTextError
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.graph import Graph
 from explorer.model.graph_builder import GraphBuilder
-from explorer.model.source import Source
+from explorer.model.source import Source, is_library_file
 
 __all__ = ["open_hlo"]
 
@@ -231,7 +231,7 @@ def _users_file(graph: Graph) -> str:
     used = np.bincount(graph.frame[graph.frame >= 0], minlength=len(graph.frames)) if graph.frames else ()
     files: Counter[str] = Counter()
     for frame, count in zip(graph.frames, used, strict=True):
-        if "site-packages" not in frame.file:
+        if not is_library_file(frame.file):
             files[frame.file] += int(count)
     return files.most_common(1)[0][0] if files else ""
 

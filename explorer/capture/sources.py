@@ -14,13 +14,12 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
-from explorer.model.source import Source
+from explorer.model.source import Source, is_library_file
 
 __all__ = [
     "Span",
     "bound_at",
     "called_at",
-    "is_ours",
     "label",
     "later_cells",
     "place",
@@ -106,9 +105,9 @@ def _characters(text: str, column: int) -> int:
 
 
 def users_frame() -> FrameType | None:
-    """Where the user called: the innermost live frame outside Explorer, JAX and the wrappers that both use."""
+    """The innermost live frame of the user's own code; None if there is none."""
     frame = inspect.currentframe()
-    while frame is not None and is_ours(frame):
+    while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
@@ -117,12 +116,6 @@ def called_at() -> str:
     """The line of an error that says where the user called."""
     frame = users_frame()
     return f"  called at  {place(frame.f_code.co_filename, frame.f_lineno)}\n" if frame is not None else ""
-
-
-def is_ours(frame: FrameType) -> bool:
-    """Whether a frame is Explorer's or JAX's, or of the standard library's wrappers that both use."""
-    package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    return package in ("explorer", "jax", "jaxlib", "contextlib", "functools")
 
 
 class Span(NamedTuple):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import linecache
-import re
 from types import FrameType
 
 from explorer.capture.sources import label
 from explorer.model.events.event import Place
+from explorer.model.source import is_library_file
 
 __all__ = ["place_of", "users_places"]
 
@@ -17,7 +17,6 @@ _RUNNERS = frozenset(
 )
 # Between the user's line and what it calls.
 _OURS = frozenset(("explorer", "jax", "jaxlib", "contextlib", "functools"))
-_LIBRARY = re.compile(r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]|^<(?:frozen |string>)")
 _DEEPEST = 200  # frames: a recursion says no more with the next one
 _MANY = 4_096
 
@@ -69,7 +68,7 @@ def _kind(frame: FrameType) -> str:
     elif package in _RUNNERS:
         kind = "runner"
     else:
-        kind = "library" if _LIBRARY.search(file) else "users"
+        kind = "library" if is_library_file(file) else "users"
     if file.startswith("<"):  # code that was made from a string has no name of its own
         return kind
     if len(_kinds) >= _MANY:

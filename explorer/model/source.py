@@ -1,10 +1,16 @@
-"""The user's own text, kept with the capture so that it opens anywhere and later."""
+"""The user's own text, kept with the capture so that it opens anywhere and later; and which files are theirs."""
 
 from __future__ import annotations
 
+import os
+import re
+import sysconfig
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 
-__all__ = ["Source"]
+__all__ = ["Source", "is_library_file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +29,50 @@ class Source:
 
     def __repr__(self) -> str:
         return f"Source({self.label}, {self.text.count(chr(10)):,} lines)"
+
+
+@lru_cache(maxsize=16_384)  # asked for each frame of a graph; a program has few files
+def is_library_file(file: str) -> bool:
+    """True if a file is part of Python, of an installed package, of JAX or of Explorer; False for the user's own.
+
+    By its name alone, so it also holds for the files of captures from other machines: a folder `site-packages` or
+    `dist-packages`, or the standard library's in its usual places on Unix and Windows. On this machine also by where
+    its Python, JAX and Explorer really are, which finds them in unusual places and when they run from a checkout.
+    Any other package that is installed in place (`pip install -e`) counts as the user's, who is working on it.
+
+    Args:
+        file: As a code object or a frame names it. Notebook cells, `<stdin>` and the like are the user's; frozen
+            modules are not, nor is `<string>`, under which `dataclass` and `namedtuple` compile what they generate.
+
+    Example:
+        >>> is_library_file("/home/me/.venv/lib/python3.12/site-packages/flax/linen/linear.py")
+        True
+        >>> is_library_file("/home/me/train.py"), is_library_file("<ipython-input-3-c0ffee>")
+        (False, False)
+    """
+    return file.startswith(_LIBRARY_ROOTS) or _LIBRARY_PATH.search(file) is not None
+
+
+# The standard library: `lib/python3.12/` on Unix; on Windows `Lib\` in a folder that is called after Python or conda
+# (`C:\Python312\Lib\`, `miniconda3\envs\ml\Lib\`), for a user may have a folder `Lib` too.
+_LIBRARY_PATH = re.compile(
+    r"(?:^|[/\\])(?:site|dist)-packages[/\\]"
+    r"|(?:^|[/\\])lib(?:64)?[/\\]python\d+(?:\.\d+)?t?[/\\]"
+    r"|(?i:python|conda|miniforge|mambaforge)[^\\]*\\(?:envs\\[^\\]+\\)?Lib\\"
+    r"|^<frozen |^<string>$"
+)
+
+
+def _library_roots() -> tuple[str, ...]:
+    """The folders of this Python's library and packages, of JAX and of Explorer, as named and as links resolve."""
+    paths = sysconfig.get_paths()
+    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders.add(str(Path(__file__).parents[1]))
+    for package in ("jax", "jaxlib"):
+        spec = find_spec(package)  # without importing it: the model is there without JAX too
+        folders.update(spec.submodule_search_locations or () if spec else ())
+    folders |= {os.path.realpath(folder) for folder in folders}
+    return tuple(folder.rstrip(os.sep) + os.sep for folder in sorted(folders))
+
+
+_LIBRARY_ROOTS = _library_roots()

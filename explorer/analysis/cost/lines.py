@@ -27,7 +27,7 @@ from explorer.analysis.links.keys import is_equation
 from explorer.analysis.links.provenance import placed
 from explorer.analysis.links.relocation import lost_places
 from explorer.model.graph import Floats, Frame, Graph, Ints
-from explorer.model.source import Source
+from explorer.model.source import Source, is_library_file
 from explorer.model.types import bytes_of, elements
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LineRow", "LineTable", "line_parts", "splitting"]
 
-_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python")
 _PATH = re.compile(r"[/\\]")
 _BYTE = 4.0  # additions in the time of moving a byte: between a cache's and the memory's, for one core of today
 _WIDEST = 48
@@ -330,7 +329,7 @@ def _sums(at: Ints, values: Floats, count: int) -> Floats:
 
 def own_files(sources: Mapping[str, Source]) -> set[str]:
     """The files that are the user's; all of them where only libraries are known."""
-    return {file for file in sources if not _LIBRARY.search(file)} or set(sources)
+    return {file for file in sources if not is_library_file(file)} or set(sources)
 
 
 def place_of(graph: Graph, frame: int, own: set[str]) -> Frame:

@@ -8,6 +8,7 @@ from typing import Any
 
 from explorer.errors import NotRecordedError
 from explorer.model.events.tally import FamilyKey
+from explorer.model.source import is_library_file
 
 __all__ = ["Which", "families_of"]
 
@@ -44,7 +45,7 @@ def families_of(which: Which, families: Iterable[FamilyKey]) -> set[FamilyKey]:
 
 def _may_be_in(known: str, file: str) -> bool:
     """Whether a function of `file` may be known as one of `known`: a library's wrapper is of the library."""
-    return not known or not file or known == file or "site-packages" in known or "dist-packages" in known
+    return not known or not file or known == file or is_library_file(known)
 
 
 def _unknown(name: str, known: list[FamilyKey]) -> str:
