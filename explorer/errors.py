@@ -2,11 +2,12 @@
 
 ExplorerError                  anything below
 ├── ArchiveError               a file of an executable is none, truncated, altered, or newer (also a ValueError)
-├── ArgumentsError             the arguments described to explore() or compile() do not fit (also a TypeError)
+├── ArgumentsError             the arguments of explore(), compile(), diff(), … do not fit (also a TypeError)
 ├── CaptureFileError           a capture file is none, truncated, altered, or newer (also a ValueError)
 ├── ExploreError               a step of explore() failed; `.capture` holds the steps that worked
 │   └── TracedValueError         the function needs the value of something that is only traced (also a TypeError)
 ├── ExpressionError            a magic was given something it can't take: an option, or no call (also a ValueError)
+├── ForeignNodeError           a node was given that belongs to another capture, or to another stage (also a ValueError)
 ├── InputError                 an executable was called with something it was not compiled for
 │   ├── DuplicateArgumentError   one argument twice, by position and by name (also a TypeError)
 │   ├── ExtraArgumentError       an argument too many, or of another name (also a TypeError)
@@ -25,12 +26,14 @@ ExplorerError                  anything below
 ├── NotRecordedError           what was asked for is not in a capture, a dump or a ledger (also a LookupError)
 ├── OpenError                  open_hlo() was given nothing that holds a module (also a ValueError)
 ├── OptionError                an option of compile(), lint(), time(), watch(), … is out of range (also a ValueError)
+├── OutOfRangeError            a step or position that is not there was asked for by number (also an IndexError)
 ├── OutputError                a function returns something that is no array (also a TypeError)
 ├── ProfilerBusyError          a trace is being recorded already, and a process has one profiler
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
 ├── RecompilationError         a guard saw more compiles than it allows (also an AssertionError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
 ├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
+├── UnknownNameError           no stage, node, pass, variant, … has the name that was asked for (also a KeyError)
 ├── UnreadableTextError        text given as HLO, or as findings, is none (also a ValueError)
 └── ViewError                  a view was told to show what it can't (also a ValueError)
 
@@ -44,11 +47,7 @@ UserWarning
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from explorer.model.capture import Capture
-    from explorer.model.events.event import Event
+from typing import Any
 
 __all__ = [
     "ArchiveError",
@@ -59,6 +58,7 @@ __all__ = [
     "ExplorerError",
     "ExpressionError",
     "ExtraArgumentError",
+    "ForeignNodeError",
     "InputDeviceError",
     "InputDtypeError",
     "InputError",
@@ -75,6 +75,7 @@ __all__ = [
     "NotRecordedError",
     "OpenError",
     "OptionError",
+    "OutOfRangeError",
     "OutputError",
     "ProfilerBusyError",
     "QueryError",
@@ -84,6 +85,7 @@ __all__ = [
     "TracedPerShapeWarning",
     "TracedValueError",
     "TransformationError",
+    "UnknownNameError",
     "UnreadableTextError",
     "UnwrittenStateWarning",
     "ViewError",
@@ -99,7 +101,7 @@ class ArchiveError(ExplorerError, ValueError):
 
 
 class ArgumentsError(ExplorerError, TypeError):
-    """The arguments given to explore(), compile() or sweep() do not fit the function's signature."""
+    """The arguments given to explore(), compile(), sweep() or diff() do not fit their signature."""
 
 
 class CaptureFileError(ExplorerError, ValueError):
@@ -107,9 +109,13 @@ class CaptureFileError(ExplorerError, ValueError):
 
 
 class ExploreError(ExplorerError):
-    """Tracing, lowering or compiling the user's function failed; the cause is their own error."""
+    """Tracing, lowering or compiling the user's function failed; the cause is their own error.
 
-    def __init__(self, message: str, capture: Capture) -> None:
+    Args:
+        capture: The `Capture` of the steps that worked. (This file is below the model, and can't name its types.)
+    """
+
+    def __init__(self, message: str, capture: Any) -> None:
         super().__init__(message)
         self.capture = capture
 
@@ -120,6 +126,10 @@ class TracedValueError(ExploreError, TypeError):
 
 class ExpressionError(ExplorerError, ValueError):
     """A magic was given an option or an expression that it can't take."""
+
+
+class ForeignNodeError(ExplorerError, ValueError):
+    """A node was given that belongs to another capture, or to a stage that the question can't be asked of."""
 
 
 class InputError(ExplorerError):
@@ -194,6 +204,10 @@ class OptionError(ExplorerError, ValueError):
     """An option of compile(), lint(), time(), sweep(), watch(), … is out of range, or one in pyproject.toml."""
 
 
+class OutOfRangeError(ExplorerError, IndexError):
+    """There is no step, or position, of this number."""
+
+
 class OutputError(ExplorerError, TypeError):
     """A function to compile returns something that is no array."""
 
@@ -214,6 +228,12 @@ class QueryError(ExplorerError, ValueError):
     """A query of a graph's nodes can't be read, or asks for something that is not known of them."""
 
 
+class UnknownNameError(ExplorerError, KeyError):
+    """There is no stage, node, pass or variant of this name; the message lists those that there are, or close ones."""
+
+    __str__ = Exception.__str__  # a KeyError would show the repr of its message
+
+
 class UnreadableTextError(ExplorerError, ValueError):
     """The text holds no module of the expected kind, or no findings."""
 
@@ -223,9 +243,9 @@ class ViewError(ExplorerError, ValueError):
 
 
 class RecompilationError(ExplorerError, AssertionError):
-    """A guard saw more compiles than it allows; `.events` are those of the calls that were too many."""
+    """A guard saw more compiles than it allows; `.events` has the `Event`s of the calls that were too many."""
 
-    def __init__(self, message: str, events: tuple[Event, ...] = ()) -> None:
+    def __init__(self, message: str, events: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         self.events = events
 

@@ -209,4 +209,4 @@ class _Function:
         self.__code__ = SimpleNamespace(co_filename=file, co_firstlineno=line)
 
     def __call__(self) -> None:
-        raise TypeError(f"{self.__name__} was loaded from a file, which holds no Python.")
+        raise TransformationError(f"{self.__name__} was loaded from a file, which holds no Python.")

@@ -16,7 +16,7 @@ from explorer.analysis.fates.fates import Fate, Fates
 from explorer.analysis.fates.metadata_fates import Instructions
 from explorer.analysis.links.provenance import Links, placed
 from explorer.analysis.memory.live_memory import LiveMemory, read_memory
-from explorer.errors import NotRecordedError
+from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.findings.findings import Findings, Linter
 from explorer.model.graph import Graph, Node
@@ -197,7 +197,7 @@ class Capture:
 
     @cached_property
     def live_memory(self) -> LiveMemory:
-        """What is in memory at each step of the optimised program; KeyError where there is none.
+        """What is in memory at each step of the optimised program; UnknownNameError where there is none.
 
         Example:
             >>> import explorer, jax.numpy as jnp
@@ -207,12 +207,12 @@ class Capture:
         return read_memory(self.hlo.text, self.hlo.graph)
 
     def stage(self, name: str) -> Stage:
-        """The stage of this name; KeyError names the ones there are."""
+        """The stage of this name; UnknownNameError lists the ones there are."""
         for stage in self.stages:
             if stage.name == name:
                 return stage
         there = ", ".join(stage.name for stage in self.stages) or "none"
-        raise KeyError(f"this capture has no stage {name!r}; it has: {there}" + self._failed())
+        raise UnknownNameError(f"this capture has no stage {name!r}; it has: {there}" + self._failed())
 
     @property
     def jaxpr(self) -> Stage:
@@ -277,7 +277,7 @@ class Capture:
         """
         stage = next((stage.name for stage in self.stages if stage.graph is node.graph), "")
         if stage not in ("jaxpr", "stablehlo"):
-            raise ValueError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
+            raise ForeignNodeError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
         return self.fates_of(stage)[node.index]
 
     def fates(self, stage: str = "jaxpr") -> dict[str, int]:

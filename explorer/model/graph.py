@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 
 Ints = NDArray[np.int32]
@@ -166,7 +167,7 @@ class Graph:
         try:
             return Node(self, self._index_of[name])
         except KeyError:
-            raise KeyError(f"no node is named {name!r} among the {len(self):,} of this graph") from None
+            raise UnknownNameError(f"no node is named {name!r} among the {len(self):,} of this graph") from None
 
     def __contains__(self, name: str) -> bool:
         return name in self._index_of

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from explorer.errors import UnknownNameError
 from explorer.model.graph import Ints
 from explorer.model.text_versions import Versions, unified
 
@@ -118,14 +119,14 @@ class Passes(Sequence[Pass]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Pass]: ...
     def __getitem__(self, at: int | str | slice) -> Pass | Sequence[Pass]:
-        """By position among those that changed something, or the first of a name; KeyError lists the names."""
+        """By position among those that changed something, or the first of a name; UnknownNameError lists the names."""
         if not isinstance(at, str):
             return self._shown[at]
         for one in (*self._shown, *self.all):
             if one.name == at:
                 return one
         there = ", ".join(dict.fromkeys(p.name for p in self._shown)) or "none"
-        raise KeyError(f"no pass is named {at!r}; these changed something: {there}")
+        raise UnknownNameError(f"no pass is named {at!r}; these changed something: {there}")
 
     @property
     def links(self) -> Sequence[Link]:
@@ -157,7 +158,7 @@ class Passes(Sequence[Pass]):
             name: Of an instruction at any time, `add.3`.
 
         Raises:
-            KeyError: No instruction ever had this name; close names are told.
+            UnknownNameError: No instruction ever had this name; the message lists close ones.
         """
         return self._lives.history(name)
 

@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
+from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Node
 
@@ -94,12 +95,12 @@ class Diff:
         return self.stage("hlo")
 
     def stage(self, name: str) -> StageDiff:
-        """One stage's difference; KeyError names those that both captures have."""
+        """One stage's difference; UnknownNameError lists those that both captures have."""
         try:
             return self.stages[name]
         except KeyError:
             there = ", ".join(self.stages) or "none"
-            raise KeyError(f"not both captures have a stage {name!r}; both have: {there}") from None
+            raise UnknownNameError(f"not both captures have a stage {name!r}; both have: {there}") from None
 
     @cached_property
     def fusions_gained(self) -> tuple[Fusion, ...]:
@@ -210,7 +211,7 @@ def diff(a: Capture, b: Capture) -> Diff:
         and figures that differ. It shows itself in a notebook.
 
     Raises:
-        TypeError: One of them is no capture.
+        ArgumentsError: One of them is no capture.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -220,7 +221,7 @@ def diff(a: Capture, b: Capture) -> Diff:
     """
     for name, given in (("a", a), ("b", b)):
         if not isinstance(given, Capture):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not type-checked
-            raise TypeError(
+            raise ArgumentsError(
                 f"diff takes two captures; `{name}` is {type(given).__name__}. "
                 "Hint: diff(explore(f, x), explore(g, x))."
             )

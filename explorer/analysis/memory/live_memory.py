@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.memory.liveness import Walk
+from explorer.errors import OutOfRangeError
 from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.shapes import read_shape
 from explorer.model.units import bytes_text
@@ -132,11 +133,11 @@ class LiveMemory:
         """The buffers alive at a step, the largest first; at the peak if no step is given.
 
         Raises:
-            IndexError: There is no such step.
+            OutOfRangeError: There is no such step.
         """
         step = self.peak_step if step is None else step
         if not 0 <= step < max(len(self.order), 1):
-            raise IndexError(f"step {step} is none of the {len(self.order):,} of this schedule, counted from 0.")
+            raise OutOfRangeError(f"step {step} is none of the {len(self.order):,} of this schedule, counted from 0.")
         rows = np.flatnonzero((self.start <= step) & (step <= self.end))
         rows = rows[np.argsort(-self.size[rows], kind="stable")]
         return tuple(self._buffer(int(row)) for row in rows)

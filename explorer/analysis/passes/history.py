@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from explorer.errors import UnknownNameError
 from explorer.model.passes import Effect, Pass, Passes
 
 __all__ = ["KINDS", "Event", "History", "Link", "Lives", "links"]
@@ -268,7 +269,7 @@ class Lives:
         keys = [key for key, known in enumerate(names) if known == name]
         if not keys:
             close = difflib.get_close_matches(name, names, 3) or list(names[:3])
-            raise KeyError(f"no instruction was ever named {name!r}; close are: {', '.join(close)}")
+            raise UnknownNameError(f"no instruction was ever named {name!r}; close are: {', '.join(close)}")
         chain = [*self.family(keys, forward=False), *self.family(keys, forward=True)]
         events = [event for key in dict.fromkeys(chain) for event in self.events(key)]
         events.sort(key=lambda event: event.position)

@@ -14,6 +14,7 @@ from os.path import basename
 from typing import Literal, NamedTuple
 
 from explorer.analysis.profile.pieces import Piece
+from explorer.errors import OptionError
 from explorer.model.graph import Frame
 from explorer.model.results.profile_rows import OpTime
 
@@ -158,10 +159,10 @@ def flame(
         pieces: The ops in pieces, each with a place of its own; if None, each op is where its stack and scope say.
 
     Raises:
-        ValueError: `by` is neither.
+        OptionError: `by` is neither.
     """
     if by not in ("scope", "stack"):
-        raise ValueError(f"a flame graph goes by 'scope' or 'stack', not {by!r}.")
+        raise OptionError(f"a flame graph goes by 'scope' or 'stack', not {by!r}.")
     parts = [Piece(i, op.seconds, op.stack, op.scope) for i, op in enumerate(ops)] if pieces is None else pieces
     return _Growing(by, function, labels or {}).of(ops, parts)
 

@@ -10,6 +10,7 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from explorer.analysis.diff.diff import Diff, diff
+from explorer.errors import NotRecordedError, UnknownNameError
 from explorer.model.capture import Capture
 from explorer.model.displayable import Shown
 from explorer.model.results.benchmark_comparison import Ratio
@@ -75,10 +76,10 @@ class Variant(Measured):
         """What the compiler made of this and not of the plain one.
 
         Raises:
-            ValueError: It was not compiled.
+            NotRecordedError: It was not compiled.
         """
         if self.capture is None or self.plain is None:
-            raise ValueError(f"there is nothing to compare: {self.name} was not compiled: {self.error}")
+            raise NotRecordedError(f"there is nothing to compare: {self.name} was not compiled: {self.error}")
         return diff(self.plain, self.capture)
 
     @property
@@ -150,13 +151,15 @@ class WhatIf(Shown):
         return iter(self.rows)
 
     def __getitem__(self, name: str) -> Variant:
-        """The row of this name; KeyError names those that there are."""
+        """The row of this name; UnknownNameError lists those that there are."""
         for row in self.rows:
             if row.name == name:
                 return row
         names = [row.name for row in self.rows]
         near = get_close_matches(name, names, 1)
-        raise KeyError(f"there is no variant {name!r}" + (f"; did you mean {near[0]!r}?" if near else f": {names}"))
+        raise UnknownNameError(
+            f"there is no variant {name!r}" + (f"; did you mean {near[0]!r}?" if near else f": {names}")
+        )
 
     @property
     def headline(self) -> str:
