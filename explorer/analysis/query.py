@@ -10,7 +10,7 @@
     bytes > 1MB  flops >= 2G        numbers: bytes, flops and other measures, elements, rank, operands, users
     a and b, a or b, not a, (a)     combined; `and` may be left out
 
-The viewer has the same language in view/js/src/query.ts; both are held to the cases in view/js/test/queries.json.
+The viewer has the same language in view/js/src/core/query.ts; both are held to the cases in view/js/test/queries.json.
 """
 
 from __future__ import annotations

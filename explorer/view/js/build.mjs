@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import * as esbuild from "esbuild";
@@ -12,7 +12,7 @@ const ROOT = dirname(fileURLToPath(import.meta.url));
 const STATIC = resolve(ROOT, "../static");
 // Bytes at most: a bundle travels inside every saved output.
 const BUNDLES = [
-  { name: "viewer.js", from: "src/main.ts", limit: 200_000 },
+  { name: "viewer.js", from: "src/viewer/main.ts", limit: 200_000 },
   { name: "ledger.js", from: "src/ledger/main.ts", limit: 40_960 },
   { name: "profile.js", from: "src/profile/main.ts", limit: 40_960 },
   { name: "findings.js", from: "src/findings/main.ts", limit: 10_240 },
@@ -93,19 +93,21 @@ async function check() {
 }
 
 async function test() {
-  const names = readdirSync(join(ROOT, "test")).filter((name) => name.endsWith(".test.ts"));
+  const names = readdirSync(join(ROOT, "test"), { recursive: true }).filter((name) => name.endsWith(".test.ts"));
   const built = mkdtempSync(join(tmpdir(), "viewer-test-"));
   try {
     const { outputFiles } = await esbuild.build({
       ...common,
       entryPoints: names.map((name) => join(ROOT, "test", name)),
       outdir: built,
+      outbase: join(ROOT, "test"),
       platform: "node",
       sourcemap: "inline",
       plugins: [workers, sheets],
     });
     const files = outputFiles.map(({ path, contents }) => {
-      const file = join(built, basename(path, ".js") + ".mjs");
+      const file = path.replace(/\.js$/, ".mjs");
+      mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, contents);
       return file;
     });

@@ -6,6 +6,6 @@ declare module "*.css" {
 }
 
 declare module "worker:*" {
-  const work: (self: import("./layout.worker").Port) => void;
+  const work: (self: import("./layout/layout.worker").Port) => void;
   export default work;
 }

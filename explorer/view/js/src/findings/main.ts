@@ -1,8 +1,8 @@
 // In each output of findings: follows the page's theme, and adds the buttons that write a cure into a new cell.
 
-import type { Model } from "../live";
-import { followTheme } from "../theme";
-import { element } from "../dom";
+import type { Model } from "../core/kernel_link";
+import { followTheme } from "../core/theme";
+import { element } from "../core/dom";
 import { copied, writeBelow } from "./cell";
 
 interface Talking extends Omit<Model, "on"> {

@@ -1,6 +1,6 @@
 // Which links are drawn straight: long edges and chains first, then the longest way through a node.
 
-import { buckets } from "./buckets";
+import { buckets } from "../core/buckets";
 import type { Weave } from "./weave";
 
 const CLASSES = 6; // of links that might be straight

@@ -3,7 +3,7 @@
 
 import { align } from "./align";
 import { compact } from "./blocks";
-import { buckets } from "./buckets";
+import { buckets } from "../core/buckets";
 import type { Weave } from "./weave";
 
 const ROUNDS = 8;

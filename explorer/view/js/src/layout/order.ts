@@ -1,6 +1,6 @@
 // Who stands left of whom: the program's order to begin with, then a few sweeps that put items near their neighbours.
 
-import { type Buckets, buckets } from "./buckets";
+import { type Buckets, buckets } from "../core/buckets";
 import type { Weave } from "./weave";
 
 const ROUNDS = 4;

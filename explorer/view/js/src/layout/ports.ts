@@ -1,6 +1,6 @@
 // Where on its upper border an edge enters a node.
 
-import { buckets } from "./buckets";
+import { buckets } from "../core/buckets";
 import type { Weave } from "./weave";
 
 const LEAST = 10; // between ports, where there is room

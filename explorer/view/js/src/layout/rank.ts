@@ -1,6 +1,6 @@
 // Which layer each node goes to. Every forward edge leads to a lower layer (a larger number).
 
-import { type Buckets, buckets } from "./buckets";
+import { type Buckets, buckets } from "../core/buckets";
 
 /** A connected graph: edge e leads from `from[e]` to `to[e]`; no edge occurs twice. */
 export interface Dag {

@@ -2,7 +2,7 @@
 // it: with all edges of its source (one value is one trunk that branches), or with all edges of a target that
 // gathers very many (the tuple a computation returns).
 
-import { buckets } from "./buckets";
+import { buckets } from "../core/buckets";
 import type { Dag, Ranks } from "./rank";
 
 /** Nodes come first among the items, then the slots. Link l leads from `upper[l]` to `lower[l]`, one layer below. */

@@ -1,8 +1,8 @@
 // What of each argument was always the same, and what was not: who varies is who makes it compile.
 
-import { element } from "../dom";
+import { element } from "../core/dom";
 import type { Data, Told, Varying } from "./data";
-import { box, code, flag, number, part } from "./words";
+import { box, code, flag, number, part } from "./format";
 
 const VALUES = 8;
 

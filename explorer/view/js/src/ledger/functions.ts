@@ -1,12 +1,12 @@
 // The functions, the most expensive first; each unfolds to its compiles, and each of those to all that is known of it.
 
-import { element } from "../dom";
-import { secondsText } from "../labels";
+import { element } from "../core/dom";
+import { secondsText } from "../core/labels";
 import { lasting } from "./clock";
 import type { Call, Group } from "./data";
 import { varied } from "./data";
 import type { State } from "./state";
-import { bar, box, button, change, code, cured, flag, keyed, line, none, number, part, placeText, redraw, stepsText, sumOf, why } from "./words";
+import { bar, box, button, change, code, cured, flag, keyed, line, none, number, part, placeText, redraw, stepsText, sumOf, why } from "./format";
 
 const MOST = 10; // events of a group at first
 const MORE = 200;

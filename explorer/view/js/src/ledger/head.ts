@@ -1,9 +1,9 @@
 // On top: what recompiled most, what it cost and the cure; storms; and what compiles right now.
 
-import { element } from "../dom";
+import { element } from "../core/dom";
 import { lasting } from "./clock";
 import type { Data, Told } from "./data";
-import { box, button, code, cure, cured, line, part, said } from "./words";
+import { box, button, code, cure, cured, line, part, said } from "./format";
 
 const NAMED = 3;
 const MOST = 20;

@@ -1,6 +1,6 @@
 // The ledger's way in: `mount` puts it into an element, from the bytes that an output carries.
 
-import tokens from "../tokens.css";
+import tokens from "../core/tokens.css";
 import type { Message } from "./data";
 import css from "./ledger.css";
 import { LedgerViewer } from "./viewer";

@@ -2,7 +2,7 @@
 
 import type { Clock } from "./clock";
 import type { Call, Group } from "./data";
-import { number } from "./words";
+import { number } from "./format";
 
 export interface Mark {
   x: number;

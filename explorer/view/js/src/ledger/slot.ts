@@ -1,9 +1,9 @@
 // Where Python's answer to a click is shown: the capture of a compile, or what differs from the one before.
 
-import { element } from "../dom";
+import { element } from "../core/dom";
 import type { Call } from "./data";
 import type { Wire } from "./wire";
-import { box, button, part } from "./words";
+import { box, button, part } from "./format";
 
 const SLOW = 600; // milliseconds
 

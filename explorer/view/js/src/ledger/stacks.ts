@@ -1,10 +1,10 @@
 // From where compiles came: the user's frames as a tree, outermost first, each with the cost of all below it.
 
-import { element } from "../dom";
-import { secondsText } from "../labels";
+import { element } from "../core/dom";
+import { secondsText } from "../core/labels";
 import type { Call, Place } from "./data";
 import type { State } from "./state";
-import { bar, box, button, code, none, number, part, placeText, redraw } from "./words";
+import { bar, box, button, code, none, number, part, placeText, redraw } from "./format";
 
 const MOST = 60; // children of one node
 const DEEP = 40;

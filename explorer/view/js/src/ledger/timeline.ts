@@ -1,11 +1,11 @@
 // Time to the right, a row for each function: when it was traced, lowered and compiled, and in which cell.
 
-import { element, svg } from "../dom";
-import { cut, secondsText } from "../labels";
+import { element, svg } from "../core/dom";
+import { cut, secondsText } from "../core/labels";
 import { Clock, lasting } from "./clock";
 import type { Call, Data, Group } from "./data";
 import { type Lane, type Mark, bands, lanes, marksOf } from "./marks";
-import { STEPS, box, compilesText, flag, number, placeText, stepsText, sumOf, whyText } from "./words";
+import { STEPS, box, compilesText, flag, number, placeText, stepsText, sumOf, whyText } from "./format";
 
 const ROW = 26;
 const BAR = 13;

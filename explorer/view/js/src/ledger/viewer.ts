@@ -1,8 +1,8 @@
 // The ledger: the verdict, the timeline, and below it one of functions, stacks and arguments.
 
-import { element } from "../dom";
-import { followTheme } from "../theme";
-import type { Model } from "../live";
+import { element } from "../core/dom";
+import { followTheme } from "../core/theme";
+import type { Model } from "../core/kernel_link";
 import { Arguments } from "./arguments";
 import { type Call, Data, type Group, type Message, grouped, matching } from "./data";
 import { Functions } from "./functions";
@@ -12,7 +12,7 @@ import { Stacks } from "./stacks";
 import { newState } from "./state";
 import { Timeline } from "./timeline";
 import { Wire } from "./wire";
-import { box, button, keyed, number } from "./words";
+import { box, button, keyed, number } from "./format";
 
 const TABS = ["functions", "stacks", "arguments"] as const;
 const TICK = 500; // milliseconds, while something runs

@@ -1,6 +1,6 @@
 // The link to Python, where a kernel is alive: explorer/view/ledger/live.py sends what is new, and answers.
 
-import type { Model } from "../live";
+import type { Model } from "../core/kernel_link";
 import { type Call, type Data, type Message } from "./data";
 
 interface Talking extends Omit<Model, "on"> {

@@ -1,8 +1,8 @@
 // The flame graph, its root on top: each box is as wide as the time of what is inside it. A click shows one box alone.
 
-import { element } from "../dom";
+import { element } from "../core/dom";
 import type { Box, By, Chosen, Data } from "./data";
-import { box, button, part, shareText, strength, timeText } from "./words";
+import { box, button, part, shareText, strength, timeText } from "./format";
 
 const TITLES: Record<By, string> = { stack: "call stack", scope: "scope" };
 const LEAST = 1.5; // pixels: what is narrower is not drawn

@@ -1,8 +1,8 @@
 // On top: where the time of a call went, in a sentence and in one bar as long as the call.
 
-import { element } from "../dom";
+import { element } from "../core/dom";
 import type { Chosen, Data, Line } from "./data";
-import { box, button, placeText, said, shareText, strength, timeText } from "./words";
+import { box, button, placeText, said, shareText, strength, timeText } from "./format";
 
 const NAMED = 6; // lines with a part of their own
 const LEAST = 0.02; // of the call

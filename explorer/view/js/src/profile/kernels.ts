@@ -1,9 +1,9 @@
 // The kernels: all, or those that something of what is chosen runs in.
 
-import { element } from "../dom";
-import { amount, bytesText } from "../labels";
+import { element } from "../core/dom";
+import { amount, bytesText } from "../core/labels";
 import { type Chosen, type Data, type Kernel, nothing } from "./data";
-import { bar, box, button, code, part, placeText, roving, shareText, timeText } from "./words";
+import { bar, box, button, code, part, placeText, roving, shareText, timeText } from "./format";
 
 type Column = "time" | "of" | "total" | "count" | "wasted" | "name";
 const STEP = 60; // rows at once

@@ -1,8 +1,8 @@
 // The user's own lines, each with its time: the hotter, the more of it.
 
-import { element, spans } from "../dom";
+import { element, spans } from "../core/dom";
 import { type Chosen, type Data, type Line, type Order, folded, ordered } from "./data";
-import { bar, box, button, part, roving, strength, timeText } from "./words";
+import { bar, box, button, part, roving, strength, timeText } from "./format";
 
 const TITLES: Record<Order, string> = { source: "source order", time: "by time", wasted: "by wasted time" };
 // Python enough to be read: comments, strings, keywords.

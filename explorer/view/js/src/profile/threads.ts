@@ -1,8 +1,8 @@
 // When each thread worked for which kernel, in one of the calls: work, waiting, and the gaps of the device.
 
-import { element } from "../dom";
+import { element } from "../core/dom";
 import type { Chosen, Data, Kernel } from "./data";
-import { box, hostText, shareText, strength, timeText } from "./words";
+import { box, hostText, shareText, strength, timeText } from "./format";
 
 /** Columns by start; seconds from the beginning of the call; `kernel` -1 for one that is not among those shown. */
 export interface Timeline {

@@ -1,7 +1,7 @@
 // The profile: what took the time in one sentence, the source as a heat map, the flame graph, the kernels, the threads.
 
-import { element } from "../dom";
-import { followTheme } from "../theme";
+import { element } from "../core/dom";
+import { followTheme } from "../core/theme";
 import { type Chosen, Data, type Message, chosenBox, chosenKernel, chosenLine, nothing } from "./data";
 import { FlamePane } from "./flame";
 import { Head } from "./head";
@@ -9,7 +9,7 @@ import { KernelsPane } from "./kernels";
 import { SourcePane } from "./source";
 import { Threads } from "./threads";
 import { Wire } from "./wire";
-import { box, hostText, part } from "./words";
+import { box, hostText, part } from "./format";
 
 export class ProfileViewer {
   readonly root = element("div", { class: "explorer profile" });

@@ -1,8 +1,8 @@
 // The link to Python, where the kernel is alive: it opens what was compiled below the profile.
 
-import { element } from "../dom";
-import type { Model } from "../live";
-import { box, button } from "./words";
+import { element } from "../core/dom";
+import type { Model } from "../core/kernel_link";
+import { box, button } from "./format";
 
 interface Talking extends Omit<Model, "on"> {
   send(message: unknown): void;

@@ -1,0 +1,399 @@
+// A capture in the browser: the same columns as explorer/model/graph.py, read by index.
+
+import { type Buckets, buckets } from "./buckets";
+import type { Fates } from "./fates";
+import type { Memory } from "../memory/memory";
+import type { Passes } from "../passes/passes";
+import type { Header } from "./wire";
+
+export interface Frame {
+  file: string;
+  function: string;
+  line: number;
+  column: number;
+  end_line: number;
+  end_column: number;
+  parent: number;
+}
+
+export interface Group {
+  name: string;
+  kind: string;
+  parent: number;
+  caller: number;
+}
+
+export interface Source {
+  file: string;
+  label: string;
+  text: string;
+}
+
+interface Columns {
+  names: string[];
+  ops: string[];
+  types: string[];
+  scopes: string[];
+  op: Int32Array;
+  type: Int32Array;
+  scope: Int32Array;
+  operandStart: Int32Array;
+  operand: Int32Array;
+  frame: Int32Array;
+  line: Int32Array;
+  frames: Frame[];
+  /** By the stage that it is linked to: the keys, equal where nodes correspond; -1 for none. */
+  keys: Record<string, Int32Array>;
+  /** Whose place a node has: its own, that of what it belongs to by structure, or -1. */
+  placed: Int32Array;
+  /** Numbers known of each node, by name (`flops`, `bytes`); NaN where there is none. */
+  measures: Record<string, Float32Array>;
+  groups: Group[];
+  groupOf: Int32Array;
+  /** Lines of the text that should hold nodes but could not be read. */
+  unread?: Int32Array;
+  /** How often each group runs where that is more than once; a `repeat`'s children are its iterations. */
+  repeat?: Int32Array;
+  /** How many nodes of a repeat's iteration differ from one to another in what they call. */
+  differ?: Int32Array;
+  /** Each node's counterpart in the first of the iterations that are equal. */
+  twin?: Int32Array;
+}
+
+/** What stands in the picture's place of a node: itself, or the group that holds it. Groups are numbered ~group. */
+export type Item = number;
+export const groupItem = (group: number): Item => ~group;
+/** What a page leaves out of a group, before it and after it, has items far below all groups. */
+const MORE = -1e9;
+export const moreItem = (group: number, before: boolean): Item => MORE - 2 * (group + 1) - (before ? 1 : 0);
+export const isMore = (item: Item): boolean => item <= MORE;
+export const isGroup = (item: Item): boolean => item < 0 && item > MORE;
+
+const CHIPS = /^(constant|parameter|stablehlo\.constant|iota)$/;
+const RETURNS = /^(return|func\.return|stablehlo\.return|tuple)$/;
+
+export class Graph {
+  readonly size: number;
+  /** Groups that a node calls, by node: a fusion's kernel, a loop's condition and body. */
+  readonly calledBy = new Map<number, number[]>();
+  /** Is shown on its readers, not as a box: constants, parameters, the final tuple. */
+  readonly isChip: Uint8Array;
+  private readonly childGroups = new Map<number, number[]>();
+  /** The nodes directly in a group, for the top at the end. */
+  private readonly childNodes: Buckets;
+  private readonly userStart: Int32Array;
+  private readonly user: Int32Array;
+  private rowNode?: Int32Array;
+  private readonly keyRows = new Map<string, Map<number, number[]>>();
+  /** Nodes by place in the tree: those below a group are order[from…to]. */
+  readonly order: Int32Array;
+  private readonly from: Int32Array;
+  private readonly to: Int32Array;
+  /** Each node's place in the order. */
+  readonly at: Int32Array;
+  /** Which iteration of a repeat is drawn, from 0. */
+  readonly shown = new Map<number, number>();
+  private readonly opRuns: boolean[];
+  private twinPlaces?: Int32Array;
+  private kernelSums?: Int32Array; // how many of order[0…i] run as kernels
+
+  constructor(readonly c: Columns) {
+    this.size = c.names.length;
+    const readers = new Int32Array(this.size + 1);
+    for (const operand of c.operand) readers[operand + 1]!++;
+    for (let i = 0; i < this.size; i++) readers[i + 1]! += readers[i]!;
+    this.userStart = readers;
+    this.user = new Int32Array(c.operand.length);
+    const next = readers.slice();
+    for (let node = 0; node < this.size; node++)
+      for (let k = c.operandStart[node]!; k < c.operandStart[node + 1]!; k++) this.user[next[c.operand[k]!]!++] = node;
+
+    c.groups.forEach((group, index) => {
+      if (group.caller >= 0) push(this.calledBy, group.caller, index);
+      else push(this.childGroups, group.parent, index);
+    });
+    const top = c.groups.length;
+    this.childNodes = buckets(top + 1, c.groupOf.map((group) => (group < 0 ? top : group)));
+    this.opRuns = c.ops.map((op) => !NO_KERNEL.test(op));
+    this.isChip = new Uint8Array(this.size);
+    const chipOps = c.ops.map((op) => CHIPS.test(op));
+    const returnOps = c.ops.map((op) => RETURNS.test(op));
+    for (let node = 0; node < this.size; node++) {
+      const op = c.op[node]!;
+      const isEnd = /^(in|out)puts$/.test(c.groups[c.groupOf[node]!]?.kind ?? "");
+      const hasUsers = this.userStart[node + 1]! > this.userStart[node]!;
+      if ((chipOps[op] && hasUsers && !isEnd) || (returnOps[op] && !hasUsers && !isEnd)) this.isChip[node] = 1;
+    }
+    this.order = new Int32Array(this.size);
+    this.at = new Int32Array(this.size);
+    this.from = new Int32Array(c.groups.length);
+    this.to = new Int32Array(c.groups.length);
+    this.sortByTree();
+  }
+
+  /** For each place in the order, that of its counterpart in the first of the equal iterations; undefined where nothing repeats. */
+  get twins(): Int32Array | undefined {
+    const { twin } = this.c;
+    if (!twin?.length) return undefined;
+    return (this.twinPlaces ??= this.order.map((node) => this.at[twin[node]!]!));
+  }
+
+  /** The node, or its counterpart in the iteration that is drawn. */
+  drawn(node: number): number {
+    const { twin, groups } = this.c;
+    if (!twin?.length) return node;
+    const iteration = this.ancestors(node).find((group) => groups[group]!.kind === "iteration");
+    if (iteration === undefined) return node;
+    const { parent } = groups[iteration]!;
+    const shown = this.iterations(parent)[this.shown.get(parent) ?? 0]!;
+    if (shown === iteration) return node;
+    const [from, to] = this.range(groupItem(shown));
+    const place = this.twins!.subarray(from, to).indexOf(this.at[twin[node]!]!);
+    return place < 0 ? node : this.order[from + place]!;
+  }
+
+  private sortByTree(): void {
+    let at = 0;
+    const visit = (group: number) => {
+      if (group >= 0) this.from[group] = at;
+      for (const node of this.nodesIn(group)) {
+        this.at[node] = at;
+        this.order[at++] = node;
+        for (const called of this.calledBy.get(node) ?? []) visit(called);
+      }
+      for (const child of this.childGroups.get(group) ?? []) visit(child);
+      if (group >= 0) this.to[group] = at;
+    };
+    visit(-1);
+  }
+
+  op = (node: number): string => this.c.ops[this.c.op[node]!]!;
+  type = (node: number): string => this.c.types[this.c.type[node]!]!;
+  scope = (node: number): string => this.c.scopes[this.c.scope[node]!]!;
+  name = (node: number): string => this.c.names[node]!;
+  operands = (node: number): Int32Array => this.c.operand.subarray(this.c.operandStart[node]!, this.c.operandStart[node + 1]!);
+  users = (node: number): number[] => [...new Set(this.user.subarray(this.userStart[node]!, this.userStart[node + 1]!))];
+
+  private nodesIn(group: number): Int32Array {
+    const { start, list } = this.childNodes;
+    const at = group < 0 ? this.c.groups.length : group;
+    return list.subarray(start[at]!, start[at + 1]!);
+  }
+
+  /** The first node that a row of the text holds, -1 for none. */
+  nodeAtRow(row: number): number {
+    if (!this.rowNode) {
+      this.rowNode = new Int32Array(this.c.line.reduce((most, line) => Math.max(most, line), 0) + 1).fill(-1);
+      for (let node = this.size - 1; node >= 0; node--) if (this.c.line[node]! >= 0) this.rowNode[this.c.line[node]!] = node;
+    }
+    return this.rowNode[row] ?? -1;
+  }
+
+  /** The nodes with a key of those to another stage. */
+  nodesOfKey(to: string, key: number): number[] {
+    let rows = this.keyRows.get(to);
+    if (!rows) {
+      rows = new Map();
+      const keys = this.c.keys[to];
+      for (let node = 0; keys && node < this.size; node++) push(rows, keys[node]!, node);
+      this.keyRows.set(to, rows);
+    }
+    return key < 0 ? [] : (rows.get(key) ?? []);
+  }
+
+  /** The innermost frame first. */
+  stack(node: number): Frame[] {
+    const frames: Frame[] = [];
+    for (let i = this.c.frame[node]!; i >= 0 && frames.length < 64; i = this.c.frames[i]!.parent) frames.push(this.c.frames[i]!);
+    return frames;
+  }
+
+  /** All nodes below a group, or every node for -1. */
+  below(group: number): Int32Array {
+    return group < 0 ? this.order : this.order.subarray(this.from[group]!, this.to[group]!);
+  }
+
+  /** The stretch of `order` that an item stands for; what a node calls follows it. */
+  range(item: Item): [from: number, to: number] {
+    if (isMore(item)) return [0, 0];
+    if (isGroup(item)) return [this.from[~item]!, this.to[~item]!];
+    const called = this.calledBy.get(item);
+    return [this.at[item]!, called ? this.to[called[called.length - 1]!]! : this.at[item]! + 1];
+  }
+
+  count(item: Item): number {
+    const [from, to] = this.range(item);
+    return to - from;
+  }
+
+  /** How many kernels run in an item, or in all. */
+  kernelsIn(item?: Item): number {
+    if (!this.kernelSums) {
+      this.kernelSums = new Int32Array(this.size + 1);
+      for (let i = 0; i < this.size; i++) this.kernelSums[i + 1] = this.kernelSums[i]! + (this.isKernel(this.order[i]!) ? 1 : 0);
+    }
+    const [from, to] = item === undefined ? [0, this.size] : this.range(item);
+    return this.kernelSums[to]! - this.kernelSums[from]!;
+  }
+
+  /** A node and all that it calls. */
+  within(node: number): number[] {
+    return [node, ...(this.calledBy.get(node) ?? []).flatMap((group) => Array.from(this.below(group)))];
+  }
+
+  nodesOf(item: Item): ArrayLike<number> {
+    return isGroup(item) ? this.below(~item) : this.within(item);
+  }
+
+  isRepeat(group: number): boolean {
+    return this.c.groups[group]?.kind === "repeat";
+  }
+
+  iterations(group: number): number[] {
+    return this.childGroups.get(group) ?? [];
+  }
+
+  /** How often an item runs, where that is known to be more than once; else 0. */
+  times(item: Item): number {
+    return isGroup(item) ? (this.c.repeat?.[~item] ?? 0) : 0;
+  }
+
+  /** What opening a group shows, in program order, chips left out. */
+  children(group: number): Item[] {
+    const nodes = Array.from(this.nodesIn(group)).filter((node) => !this.isChip[node]);
+    const groups = (this.childGroups.get(group) ?? []).filter((child) => this.to[child]! > this.from[child]!);
+    const at = new Map([...nodes, ...groups.map(groupItem)].map((item) => [item, isGroup(item) ? this.when(~item) : item]));
+    return [...at.keys()].sort((a, b) => at.get(a)! - at.get(b)!);
+  }
+
+  /** Where in program order a group stands: a schedule mixes groups, so their middle counts; phases have their own order. */
+  private when(group: number): number {
+    const { kind, name } = this.c.groups[group]!;
+    if (kind === "inputs") return -4;
+    if (kind === "outputs") return Infinity;
+    if (kind === "phase") return ["forward", "backward", "update"].indexOf(name.split(" ")[0]!) - 3;
+    const nodes = this.below(group);
+    return nodes.reduce((all, node) => all + node, 0) / nodes.length;
+  }
+
+  /** The groups that opening an item shows the inside of. */
+  inside(item: Item): number[] {
+    if (isMore(item)) return [];
+    if (!isGroup(item)) return this.calledBy.get(item) ?? [];
+    // Repeated layers are laid out once: one iteration stands for all.
+    return [this.isRepeat(~item) ? this.iterations(~item)[this.shown.get(~item) ?? 0]! : ~item];
+  }
+
+  /** For any node, the position among `items` of the one directly inside `group` that holds it; -1 for elsewhere and chips. */
+  positions(group: number, items: Item[], chains: ReadonlyMap<Item, number[]> = new Map()): (node: number) => number {
+    const { groups, groupOf } = this.c;
+    const ofItem = new Map(items.map((item, i) => [item, i]));
+    for (const [first, chain] of chains) for (const node of chain) ofItem.set(node, ofItem.get(first)!);
+    // A hundred thousand nodes ask, a few groups answer.
+    const ofGroup = new Map<number, number>([[-1, -1]]);
+    const find = (at: number): number => {
+      let position = ofGroup.get(at);
+      if (position === undefined) {
+        const { parent, caller } = groups[at]!;
+        position = parent === group ? (ofItem.get(caller >= 0 ? caller : groupItem(at)) ?? -1) : find(parent);
+        ofGroup.set(at, position);
+      }
+      return position;
+    };
+    return (node) => {
+      if (this.isChip[node]) return -1;
+      return groupOf[node] === group ? (ofItem.get(node) ?? -1) : find(groupOf[node]!);
+    };
+  }
+
+  /** The groups around a node, or around a group and itself, outermost first. */
+  ancestors(item: Item): number[] {
+    const groups: number[] = [];
+    for (let at = isGroup(item) ? ~item : this.c.groupOf[item]!; at >= 0; at = this.c.groups[at]!.parent) groups.unshift(at);
+    return groups;
+  }
+
+  /** What stands for the inside of a group in the picture: the node that calls it, or the group itself. */
+  itemOf(group: number): Item {
+    const { caller } = this.c.groups[group]!;
+    return caller >= 0 ? caller : groupItem(group);
+  }
+
+  /** Does the node lie in the place that runs, not inside a kernel? Then it is a kernel of its own. */
+  isKernel(node: number): boolean {
+    const group = this.c.groups[this.c.groupOf[node]!];
+    if (group && (group.kind === "fusion" || group.kind === "apply")) return false;
+    return this.opRuns[this.c.op[node]!]!;
+  }
+}
+
+const NO_KERNEL = /^(parameter|constant|tuple|get-tuple-element|bitcast|while|conditional|call|after-all|opt-barrier|stablehlo\..*|func\..*|return)$/;
+
+export class Stage {
+  /** Nothing is read until it is asked for; the frames alone are enough for the source pane's colours. */
+  constructor(
+    readonly name: string,
+    private readonly readText: () => string,
+    private readonly readGraph: () => Graph,
+    private readonly readFrames: () => Frame[],
+    readonly size: number,
+    readonly coverage: number,
+    private readonly readMemory?: () => Memory,
+    private readonly readFates?: () => Fates,
+  ) {}
+  private text_?: string[];
+  private graph_?: Graph;
+  private frames_?: Frame[];
+  private memory_?: Memory | undefined;
+  private fates_?: Fates | undefined;
+  get frames(): Frame[] {
+    return (this.frames_ ??= this.readFrames());
+  }
+  get lines(): string[] {
+    return (this.text_ ??= this.readText().split("\n"));
+  }
+  get graph(): Graph {
+    return (this.graph_ ??= this.readGraph());
+  }
+  /** What became of the equations; not of the last stage, which they became. */
+  get fates(): Fates | undefined {
+    return (this.fates_ ??= this.readFates?.());
+  }
+  /** What is in memory at each step; only of a stage that has a schedule. */
+  get memory(): Memory | undefined {
+    return (this.memory_ ??= this.readMemory?.());
+  }
+}
+
+export class Capture {
+  constructor(
+    readonly header: Header,
+    readonly stages: Stage[],
+    private readonly readPasses?: () => Passes,
+  ) {}
+
+  private passes_?: Passes | undefined;
+  /** What each pass of the compiler did, where that was recorded. */
+  get passes(): Passes | undefined {
+    return (this.passes_ ??= this.readPasses?.());
+  }
+
+  stage(name: string): Stage {
+    return this.stages.find((stage) => stage.name === name) ?? this.stages[this.stages.length - 1]!;
+  }
+
+  /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/analysis/links/provenance.py. */
+  linked(from: Stage, node: number, to: Stage): number[] {
+    if (from === to) return [node];
+    const first = this.stages[0]!;
+    if (from !== first && to !== first)
+      return [...new Set(this.linked(from, node, first).flatMap((at) => this.linked(first, at, to)))].sort((a, b) => a - b);
+    return to.graph.nodesOfKey(from.name, from.graph.c.keys[to.name]?.[node] ?? -1);
+  }
+}
+
+export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}

@@ -1,0 +1,106 @@
+// What a kernel computes, in a few words, and how much of the whole it is.
+
+import { type Graph, type Item, isGroup } from "./graph";
+
+const MOST_WORDS = 3;
+const WORDS: Record<string, string> = {
+  ...{ dot_general: "dot", conv_general_dilated: "convolution", reduce_sum: "sum", reduce_max: "max", reduce_min: "min", reduce_prod: "product" },
+  ...{ add_any: "add", mul: "multiply", sub: "subtract", div: "divide", neg: "negate", select_n: "select", integer_pow: "power", pow: "power" },
+  ...{ argmax: "argmax", exponential: "exp", exponential_minus_one: "expm1", log_plus_one: "log1p", rng_bit_generator: "random", threefry2x32: "random" },
+  ...{ convert_element_type: "convert", broadcast_in_dim: "broadcast", dynamic_update_slice: "update slice", dynamic_slice: "slice", scatter_add: "scatter" },
+  ...{ "dynamic-update-slice": "update slice", "dynamic-slice": "slice", "custom-call": "call", maximum: "max", minimum: "min", cumsum: "running sum" },
+};
+/** What says most about a kernel comes first; a word in none of these says little. */
+const WEIGHTS: [weight: number, words: RegExp][] = [
+  [6, /^(dot|convolution|sort|fft|cholesky|triangular|lu|qr|eigh|svd|call|random|all-|reduce-scatter|collective)/],
+  [5, /^(sum|max|min|product|argmax|argmin|reduce|running sum|mean|top_k|gather|scatter)$/],
+  [4, /^(exp|exp2|expm1|log|log1p|tanh|logistic|rsqrt|sqrt|cbrt|erf|erf_inv|sin|cos|power|square|softmax|relu|gelu)$/],
+  [3, /^(add|subtract|multiply|divide|rem|select|clamp|negate|abs|sign|and|or|xor|floor|round)$/],
+  [2, /^(compare|eq|ne|lt|le|gt|ge|concatenate|pad|slice|update slice|iota|rev|convert|not)$/],
+  [1, /^(transpose|copy|broadcast|reshape)$/],
+];
+const SILENT = /^(parameter|constant|tuple|get-tuple-element|bitcast|fusion|jit|pjit|stop_gradient|return|root)$/;
+
+/** The compiler's own moving of data, whatever it was made for. */
+const MOVES = /^(transpose|copy|broadcast|reshape|convert|slice|pad|concatenate|bitcast-convert|reverse)$/;
+
+const weightOf = (word: string): number => WEIGHTS.find(([, words]) => words.test(word))?.[0] ?? 2;
+
+const told = new WeakMap<Graph, Map<number, string>>();
+
+/** The operations that a kernel is about, `max, exp, sum`: those that say most, in program order; empty for none. */
+export function computes(graph: Graph, node: number): string {
+  let known = told.get(graph);
+  if (!known) told.set(graph, (known = new Map()));
+  let words = known.get(node);
+  if (words === undefined) known.set(node, (words = wordsOf(graph, node)));
+  return words;
+}
+
+function wordsOf(graph: Graph, node: number): string {
+  const found: string[] = [];
+  for (const inner of graph.within(node).slice(1)) {
+    const op = graph.op(inner);
+    if (SILENT.test(op) || graph.c.groups[graph.c.groupOf[inner]!]?.kind === "apply") continue;
+    // A primitive says more than the instruction that it became: `reduce_max`, not `reduce`.
+    const primitive = graph.scope(inner).split("/").pop() ?? "";
+    const named = !MOVES.test(op) && /^[a-z][a-z0-9_]*$/.test(primitive) && !SILENT.test(primitive) && primitive !== "broadcast_in_dim" ? primitive : op;
+    const word = WORDS[named] ?? named.replace(/_/g, " ");
+    if (!found.includes(word)) found.push(word);
+  }
+  const best = [...found].sort((a, b) => weightOf(b) - weightOf(a)).slice(0, MOST_WORDS);
+  return found.filter((word) => best.includes(word)).join(", ");
+}
+
+export interface Share {
+  measure: string;
+  share: number;
+}
+
+const MEASURES: [name: string, text: string][] = [
+  ["time", "of the time"],
+  ["flops", "of FLOPs"],
+  ["bytes", "of bytes"],
+];
+const LEAST = 0.005;
+const sums = new WeakMap<Graph, Map<string, Float64Array>>();
+
+/** The running sum of a measure over what runs, by place in the tree. */
+function sumOf(graph: Graph, measure: string): Float64Array | undefined {
+  const values = graph.c.measures[measure];
+  if (!values) return undefined;
+  let known = sums.get(graph);
+  if (!known) sums.set(graph, (known = new Map()));
+  let sum = known.get(measure);
+  if (!sum) {
+    known.set(measure, (sum = new Float64Array(graph.size + 1)));
+    graph.order.forEach((node, i) => {
+      const value = graph.isKernel(node) || measure === "time" ? values[node]! : 0; // a loop has time of its own
+      sum![i + 1] = sum![i]! + (value > 0 ? value : 0);
+    });
+  }
+  return sum;
+}
+
+/** A measure of all that runs in an item, NaN where it isn't known. */
+export function total(graph: Graph, measure: string, item?: Item): number {
+  const sum = sumOf(graph, measure);
+  if (!sum) return NaN;
+  if (item === undefined) return sum[graph.size]!;
+  // A fusion's own number counts its inside already.
+  if (!isGroup(item) && graph.isKernel(item)) return graph.c.measures[measure]![item]!;
+  const [from, to] = graph.range(item);
+  return sum[to]! - sum[from]!;
+}
+
+/** How much of the whole an item is: of the time where that was measured, else the larger of its FLOPs and its bytes. */
+export function shareOf(graph: Graph, item: Item): Share | undefined {
+  const shares = MEASURES.map(([name]) => ({ measure: name, share: total(graph, name, item) / total(graph, name) })).filter(({ share }) => share > 0);
+  return shares.find(({ measure }) => measure === "time") ?? shares.sort((a, b) => b.share - a.share)[0];
+}
+
+export function shareText(graph: Graph, item: Item): string {
+  const found = shareOf(graph, item);
+  if (!found || found.share < LEAST) return "";
+  return `${found.share < 0.0995 ? (100 * found.share).toFixed(1).replace(/\.0$/, "") : Math.round(100 * found.share)}% ${MEASURES.find(([name]) => name === found.measure)![1]}`;
+}

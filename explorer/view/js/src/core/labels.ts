@@ -1,0 +1,159 @@
+// How things are called on the screen.
+
+import { type Graph, type Item, type Stage, groupItem, isGroup } from "./graph";
+import { computes, shareText } from "./kernel_titles";
+
+export const STAGE_TITLES: Record<string, string> = { jaxpr: "jaxpr", stablehlo: "StableHLO", before: "HLO before", hlo: "HLO" };
+const UNITS: Record<string, [one: string, many: string]> = {
+  jaxpr: ["equation", "equations"],
+  stablehlo: ["operation", "operations"],
+  before: ["instruction", "instructions"],
+  hlo: ["instruction", "instructions"],
+};
+
+const NUMBER = new Intl.NumberFormat("en"); // making one is slow
+export const number = (n: number): string => NUMBER.format(n);
+export const count = (n: number, one: string, many = `${one}s`): string => `${number(n)} ${n === 1 ? one : many}`;
+export const units = (stage: string, n: number): string => count(n, ...(UNITS[stage] ?? ["node", "nodes"]));
+export const cut = (text: string, longest: number): string => (text.length <= longest ? text : `${text.slice(0, longest - 1)}…`);
+
+/** `f32[8,128]` from any stage's way to write it; layouts and tuples' insides are for the details. */
+export function shortType(type: string): string {
+  const tensor = /^tensor<([^<>]*)>$/.exec(type);
+  if (tensor) {
+    const parts = tensor[1]!.split("x");
+    return `${parts.pop()}[${parts.join(",")}]`;
+  }
+  const arrays = type.match(/\w+\[[^\]]*\]|tensor</g) ?? [];
+  if (arrays.length > 1) return `(${arrays.length} arrays)`;
+  return type.replace(/\{[^}]*\}/g, "");
+}
+
+export { bytesOf } from "./array_types";
+
+export function bytesText(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (bytes >= 1000 && unit < units.length - 1) {
+    bytes /= 1000;
+    unit++;
+  }
+  return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${units[unit]}`;
+}
+
+export function amount(value: number): string {
+  for (const [size, unit] of [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]] as const)
+    if (value >= size) return (value / size).toFixed(1) + unit;
+  return String(Math.round(value));
+}
+
+export function secondsText(seconds: number): string {
+  if (seconds >= 1) return `${seconds.toFixed(seconds >= 10 ? 0 : 1)} s`;
+  return seconds >= 0.001 ? `${Math.round(seconds * 1000)} ms` : `${Math.round(seconds * 1e6)} µs`;
+}
+
+export const opText = (op: string): string => op.replace(/^stablehlo\./, "");
+
+export interface Label {
+  title: string;
+  sub: string;
+}
+
+export function labelOf(graph: Graph, stage: string, item: Item): Label {
+  if (isGroup(item)) return groupLabel(graph, stage, item);
+  const type = shortType(graph.type(item));
+  const op = opText(graph.op(item));
+  const inner = graph.inside(item);
+  if (isInKernel(graph, item) && !inner.length) return { title: cut(op === "parameter" ? graph.name(item) : op, 30), sub: "" };
+  const isNamed = stage === "hlo";
+  const name = graph.name(item);
+  const title = op === "parameter" ? graph.scope(item) || name : isNamed ? name : op;
+  const share = stage === "hlo" ? shareText(graph, item) : "";
+  if (op === "fusion" && inner.length) {
+    // What it computes says more than the compiler's name, which stays for finding it in the text.
+    const words = computes(graph, item);
+    return words ? { title: cut(words, 34), sub: joined(cut(name, 30), share) } : { title: cut(name, 34), sub: joined(cut(type, 22), share) };
+  }
+  if (inner.length) {
+    const times = Math.max(0, ...inner.map((group) => graph.times(groupItem(group))));
+    return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: joined(units(stage, graph.count(item) - 1), share || cut(type, 22)) };
+  }
+  return { title: cut(title, 30), sub: joined(cut(isNamed && !title.startsWith(op) && op !== "parameter" ? `${op} ${type}` : type, 30), share) };
+}
+
+function groupLabel(graph: Graph, stage: string, item: Item): Label {
+  const group = graph.c.groups[~item]!;
+  const { kind, name, caller } = group;
+  const times = graph.times(item);
+  if (kind === "inputs") return { title: name, sub: count(graph.count(item), "array") };
+  if (kind === "outputs") {
+    const results = graph.nodesOf(item)[0];
+    return { title: name, sub: results === undefined ? "" : count(graph.operands(results).length, "array") };
+  }
+  // A body's own name is the compiler's number for it: what it is comes first.
+  const isCalled = /^(body|condition|branch|call|region|function)$/.test(kind) && caller >= 0;
+  const title = isCalled && /\d|^_|^jaxpr$/.test(name) ? (/^(body|condition|branch|region)$/.test(kind) ? kind : `${kind} · ${name}`) : name;
+  const share = stage === "hlo" ? shareText(graph, item) : "";
+  if (kind !== "repeat") return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: contents(graph, stage, item) };
+  const [first] = graph.iterations(~item);
+  const each = first === undefined ? "" : `${stage === "hlo" && graph.kernelsIn(groupItem(first)) ? count(graph.kernelsIn(groupItem(first)), "kernel") : units(stage, graph.count(groupItem(first)))} each`;
+  const differ = graph.c.differ?.[~item] ?? 0;
+  return { title: `${cut(title, 30)} ×${number(times)}`, sub: joined(each + (differ ? `, ${number(differ)} not alike` : ""), share) };
+}
+
+const joined = (...parts: string[]): string => parts.filter(Boolean).join(" · ");
+
+/** A folded chain of operations that move no data, or only move it. */
+export function chainLabel(graph: Graph, chain: number[]): Label {
+  const ops = [...new Set(chain.map((node) => opText(graph.op(node))))];
+  return { title: cut(ops.join(", "), 34), sub: `${chain.length} folded · ${cut(shortType(graph.type(chain[chain.length - 1]!)), 22)}` };
+}
+
+export const moreLabel = (left: number): Label => ({ title: `… and ${number(left)} more`, sub: "show them instead" });
+
+/** A constant's value or a parameter's last key: what fits on the box of its reader. */
+export function chipText(stage: Stage, node: number): string {
+  const { graph } = stage;
+  const op = opText(graph.op(node));
+  if (op === "parameter") {
+    const keys = (graph.scope(node) || graph.name(node)).match(/[A-Za-z_]\w*/g) ?? [];
+    return cut(keys.pop() ?? graph.name(node), 14);
+  }
+  if (op !== "constant") return op;
+  const row = graph.size < SMALL ? (stage.lines[graph.c.line[node]!] ?? "") : "";
+  const value = /constant\(([^(){}]{1,12})\)|dense<([^<>[\]{}"]{1,16})>/.exec(row);
+  const plain = value?.[1] ?? value?.[2];
+  if (plain === undefined) return cut(shortType(graph.type(node)), 14);
+  // Binary fractions: 0.899999976 was written 0.9.
+  return /^[-\d.e+]+$/.test(plain) ? String(Number(Number(plain).toPrecision(6))) : plain;
+}
+
+const SMALL = 20_000; // nodes: a longer text is not read for its constants' values
+
+export function isInKernel(graph: Graph, node: number): boolean {
+  const kind = graph.c.groups[graph.c.groupOf[node]!]?.kind;
+  return kind === "fusion" || kind === "apply";
+}
+
+/** The kernels that nodes run in: themselves, or the fusion around them; each once, in program order. */
+export function kernelsOf(graph: Graph, nodes: Iterable<number>): number[] {
+  const found = new Set<number>();
+  for (const node of nodes) {
+    let at = node;
+    for (let steps = 0; isInKernel(graph, at) && steps < 8; steps++) {
+      const { caller } = graph.c.groups[graph.c.groupOf[at]!]!;
+      if (caller < 0) break;
+      at = caller;
+    }
+    if (graph.isKernel(at)) found.add(at);
+  }
+  return [...found].sort((a, b) => a - b);
+}
+
+function contents(graph: Graph, stage: string, item: Item): string {
+  const all = units(stage, graph.count(item));
+  if (stage !== "hlo") return all;
+  const n = graph.kernelsIn(item);
+  if (!n) return all;
+  return joined(count(n, "kernel"), shareText(graph, item));
+}

@@ -1,0 +1,289 @@
+// The language of the search field, as explorer/analysis/query.py has it: both are held to test/queries.json.
+
+import type { Frame, Graph } from "./graph";
+import { arrays, bytesOf, elements } from "./array_types";
+
+type Test = (graph: Graph) => Uint8Array;
+type OnText = (text: string) => boolean;
+
+const TEXTS = ["name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line"];
+const NUMBERS = ["bytes", "elements", "rank", "operands", "users", "line"];
+const UNITS: Record<string, number> = {
+  ...{ "": 1, b: 1, k: 1e3, kb: 1e3, m: 1e6, mb: 1e6, g: 1e9, gb: 1e9, t: 1e12, tb: 1e12 },
+  ...{ kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40 },
+  ...{ s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9, "%": 0.01 },
+};
+const COMPARE: Record<string, (a: number, b: number) => boolean> = {
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  ">": (a, b) => a > b,
+  ">=": (a, b) => a >= b,
+  "=": (a, b) => a === b,
+  "==": (a, b) => a === b,
+  "!=": (a, b) => a !== b,
+};
+
+/** A query that can't be read, or asks for what is not known; says why. */
+export class QueryError extends Error {}
+
+/** The nodes that a query finds, ascending; every node for an empty query. */
+export function find(graph: Graph, query: string): number[] {
+  const mask = new Parser(query).parse()(graph);
+  const found: number[] = [];
+  for (let node = 0; node < graph.size; node++) if (mask[node]) found.push(node);
+  return found;
+}
+
+class Parser {
+  private at = 0;
+  constructor(private readonly query: string) {}
+
+  parse(): Test {
+    this.skip();
+    if (this.at === this.query.length) return (graph) => new Uint8Array(graph.size).fill(1);
+    const test = this.alternatives();
+    if (this.at < this.query.length) throw this.error("this parenthesis closes nothing");
+    return test;
+  }
+
+  private alternatives(): Test {
+    const tests = [this.conjunction()];
+    while (this.takeWord("or")) tests.push(this.conjunction());
+    return joined(tests, (a, b) => a | b);
+  }
+
+  private conjunction(): Test {
+    const tests = [this.negation()];
+    while (!this.ends() && !this.seesWord("or")) {
+      this.takeWord("and");
+      tests.push(this.negation());
+    }
+    return joined(tests, (a, b) => a & b);
+  }
+
+  private negation(): Test {
+    if (this.takeWord("not") || this.take("-")) return inverted(this.negation());
+    if (!this.take("(")) return this.term();
+    this.skip();
+    const test = this.alternatives();
+    if (!this.take(")")) throw this.error("a parenthesis is not closed");
+    this.skip();
+    return test;
+  }
+
+  private term(): Test {
+    if (this.ends()) throw this.error("a word or a comparison should follow");
+    const comparison = this.match(/([A-Za-z_]\w*)\s*(<=|>=|==|!=|<|>|=)\s*/y);
+    if (comparison) return this.comparison(comparison);
+    const start = this.at;
+    const field = this.match(/([A-Za-z_]\w*):(?=\S)/y)?.[1]!.toLowerCase();
+    if (field !== undefined && TEXTS.includes(field)) return this.text(field);
+    this.at = start;
+    return this.text("");
+  }
+
+  private comparison([all, name, sign]: RegExpExecArray): Test {
+    const field = name!.toLowerCase();
+    if (this.ends()) throw this.error(`a value should follow ${all.trim()}`);
+    const { kind, value } = this.value();
+    const number = kind === "word" ? numberOf(value) : undefined;
+    if (NUMBERS.includes(field) || (number !== undefined && !TEXTS.includes(field))) {
+      if (number === undefined) throw this.error(`${field} is a number, and ${value} is none`);
+      return numbers(field, number, COMPARE[sign!]!);
+    }
+    if (!TEXTS.includes(field)) throw this.error(`no node has a field ${field}; there are ${[...TEXTS, ...NUMBERS.slice(0, -1)].join(", ")}`);
+    if (!/^(=|==|!=)$/.test(sign!)) throw this.error(`${field} is text: it can be ==, != or ${field}:part, not ${sign}`);
+    const test = onText(field, same(field, value));
+    return sign === "!=" ? inverted(test) : test;
+  }
+
+  private text(field: string): Test {
+    const { kind, value } = this.value();
+    if (kind === "regex") {
+      let pattern: RegExp;
+      try {
+        pattern = new RegExp(value, "i");
+      } catch {
+        throw this.error(`/${value}/ is no regular expression`);
+      }
+      return onText(field, (text) => pattern.test(text));
+    }
+    if (field === "line") return this.line(value);
+    if (field === "shape" || field === "dtype") return onText(field, same(field, value));
+    const part = value.toLowerCase();
+    return onText(field, (text) => text.toLowerCase().includes(part));
+  }
+
+  private line(value: string): Test {
+    const span = /^(\d+)(?:-(\d+))?$/.exec(value);
+    if (!span) throw this.error(`a line is a number or a range like 10-20, not ${value}`);
+    const [low, high] = [Number(span[1]), Number(span[2] ?? span[1])];
+    return numbers("line", 0, (line) => line >= low && line <= high);
+  }
+
+  /** A regular expression, a quoted string, or a word up to the next space or parenthesis that closes a group. */
+  private value(): { kind: "regex" | "string" | "word"; value: string } {
+    const regex = this.match(/\/((?:[^/\\\s]|\\.)+)\/(?=[\s)]|$)/y);
+    const string = regex ? null : this.match(/"([^"]*)"|'([^']*)'/y);
+    let value = regex?.[1] ?? string?.[1] ?? string?.[2];
+    if (value === undefined) {
+      const start = this.at;
+      for (let depth = 0; this.at < this.query.length && /\S/.test(this.query[this.at]!); this.at++) {
+        depth += { "(": 1, ")": -1 }[this.query[this.at]!] ?? 0;
+        if (depth < 0) break;
+      }
+      value = this.query.slice(start, this.at);
+    }
+    this.skip();
+    return { kind: regex ? "regex" : string ? "string" : "word", value };
+  }
+
+  private match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.query);
+    if (found) this.at = pattern.lastIndex;
+    return found;
+  }
+
+  private skip(): void {
+    this.match(/\s*/y);
+  }
+
+  private ends(): boolean {
+    return this.at >= this.query.length || this.query[this.at] === ")";
+  }
+
+  /** A sign that something follows; alone it is a word. */
+  private take(sign: string): boolean {
+    const found = this.query[this.at] === sign && (sign === ")" || this.query.slice(this.at + 1).trim() !== "");
+    this.at += found ? 1 : 0;
+    return found;
+  }
+
+  /** An operator stands between spaces or parentheses, and something follows it. */
+  private seesWord(word: string): boolean {
+    const rest = this.query.slice(this.at + word.length);
+    const isWord = this.query.slice(this.at, this.at + word.length).toLowerCase() === word && /^[\s(]/.test(rest);
+    return isWord && !["", ")"].includes(rest.trim());
+  }
+
+  private takeWord(word: string): boolean {
+    if (!this.seesWord(word)) return false;
+    this.at += word.length;
+    this.skip();
+    return true;
+  }
+
+  private error(what: string): QueryError {
+    return new QueryError(what);
+  }
+}
+
+function joined(tests: Test[], join: (a: number, b: number) => number): Test {
+  if (tests.length === 1) return tests[0]!;
+  return (graph) => {
+    const [first, ...others] = tests.map((test) => test(graph));
+    for (const mask of others) for (let i = 0; i < mask.length; i++) first![i] = join(first![i]!, mask[i]!);
+    return first!;
+  };
+}
+
+const inverted =
+  (test: Test): Test =>
+  (graph) =>
+    test(graph).map((found) => 1 - found);
+
+function numberOf(text: string): number | undefined {
+  const [, digits, unit] = /^(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµ%]*)$/.exec(text.toLowerCase()) ?? [];
+  return digits !== undefined && unit! in UNITS ? Number(digits) * UNITS[unit!]! : undefined;
+}
+
+function numbers(field: string, number: number, compare: (a: number, b: number) => boolean): Test {
+  return (graph) => {
+    const value = column(graph, field);
+    const single = Math.fround(number); // as the wire carries the others
+    // NaN is unknown, which is not "different" either.
+    return Uint8Array.from({ length: graph.size }, (_, node) => (!Number.isNaN(value(node)) && compare(Math.fround(value(node)), single) ? 1 : 0));
+  };
+}
+
+function column(graph: Graph, field: string): (node: number) => number {
+  const { c } = graph;
+  const known = c.measures[field];
+  if (known) return (node) => known[node]!;
+  const ofType = (read: (type: string) => number) => {
+    const values = c.types.map(read);
+    return (node: number) => values[c.type[node]!]!;
+  };
+  const columns: Record<string, () => (node: number) => number> = {
+    operands: () => (node) => c.operandStart[node + 1]! - c.operandStart[node]!,
+    users: () => (node) => graph.users(node).length,
+    line: () => (node) => c.frames[c.frame[node]!]?.line ?? NaN,
+    bytes: () => ofType(bytesOf),
+    elements: () => ofType(elements),
+    rank: () => ofType((type) => arrays(type)[0]?.dims.length ?? NaN),
+  };
+  const make = columns[field];
+  if (!make) throw new QueryError(`no number ${field} is known of these nodes; there are ${[...new Set([...Object.keys(c.measures), ...NUMBERS])].join(", ")}`);
+  return make();
+}
+
+/** Ask each distinct string once, then look the answers up by row. */
+function onText(field: string, test: OnText): Test {
+  return ({ c, size }) => {
+    const table = (strings: string[], code: ArrayLike<number>) => {
+      const passes = strings.map(test);
+      return (node: number) => passes[code[node]!]!;
+    };
+    const ofTypes = (part: (type: string) => string[]) => {
+      const passes = c.types.map((type) => part(type).some(test));
+      return (node: number) => passes[c.type[node]!]!;
+    };
+    const fields: Record<string, () => (node: number) => boolean> = {
+      name: () => (node) => test(c.names[node]!),
+      op: () => table(c.ops, c.op),
+      type: () => table(c.types, c.type),
+      scope: () => table(c.scopes, c.scope),
+      dtype: () => ofTypes((type) => arrays(type).map(({ dtype }) => dtype)),
+      shape: () => ofTypes((type) => arrays(type).map(({ dims }) => dims.join(","))),
+      in: () => within(c.groups, c.groupOf, test),
+      file: () => onFrames(c, c.frames.map((frame) => test(frame.file))),
+      function: () => onFrames(c, onStacks(c.frames, test)),
+    };
+    const asked = field ? [field] : ["name", "op", "type", "scope"];
+    const passes = asked.map((name) => fields[name]!());
+    return Uint8Array.from({ length: size }, (_, node) => (passes.some((pass) => pass(node)) ? 1 : 0));
+  };
+}
+
+function within(groups: { name: string; kind: string; parent: number }[], groupOf: Int32Array, test: OnText): (node: number) => boolean {
+  const passes: boolean[] = [];
+  for (const { name, kind, parent } of groups) passes.push(test(name) || test(kind) || passes[parent] === true);
+  return (node) => passes[groupOf[node]!] === true;
+}
+
+function onFrames(c: { frame: Int32Array }, passes: boolean[]): (node: number) => boolean {
+  return (node) => passes[c.frame[node]!] === true;
+}
+
+function onStacks(frames: Frame[], test: OnText): boolean[] {
+  const own = frames.map((frame) => test(frame.function));
+  return frames.map((_, i) => {
+    for (let at = i, steps = 0; at >= 0 && steps <= frames.length; at = frames[at]!.parent, steps++) if (own[at]) return true;
+    return false;
+  });
+}
+
+function same(field: string, value: string): OnText {
+  const wanted = value.toLowerCase();
+  if (field === "shape") {
+    const inner = wanted.replace(/^\[+|\]+$/g, "");
+    const dims = inner ? inner.replaceAll("x", ",").split(",") : [];
+    return (text) => {
+      const own = text ? text.toLowerCase().split(",") : [];
+      return own.length === dims.length && own.every((dim, i) => ["*", "?", dim].includes(dims[i]!));
+    };
+  }
+  // StableHLO's names carry their dialect, which nobody types.
+  return (text) => text.toLowerCase() === wanted || (field === "op" && text.toLowerCase().split(".").pop() === wanted);
+}

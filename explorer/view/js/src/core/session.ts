@@ -1,0 +1,178 @@
+// What is shown and what is in focus: the one state that every pane draws.
+
+import { type Capture, type Frame, type Item, type Stage, isGroup } from "./graph";
+import { QueryError, find } from "./query";
+import { Lines, lineKey } from "../source/source_lines";
+
+export type Mode = "graph" | "text" | "table" | "lines" | "memory" | "passes";
+
+/** What is lit: nodes of the current stage and lines of the source, however they were reached. */
+export interface Focus {
+  nodes: Set<number>;
+  lines: Set<string>;
+  /** The node that was chosen, if one was; the details pane tells about it. */
+  item?: Item;
+  line?: { file: string; line: number };
+  query?: string;
+  /** What the nodes have in common, where it is neither a line nor a query. */
+  name?: string;
+  /** Why the query can't be read. */
+  fault?: string;
+}
+
+const NOTHING: Focus = { nodes: new Set(), lines: new Set() };
+
+/** `look`: what boxes are coloured by, or which nodes stay in the light. */
+export type Change = "stage" | "focus" | "preview" | "mode" | "look";
+
+export class Session {
+  readonly lines: Lines;
+  stage: Stage;
+  mode: Mode = "graph";
+  focus: Focus = NOTHING;
+  /** What the pointer is over; lit more lightly, gone when it leaves. */
+  preview: Focus = NOTHING;
+  private colour?: string;
+  private readonly kept = new Map<string, ReadonlySet<number>>();
+  private readonly listeners: ((change: Change) => void)[] = [];
+
+  constructor(readonly capture: Capture, first?: string) {
+    this.lines = new Lines(capture);
+    this.stage = capture.stage(first ?? "hlo");
+    if (!this.stage.size) this.mode = "text"; // nothing of it could be read
+  }
+
+  listen(listener: (change: Change) => void): void {
+    this.listeners.push(listener);
+  }
+
+  private tell(change: Change): void {
+    for (const listener of this.listeners) listener(change);
+  }
+
+  /** The nodes of the current stage that stay in the light while the others are dimmed; undefined for all. */
+  get filter(): ReadonlySet<number> | undefined {
+    return this.kept.get(this.stage.name);
+  }
+
+  setFilter(stage: string, nodes?: Iterable<number>): void {
+    if (nodes) this.kept.set(stage, new Set(nodes));
+    else this.kept.delete(stage);
+    this.tell("look");
+  }
+
+  clearFilter(): void {
+    this.kept.clear();
+    this.tell("look");
+  }
+
+  /** What boxes are coloured by: `line`, a column, or one of the stage's measures. Unasked, time where it was measured. */
+  get colourBy(): string {
+    return this.colour ?? (this.stage.graph.c.measures["time"] ? "time" : "line");
+  }
+
+  setColour(by?: string): void {
+    this.colour = by;
+    this.tell("look");
+  }
+
+  setMode(mode: Mode): void {
+    this.mode = mode;
+    this.tell("mode");
+  }
+
+  /** Switch the stage; what was in focus is found again in the other representation. */
+  setStage(name: string): void {
+    const from = this.stage;
+    const to = this.capture.stage(name);
+    if (from === to) return;
+    this.stage = to;
+    const { line, query, nodes } = this.focus;
+    this.preview = NOTHING;
+    if (line) this.focus = this.ofLine(line.file, line.line);
+    else if (query) this.focus = this.ofQuery(query);
+    else if (nodes.size) {
+      const linked = new Set([...nodes].flatMap((node) => this.capture.linked(from, node, to)));
+      const item = linked.size === 1 ? [...linked][0] : undefined;
+      this.focus = { nodes: linked, lines: this.focus.lines, ...(item === undefined ? {} : { item }) };
+    }
+    this.tell("stage");
+  }
+
+  focusItem(item: Item | undefined): void {
+    this.focus = item === undefined ? NOTHING : this.ofItem(item);
+    this.tell("focus");
+  }
+
+  /** Light up nodes of a stage, as Python asks for them. */
+  focusNodes(stage: string, nodes: Iterable<number>, name?: string): void {
+    const to = this.capture.stage(stage);
+    const found = new Set(nodes);
+    const lines = new Set<string>();
+    for (const node of found) {
+      const place = this.lines.place(to.graph, node);
+      if (place) lines.add(lineKey(place.file, place.line));
+    }
+    const goes = to !== this.stage;
+    this.stage = to;
+    this.preview = NOTHING;
+    this.focus = { nodes: found, lines, ...(name === undefined ? {} : { name }) };
+    this.tell(goes ? "stage" : "focus");
+  }
+
+  focusLine(file: string, line: number): void {
+    this.focus = this.ofLine(file, line);
+    this.tell("focus");
+  }
+
+  search(query: string): void {
+    this.focus = query.trim() ? this.ofQuery(query) : NOTHING;
+    this.tell("focus");
+  }
+
+  previewItem(item: Item | undefined): void {
+    this.preview = item === undefined ? NOTHING : this.ofItem(item);
+    this.tell("preview");
+  }
+
+  previewLine(file: string, line: number): void {
+    this.preview = this.ofLine(file, line);
+    this.tell("preview");
+  }
+
+  private ofItem(item: Item): Focus {
+    const { graph } = this.stage;
+    const nodes = new Set(Array.from(graph.nodesOf(item)));
+    // A group's lines are its whole program: only a kernel's are worth lighting.
+    const lines = new Set<string>();
+    if (!isGroup(item) || nodes.size < 400)
+      for (const node of nodes) {
+        const place = this.lines.place(graph, node);
+        if (place) lines.add(lineKey(place.file, place.line));
+      }
+    return { nodes, lines, item };
+  }
+
+  /** Every node whose stack goes through the line: for a call, all that it led to. */
+  private ofLine(file: string, line: number): Focus {
+    const { graph } = this.stage;
+    const { frames, frame } = graph.c;
+    const through = new Uint8Array(frames.length);
+    frames.forEach((f, i) => {
+      for (let at: Frame | undefined = f, steps = 0; at && steps < 64 && !through[i]; at = frames[at.parent], steps++)
+        if (at.line === line && at.file === file) through[i] = 1;
+    });
+    const nodes = new Set<number>();
+    for (let node = 0; node < graph.size; node++) if (frame[node]! >= 0 && through[frame[node]!]) nodes.add(node);
+    return { nodes, lines: new Set([lineKey(file, line)]), line: { file, line } };
+  }
+
+  private ofQuery(query: string): Focus {
+    try {
+      return { nodes: new Set(find(this.stage.graph, query)), lines: new Set(), query };
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+      return { nodes: new Set(), lines: new Set(), query, fault: error.message };
+    }
+  }
+}

@@ -1,0 +1,199 @@
+// The binary form of a capture, as explorer/files/capture.py writes it.
+
+import { Fates } from "./fates";
+import { Memory } from "../memory/memory";
+import { Capture, type Frame, Graph, type Group, type Source, Stage } from "./graph";
+import type { DiffHeader } from "../viewer/diff_viewer";
+import type { Finding } from "../source/finding_badge";
+import { type PassesHeader, readPasses } from "../passes/wire";
+
+const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
+const VERSION = 2;
+
+export type Place = [offset: number, size: number];
+export type Column = Place | { strings: string[]; codes: Place };
+
+interface StageHeader {
+  name: string;
+  text: Place;
+  names: string[];
+  ops: string[];
+  types: string[];
+  scopes: string[];
+  columns: Record<string, Place>;
+  measures: Record<string, Place>;
+  groups: Record<string, Column>;
+  frames: Record<string, Column>;
+  coverage: number;
+  placed: Place;
+  keys: Record<string, Place>;
+  fates?: FatesHeader;
+  tree: Record<string, Column>;
+  tree_of: Place;
+  unread: Place;
+  repeat: Place;
+  differ: Place;
+  twin: Place;
+  memory?: MemoryHeader | null;
+}
+
+interface FatesHeader {
+  kinds: string[];
+  reasons: string[];
+  mapped: number;
+  columns: Record<string, Place>;
+}
+
+/** What a line of the source costs: explorer/analysis/cost/lines.py. */
+export interface LineCost {
+  file: string;
+  line: number;
+  equations: number;
+  kernels: number;
+  flops: number;
+  flops_share: number;
+  bytes: number;
+  bytes_share: number;
+  seconds: number | null;
+}
+
+interface MemoryHeader {
+  kinds: string[];
+  scheduled: boolean;
+  columns: Record<string, Place>;
+  donations: Place;
+}
+
+export interface Header {
+  function: string;
+  file: string;
+  line: number;
+  signature: string;
+  durations: Record<string, number>;
+  environment: Record<string, string>;
+  failure: string;
+  cost: Record<string, number>;
+  memory: Record<string, number>;
+  constants: { name: string; type: string; bytes: number }[];
+  /** Files from before there were rules have none. */
+  findings?: { findings: Finding[] };
+  sources: Source[];
+  stages: StageHeader[];
+  passes?: PassesHeader | null;
+  lines: LineCost[];
+}
+
+export async function unpack(packed: Uint8Array): Promise<Uint8Array> {
+  const stream = new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** What a file holds: its header, and the bytes that the header refers to. */
+export async function opened(wire: Uint8Array): Promise<{ header: Header | { diff: DiffHeader }; blobs: Uint8Array }> {
+  const version = new DataView(wire.buffer, wire.byteOffset).getUint32(8, true);
+  if (version !== VERSION) throw new Error(`this capture has format ${version}, this viewer reads ${VERSION}`);
+  const raw = await unpack(wire.subarray(PREFIX));
+  const size = new DataView(raw.buffer, raw.byteOffset).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(raw.subarray(4, 4 + size))) as Header;
+  return { header, blobs: raw.subarray(4 + size) };
+}
+
+export function captureOf(header: Header, blobs: Uint8Array): Capture {
+  const passes = header.passes ? () => readPasses(header.passes!, blobs) : undefined;
+  return new Capture(header, header.stages.map((stage) => readStage(stage, blobs)), passes);
+}
+
+function readStage(header: StageHeader, blobs: Uint8Array): Stage {
+  const columns = (name: string) => column(header.columns[name]!, blobs);
+  const stage: Stage = new Stage(
+    header.name,
+    () => new TextDecoder().decode(blobs.subarray(header.text[0], header.text[0] + header.text[1])),
+    () =>
+      new Graph({
+        names: header.names,
+        ops: header.ops,
+        types: header.types,
+        scopes: header.scopes,
+        op: columns("op"),
+        type: columns("type"),
+        scope: columns("scope"),
+        operandStart: columns("operand_start"),
+        operand: columns("operand"),
+        frame: columns("frame"),
+        line: columns("line"),
+        frames: stage.frames,
+        keys: Object.fromEntries(Object.entries(header.keys).map(([name, place]) => [name, column(place, blobs)])),
+        placed: column(header.placed, blobs),
+        measures: Object.fromEntries(Object.entries(header.measures).map(([name, place]) => [name, numbers(place, blobs)])),
+        groups: rows<Group>(header.tree, blobs),
+        groupOf: column(header.tree_of, blobs),
+        unread: column(header.unread, blobs),
+        repeat: column(header.repeat, blobs),
+        differ: column(header.differ, blobs),
+        twin: column(header.twin, blobs),
+      }),
+    () => rows<Frame>(header.frames, blobs),
+    header.names.length,
+    header.coverage,
+    header.memory ? () => readMemory(header.memory!, blobs) : undefined,
+    header.fates ? () => readFates(header.fates!, blobs) : undefined,
+  );
+  return stage;
+}
+
+function readFates({ kinds, reasons, mapped, columns }: FatesHeader, blobs: Uint8Array): Fates {
+  const read = (name: string) => column(columns[name]!, blobs);
+  const [kind, inferred, why] = [read("kind"), read("inferred"), read("why")];
+  return new Fates({ kinds, reasons, mapped, kind, inferred, why, kernelStart: read("kernel_start"), kernel: read("kernel") });
+}
+
+function readMemory({ kinds, scheduled, columns, donations }: MemoryHeader, blobs: Uint8Array): Memory {
+  const read = (name: string) => column(columns[name]!, blobs);
+  const [low, high] = [read("low"), read("high")];
+  return new Memory({
+    kinds,
+    scheduled,
+    order: read("order"),
+    node: read("node"),
+    array: read("array"),
+    kind: read("kind"),
+    space: read("space"),
+    start: read("start"),
+    end: read("end"),
+    size: Float64Array.from(low, (bytes, row) => high[row]! * 0x1000000 + bytes),
+    donations: column(donations, blobs),
+  });
+}
+
+/** Byte planes of zigzag differences, back to the numbers. */
+export function column([offset, size]: Place, blobs: Uint8Array): Int32Array {
+  const count = size / 4;
+  const values = new Int32Array(count);
+  const plane = (n: number) => blobs.subarray(offset + n * count, offset + (n + 1) * count);
+  const [p0, p1, p2, p3] = [plane(0), plane(1), plane(2), plane(3)];
+  let value = 0;
+  for (let i = 0; i < count; i++) {
+    const zigzag = p0[i]! | (p1[i]! << 8) | (p2[i]! << 16) | (p3[i]! << 24);
+    value = (value + ((zigzag >>> 1) ^ -(zigzag & 1))) | 0;
+    values[i] = value;
+  }
+  return values;
+}
+
+/** Byte planes of single-precision numbers. */
+export function numbers([offset, size]: Place, blobs: Uint8Array): Float32Array {
+  const count = size / 4;
+  const bytes = new Uint8Array(size);
+  for (let plane = 0; plane < 4; plane++) for (let i = 0; i < count; i++) bytes[4 * i + plane] = blobs[offset + plane * count + i]!;
+  return new Float32Array(bytes.buffer);
+}
+
+export function rows<Row>(table: Record<string, Column>, blobs: Uint8Array): Row[] {
+  const names = Object.keys(table);
+  const columns = names.map((name) => {
+    const from = table[name]!;
+    if (Array.isArray(from)) return Array.from(column(from, blobs));
+    return Array.from(column(from.codes, blobs), (code) => from.strings[code]!);
+  });
+  return (columns[0] ?? []).map((_, i) => Object.fromEntries(names.map((name, k) => [name, columns[k]![i]])) as Row);
+}

@@ -1,0 +1,236 @@
+// The drawing of a scene: moved and zoomed as a whole, and only what is in sight is in the document.
+
+import { Colouring } from "./colours";
+import { svg } from "../core/dom";
+import { flowText } from "./flow";
+import { arrowHead, drawBox, drawLine, head, paintBox, path, place, sourceOf } from "./draw";
+import { Marks } from "./marked_ranges";
+import { type Item, type Stage, isGroup, isMore } from "../core/graph";
+import type { Box, Line, Scene } from "./scene";
+import type { Session } from "../core/session";
+
+const MARGIN = 200; // how far beyond the edge things are kept, in pixels of the screen
+const READABLE = 0.3; // below this scale text is not drawn
+const MOST_FLOWS = 12; // lines whose arrays are told at once
+
+export interface View {
+  x: number;
+  y: number;
+  scale: number;
+}
+
+/** Boxes along a way: how near each is, from 1 for where it starts down to 0; lines between two of them are lit. */
+export interface Trace {
+  near: ReadonlyMap<Item, number>;
+}
+
+interface Drawn {
+  box: Box;
+  element: SVGElement;
+}
+
+export class GraphCanvas {
+  readonly root: SVGSVGElement;
+  readonly byItem = new Map<Item, Box>();
+  scene: Scene = { boxes: [], lines: [], hidden: [], width: 1, height: 1 };
+  view: View = { x: 0, y: 0, scale: 1 };
+  /** Pixels of the pane; asked from the document only when they change, for asking makes it lay out the page. */
+  area = { width: 600, height: 400 };
+  trace: Trace | undefined;
+  /** Called after each paint. */
+  onPaint = (): void => undefined;
+  private readonly arrow = arrowHead();
+  private readonly world = svg("g");
+  /** All lines are one path, and all their heads another: thousands of elements would be slow. */
+  private readonly lines = svg("path", { class: "edge" });
+  private readonly heads = svg("path", { class: "heads" });
+  private readonly layers = { below: svg("g"), lines: svg("g", {}, this.lines, this.heads), lit: svg("g"), above: svg("g") };
+  private readonly boxes = new Map<Item, Drawn>();
+  private readonly chainOf = new Map<number, Box>();
+  private colouring?: Colouring;
+  private colouredStage?: Stage;
+  private lit = new Marks();
+  private over = new Marks();
+  private kept = new Marks();
+  private near = new Set<Item>();
+  private far = false;
+  private litBy: unknown[] = [];
+  private sceneOf?: Stage;
+
+  constructor(private readonly session: Session) {
+    this.world.append(this.layers.below, this.layers.lines, this.layers.above, this.layers.lit);
+    this.root = svg("svg", { class: "canvas", role: "application", tabindex: "0", "aria-label": "graph" }, this.arrow.defs, this.world);
+  }
+
+  /** Follow the size of the pane around. */
+  follow(pane: HTMLElement): void {
+    new ResizeObserver(() => {
+      this.measure(pane);
+      this.paint();
+    }).observe(pane);
+  }
+
+  measure(pane: HTMLElement): void {
+    if (pane.clientWidth && pane.clientHeight) this.area = { width: pane.clientWidth, height: pane.clientHeight };
+  }
+
+  /** Show another scene. A box that looks the same is moved, not drawn again. */
+  setScene(scene: Scene): void {
+    this.scene = scene;
+    this.sceneOf = this.session.stage;
+    this.byItem.clear();
+    this.chainOf.clear();
+    for (const box of scene.boxes) {
+      this.byItem.set(box.item, box);
+      for (const node of box.chain ?? []) this.chainOf.set(node, box);
+    }
+    for (const [item, drawn] of this.boxes) {
+      const box = this.byItem.get(item);
+      if (box && looksLike(box, drawn.box)) {
+        drawn.box = box;
+        place(drawn.element, box);
+      } else {
+        drawn.element.remove();
+        this.boxes.delete(item);
+      }
+    }
+    this.lines.setAttribute("d", scene.lines.map(path).join(""));
+    this.heads.setAttribute("d", scene.lines.map(head).join(""));
+    this.lightLines();
+  }
+
+  clear(): void {
+    for (const { element } of this.boxes.values()) element.remove();
+    this.boxes.clear();
+  }
+
+  element(item: Item): SVGElement | undefined {
+    return this.boxes.get(item)?.element;
+  }
+
+  /** The innermost box that shows a node: its own, its chain's, its counterpart's, or the closed group's around it. */
+  boxOf(node: number): Box | undefined {
+    const { graph } = this.session.stage;
+    const drawn = graph.drawn(node);
+    const own = this.byItem.get(drawn) ?? this.chainOf.get(drawn);
+    if (own) return own;
+    const closed = graph.ancestors(drawn).map((group) => this.byItem.get(graph.itemOf(group))).find((box) => box?.open === false);
+    return closed;
+  }
+
+  get colours(): Colouring {
+    const { colourBy } = this.session;
+    if (this.colouring?.by !== colourBy || this.sceneOf !== this.colouredStage) {
+      this.colouredStage = this.session.stage;
+      this.colouring = new Colouring(this.session, colourBy);
+    }
+    return this.colouring;
+  }
+
+  private colourOf({ item }: Box) {
+    const line = isGroup(item) || isMore(item) || this.session.colourBy !== "line" ? -1 : this.session.lines.colour(sourceOf(this.session, item));
+    return this.colours.of(item, line);
+  }
+
+  /** Colour the boxes anew, by what the session says. */
+  recolour(): void {
+    this.colouring = undefined;
+    for (const { box, element } of this.boxes.values()) paintBox(element, this.colourOf(box));
+  }
+
+  /** Put into the document what came into sight, take out what left it. */
+  paint(): void {
+    // A pane that changes its size paints at once, also while the scene of another stage is being laid out.
+    if (this.sceneOf !== this.session.stage) return;
+    const { x, y, scale } = this.view;
+    this.world.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
+    const far = scale < READABLE;
+    if (far !== this.far) this.clear();
+    this.root.classList.toggle("far", far);
+    this.far = far;
+    const left = (-MARGIN - x) / scale;
+    const right = (this.area.width + MARGIN - x) / scale;
+    const top = (-MARGIN - y) / scale;
+    const bottom = (this.area.height + MARGIN - y) / scale;
+    for (const box of this.scene.boxes) {
+      const inSight = box.x + box.width >= left && box.x <= right && box.y + box.height >= top && box.y <= bottom;
+      const drawn = this.boxes.get(box.item);
+      if (inSight && !drawn) {
+        const element = drawBox(this.session, box, this.colourOf(box), far);
+        this.boxes.set(box.item, { box, element });
+        this.lightBox(box, element);
+        (box.open ? this.layers.below : this.layers.above).append(element);
+      } else if (!inSight && drawn) {
+        drawn.element.remove();
+        this.boxes.delete(box.item);
+      }
+    }
+    this.onPaint();
+  }
+
+  /** Mark what the focus and the pointer light up; gives how many boxes in sight the focus does. */
+  light(): number {
+    const { focus, preview, stage } = this.session;
+    const { graph } = stage;
+    this.root.classList.toggle("focused", focus.nodes.size > 0 || this.trace !== undefined);
+    this.root.classList.toggle("traced", this.trace !== undefined);
+    this.lit.set(graph, focus.nodes);
+    this.over.set(graph, preview.nodes);
+    this.kept.set(graph, this.session.filter ?? NOTHING);
+    this.near = new Set(focus.item !== undefined && focus.item >= 0 ? [...graph.operands(focus.item), ...graph.users(focus.item)] : []);
+    let lit = 0;
+    for (const { box, element } of this.boxes.values()) lit += this.lightBox(box, element) ? 1 : 0;
+    this.lightLines();
+    return lit;
+  }
+
+  /** In how many iterations of a repeat something is lit. */
+  litIterations(group: number): number {
+    const { graph } = this.session.stage;
+    return graph.iterations(group).filter((iteration) => this.lit.has(...graph.range(~iteration))).length;
+  }
+
+  private lightBox(box: Box, element: SVGElement): boolean {
+    const { focus, stage } = this.session;
+    const ranges = (box.chain ?? [box.item]).map((item) => stage.graph.range(item));
+    const isLit = ranges.some(([from, to]) => this.lit.any(from, to));
+    element.classList.toggle("lit", isLit && !this.trace);
+    element.classList.toggle("chosen", box.item === focus.item);
+    element.classList.toggle("over", !box.open && ranges.some(([from, to]) => this.over.any(from, to)));
+    element.classList.toggle("near", !this.trace && this.near.has(box.item));
+    element.classList.toggle("dimmed", this.session.filter !== undefined && !ranges.some(([from, to]) => this.kept.any(from, to)));
+    const near = this.trace?.near.get(box.item);
+    element.classList.toggle("on-way", near !== undefined);
+    if (near !== undefined) element.style.setProperty("--near", near.toFixed(2));
+    return isLit;
+  }
+
+  /** The lines of the chosen box, the ones that are else left out too; of a way, the lines between its boxes. */
+  private lightLines(): void {
+    const { item } = this.session.focus;
+    const by = [item, this.scene, this.trace];
+    if (by.every((value, i) => value === this.litBy[i])) return;
+    this.litBy = by;
+    const near = this.trace?.near;
+    const touches = near
+      ? (line: { from: Item; to: Item }) => near.has(line.from) && near.has(line.to)
+      : (line: { from: Item; to: Item }) => item !== undefined && (line.from === item || line.to === item);
+    const lines = this.scene.lines.filter(touches);
+    for (const [from, to] of this.scene.hidden) if (touches({ from, to })) lines.push(this.straight(from, to));
+    const tells = !near && lines.length <= MOST_FLOWS;
+    this.layers.lit.replaceChildren(
+      ...lines.map((line) => drawLine(line, this.arrow.id, tells ? flowText(this.session.stage.graph, line.from, line.to) : "")),
+    );
+  }
+
+  private straight(from: Item, to: Item): Line {
+    const [a, b] = [this.byItem.get(from)!, this.byItem.get(to)!];
+    return { from, to, points: Float64Array.of(a.x + a.width / 2, a.y + a.height, b.x + b.width / 2, b.y) };
+  }
+}
+
+const NOTHING: ReadonlySet<number> = new Set();
+
+function looksLike(a: Box, b: Box): boolean {
+  return a.open === b.open && a.width === b.width && a.height === b.height && a.pill === b.pill && a.label.title === b.label.title && a.step?.at === b.step?.at && !a.chain === !b.chain;
+}

@@ -1,0 +1,28 @@
+// Runs of operations that only change how an array is looked at: one box stands for each, until it is opened.
+
+import type { Graph, Item } from "../core/graph";
+
+const PLAIN =
+  /^(stablehlo\.|)(bitcast|bitcast-convert|bitcast_convert|bitcast_convert_type|reshape|dynamic_reshape|convert|convert_element_type|copy|copy_p|broadcast|broadcast_in_dim|squeeze|expand_dims|transpose|get-tuple-element|get_tuple_element|optimization_barrier|opt-barrier|stop_gradient|reduce_precision|pbroadcast|pvary)$/;
+
+/** The chains among `items`, by their first node; each at least two nodes, every one read by the next alone. */
+export function chainsOf(graph: Graph, items: readonly Item[]): Map<Item, number[]> {
+  const plain = new Set(items.filter((item) => item >= 0 && !graph.inside(item).length && PLAIN.test(graph.op(item))));
+  const next = new Map<number, number>();
+  const hasBefore = new Set<number>();
+  for (const node of plain) {
+    const users = graph.users(node);
+    const only = users.length === 1 ? users[0]! : -1;
+    if (!plain.has(only) || graph.operands(only).filter((operand) => !graph.isChip[operand]).length !== 1) continue;
+    next.set(node, only);
+    hasBefore.add(only);
+  }
+  const chains = new Map<Item, number[]>();
+  for (const node of plain) {
+    if (hasBefore.has(node) || !next.has(node)) continue;
+    const chain = [node];
+    for (let at = next.get(node); at !== undefined; at = next.get(at)) chain.push(at);
+    chains.set(node, chain);
+  }
+  return chains;
+}

@@ -1,0 +1,166 @@
+// What colour a box has: that of its source line, of a category, or of a number.
+
+import { opText, shortType } from "../core/labels";
+import { type Graph, type Item, type Stage, isGroup, isMore } from "../core/graph";
+import type { Session } from "../core/session";
+import { COLOURS } from "../source/source_lines";
+import { total } from "../core/kernel_titles";
+import { arrays } from "../core/array_types";
+
+export interface Colour {
+  /** One of the palette of style.css, -1 for none. */
+  kind: number;
+  /** Of a number: a colour of its own. */
+  css?: string;
+}
+
+export interface Legend {
+  title: string;
+  /** Categories with their colours, the most frequent first. */
+  entries: { kind: number; text: string }[];
+  /** Or the ends of a ramp. */
+  ramp?: { low: number; high: number; isLog: boolean };
+}
+
+interface Category {
+  title: string;
+  of(graph: Graph, node: number, stage: Stage): string;
+}
+
+const CATEGORIES: Record<string, Category> = {
+  op: { title: "operation", of: (graph, node) => opText(graph.op(node)) },
+  dtype: { title: "dtype", of: (graph, node) => arrays(graph.type(node))[0]?.dtype ?? "" },
+  fusion: { title: "kind of kernel", of: (graph, node) => (graph.isKernel(node) ? graph.name(node).replace(/[._]?\d+$/, "").replace(/\.clone.*$/, "") : "") },
+  scope: { title: "scope", of: (graph, node) => scopeOf(graph.scope(graph.c.placed[node]! >= 0 ? graph.c.placed[node]! : node)) },
+  sharding: { title: "sharding", of: (graph, node, stage) => SHARDING.exec(stage.lines[graph.c.line[node]!] ?? "")?.slice(1).find(Boolean) ?? "" },
+  fate: { title: "what became of it", of: (_, node, stage) => stage.fates?.kind(node) ?? "" },
+};
+const SHARDING = /\bsharding=\{((?:[^{}]|\{[^}]*\})*)\}|sharding = "([^"]*)"|sharding = #sdy\.sharding<([^>]*)>/;
+const MEASURES: Record<string, string> = { bytes: "bytes", flops: "FLOPs", time: "time" };
+const LOG_FROM = 1000; // times from the least to the most
+const DECADES = 1e4; // of a sum, that the ramp spans: what is less than a part of this size is dark
+// Viridis (Smith, van der Walt, Firing 2015): even steps of lightness, also to the colour-blind.
+const RAMP = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
+
+/** `forward`, `backward` or the named scope that made it. */
+function scopeOf(scope: string): string {
+  const parts = scope.split("/").slice(0, -1);
+  const named = parts.filter((part) => /^[\w.-]+$/.test(part) && !/^(while|body|cond|branch_\d+_fun|closed_call|checkpoint|rematted_computation)$/.test(part));
+  return named[0] ?? (scope.includes("transpose(") ? "backward" : scope.includes("jvp(") ? "forward" : "");
+}
+
+/** What boxes of the current stage can be coloured by, with what a person calls it. */
+export function columnsOf(session: Session, isSharded = false): [name: string, title: string][] {
+  const { graph } = session.stage;
+  const columns: [string, string][] = [["line", "source line"]];
+  for (const [name, { title, of }] of Object.entries(CATEGORIES)) {
+    if (name === "fusion" && session.stage.name !== "hlo") continue;
+    // Only the text tells of shardings: it is looked into when somebody has the time.
+    if (name === "sharding" ? isSharded : name === "op" || name === "dtype" || hasTwo(session.stage, of)) columns.push([name, title]);
+  }
+  for (const name of Object.keys(graph.c.measures)) columns.push([name, MEASURES[name] ?? name]);
+  return columns;
+}
+
+const SAMPLE = 4000;
+
+export const isSharded = (stage: Stage): boolean => stage.lines.some((line) => SHARDING.test(line));
+
+function hasTwo(stage: Stage, of: Category["of"]): boolean {
+  const { graph } = stage;
+  const step = Math.max(1, Math.floor(graph.size / SAMPLE));
+  let first = "";
+  for (let node = 0; node < graph.size; node += step) {
+    const value = of(graph, node, stage);
+    if (value && first && value !== first) return true;
+    first ||= value;
+  }
+  return false;
+}
+
+export class Colouring {
+  private readonly kinds = new Map<string, number>();
+  private readonly frequent: string[] = [];
+  private low = 0;
+  private high = 0;
+  private isLog = false;
+
+  constructor(
+    private readonly session: Session,
+    readonly by: string,
+  ) {
+    const { graph } = session.stage;
+    const category = CATEGORIES[by];
+    if (category) this.countCategories(graph, category.of);
+    else if (graph.c.measures[by]) this.findRange(graph, graph.c.measures[by]!);
+  }
+
+  private countCategories(graph: Graph, of: Category["of"]): void {
+    const times = new Map<string, number>();
+    for (let node = 0; node < graph.size; node++) {
+      if (graph.isChip[node] || graph.op(node) === "parameter") continue;
+      const value = of(graph, node, this.session.stage);
+      if (value) times.set(value, (times.get(value) ?? 0) + 1);
+    }
+    this.frequent.push(...[...times].sort((a, b) => b[1] - a[1]).map(([value]) => value));
+    this.frequent.slice(0, COLOURS).forEach((value, i) => this.kinds.set(value, i));
+  }
+
+  /** Of what adds up, shares of the whole, the same for kernels and groups; else from the least to the most. */
+  private findRange(graph: Graph, values: ArrayLike<number>): void {
+    if (MEASURES[this.by]) {
+      this.high = total(graph, this.by);
+      this.low = this.high / DECADES;
+      this.isLog = true;
+      return;
+    }
+    let [low, high] = [Infinity, 0];
+    for (let node = 0; node < graph.size; node++) {
+      const value = values[node]!;
+      if (!(value > 0)) continue;
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+    [this.low, this.high] = high > 0 ? [low, high] : [0, 0];
+    this.isLog = this.high / this.low >= LOG_FROM;
+    if (!this.isLog) this.low = 0;
+  }
+
+  /** The colour of an item; `line` is the palette's number of its source line. */
+  of(item: Item, line: number): Colour {
+    const { graph } = this.session.stage;
+    if (this.by === "line" || isMore(item)) return { kind: line };
+    const category = CATEGORIES[this.by];
+    if (category) return { kind: isGroup(item) ? -1 : (this.kinds.get(category.of(graph, item, this.session.stage)) ?? -1) };
+    const isWhole = isGroup(item) || (MEASURES[this.by] && !graph.isKernel(item)); // a loop is what runs in it
+    const own = isWhole ? NaN : (graph.c.measures[this.by]?.[item] ?? NaN);
+    const value = own >= 0 ? own : MEASURES[this.by] ? total(graph, this.by, item) : NaN;
+    return value > 0 ? { kind: -1, css: ramp(this.place(value)) } : { kind: -1 };
+  }
+
+  private place(value: number): number {
+    const scale = this.isLog ? Math.log : (v: number) => v;
+    const span = scale(this.high) - scale(this.low);
+    return span > 0 ? Math.min(Math.max((scale(value) - scale(this.low)) / span, 0), 1) : 1;
+  }
+
+  get legend(): Legend | undefined {
+    const category = CATEGORIES[this.by];
+    if (this.by === "line") return undefined;
+    if (!category) return { title: MEASURES[this.by] ?? this.by, entries: [], ...(this.high > 0 ? { ramp: { low: this.low, high: this.high, isLog: this.isLog } } : {}) };
+    const entries = this.frequent.slice(0, COLOURS).map((text, kind) => ({ kind, text: this.by === "dtype" ? shortType(text) : text }));
+    if (this.frequent.length > COLOURS) entries.push({ kind: -1, text: `${this.frequent.length - COLOURS} others` });
+    return { title: category.title, entries };
+  }
+}
+
+/** The colour at a place of the ramp, from 0 to 1. */
+export function ramp(place: number): string {
+  const at = place * (RAMP.length - 1);
+  const i = Math.min(Math.floor(at), RAMP.length - 2);
+  const part = (hex: string, k: number) => parseInt(hex.slice(1 + 2 * k, 3 + 2 * k), 16);
+  const mixed = [0, 1, 2].map((k) => Math.round(part(RAMP[i]!, k) + (at - i) * (part(RAMP[i + 1]!, k) - part(RAMP[i]!, k))));
+  return `rgb(${mixed.join(" ")})`;
+}
+
+export const RAMP_CSS = `linear-gradient(90deg, ${RAMP.join(", ")})`;

@@ -1,0 +1,192 @@
+// One box, one line of the graph, as SVG.
+
+import type { Colour } from "./colours";
+import { svg } from "../core/dom";
+import { cut, units } from "../core/labels";
+import { type Frame, type Graph, type Item, isGroup, isMore } from "../core/graph";
+import { type Box, CHIP_HEIGHT, type Line } from "./scene";
+import type { Session } from "../core/session";
+import { shareOf } from "../core/kernel_titles";
+
+const COLLECTIVE =
+  /^(stablehlo\.|)(all[-_]reduce|all[-_]gather|reduce[-_]scatter|all[-_]to[-_]all|ragged[-_]all[-_]to[-_]all|collective[-_](permute|broadcast)|send|recv|psum|pmax|pmin|ppermute|psum_scatter|reduce_scatter|all_gather_invariant|psum_invariant)/;
+
+export const isCollective = (graph: Graph, item: Item): boolean => item >= 0 && COLLECTIVE.test(graph.op(item));
+
+/** A box; from afar, without the text that nobody could read. */
+export function drawBox(session: Session, box: Box, colour: Colour, far: boolean): SVGElement {
+  const { graph } = session.stage;
+  const { item } = box;
+  const g = svg("g", { class: `box ${kindOf(session, box)}`, tabindex: "-1", role: "button", "aria-label": says(session, box) });
+  paintBox(g, colour);
+  if (isMore(item)) g.dataset["more"] = String(item);
+  else if (isGroup(item)) g.dataset["group"] = String(~item);
+  else {
+    g.dataset["node"] = String(item);
+    const inside = graph.inside(item);
+    if (inside.length) g.dataset["group"] = String(inside[0]);
+  }
+  if (box.open !== undefined) g.setAttribute("aria-expanded", String(box.open));
+  g.append(...outline(session, box));
+  place(g, box);
+  if (far) return g;
+  g.append(...words(box));
+  const share = box.open || box.pill || isGroup(item) || isCollective(graph, item) ? undefined : shareOf(graph, item);
+  if (share && share.share > 0.004) g.append(svg("rect", { class: "share", x: 1, y: box.height - 4, width: Math.max(share.share * (box.width - 2), 2), height: 3, rx: 1.5 }));
+  g.append(...chipsOf(box));
+  if (box.step) g.append(...steps(box, box.step));
+  const tip = svg("title");
+  tip.textContent = tipOf(session, box);
+  g.append(tip);
+  return g;
+}
+
+/** Give a drawn box its colour. */
+export function paintBox(drawn: SVGElement, { kind, css }: Colour): void {
+  for (const name of [...drawn.classList]) if (/^k\d$/.test(name)) drawn.classList.remove(name);
+  if (kind >= 0) drawn.classList.add(`k${kind}`);
+  drawn.classList.toggle("measured", css !== undefined);
+  if (css === undefined) drawn.style.removeProperty("--c");
+  else drawn.style.setProperty("--c", css);
+}
+
+function kindOf({ stage: { graph } }: Session, box: Box): string {
+  const { item } = box;
+  if (isMore(item)) return "more";
+  if (box.chain) return "node chain";
+  if (isGroup(item)) return `group ${graph.c.groups[~item]!.kind}`;
+  const kind = graph.inside(item).length ? "kernel" : box.pill ? "pill" : "node";
+  return isCollective(graph, item) ? `${kind} collective` : kind;
+}
+
+function says(session: Session, { item, label, chain }: Box): string {
+  const { graph } = session.stage;
+  const plain = isMore(item) || chain || isGroup(item);
+  const from = plain ? undefined : sourceOf(session, item);
+  return [label.title, plain ? "" : graph.op(item), label.sub, from ? `line ${from.line}` : ""].filter(Boolean).join(", ");
+}
+
+function tipOf({ stage: { graph, name } }: Session, { item, label, chain }: Box): string {
+  if (isMore(item)) return label.title;
+  if (chain) return chain.map((node) => graph.name(node)).join(" ▸ ");
+  if (isGroup(item)) return `${label.title}: ${units(name, graph.count(item))}`;
+  return `${graph.name(item)} = ${cut(graph.type(item), 200)} ${graph.op(item)}`;
+}
+
+/** The shape: a pack for what repeats, cut corners for what talks to other devices. */
+function outline({ stage: { graph } }: Session, box: Box): SVGElement[] {
+  const { item, width, height, open } = box;
+  const radius = box.pill ? 12 : isGroup(item) ? 9 : 6;
+  const isPack = box.chain || (isGroup(item) && graph.times(item) > 1);
+  const back = isPack && !open ? [8, 4].map((by) => svg("rect", { class: "back", x: by, y: by, width, height, rx: radius })) : [];
+  if (isCollective(graph, item)) {
+    const c = Math.min(12, height / 2);
+    const d = `M${c} 0H${width - c}L${width} ${height / 2}L${width - c} ${height}H${c}L0 ${height / 2}z`;
+    return [svg("path", { class: "shape", d })];
+  }
+  return [...back, svg("rect", { width, height, rx: radius, class: "shape" })];
+}
+
+function words({ item, label, open, pill, width }: Box): SVGElement[] {
+  const mark = open === undefined ? "" : open ? " ▾" : " ▸";
+  if (pill) return [text(label.title, width / 2, 16, "op")];
+  if (isMore(item)) return [text(label.title, 11, 18, "title"), text(label.sub, 11, 34, "sub")];
+  if (open) return [text(label.title + mark, 12, 20, "title"), text(label.sub, 26 + (label.title.length + 2) * 7, 20, "sub")];
+  return [text(label.title + mark, 11, 18, "title"), ...(label.sub ? [text(label.sub, 11, 34, "sub")] : [])];
+}
+
+function chipsOf({ chips, height }: Box): SVGElement[] {
+  let x = 8;
+  return chips.map(({ node, text: name, width }) => {
+    const g = svg("g", { class: "chip", transform: `translate(${x} ${height - CHIP_HEIGHT - 6})` });
+    if (node >= 0) g.dataset["chip"] = String(node);
+    g.append(svg("rect", { width, height: CHIP_HEIGHT, rx: CHIP_HEIGHT / 2 }), text(name, width / 2, 12, "op"));
+    x += width + 4;
+    return g;
+  });
+}
+
+/** ‹ 3 of 24 › at the right of an open repeat's header. */
+function steps({ width }: Box, { at, of }: { at: number; of: number }): SVGElement[] {
+  const button = (sign: string, by: number, x: number, label: string) => {
+    const g = svg("g", { class: "step", role: "button", "aria-label": label, transform: `translate(${x} 6)` });
+    g.dataset["step"] = String(by);
+    g.append(svg("rect", { width: 20, height: 20, rx: 5 }), text(sign, 10, 15, "op"));
+    return g;
+  };
+  const says = text(`${at + 1} of ${of}`, width - 60, 20, "sub step-at");
+  return [button("‹", -1, width - 116, "previous iteration ([)"), says, button("›", 1, width - 28, "next iteration (])")];
+}
+
+/** Move a drawn box to where its box is. */
+export function place(drawn: SVGElement, box: Box): void {
+  drawn.setAttribute("transform", `translate(${box.x} ${box.y})`);
+}
+
+/** Where a node comes from; one that lost its own place has that of what it holds, or of what it belongs to. */
+export function sourceOf(session: Session, node: number): Frame | undefined {
+  const { graph } = session.stage;
+  const { lines } = session;
+  const own = lines.place(graph, node);
+  if (own) return own;
+  for (const inner of graph.within(node)) {
+    const place = lines.place(graph, inner);
+    if (place) return place;
+  }
+  return lines.place(graph, graph.c.placed[node]!);
+}
+
+function text(content: string, x: number, y: number, kind: string): SVGTextElement {
+  const made = svg("text", { x, y, class: kind });
+  made.textContent = content;
+  return made;
+}
+
+export function path({ points }: Line): string {
+  let drawn = "";
+  for (let i = 0; i < points.length; i += 2) drawn += `${i ? "L" : "M"}${points[i]!.toFixed(1)} ${points[i + 1]!.toFixed(1)}`;
+  return drawn;
+}
+
+/** The arrow head at a line's end, as a triangle along its last piece. */
+export function head({ points }: Line): string {
+  const n = points.length;
+  const [x, y] = [points[n - 2]!, points[n - 1]!];
+  const [dx, dy] = [x - points[n - 4]!, y - points[n - 3]!];
+  const length = Math.hypot(dx, dy) || 1;
+  const [u, v] = [(dx / length) * 8, (dy / length) * 8];
+  return `M${x.toFixed(1)} ${y.toFixed(1)}l${(-u - v / 2).toFixed(1)} ${(-v + u / 2).toFixed(1)}l${v.toFixed(1)} ${(-u).toFixed(1)}z`;
+}
+
+/** One line by itself, lit, with what flows along it. */
+export function drawLine(line: Line, arrow: string, says: string): SVGElement {
+  const drawn = svg("path", { class: "edge lit", d: path(line), "marker-end": `url(#${arrow})` });
+  if (!says) return drawn;
+  const { x, y, level, length } = middle(line);
+  // Where it is wider than its line it goes above the boxes on both sides.
+  const up = length < says.length * 6 ? 27 : 5;
+  const label = text(says, level ? x : x + 6, level ? y - up : y + 4, "flow");
+  if (level) label.setAttribute("text-anchor", "middle");
+  return svg("g", {}, drawn, label);
+}
+
+/** The middle of the longest piece, whether it is level, and how long. */
+function middle({ points }: Line): { x: number; y: number; level: boolean; length: number } {
+  let [best, at] = [-1, 0];
+  const size = (i: number) => [Math.abs(points[i + 2]! - points[i]!), Math.abs(points[i + 3]! - points[i + 1]!)] as const;
+  for (let i = 0; i + 3 < points.length; i += 2) {
+    const [across, down] = size(i);
+    if (across * 1.5 + down > best) [best, at] = [across * 1.5 + down, i];
+  }
+  const [across, down] = size(at);
+  return { x: (points[at]! + points[at + 2]!) / 2, y: (points[at + 1]! + points[at + 3]!) / 2, level: across > down, length: across };
+}
+
+let arrows = 0;
+
+/** An arrow head under a name of its own: one in a hidden part of the page would not draw for the others. */
+export function arrowHead(): { id: string; defs: SVGElement } {
+  const id = `explorer-arrow-${arrows++}`;
+  const head = svg("path", { d: "M0 0L8 4L0 8z", class: "arrow" });
+  return { id, defs: svg("defs", {}, svg("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, head)) };
+}

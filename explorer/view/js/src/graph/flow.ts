@@ -1,0 +1,24 @@
+// What flows along a line between two boxes: the arrays that one makes and the other reads.
+
+import { bytesOf, bytesText, count, shortType } from "../core/labels";
+import { type Graph, type Item, isMore } from "../core/graph";
+
+const MOST = 20_000; // nodes that are looked through for one line
+
+/** `f32[8,128] · 4.1 kB`, or how many arrays of how many bytes in all; empty where that would take long. */
+export function flowText(graph: Graph, from: Item, to: Item): string {
+  if (isMore(from) || isMore(to)) return "";
+  const [start, end] = graph.range(from);
+  const [first, last] = graph.range(to);
+  if (last - first > MOST) return "";
+  const made = new Set<number>();
+  for (let i = first; i < last; i++)
+    for (const operand of graph.operands(graph.order[i]!)) {
+      const at = graph.at[operand]!;
+      if (at >= start && at < end) made.add(operand);
+    }
+  if (!made.size) return "";
+  const bytes = [...made].reduce((all, node) => all + bytesOf(graph.type(node)), 0);
+  const what = made.size === 1 ? shortType(graph.type([...made][0]!)) : count(made.size, "array");
+  return `${what} · ${bytesText(bytes)}`;
+}

@@ -1,0 +1,187 @@
+// What mouse and keys do in the graph.
+
+import type { GraphCanvas } from "./canvas";
+import type { Way } from "./tools";
+import { type Item, groupItem } from "../core/graph";
+import type { Box } from "./scene";
+import type { Session } from "../core/session";
+
+/** What the pane does when it is asked to. */
+export interface Acts {
+  toggle(item: Item): Promise<void>;
+  turn(more: Item): Promise<void>;
+  step(group: number, by: number): Promise<void>;
+  wayTo(item: Item, from?: Item): void;
+  /** Say that a way starts here. */
+  startWay(item: Item): void;
+  way(way: Way): void;
+  centre(box: Box): void;
+  zoom(factor: number, x?: number, y?: number): void;
+  fitAll(): void;
+  reveal(node: number): Promise<void>;
+}
+
+export class GraphInput {
+  /** The box that has the keyboard's focus. */
+  current: Item | undefined;
+  private start: Item | undefined;
+
+  constructor(
+    private readonly pane: HTMLElement,
+    private readonly canvas: GraphCanvas,
+    private readonly session: Session,
+    private readonly acts: Acts,
+  ) {
+    this.listenToPointer();
+    this.listenToWheel();
+    canvas.root.addEventListener("keydown", (event) => this.key(event));
+    canvas.root.addEventListener("dblclick", (event) => {
+      if (this.itemOf(event.target) === undefined) acts.fitAll();
+    });
+  }
+
+  private itemOf(target: EventTarget | null): Item | undefined {
+    const g = (target as Element | null)?.closest?.<SVGGElement>("g[data-node], g[data-group], g[data-more]");
+    if (!g) return undefined;
+    const { node, group, more } = g.dataset;
+    return more !== undefined ? Number(more) : node !== undefined ? Number(node) : groupItem(Number(group));
+  }
+
+  private listenToPointer(): void {
+    const { canvas, session } = this;
+    let pressed: { x: number; y: number; moved: boolean } | undefined;
+    canvas.root.addEventListener("pointerdown", (event) => {
+      if (event.button === 0) pressed = { x: event.clientX, y: event.clientY, moved: false };
+    });
+    canvas.root.addEventListener("pointermove", (event) => {
+      if (!pressed) return;
+      const [dx, dy] = [event.clientX - pressed.x, event.clientY - pressed.y];
+      if (!pressed.moved && Math.hypot(dx, dy) < 4) return;
+      if (!pressed.moved) canvas.root.setPointerCapture(event.pointerId);
+      pressed = { x: event.clientX, y: event.clientY, moved: true };
+      canvas.view.x += dx;
+      canvas.view.y += dy;
+      canvas.paint();
+    });
+    canvas.root.addEventListener("pointercancel", () => (pressed = undefined));
+    canvas.root.addEventListener("pointerup", (event) => {
+      const wasClick = pressed && !pressed.moved;
+      pressed = undefined;
+      if (wasClick) this.click(event);
+    });
+    canvas.root.addEventListener("pointerover", (event) => {
+      const item = this.itemOf(event.target);
+      const box = item === undefined ? undefined : canvas.byItem.get(item);
+      session.previewItem(!box || box.open || "more" in ((event.target as Element).closest<SVGElement>("g.box")?.dataset ?? {}) ? undefined : item);
+    });
+    canvas.root.addEventListener("pointerleave", () => session.previewItem(undefined));
+  }
+
+  /** A click chooses, and opens what is closed; an open group closes by its own header only. */
+  private click(event: PointerEvent): void {
+    const { acts, session, canvas } = this;
+    const item = this.itemOf(event.target);
+    const box = item === undefined ? undefined : canvas.byItem.get(item);
+    const part = (event.target as Element).closest<SVGElement>("[data-step], [data-chip]")?.dataset;
+    if (part?.["step"] !== undefined && item !== undefined) return void acts.step(~item, Number(part["step"]));
+    if (box?.label && (event.target as Element).closest("[data-more]")) return void acts.turn(item!);
+    if (part?.["chip"] !== undefined) return session.focusItem(Number(part["chip"]));
+    if (event.shiftKey && item !== undefined && session.focus.item !== undefined && session.focus.item !== item) return acts.wayTo(item);
+    session.focusItem(item);
+    this.current = item;
+    if (box?.open === false || (box?.open && this.onHeader(box, event))) void acts.toggle(box.item);
+  }
+
+  private onHeader(box: Box, event: PointerEvent): boolean {
+    const area = this.canvas.root.getBoundingClientRect();
+    return (event.clientY - area.top - this.canvas.view.y) / this.canvas.view.scale < box.y + 30;
+  }
+
+  private listenToWheel(): void {
+    const { canvas } = this;
+    canvas.root.addEventListener(
+      "wheel",
+      (event) => {
+        // The page scrolls as ever; the picture zooms with ctrl (what a pinch sends) and pans with shift or a trackpad.
+        const area = canvas.root.getBoundingClientRect();
+        if (event.ctrlKey || event.metaKey) {
+          event.preventDefault();
+          this.acts.zoom(Math.exp(-event.deltaY / 200), event.clientX - area.left, event.clientY - area.top);
+        } else if (document.activeElement && this.pane.contains(document.activeElement)) {
+          event.preventDefault();
+          canvas.view.x -= event.shiftKey ? event.deltaY : event.deltaX;
+          canvas.view.y -= event.shiftKey ? 0 : event.deltaY;
+          canvas.paint();
+        }
+      },
+      { passive: false },
+    );
+  }
+
+  /** Arrows go along the edges, or from box to box where there is none; Enter opens, [ and ] step through a repeat. */
+  private key(event: KeyboardEvent): void {
+    const { acts, canvas, session, current } = this;
+    const { boxes, lines } = canvas.scene;
+    const at = boxes.findIndex((box) => box.item === current);
+    const go = (item: Item | undefined) => this.go(item);
+    const along = (down: boolean) => lines.find((line) => (down ? line.from : line.to) === current);
+    const act = () => {
+      if (current === undefined) return;
+      const box = canvas.byItem.get(current);
+      const done = box?.label && canvas.element(current)?.dataset["more"] !== undefined ? acts.turn(current) : acts.toggle(current);
+      void done.then(() => go(current));
+    };
+    const actions: Record<string, () => void> = {
+      ArrowDown: () => go(along(true)?.to ?? boxes[Math.min(at + 1, boxes.length - 1)]?.item),
+      ArrowUp: () => go(along(false)?.from ?? boxes[Math.max(at - 1, 0)]?.item),
+      ArrowRight: () => go(boxes[Math.min(at + 1, boxes.length - 1)]?.item),
+      ArrowLeft: () => go(boxes[Math.max(at - 1, 0)]?.item),
+      Enter: act,
+      " ": act,
+      "[": () => this.stepAround(-1),
+      "]": () => this.stepAround(1),
+      i: () => acts.way("inputs"),
+      o: () => acts.way("outputs"),
+      c: () => acts.way("critical"),
+      p: () => this.wayFromHere(),
+      Escape: () => {
+        this.start = undefined;
+        session.focusItem(undefined);
+      },
+      "+": () => acts.zoom(1.25),
+      "=": () => acts.zoom(1.25),
+      "-": () => acts.zoom(0.8),
+      "0": () => acts.fitAll(),
+    };
+    const action = event.ctrlKey || event.metaKey || event.altKey ? undefined : actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    event.stopPropagation();
+    action();
+  }
+
+  /** The first p marks where a way starts, the next one where it ends. */
+  private wayFromHere(): void {
+    const { current, start } = this;
+    if (current === undefined) return;
+    this.start = start === undefined || start === current ? current : undefined;
+    if (this.start === undefined) this.acts.wayTo(current, start);
+    else this.acts.startWay(current);
+  }
+
+  private go(item: Item | undefined): void {
+    const box = item === undefined ? undefined : this.canvas.byItem.get(item);
+    if (!box || item === undefined) return;
+    this.current = item;
+    this.session.focusItem(item);
+    this.acts.centre(box);
+    this.canvas.element(item)?.focus({ preventScroll: true });
+  }
+
+  /** Show another iteration of the innermost repeat around the current box. */
+  private stepAround(by: number): void {
+    if (this.current === undefined) return;
+    const repeat = this.session.stage.graph.ancestors(this.current).reverse().find((group) => this.canvas.byItem.get(groupItem(group))?.step);
+    if (repeat !== undefined) void this.acts.step(repeat, by).then(() => this.go(groupItem(repeat)));
+  }
+}

@@ -1,0 +1,312 @@
+// From open groups to boxes and lines: each group is laid out on its own, from the inside out.
+
+import { chainsOf } from "./chains";
+import { type Label, chainLabel, chipText, isInKernel, labelOf, moreLabel } from "../core/labels";
+import type { LayoutInput, LayoutResult } from "../layout/layout";
+import { type Graph, type Item, type Stage, groupItem, isGroup, isMore, moreItem } from "../core/graph";
+
+export interface Box {
+  item: Item;
+  label: Label;
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  depth: number;
+  /** undefined for what has no inside. */
+  open: boolean | undefined;
+  /** An operation inside a kernel is drawn as a pill. */
+  pill: boolean;
+  /** Constants and parameters that it reads, drawn on it. */
+  chips: Chip[];
+  /** The nodes of a folded chain. */
+  chain?: number[];
+  /** Of an open repeat: which iteration it shows. */
+  step?: { at: number; of: number };
+}
+
+export interface Chip {
+  node: number;
+  text: string;
+  width: number;
+}
+
+export interface Line {
+  from: Item;
+  to: Item;
+  points: Float64Array;
+}
+
+export interface Scene {
+  boxes: Box[];
+  lines: Line[];
+  /** Pairs that are connected, but not drawn unless one of them is chosen: too many lines say nothing. */
+  hidden: [from: Item, to: Item][];
+  width: number;
+  height: number;
+}
+
+export const PAGE = 150; // items of one group that are shown at once
+export const CHIP_HEIGHT = 17;
+const FEW = 8; // boxes
+const MOST_LINES = 1200; // in one group
+const MOST_CHIPS = 3; // on one box
+const ROW = 7; // items of a phase that stand side by side
+const HEADER = 30;
+const PAD = 14;
+const TITLE_WIDTH = 7.1; // of one character, in the fonts of style.css
+const SUB_WIDTH = 6.2;
+const CHIP_WIDTH = 6.1;
+
+interface Content extends Scene {
+  /** Some of its own lines are left out. */
+  isHair: boolean;
+}
+
+interface Inside {
+  items: Item[];
+  /** Nodes that an item stands for beside itself. */
+  chains: Map<Item, number[]>;
+  edges: number[];
+}
+
+/** Makes the scenes of one stage. What is in a group and how it is connected doesn't change: it is found once. */
+export class SceneBuilder {
+  /** The first item that a group's page shows. */
+  readonly pages = new Map<number, number>();
+  private readonly known = new Map<string, Inside>();
+  private readonly items = new Map<number, { all: Item[]; chains: Map<Item, number[]> }>();
+  private readonly graph: Graph;
+
+  constructor(
+    private readonly stage: Stage,
+    private readonly layout: (input: LayoutInput) => Promise<LayoutResult>,
+  ) {
+    this.graph = stage.graph;
+  }
+
+  async build(open: ReadonlySet<Item>): Promise<Scene> {
+    return this.content([-1], open, 0, 0);
+  }
+
+  /** The group that holds an item, and its chain if it is folded into one: what must be open to see it. */
+  chainAround(node: number): Item | undefined {
+    const group = this.graph.c.groupOf[node]!;
+    for (const [first, chain] of this.itemsOf(group).chains) if (chain.includes(node)) return first;
+    return undefined;
+  }
+
+  /** Turn a group's page so that it shows an item. */
+  turnTo(item: Item): void {
+    const { graph } = this;
+    const group = isGroup(item) ? graph.c.groups[~item]!.parent : graph.c.groupOf[item]!;
+    const at = this.itemsOf(group).all.indexOf(item);
+    if (at >= 0) this.pages.set(group, Math.floor(at / PAGE) * PAGE);
+  }
+
+  turn(more: Item, groups: Iterable<number>): void {
+    for (const group of [-1, ...groups]) {
+      const start = this.pages.get(group) ?? 0;
+      if (moreItem(group, true) === more) this.pages.set(group, Math.max(0, start - PAGE));
+      else if (moreItem(group, false) === more) this.pages.set(group, start + PAGE);
+    }
+  }
+
+  private async content(groups: number[], open: ReadonlySet<Item>, depth: number, header: number): Promise<Content> {
+    const { graph } = this;
+    const only = groups.length === 1 ? groups[0]! : undefined;
+    const { items, chains, edges: all } = only !== undefined ? this.inside(only, open) : { items: groups.map(groupItem), chains: new Map<Item, number[]>(), edges: [] };
+    const inner = await Promise.all(
+      items.map((item) => {
+        const inside = graph.inside(item);
+        return inside.length && open.has(item) ? this.content(inside, open, depth + 1, HEADER) : undefined;
+      }),
+    );
+    const boxes = items.map((item, i): Box => this.box(item, inner[i], depth, chains.get(item), items.length));
+    const isHair = all.length > 2 * MOST_LINES;
+    const edges = isHair ? nearest(all) : all;
+    const isRow = only !== undefined && only >= 0 && this.isRow(only, items);
+    const placed = await this.place(boxes, edges, isRow);
+    const scene: Content = { boxes: [], lines: [], hidden: [], width: placed.width + 2 * PAD, height: placed.height + 2 * PAD + header, isHair };
+    boxes.forEach((box, i) => {
+      box.x = placed.x[i]! + PAD;
+      box.y = placed.y[i]! + PAD + header;
+      scene.boxes.push(box);
+      const within = inner[i];
+      // A header may be wider than what is inside.
+      if (within) addMoved(scene, within, box.x + (box.width - within.width) / 2, box.y);
+    });
+    if (isHair) for (let i = 0; i < all.length; i += 2) scene.hidden.push([items[all[i]!]!, items[all[i + 1]!]!]);
+    placed.edges.forEach((points, i) => {
+      scene.lines.push({
+        from: items[edges[2 * i]!]!,
+        to: items[edges[2 * i + 1]!]!,
+        points: points.map((v, k) => v + PAD + (k % 2 ? header : 0)),
+      });
+    });
+    return scene;
+  }
+
+  /** The parts of a phase stand in a row, so that the phases below each other fit into one view. */
+  private isRow(group: number, items: Item[]): boolean {
+    return this.graph.c.groups[group]!.kind === "phase" && items.length <= ROW && items.every(isGroup);
+  }
+
+  private async place(boxes: Box[], edges: number[], isRow: boolean): Promise<LayoutResult> {
+    const width = Float64Array.from(boxes, (box) => box.width);
+    const height = Float64Array.from(boxes, (box) => box.height);
+    if (!isRow) return this.layout({ width, height, edges: Int32Array.from(edges) });
+    const turned = await this.layout({ width: height, height: width, edges: Int32Array.from(edges) });
+    const swapped = turned.edges.map((points) => points.map((_, k) => points[k ^ 1]!));
+    return { x: turned.y, y: turned.x, edges: swapped, width: turned.height, height: turned.width };
+  }
+
+  private box(item: Item, inner: Content | undefined, depth: number, chain: number[] | undefined, siblings: number): Box {
+    const { graph } = this;
+    if (isMore(item)) return this.plainBox(item, moreLabel(this.left(item)), depth);
+    if (chain) return { ...this.plainBox(item, chainLabel(graph, chain), depth), chain, open: false };
+    const label = labelOf(graph, this.stage.name, item);
+    if (inner?.isHair) label.sub += " · too many lines: choose a box to see its own";
+    const hasInside = graph.inside(item).length > 0;
+    const pill = !isGroup(item) && !hasInside && isInKernel(graph, item);
+    const chips = isGroup(item) || pill || inner ? [] : this.chips(item, depth > 0 || siblings > FEW);
+    const step = inner && isGroup(item) && graph.isRepeat(~item) ? { at: graph.shown.get(~item) ?? 0, of: graph.iterations(~item).length } : undefined;
+    const plain = this.plainBox(item, label, depth, pill, hasInside);
+    const wide = chips.reduce((all, chip) => all + chip.width + 4, 18);
+    return {
+      ...plain,
+      width: inner ? Math.max(inner.width, headerWidth(label, step !== undefined)) : Math.max(plain.width, chips.length ? wide : 0),
+      height: inner ? inner.height : plain.height + (chips.length ? CHIP_HEIGHT + 4 : 0),
+      open: hasInside ? inner !== undefined : undefined,
+      chips,
+      ...(step ? { step } : {}),
+    };
+  }
+
+  private plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
+    const text = Math.max(label.title.length * TITLE_WIDTH + (hasInside ? 16 : 0), label.sub.length * SUB_WIDTH);
+    const width = Math.max(text + (pill ? 20 : 24), pill ? 36 : 90);
+    return { item, label, x: 0, y: 0, width, height: pill ? 24 : label.sub ? 44 : 30, depth, open: undefined, pill, chips: [] };
+  }
+
+  /** The constants that a node reads, and the parameters where no line comes from them. */
+  private chips(node: number, withInputs: boolean): Chip[] {
+    const { graph } = this;
+    const chips: Chip[] = [];
+    let left = 0;
+    for (const operand of new Set(graph.operands(node))) {
+      const isInput = withInputs && graph.c.groups[graph.c.groupOf[operand]!]?.kind === "inputs";
+      if (!graph.isChip[operand] && !isInput) continue;
+      if (chips.length === MOST_CHIPS) left++;
+      else chips.push(chip(operand, chipText(this.stage, operand)));
+    }
+    if (left) chips.push(chip(-1, `+${left}`));
+    return chips;
+  }
+
+  private inside(group: number, open: ReadonlySet<Item>): Inside {
+    const { all, chains } = this.itemsOf(group);
+    const folded = new Map([...chains].filter(([first]) => !open.has(first)));
+    const start = this.pages.get(group) ?? 0;
+    const key = `${group} ${start} ${folded.size} ${chains.size === folded.size ? "" : [...folded.keys()].join()}`;
+    let known = this.known.get(key);
+    if (!known) {
+      const hidden = new Set([...folded.values()].flatMap((chain) => chain.slice(1)));
+      const items = all.filter((item) => !hidden.has(item));
+      const shown = items.slice(start, start + PAGE);
+      if (start > 0) shown.unshift(moreItem(group, true));
+      if (items.length > start + PAGE) shown.push(moreItem(group, false));
+      this.known.set(key, (known = { items: shown, chains: folded, edges: this.edges(group, shown, items, folded, start) }));
+    }
+    return known;
+  }
+
+  private itemsOf(group: number): { all: Item[]; chains: Map<Item, number[]> } {
+    let known = this.items.get(group);
+    if (!known) {
+      const all = this.graph.children(group);
+      const kind = this.graph.c.groups[group]?.kind;
+      this.items.set(group, (known = { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) }));
+    }
+    return known;
+  }
+
+  /** How many items of a page's group are before it, or after it. */
+  private left(more: Item): number {
+    for (const [group, { all }] of this.items) {
+      const start = this.pages.get(group) ?? 0;
+      if (moreItem(group, true) === more) return start;
+      if (moreItem(group, false) === more) return all.length - start - PAGE;
+    }
+    return 0;
+  }
+
+  /** The operands of everything below `group`, as pairs of positions in `shown`, each pair once. */
+  private edges(group: number, shown: Item[], items: Item[], chains: Map<Item, number[]>, start: number): number[] {
+    const { graph } = this;
+    const nodes = graph.below(group);
+    const { operand, operandStart } = graph.c;
+    const find = graph.positions(group, items, chains);
+    const before = start > 0 ? 1 : 0;
+    // What a page leaves out is at its first or its last box.
+    const at = (node: number): number => {
+      const position = find(node);
+      if (position < 0 || items.length === shown.length) return position;
+      return position < start ? 0 : Math.min(position - start + before, shown.length - 1);
+    };
+    const isInputs = shown.map((item) => shown.length > FEW && isGroup(item) && graph.c.groups[~item]!.kind === "inputs");
+    const seen = new Set<number>();
+    for (const node of nodes) {
+      const to = at(node);
+      if (to < 0) continue;
+      for (let k = operandStart[node]!; k < operandStart[node + 1]!; k++) {
+        const from = at(operand[k]!);
+        // The inputs feed everything: among many boxes their lines would be hair.
+        if (from < 0 || from === to || isInputs[from]) continue;
+        seen.add(from * shown.length + to);
+      }
+    }
+    // In the order of the items, so that where groups need each other the layout turns the edge that goes back.
+    return [...seen].sort((a, b) => a - b).flatMap((key) => [Math.floor(key / shown.length), key % shown.length]);
+  }
+}
+
+const chip = (node: number, text: string): Chip => ({ node, text, width: text.length * CHIP_WIDTH + 10 });
+
+const headerWidth = ({ title, sub }: Label, steps: boolean): number => title.length * TITLE_WIDTH + sub.length * SUB_WIDTH + 60 + (steps ? 110 : 0);
+
+/** Of the lines into each box, the one from the nearest box before it: enough to order them by. */
+function nearest(edges: number[]): number[] {
+  const from = new Map<number, number>();
+  for (let i = 0; i < edges.length; i += 2) {
+    const [a, b] = [edges[i]!, edges[i + 1]!];
+    if (a < b) from.set(b, Math.max(from.get(b) ?? -1, a));
+  }
+  return [...from].flatMap(([b, a]) => [a, b]);
+}
+
+function addMoved(scene: Scene, inner: Scene, x: number, y: number): void {
+  scene.hidden.push(...inner.hidden);
+  for (const box of inner.boxes) {
+    box.x += x;
+    box.y += y;
+    scene.boxes.push(box);
+  }
+  for (const line of inner.lines) scene.lines.push({ ...line, points: line.points.map((v, k) => v + (k % 2 ? y : x)) });
+}
+
+/** What may be opened at first: phases, other groups, the largest first, then kernels; never the inputs. */
+export function openable(graph: Graph, open: ReadonlySet<Item>): Item[] {
+  const closed = (item: Item): Item[] => {
+    const inside = graph.inside(item);
+    if (!open.has(item)) return inside.length ? [item] : [];
+    return inside.length > 1 ? inside.flatMap((group) => closed(groupItem(group))) : graph.children(inside[0]!).flatMap(closed);
+  };
+  const kind = (item: Item) => (isGroup(item) ? graph.c.groups[~item]!.kind : "");
+  const size = (item: Item) => (kind(item) === "phase" ? 2e9 : isGroup(item) ? 1e9 : 0) + graph.count(item);
+  return graph
+    .children(-1)
+    .flatMap(closed)
+    .filter((item) => !/^(in|out)puts$/.test(kind(item)))
+    .sort((a, b) => size(b) - size(a));
+}

@@ -1,0 +1,59 @@
+// What each line of the source costs, and how shares are written.
+
+import { element } from "../core/dom";
+import { amount, bytesText, count, number, secondsText } from "../core/labels";
+import { lineKey } from "../source/source_lines";
+import type { LineCost } from "../core/wire";
+
+export type Measure = "seconds" | "flops" | "bytes";
+export const MEASURES: Measure[] = ["seconds", "flops", "bytes"];
+export const OF: Record<Measure, string> = { seconds: "of time", flops: "of FLOPs", bytes: "of bytes" };
+const INTENSE = 10; // FLOPs a byte: above, arithmetic takes the time, below, memory does
+
+export const amountOf: Record<Measure, (value: number) => string> = { seconds: secondsText, flops: amount, bytes: bytesText };
+
+export class Costs {
+  /** Those that are known of this program. */
+  readonly measures: Measure[];
+  /** What says most: the time, or else what takes it. */
+  readonly first: Measure;
+  private readonly totals: Record<Measure, number>;
+  private readonly ofLine: Map<string, LineCost>;
+
+  constructor(readonly lines: LineCost[]) {
+    const total = (measure: Measure) => lines.reduce((all, line) => all + (line[measure] ?? 0), 0);
+    this.totals = { seconds: total("seconds"), flops: total("flops"), bytes: total("bytes") };
+    this.measures = MEASURES.filter((measure) => this.totals[measure] > 0);
+    const { seconds, flops, bytes } = this.totals;
+    this.first = seconds ? "seconds" : flops > INTENSE * bytes ? "flops" : "bytes";
+    this.ofLine = new Map(lines.map((line) => [lineKey(line.file, line.line), line]));
+  }
+
+  at = (key: string): LineCost | undefined => this.ofLine.get(key);
+  total = (measure: Measure): number => this.totals[measure];
+
+  share(line: LineCost, measure: Measure): number {
+    const total = this.totals[measure];
+    return total ? (line[measure] ?? 0) / total : 0;
+  }
+
+  /** All that is known of a line, in a sentence. */
+  about(line: LineCost): string {
+    const parts = this.measures.map((measure) => `${percent(this.share(line, measure)) || "0%"} ${OF[measure]} (${amountOf[measure](line[measure] ?? 0)})`);
+    return `${parts.join(", ")}: ${count(line.equations, "equation")} in ${count(line.kernels, "kernel")}`;
+  }
+}
+
+/** Empty for nothing; never rounded to nothing. */
+export function percent(share: number): string {
+  if (!(share > 0)) return "";
+  if (share < 0.005) return "<1%";
+  return `${number(Math.round(share * 100))}%`;
+}
+
+/** A percentage on a bar as long as it says. */
+export function shareBar(share: number): HTMLElement {
+  const bar = element("span", { class: "share" }, percent(share));
+  bar.style.setProperty("--share", `${Math.min(100 * share, 100).toFixed(1)}%`);
+  return bar;
+}

@@ -1,0 +1,272 @@
+// Memory over the schedule: the curve, and below it who is alive at the chosen moment.
+
+import { element } from "../core/dom";
+import { bytesText, count, kernelsOf, number } from "../core/labels";
+import type { Memory } from "./memory";
+import { MemoryCurve, STACK } from "./curve";
+import type { Frame, Graph } from "../core/graph";
+import { Rows } from "../core/row_list";
+import type { Focus, Session } from "../core/session";
+
+const NAMES: Record<string, string> = { argument: "arguments", constant: "constants", donated: "donated", output: "outputs", aliased: "outputs in donated memory", temp: "temporaries" };
+
+/** One row of the list: a buffer, or all buffers of one source line. */
+interface Entry {
+  title: string;
+  note: string;
+  bytes: number;
+  colour: number;
+  kind: string;
+  rows: number[];
+  place?: Frame;
+}
+
+export class MemoryPane {
+  readonly root: HTMLElement;
+  private readonly head = element("div", { class: "memory-head" });
+  private readonly said = element("div", { class: "memory-moment" });
+  private readonly curve = new MemoryCurve(() => this.list());
+  private readonly rows: Rows;
+  private readonly switch = element("div", { class: "switch", role: "group", "aria-label": "list" });
+  private readonly heading = element("div", { class: "row head", role: "row" });
+  private readonly table: HTMLElement;
+  private entries: Entry[] = [];
+  private byLine = true;
+
+  constructor(private readonly session: Session) {
+    this.rows = new Rows("memory-rows", (index) => this.draw(index), "rowgroup");
+    this.table = element("div", { class: "memory-table", role: "table", "aria-label": "alive at this moment" }, this.heading, this.rows.root);
+    this.root = element("div", { class: "explorer-memory", role: "region", "aria-label": "memory over the schedule" }, this.head, this.curve.root, this.said, this.table);
+    for (const [byLine, title] of [[true, "lines"], [false, "buffers"]] as const) {
+      const button = element("button", { type: "button", "data-by": title }, title);
+      button.addEventListener("click", () => {
+        this.byLine = byLine;
+        this.list();
+      });
+      this.switch.append(button);
+    }
+    this.follow();
+    session.listen((change) => {
+      if (change === "preview" && session.mode === "memory") this.lightCurve();
+    });
+  }
+
+  private get memory(): Memory | undefined {
+    return this.session.stage.memory;
+  }
+
+  private get graph(): Graph {
+    return this.session.stage.graph;
+  }
+
+  reset(): void {
+    const { memory } = this;
+    this.root.classList.toggle("none", !memory);
+    if (!memory) {
+      this.head.replaceChildren(element("p", { class: "empty" }, "The order in which this text runs could not be followed, so what is alive when is not known."));
+      return;
+    }
+    this.byLine = memory.c.node.some((node) => this.session.lines.place(this.graph, node));
+    this.fillHead(memory);
+    this.curve.reset(memory, this.graph);
+    this.list();
+  }
+
+  light(): void {
+    if (!this.memory) return;
+    this.lightCurve();
+    this.rows.redraw();
+  }
+
+  private fillHead(memory: Memory): void {
+    const { donations, scheduled } = memory.c;
+    const peak = this.link(memory.peakStep);
+    const parts: (Node | string)[] = [element("b", {}, `peak ${bytesText(memory.peak)}`), " at ", peak, ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`];
+    this.head.replaceChildren(element("div", { class: "peak" }, element("span", {}, ...parts), this.switch));
+    const notes: (Node | string)[] = [];
+    const allocated = this.allocated(memory);
+    if (allocated) notes.push(allocated);
+    notes.push(element("span", { title: "What must be there by the live ranges of the schedule: no alignment, no gaps; a loop's body counts once." }, scheduled ? "estimated from live ranges" : "estimated: the text has no schedule, its order was taken for one"));
+    if (donations.length) {
+      const nodes = new Set(donations);
+      const bytes = memory.c.node.reduce((all, node, row) => (nodes.has(node) ? all + memory.c.size[row]! : all), 0);
+      const button = element("button", { type: "button", class: "link", title: "an output has their type, and could be written over them: donate_argnums" }, `${count(donations.length, "argument")} of ${bytesText(bytes)} could be donated`);
+      button.addEventListener("click", () => this.session.focusNodes("hlo", nodes));
+      notes.push(button);
+    }
+    this.head.append(element("div", { class: "note" }, ...notes.flatMap((note, i) => (i ? [" · ", note] : [note]))));
+  }
+
+  /** What XLA itself says, to hold ours against; it leaves constants out, which lie in the program. */
+  private allocated(memory: Memory): Node | undefined {
+    const { argument = 0, output = 0, temp = 0, alias = 0 } = this.session.capture.header.memory;
+    if (!(argument + output + temp)) return;
+    const { kinds, kind, size } = memory.c;
+    const constant = kinds.indexOf("constant");
+    const baked = size.reduce((all, bytes, row) => (kind[row] === constant ? all + bytes : all), 0);
+    const besides = baked > memory.peak / 100 ? `, besides ${bytesText(baked)} of constants` : "";
+    const title = `arguments ${bytesText(argument)} + outputs ${bytesText(output)} + temporaries ${bytesText(temp)} − aliased ${bytesText(alias)}`;
+    return element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`);
+  }
+
+  /** The node that runs at a step, to be chosen. */
+  private link(step: number): HTMLElement {
+    if (step === 0) return element("span", {}, "the call");
+    const node = this.memory!.c.order[step]!;
+    const button = element("button", { type: "button", class: "link" }, this.graph.name(node));
+    button.addEventListener("click", () => this.session.focusItem(node));
+    return button;
+  }
+
+  // The list ------------------------------------------------------------------------------------------------------------
+
+  private list(): void {
+    const memory = this.memory!;
+    const { moment } = this.curve;
+    const alive = memory.at(moment);
+    this.entries = this.byLine ? this.ofLines(alive) : alive.map((row) => this.ofBuffer(row));
+    for (const button of this.switch.querySelectorAll("button")) button.setAttribute("aria-pressed", String((button.dataset["by"] === "lines") === this.byLine));
+    this.said.replaceChildren(
+      element("span", {}, `step ${number(moment)} · `, this.link(moment)),
+      element("span", { class: "legend" }, ...this.legend(moment)),
+    );
+    const titles = this.byLine ? ["line", "bytes", "buffers"] : ["buffer", "alive", "bytes", "line"];
+    this.heading.replaceChildren(...titles.map((title) => element("span", { role: "columnheader", class: title === "bytes" ? title : "" }, title)));
+    this.table.classList.toggle("by-line", this.byLine);
+    this.rows.reset(this.entries.length);
+  }
+
+  private legend(moment: number): Node[] {
+    const { kinds, kind, start, end, size, space } = this.memory!.c;
+    return STACK.map((name) => {
+      const code = kinds.indexOf(name);
+      let bytes = 0;
+      for (let row = 0; row < kind.length; row++) if (kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!) bytes += size[row]!;
+      return bytes ? element("span", { class: `kind ${name}` }, element("i", {}), `${NAMES[name]} ${bytesText(bytes)}`) : undefined;
+    }).filter((made) => made !== undefined);
+  }
+
+  private place(row: number): Frame | undefined {
+    const { graph } = this;
+    const { kinds, kind, node } = this.memory!.c;
+    return /^(temp|output|aliased)$/.test(kinds[kind[row]!]!) ? this.session.lines.place(graph, graph.c.placed[node[row]!]!) : undefined;
+  }
+
+  private ofBuffer(row: number): Entry {
+    const { graph } = this;
+    const { kinds, kind, node, size, space } = this.memory!.c;
+    const at = node[row]!;
+    const place = this.place(row);
+    const name = graph.op(at) === "parameter" ? graph.scope(at) || graph.name(at) : graph.name(at);
+    const apart = space[row] ? ` · memory space ${space[row]}` : "";
+    return {
+      title: `${name} ${this.memory!.type(graph, row)}${apart}`,
+      note: place ? where(place) : kinds[kind[row]!]!,
+      bytes: size[row]!,
+      colour: this.session.lines.colour(place),
+      kind: kinds[kind[row]!]!,
+      rows: [row],
+      ...(place && { place }),
+    };
+  }
+
+  /** The buffers by who asked for them: a source line, or the caller. */
+  private ofLines(alive: number[]): Entry[] {
+    const { kinds, kind, size } = this.memory!.c;
+    const found = new Map<string, Entry>();
+    for (const row of alive) {
+      const place = this.place(row);
+      const own = kinds[kind[row]!]!;
+      const key = place ? `${place.file}:${place.line}` : own;
+      let entry = found.get(key);
+      if (!entry) {
+        const title = place ? this.codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!;
+        entry = { title, note: "", bytes: 0, colour: this.session.lines.colour(place), kind: place ? "temp" : own, rows: [], ...(place && { place }) };
+        found.set(key, entry);
+      }
+      entry.rows.push(row);
+      entry.bytes += size[row]!;
+    }
+    for (const entry of found.values()) entry.note = number(entry.rows.length);
+    return [...found.values()].sort((a, b) => b.bytes - a.bytes);
+  }
+
+  private codeOf(place: Frame): string {
+    const source = this.session.lines.sources.find(({ file }) => file === place.file);
+    const code = source?.text.split("\n", place.line)[place.line - 1]?.trim();
+    return `${where(place)}  ${code ?? ""}`;
+  }
+
+  private draw(index: number): HTMLElement {
+    const memory = this.memory!;
+    const entry = this.entries[index]!;
+    const { focus } = this.session;
+    const share = (entry.bytes / Math.max(this.entries[0]!.bytes, 1)) * 100;
+    const part = element("i", { class: entry.kind });
+    part.style.width = `${share.toFixed(1)}%`;
+    const bar = element("span", { class: "bytes", role: "cell" }, element("span", { class: "share" }, part), element("span", {}, bytesText(entry.bytes)));
+    const title = element("span", { role: "cell", class: "what" }, element("i", { class: `k${entry.colour}` }), element("span", { title: entry.title }, entry.title));
+    const row = element("div", { class: "row", role: "row", "data-row": index }, title, ...(this.byLine ? [] : [this.life(entry)]), bar, element("span", { role: "cell" }, entry.note));
+    if (entry.rows.some((at) => focus.nodes.has(memory.c.node[at]!))) row.classList.add("lit");
+    return row;
+  }
+
+  /** From when to when it is there, as a stretch of the schedule. */
+  private life(entry: Entry): HTMLElement {
+    const { c, steps } = this.memory!;
+    const [start, end] = [c.start[entry.rows[0]!]!, c.end[entry.rows[0]!]!];
+    const lane = element("i", { class: entry.kind });
+    lane.style.left = `${(start / steps) * 100}%`;
+    lane.style.width = `${((end + 1 - start) / steps) * 100}%`;
+    const said = `step ${number(start)} to ${number(end)}`;
+    return element("span", { class: "life", role: "cell", title: said, "aria-label": said }, lane);
+  }
+
+  /** Choosing a row chooses its node, or its line; the pointer over one previews it. */
+  private follow(): void {
+    const { session } = this;
+    const at = (event: Event) => {
+      const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
+      return row ? this.entries[Number(row.dataset["row"])] : undefined;
+    };
+    this.rows.root.addEventListener("click", (event) => {
+      const entry = at(event);
+      if (!entry || String(getSelection())) return;
+      if (!this.byLine) session.focusItem(this.nodeOf(entry));
+      else if (entry.place) session.focusLine(entry.place.file, entry.place.line);
+      else session.focusNodes("hlo", entry.rows.map((row) => this.memory!.c.node[row]!));
+    });
+    this.rows.root.addEventListener("pointerover", (event) => {
+      const entry = at(event);
+      if (this.byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
+      else session.previewItem(entry && !this.byLine ? this.nodeOf(entry) : undefined);
+    });
+    this.rows.root.addEventListener("pointerleave", () => session.previewItem(undefined));
+  }
+
+  private nodeOf(entry: Entry): number {
+    return this.memory!.c.node[entry.rows[0]!]!;
+  }
+
+  /** Over the curve, the share of what the pointer is over; else of what is in focus. */
+  private lightCurve(): void {
+    const { preview, focus } = this.session;
+    const shown = preview.nodes.size ? preview : focus.nodes.size ? focus : undefined;
+    this.curve.light(shown && this.share(shown), shown ? this.colourOf(shown) : -1);
+  }
+
+  private share(focus: Focus): Float64Array {
+    const memory = this.memory!;
+    // What is inside a kernel has no buffer: its kernel's are.
+    const nodes = new Set([...focus.nodes, ...kernelsOf(this.graph, focus.nodes)]);
+    return memory.sum((row) => nodes.has(memory.c.node[row]!));
+  }
+
+  private colourOf(focus: Focus): number {
+    const { lines } = this.session;
+    if (focus.line) return lines.colour({ ...focus.line, function: "", column: 0, end_line: 0, end_column: 0, parent: -1 });
+    return focus.item !== undefined && focus.item >= 0 ? lines.colour(lines.place(this.graph, this.graph.c.placed[focus.item]!)) : -1;
+  }
+}
+
+const where = (place: Frame): string => `${place.function.split(".").pop() || "?"}:${place.line}`;

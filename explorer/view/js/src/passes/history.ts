@@ -1,0 +1,147 @@
+// Where an instruction was born, what it became and where it died: what explorer/analysis/passes/history.py tells, for one of them.
+
+import { element } from "../core/dom";
+import type { Key, Link, Passes } from "./passes";
+import type { Around } from "./changes";
+
+const MOST = 40; // events shown
+
+/** One thing that happened; `position` is the pass's among those shown, -1 before all. */
+interface Event {
+  position: number;
+  key: Key;
+  says: string;
+  inferred: boolean;
+}
+
+export class HistoryList {
+  readonly root = element("div", { class: "history", role: "region", "aria-label": "history of the chosen instruction", "aria-live": "polite" });
+  private readonly rowsOf = new Map<Key, number[]>();
+  private readonly positionOf: number[] = []; // of a snapshot
+
+  constructor(
+    private readonly passes: Passes,
+    private readonly around: Around,
+    private readonly go: (position: number, key: Key) => void,
+  ) {
+    const { key } = passes.versions.c;
+    key.forEach((k, row) => {
+      if (k < 0) return;
+      const known = this.rowsOf.get(k);
+      if (known) known.push(row);
+      else this.rowsOf.set(k, [row]);
+    });
+    passes.shown.forEach((pass, position) => {
+      for (let shot = pass.first + 1; shot <= pass.snapshot; shot++) this.positionOf[shot] = position;
+    });
+  }
+
+  show(key: Key, position: number): void {
+    const { versions } = this.passes;
+    const name = versions.name(key);
+    const close = element("button", { type: "button", class: "tool", "aria-label": "close the history" }, "×");
+    close.addEventListener("click", () => this.go(position, -1));
+    const head = element("div", { class: "head" }, element("b", {}, name), ...this.source(key), element("span", { class: "stretch" }), close);
+    if (this.around.sides) {
+      this.root.replaceChildren(head, ...this.lines(key, this.around.sides));
+      return;
+    }
+    const events = this.family(key).flatMap((member) => this.events(member));
+    events.sort((a, b) => a.position - b.position);
+    const list = events.slice(0, MOST).map((event) => {
+      const pass = this.passes.shown[event.position]?.name ?? "before all passes";
+      const row = element(
+        "button",
+        { type: "button", class: event.position === position ? "here" : "" },
+        element("em", {}, pass),
+        element("span", {}, element("b", { class: event.key === key ? "own" : "" }, versions.name(event.key)), ` ${event.says}`, ...(event.inferred ? [element("small", {}, " inferred")] : [])),
+      );
+      row.addEventListener("click", () => this.go(Math.max(event.position, 0), event.key));
+      return row;
+    });
+    this.root.replaceChildren(head, ...list);
+  }
+
+  /** Of an instruction that two captures have: what each of them says. */
+  private lines(key: Key, sides: [string, string]): Node[] {
+    const { versions } = this.passes;
+    const shots = [new Set(versions.rows(0)), new Set(versions.rows(1))];
+    return shots.map((rows, i) => {
+      const row = this.rowsOf.get(key)?.find((at) => rows.has(at));
+      return element("div", { class: "said" }, element("em", {}, sides[i]!), element("code", {}, row === undefined ? "has no such instruction" : versions.lines[row]!.trim()));
+    });
+  }
+
+  private source(key: Key): Node[] {
+    const { frame, frames } = this.passes.versions.c;
+    const row = this.rowsOf.get(key)?.find((at) => frame[at]! >= 0);
+    const place = row === undefined ? undefined : this.around.places(frames)[frame[row]!];
+    if (!place) return [];
+    const says = `${place.function.split(".").pop()} · line ${place.line}`;
+    if (!this.around.goLine) return [element("small", { title: place.file }, says)];
+    const link = element("button", { type: "button", class: "place" }, says);
+    link.addEventListener("click", () => this.around.goLine!(place));
+    return [link];
+  }
+
+  /** The instructions that one came from and those it became, and theirs. */
+  private family(key: Key): Key[] {
+    const found = new Set([key]);
+    for (const forward of [true, false]) {
+      const todo = [key];
+      while (todo.length && found.size < MOST) {
+        const at = todo.shift()!;
+        for (const link of this.passes.linksOf(at)) {
+          const next = forward ? (link.old === at ? link.new : -1) : link.new === at && link.kind !== "with" ? link.old : -1;
+          if (next < 0 || found.has(next)) continue;
+          found.add(next);
+          todo.push(next);
+        }
+      }
+    }
+    return [...found];
+  }
+
+  private events(key: Key): Event[] {
+    const { versions } = this.passes;
+    const links = this.passes.linksOf(key);
+    const events: Event[] = [];
+    for (const row of this.rowsOf.get(key) ?? []) {
+      const position = this.positionOf[this.snapshotOf(row)] ?? -1;
+      const from = links.filter((link) => link.new === key && link.position === position && link.kind !== "with");
+      const isFirst = !events.length;
+      const says = position < 0 ? "is there" : !isFirst ? "is rewritten" : from.length ? `is made from ${list(from.map((link) => versions.name(link.old)))}` : "is made";
+      events.push({ position, key, says, inferred: isFirst && from.some((link) => link.inferred) });
+    }
+    for (const link of links)
+      if (link.old === key) events.push({ position: link.position, key, says: this.end(link), inferred: link.inferred });
+    return events;
+  }
+
+  private end(link: Link): string {
+    const { versions } = this.passes;
+    if (link.new < 0) return link.kind === "unused" ? "is removed: nothing read it" : "is gone; the text doesn't tell what became of it";
+    const name = versions.name(link.new);
+    const home = versions.c.computations[versions.c.computation[link.new]!];
+    if (link.kind === "fused") return `is fused into ${home} as ${name}`;
+    if (link.kind === "duplicated") return `is copied into ${home} as ${name}`;
+    if (link.kind === "inlined") return `is inlined into ${home} as ${name}`;
+    if (link.kind === "replaced") return `is replaced by ${name}, which was there already`;
+    if (link.kind === "merged") return `is merged into ${name}, which was there already`;
+    return link.kind === "with" ? `is gone with its only reader ${name}` : `is replaced by ${name}`;
+  }
+
+  /** Rows are numbered as the snapshots bring them. */
+  private snapshotOf(row: number): number {
+    const { firsts } = this.passes.versions.c;
+    let [low, high] = [0, firsts.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (firsts[middle]! <= row) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+}
+
+const list = (names: string[]): string => [...new Set(names)].slice(0, 4).join(", ") + (new Set(names).size > 4 ? " …" : "");

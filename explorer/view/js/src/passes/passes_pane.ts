@@ -1,0 +1,46 @@
+// The pass timeline: which passes changed something, and what each of them did.
+
+import { element } from "../core/dom";
+import { number } from "../core/labels";
+import { ChangesPane } from "./changes";
+import type { Session } from "../core/session";
+
+export class PassesPane {
+  readonly root: HTMLElement;
+  private readonly changes: ChangesPane | undefined;
+
+  constructor(session: Session) {
+    const { passes } = session.capture;
+    if (passes) {
+      const all = `${number(passes.shown.length)} that changed something, of ${number(passes.all.length)} ${passes.isComplete ? "that ran" : "recorded"}`;
+      this.changes = new ChangesPane([passes], {
+        places: (frames) => session.lines.framePlaces(frames),
+        goLine: (place) => session.focusLine(place.file, place.line),
+        ran: (position) => `${position + 1} of ${all}`,
+      });
+    }
+    this.root = this.changes?.root ?? element("div", { class: "explorer-passes" }, missing());
+  }
+
+  /** There is one timeline, whatever stage was shown before. */
+  reset(): void {
+    this.changes?.show();
+  }
+
+  light(): void {
+    // The timeline has a choice of its own: instructions that died are in no stage.
+  }
+
+  dispose(): void {
+    this.changes?.dispose();
+  }
+}
+
+function missing(): HTMLElement {
+  return element(
+    "div",
+    { class: "empty" },
+    element("p", {}, "The compiler's passes are not recorded in this capture: that takes one more compilation, and this program is a large one."),
+    element("p", {}, "To have them here: ", element("code", {}, "%explore --passes f(x)"), ", or look at ", element("code", {}, "capture.passes"), " once before the capture is shown or saved."),
+  );
+}

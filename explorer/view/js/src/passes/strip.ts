@@ -1,0 +1,64 @@
+// The passes as a film strip: how much each did, in the order in which they ran, by pipeline.
+
+import { element } from "../core/dom";
+import { count, secondsText } from "../core/labels";
+import type { Pass } from "./passes";
+
+const TALLEST = 20; // pixels of one bar
+
+export class Strip {
+  readonly root = element("div", { class: "strip", role: "listbox", tabindex: "0", "aria-label": "what changed, step by step" });
+  private cells: HTMLElement[] = [];
+
+  constructor(private readonly choose: (position: number) => void) {
+    this.root.addEventListener("click", (event) => {
+      const cell = (event.target as Element).closest<HTMLElement>("[data-position]");
+      if (cell) this.choose(Number(cell.dataset["position"]));
+    });
+  }
+
+  reset(passes: Pass[]): void {
+    const most = Math.log1p(Math.max(1, ...passes.map((pass) => Math.max(pass.born, pass.died, pass.changed))));
+    this.cells = passes.map((pass, i) => cell(pass, i, most));
+    const groups: HTMLElement[] = [];
+    passes.forEach((pass, i) => {
+      if (!i || passes[i - 1]!.pipeline !== pass.pipeline)
+        groups.push(element("div", { class: "pipeline", role: "group", "aria-label": pass.pipeline }, element("small", { title: pass.pipeline }, pass.pipeline), element("div", { class: "cells" })));
+      const group = groups[groups.length - 1]!;
+      group.lastElementChild!.append(this.cells[i]!);
+      group.style.flexGrow = String(Number(group.style.flexGrow || 0) + 1);
+    });
+    this.root.replaceChildren(...groups);
+  }
+
+  mark(position: number): void {
+    this.cells.forEach((cell, i) => cell.setAttribute("aria-selected", String(i === position)));
+    this.cells[position]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+}
+
+function cell(pass: Pass, position: number, most: number): HTMLElement {
+  const bar = (kind: string, amount: number) => {
+    const made = element("span", { class: kind });
+    made.style.height = `${amount ? Math.max((TALLEST * Math.log1p(amount)) / most, 2) : 0}px`;
+    return made;
+  };
+  return element(
+    "div",
+    { class: "cell", role: "option", "data-position": position, title: says(pass), "aria-label": says(pass), "aria-selected": "false" },
+    element("div", { class: "up" }, bar("new", pass.born), bar("changed", pass.changed)),
+    element("div", { class: "down" }, ...(pass.moved ? ["↕"] : [bar("gone", pass.died)])),
+    element("b", {}, pass.name),
+  );
+}
+
+/** What a pass did, in words. */
+export function says(pass: Pass): string {
+  const parts = [
+    pass.born ? `+${count(pass.born, "instruction")}` : "",
+    pass.died ? `−${count(pass.died, "instruction")}` : "",
+    pass.changed ? `~${pass.changed} rewritten` : "",
+    pass.moved ? "put into another order" : "",
+  ].filter(Boolean);
+  return `${pass.name}: ${parts.join(", ")}${pass.seconds === undefined ? "" : `, ${secondsText(pass.seconds)}`}`;
+}

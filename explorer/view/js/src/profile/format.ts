@@ -1,0 +1,69 @@
+// How a profile's figures are said, and the small parts that every pane draws.
+
+import { element } from "../core/dom";
+import type { Line, Said } from "./data";
+
+export const part = (kind: string, ...children: (Node | string)[]): HTMLElement => element("span", { class: `pf-${kind}` }, ...children);
+
+export const box = (kind: string, ...children: (Node | string)[]): HTMLElement => element("div", { class: `pf-${kind}` }, ...children);
+
+export const code = (text: string): HTMLElement => element("code", {}, text);
+
+export const said = (text: Said): Node[] => text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
+
+export function button(attributes: Record<string, string | number>, act: () => void, ...children: (Node | string)[]): HTMLButtonElement {
+  const made = element("button", { type: "button", ...attributes }, ...children);
+  made.addEventListener("click", act);
+  return made;
+}
+
+const UNITS: [size: number, name: string][] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+
+/** Three digits: `41.3 ms`; as explorer/model/units.py writes it. */
+export function timeText(seconds: number): string {
+  if (!(seconds > 0)) return "0 s";
+  const three = (size: number) => Number((seconds / size).toPrecision(3));
+  const [size, unit] = UNITS.find(([size]) => three(size) >= 1) ?? UNITS[3]!;
+  return `${three(size).toLocaleString("en")} ${unit}`;
+}
+
+export function shareText(share: number): string {
+  if (!(share > 0)) return "0%";
+  if (share < 0.001) return "<0.1%";
+  return share >= 0.0995 ? `${Math.round(100 * share)}%` : `${(100 * share).toFixed(1)}%`;
+}
+
+/** How strongly a part of the hottest is coloured, in percent: also small ones are to be told apart. */
+export const strength = (heat: number): number => Math.round(12 + 88 * Math.sqrt(Math.min(Math.max(heat, 0), 1)));
+
+/** A share of the time as a number, and as a bar that is whole for the hottest: never colour alone. */
+export function bar(share: number, heat: number, kind = ""): HTMLElement {
+  const fill = element("i", { style: `width:${Math.min(100 * heat, 100)}%`, "aria-hidden": "true" });
+  return element("span", { class: `pf-bar ${kind}`, style: `--heat:${strength(heat)}%` }, fill, element("b", {}, shareText(share)));
+}
+
+export const placeText = (line: Line, isAlone: boolean): string => (isAlone ? `line ${line.number}` : `${line.file.label}:${line.number}`);
+
+/** Of several, one is reached by the Tab key, and the arrows go from there. */
+export function roving(all: HTMLElement[], event: KeyboardEvent, back: string, on: string): void {
+  const step = { [back]: -1, [on]: 1 }[event.key];
+  const at = all.indexOf(event.target as HTMLElement);
+  if (at < 0) return;
+  const next = step ? all[at + step] : event.key === "Home" ? all[0] : event.key === "End" ? all.at(-1) : undefined;
+  if (step || event.key === "Home" || event.key === "End") event.preventDefault();
+  if (!next) return;
+  event.stopPropagation();
+  for (const one of all) one.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}
+
+const MOST_HOST = 5;
+
+/** What the thread that called did, in one line. */
+export function hostText(host: [name: string, seconds: number][]): HTMLElement[] {
+  if (!host.length) return [];
+  const parts = host.slice(0, MOST_HOST).map(([name, seconds]) => `${name} ${timeText(seconds)}`);
+  if (host.length > MOST_HOST) parts.push(`${host.length - MOST_HOST} more`);
+  return [element("p", { class: "pf-host" }, `the thread that called: ${parts.join(" · ")}`)];
+}

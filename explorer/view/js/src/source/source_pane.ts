@@ -1,0 +1,216 @@
+// The user's source, with the colour of the kernels each line became, and its share of what they cost.
+
+import { Costs, type Measure, OF, shareBar } from "../lines/line_costs";
+import { element, spans } from "../core/dom";
+import { isInKernel, kernelsOf, number } from "../core/labels";
+import type { Source } from "../core/graph";
+import { type Finding, badge } from "./finding_badge";
+import type { Session } from "../core/session";
+import { COLOURS, lineKey } from "./source_lines";
+
+const WHOLE = 160; // lines: a longer file shows only what the program touches
+const AROUND = 4; // lines of context then
+
+export class SourcePane {
+  readonly root: HTMLElement;
+  private readonly rows = new Map<string, HTMLElement>();
+  private readonly list = element("div", { role: "list", "aria-label": "source" });
+  private readonly head = element("button", { type: "button", class: "share-of" });
+  private readonly costs: Costs;
+  private by: Measure;
+  /** By line; those of no line that is known stand above all. Made once: what is open stays so in every stage. */
+  private readonly pits = new Map<string, HTMLElement[]>();
+  private pit = -1;
+
+  constructor(private readonly session: Session) {
+    this.costs = new Costs(session.capture.header.lines);
+    this.by = this.costs.first;
+    this.root = element("div", { class: "explorer-source" }, element("div", { class: "share-head" }, this.head), this.list);
+    this.head.hidden = !this.costs.measures.length;
+    this.head.addEventListener("click", () => {
+      const { measures } = this.costs;
+      this.by = measures[(measures.indexOf(this.by) + 1) % measures.length]!;
+      this.fill();
+      this.light();
+    });
+    const { findings } = session.capture.header.findings ?? { findings: [] };
+    for (const one of findings) {
+      const key = this.keyOf(one);
+      this.pits.set(key, [...(this.pits.get(key) ?? []), badge(one)]);
+    }
+    this.fill();
+    this.listen();
+  }
+
+  private keyOf({ file, line }: Finding): string {
+    const source = this.session.lines.sources.find((one) => one.file === file);
+    return source && line > 0 && line <= source.text.split("\n").length ? lineKey(file, line) : "";
+  }
+
+  /** Open the next pitfall, from the top. */
+  showPitfall(): void {
+    const all = [...this.list.querySelectorAll<HTMLElement>(".pit")];
+    this.pit = (this.pit + 1) % all.length;
+    const shown = all[this.pit]!;
+    shown.querySelector("details")!.open = true;
+    intoSight(this.root, shown.offsetTop - 40, shown.offsetHeight + 40);
+    shown.querySelector("summary")!.focus({ preventScroll: true });
+  }
+
+  /** Draw the lines with what the current stage made of each. */
+  fill(): void {
+    const { session } = this;
+    const { header } = session.capture;
+    this.list.replaceChildren(...(this.pits.get("") ?? []));
+    this.rows.clear();
+    const others = this.costs.measures.filter((measure) => measure !== this.by).map((measure) => OF[measure]);
+    this.head.replaceChildren(`% ${OF[this.by]}`, element("i", { "aria-hidden": "true" }, " ▾"));
+    this.head.title = `Each line's share ${OF[this.by]} that the whole program takes.${others.length ? ` Click for that ${others.join(", ")}.` : ""}`;
+    const counts = this.counts();
+    const { sources } = session.lines;
+    for (const source of sources) {
+      const touched = [...counts.keys(), ...this.pits.keys()].filter((key) => key.endsWith(`\u0000${source.file}`)).map((key) => Number(key.split("\u0000")[0]));
+      if (!touched.length && source.file !== header.file) continue;
+      if (sources.length > 1) this.list.append(element("div", { class: "file" }, source.label));
+      this.fillFile(source, new Set(touched), counts);
+    }
+    if (!sources.length) this.list.append(element("div", { class: "empty" }, "The source text is not known."));
+  }
+
+  private fillFile(source: Source, touched: Set<number>, counts: Map<string, Map<number, number>>): void {
+    const lines = source.text.replace(/\n$/, "").split("\n");
+    const near = (line: number) => {
+      for (let at = line - AROUND; at <= line + AROUND; at++) if (touched.has(at)) return true;
+      return line === this.session.capture.header.line;
+    };
+    const shown = lines.map((_, i) => lines.length <= WHOLE || near(i + 1));
+    let gap = false;
+    lines.forEach((text, i) => {
+      if (!shown[i]) {
+        gap = true;
+        return;
+      }
+      if (gap) this.list.append(element("div", { class: "gap" }, "⋯"));
+      gap = false;
+      const line = i + 1;
+      const key = lineKey(source.file, line);
+      const colours = counts.get(key);
+      const marks = element("span", { class: "marks" });
+      // At most three colours: more say no more than "many".
+      const ranked = [...(colours ?? [])].sort(([, a], [, b]) => b - a).slice(0, 3);
+      for (const [colour] of ranked) marks.append(element("i", { class: `k${colour}` }));
+      const total = [...(colours?.values() ?? [])].reduce((a, b) => a + b, 0);
+      const row = element(
+        "div",
+        { class: total ? "line used" : "line", role: "listitem", tabindex: total ? "0" : "-1", "data-line": line, "data-file": source.file },
+        element("span", { class: "number" }, String(line)),
+        marks,
+        element("span", { class: "code" }, ...spans(text || " ", PYTHON, PYTHON_KINDS)),
+        this.share(key, total),
+      );
+      this.rows.set(key, row);
+      this.list.append(row, ...(this.pits.get(key) ?? []));
+    });
+  }
+
+  /** What a line costs; before there are kernels, how many operations it made. */
+  private share(key: string, total: number): HTMLElement {
+    if (!this.costs.measures.length) return element("span", { class: "count", title: total ? "operations of this stage" : "" }, total ? number(total) : "");
+    const line = this.costs.at(key);
+    if (!line) return element("span", { class: "count" });
+    return element("span", { class: "count", title: this.costs.about(line) }, shareBar(this.costs.share(line, this.by)));
+  }
+
+  /** For each line, how many nodes of the stage it made, by the colour of the kernel that runs them. */
+  private counts(): Map<string, Map<number, number>> {
+    const { stage, lines } = this.session;
+    const { graph } = stage;
+    const frames = lines.frames(graph);
+    const { frame, groupOf } = graph.c;
+    // Counted by frame and colour first: there are few of them, and a hundred thousand nodes.
+    const colourOfGroup = new Map<number, number>();
+    const tally = new Int32Array(frames.length * (COLOURS + 1));
+    for (let node = 0; node < graph.size; node++) {
+      const at = frame[node]!;
+      if (at < 0) continue;
+      const group = groupOf[node]!;
+      let colour = colourOfGroup.get(group);
+      if (colour === undefined) {
+        const [kernel = -1] = isInKernel(graph, node) ? kernelsOf(graph, [node]) : [];
+        colour = frames[graph.c.frame[kernel] ?? -1]?.colour ?? -1;
+        colourOfGroup.set(group, colour);
+      }
+      tally[at * (COLOURS + 1) + (colour < 0 ? frames[at]!.colour : colour) + 1]!++;
+    }
+    const counts = new Map<string, Map<number, number>>();
+    tally.forEach((n, i) => {
+      const { place } = frames[Math.floor(i / (COLOURS + 1))]!;
+      if (!n || !place) return;
+      const key = lineKey(place.file, place.line);
+      const of = counts.get(key) ?? counts.set(key, new Map()).get(key)!;
+      const colour = Math.max((i % (COLOURS + 1)) - 1, 0);
+      of.set(colour, (of.get(colour) ?? 0) + n);
+    });
+    return counts;
+  }
+
+  light(): void {
+    const { focus, preview } = this.session;
+    for (const [key, row] of this.rows) {
+      row.classList.toggle("lit", focus.lines.has(key));
+      row.classList.toggle("over", preview.lines.has(key));
+    }
+  }
+
+  /** Bring the first line in focus into sight. */
+  scroll(): void {
+    for (const key of this.session.focus.lines) {
+      const row = this.rows.get(key);
+      if (row) return intoSight(this.root, row.offsetTop, row.offsetHeight);
+    }
+  }
+
+  /** Start at the function itself. */
+  toFunction(): void {
+    const { file, line } = this.session.capture.header;
+    const row = this.rows.get(lineKey(file, line));
+    if (row) this.root.scrollTop = Math.max(row.offsetTop - 30, 0);
+  }
+
+  private listen(): void {
+    const rowOf = (target: EventTarget | null) => (target as Element | null)?.closest?.<HTMLElement>("[data-line]") ?? undefined;
+    const place = (row: HTMLElement): [string, number] => [row.dataset["file"]!, Number(row.dataset["line"])];
+    this.root.addEventListener("click", (event) => {
+      const row = rowOf(event.target);
+      if (row) this.session.focusLine(...place(row));
+    });
+    this.root.addEventListener("pointerover", (event) => {
+      const row = rowOf(event.target);
+      if (row?.classList.contains("used")) this.session.previewLine(...place(row));
+      else this.session.previewItem(undefined);
+    });
+    this.root.addEventListener("pointerleave", () => this.session.previewItem(undefined));
+    this.root.addEventListener("keydown", (event) => {
+      const row = rowOf(event.target);
+      if (!row) return;
+      const next = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key] as "nextElementSibling" | undefined;
+      if (event.key === "Enter" || event.key === " ") this.session.focusLine(...place(row));
+      else if (next) {
+        let at = row[next];
+        while (at && !at.classList.contains("used")) at = at[next];
+        (at as HTMLElement | null)?.focus();
+      } else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+}
+
+function intoSight(pane: HTMLElement, top: number, height: number): void {
+  if (top < pane.scrollTop || top + height > pane.scrollTop + pane.clientHeight) pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
+}
+
+// Python enough to be read: comments, strings, keywords.
+const PYTHON =
+  /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|lambda|class|import|from|as|with|while|not|and|or|is|None|True|False|yield|assert|raise|try|except)\b|(?<=^\s*)(@[\w.]+)/g;
+const PYTHON_KINDS = ["comment", "string", "keyword", "decorator"];

@@ -1,0 +1,165 @@
+// The stage's own text, and the same nodes as a table: two lists over one graph.
+
+import { element, spans } from "../core/dom";
+import { bytesOf, bytesText, shortType } from "../core/labels";
+import { Rows } from "../core/row_list";
+import type { Session } from "../core/session";
+
+// What a person rarely reads: where it came from is shown beside the line, the rest is in the details.
+const NOISE = /, metadata=\{[^}]*\}|, backend_config=\{.*?\}(?=$|, )|, sharding=\{[^}]*\}| loc\(#?\w+\)$/g;
+const PARTS = /(%[\w.\-]+)|\b([a-z]+\d+[a-z0-9]*\[[^\]]*\](?:\{[^}]*\})?|tensor<[^>]*>)|("(?:[^"\\]|\\.)*")/g;
+const KINDS = ["name", "type", "string"];
+const LONGEST = 600;
+const LONGEST_READ = 8000; // of a line: the rest of a large constant has no metadata to leave out
+
+export class TextPane {
+  readonly root: HTMLElement;
+  private readonly rows: Rows;
+
+  constructor(private readonly session: Session) {
+    this.rows = new Rows("explorer-text", (row) => this.draw(row));
+    this.root = this.rows.root;
+    this.root.setAttribute("role", "region");
+    this.root.setAttribute("aria-label", "text of this stage");
+    follow(this.root, session, (target) => {
+      const row = Number(target.dataset["row"]);
+      return session.stage.graph.nodeAtRow(row);
+    });
+  }
+
+  reset(): void {
+    this.rows.reset(this.session.stage.lines.length);
+  }
+
+  light(): void {
+    this.rows.redraw();
+  }
+
+  scroll(): void {
+    const { focus, stage } = this.session;
+    const first = focus.item !== undefined && focus.item >= 0 ? focus.item : focus.nodes.values().next().value;
+    if (first !== undefined) this.rows.show(stage.graph.c.line[first]!);
+  }
+
+  private draw(row: number): HTMLElement {
+    const { session } = this;
+    const { graph } = session.stage;
+    const node = graph.nodeAtRow(row);
+    const line = session.stage.lines[row]!.slice(0, LONGEST_READ).replace(NOISE, "").slice(0, LONGEST);
+    const place = node >= 0 ? session.lines.place(graph, node) : undefined;
+    const made = element(
+      "div",
+      { class: "row", "data-row": row },
+      element("span", { class: "number" }, String(row + 1)),
+      element("i", { class: `k${session.lines.colour(place)}` }),
+      element("span", { class: "code" }, ...spans(line, PARTS, KINDS)),
+      element("span", { class: "from" }, place ? `${place.function.split(".").pop()} · ${place.line}` : ""),
+    );
+    if (graph.c.unread?.includes(row)) {
+      made.classList.add("unread");
+      made.querySelector(".from")!.textContent = "not read";
+    }
+    return marked(made, session, node);
+  }
+}
+
+export class TablePane {
+  readonly root: HTMLElement;
+  private readonly rows: Rows;
+  private order: number[] = [];
+  private sort: { column: number; down: boolean } = { column: -1, down: false };
+
+  constructor(private readonly session: Session) {
+    this.rows = new Rows("explorer-rows", (row) => this.draw(row), "rowgroup");
+    const head = element("div", { class: "row head", role: "row" });
+    COLUMNS.forEach(({ title }, column) => {
+      const button = element("button", { type: "button" }, title);
+      button.addEventListener("click", () => this.sortBy(column));
+      head.append(element("span", { role: "columnheader" }, button));
+    });
+    this.root = element("div", { class: "explorer-table", role: "table", "aria-label": "nodes of this stage" }, head, this.rows.root);
+    follow(this.rows.root, session, (target) => this.order[Number(target.dataset["row"])] ?? -1);
+  }
+
+  reset(): void {
+    this.arrange();
+  }
+
+  /** What is found comes first: a table is where one reads a result. */
+  private arrange(): void {
+    const { graph } = this.session.stage;
+    const { nodes } = this.session.focus;
+    const all = nodes.size ? [...nodes].sort((a, b) => a - b) : Array.from({ length: graph.size }, (_, i) => i);
+    const { column, down } = this.sort;
+    const key = COLUMNS[column]?.value;
+    if (key) {
+      const values = new Map(all.map((node) => [node, key(this.session, node)]));
+      all.sort((a, b) => {
+        const [x, y] = [values.get(a)!, values.get(b)!];
+        const less = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
+        return down ? -less : less;
+      });
+    }
+    this.order = all;
+    this.rows.reset(all.length);
+  }
+
+  private sortBy(column: number): void {
+    // Numbers are looked at from the largest.
+    this.sort = { column, down: this.sort.column === column ? !this.sort.down : column >= 3 };
+    this.arrange();
+  }
+
+  light(): void {
+    if (this.session.focus.item === undefined) this.arrange();
+    else this.rows.redraw();
+  }
+
+  private draw(row: number): HTMLElement {
+    const node = this.order[row]!;
+    const made = element("div", { class: "row", role: "row", "data-row": row });
+    for (const { value, text } of COLUMNS) {
+      const v = value(this.session, node);
+      made.append(element("span", { role: "cell" }, text ? text(v as number) : String(v)));
+    }
+    return marked(made, this.session, node);
+  }
+}
+
+interface Column {
+  title: string;
+  value: (session: Session, node: number) => string | number;
+  text?: (value: number) => string;
+}
+
+const COLUMNS: Column[] = [
+  { title: "name", value: (s, n) => s.stage.graph.name(n) },
+  { title: "operation", value: (s, n) => s.stage.graph.op(n) },
+  { title: "type", value: (s, n) => shortType(s.stage.graph.type(n)) },
+  { title: "bytes", value: (s, n) => bytesOf(s.stage.graph.type(n)), text: (v) => (v ? bytesText(v) : "") },
+  { title: "line", value: (s, n) => s.lines.place(s.stage.graph, n)?.line ?? 0, text: (v) => (v ? String(v) : "") },
+];
+
+function marked(row: HTMLElement, session: Session, node: number): HTMLElement {
+  if (node >= 0) {
+    row.dataset["at"] = String(node);
+    if (session.focus.nodes.has(node)) row.classList.add("lit");
+    if (session.focus.item === node) row.classList.add("chosen");
+  }
+  return row;
+}
+
+/** Clicking and hovering rows is choosing and previewing their nodes. */
+function follow(root: HTMLElement, session: Session, nodeOf: (row: HTMLElement) => number): void {
+  const at = (event: Event) => {
+    const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
+    const node = row ? nodeOf(row) : -1;
+    return node >= 0 ? node : undefined;
+  };
+  root.addEventListener("click", (event) => {
+    const node = at(event);
+    if (node !== undefined && !String(getSelection())) session.focusItem(node);
+  });
+  root.addEventListener("pointerover", (event) => session.previewItem(at(event)));
+  root.addEventListener("pointerleave", () => session.previewItem(undefined));
+}

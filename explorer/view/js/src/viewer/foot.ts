@@ -1,0 +1,59 @@
+// Under the panes: what the compile cost, how much of the stage is linked to a line, and with what it was compiled.
+
+import { element } from "../core/dom";
+import { number, secondsText, units } from "../core/labels";
+import type { Session } from "../core/session";
+
+const STEPS = ["trace", "lower", "compile"];
+
+export class Foot {
+  readonly root = element("div", { class: "explorer-foot" });
+
+  constructor(private readonly session: Session) {}
+
+  fill(): void {
+    const { header } = this.session.capture;
+    const { jax, backend } = header.environment;
+    const about = header.failure || (jax ? `jax ${jax} · ${backend ?? "?"}` : Object.values(header.environment).join(" · "));
+    this.root.replaceChildren(...this.times(), this.linked(), element("span", { class: "stretch" }), element("span", {}, about));
+  }
+
+  /** Of how many equations it is not known what became of them; in HLO, of those that it was made of. */
+  private get unmapped(): { text: string; title: string } {
+    const { stage, capture } = this.session;
+    const { fates, name } = stage.fates ? stage : (capture.stages[0] ?? stage);
+    if (!fates) return { text: "", title: "" };
+    const counts = fates.counts();
+    const all = counts.reduce((sum, [, nodes]) => sum + nodes.length, 0);
+    const missing = counts.find(([kind]) => kind === "unmapped")?.[1].length ?? 0;
+    const what = units(name, all);
+    return { text: ` · ${number(missing)} unmapped`, title: `; of ${what}, ${counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`).join(", ")}` };
+  }
+
+  /** Nothing where nothing was timed: a module from a file. */
+  private times(): Node[] {
+    const { durations } = this.session.capture.header;
+    const steps = STEPS.map((step) => [step, durations[step] ?? 0] as const);
+    const total = steps.reduce((all, [, seconds]) => all + seconds, 0);
+    if (!total) return [];
+    const bar = element("span", { class: "time", role: "img", "aria-label": steps.map(([step, seconds]) => `${step} ${secondsText(seconds)}`).join(", ") });
+    for (const [step, seconds] of steps) {
+      const share = seconds / total;
+      const label = step === "compile" ? "XLA" : step;
+      const part = element("span", { class: step, title: `${step} ${secondsText(seconds)}` }, share > 0.3 ? `${label} ${secondsText(seconds)}` : share > 0.12 ? label : "");
+      part.style.width = `${Math.max(share * 100, 1.5)}%`;
+      bar.append(part);
+    }
+    return [bar];
+  }
+
+  private linked(): Node {
+    const { graph, coverage } = this.session.stage;
+    let known = 0;
+    for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) known++;
+    const percent = (share: number) => `${Math.floor(share * 100)}%`;
+    const told = percent(graph.size ? known / graph.size : 0);
+    const title = `${percent(coverage)} of the nodes know a line of the source: ${told} from the compiler, the rest by what they belong to (parameters, constants, layout plumbing)`;
+    return element("span", { title: `${title}${this.unmapped.title}` }, `linked ${percent(coverage)}${this.unmapped.text}`);
+  }
+}

@@ -1,0 +1,38 @@
+// The viewer's way in: `mount` puts it into an element, from the bytes of a capture.
+
+import passesCss from "../passes/passes.css";
+import css from "./viewer.css";
+import tokens from "../core/tokens.css";
+import { DiffViewer } from "./diff_viewer";
+import type { Model } from "../core/kernel_link";
+import { type Options, Viewer } from "./viewer";
+import { captureOf, opened } from "../core/wire";
+
+export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<Viewer | DiffViewer> {
+  addStyle(host);
+  const { header, blobs } = await opened(wire);
+  const viewer = "diff" in header ? new DiffViewer(header.diff, blobs, options.id) : new Viewer(captureOf(header, blobs), options);
+  host.replaceChildren(viewer.root);
+  await viewer.start();
+  return viewer;
+}
+
+// Not a <style>: a strict page forbids those, and one in the head doesn't reach into a shadow root.
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(tokens + css + passesCss);
+
+function addStyle(host: HTMLElement): void {
+  const root = host.getRootNode();
+  for (const place of [document, ...(root instanceof ShadowRoot ? [root] : [])])
+    if (!place.adoptedStyleSheets.includes(sheet)) place.adoptedStyleSheets.push(sheet);
+}
+
+/** The same bundle is the module of `Capture.widget()`: anywidget calls this for each view of it. */
+export default {
+  async render({ model, el }: { model: Model; el: HTMLElement }): Promise<() => void> {
+    const wire = model.get("wire") as DataView;
+    const bytes = new Uint8Array(wire.buffer, wire.byteOffset, wire.byteLength);
+    const viewer = await mount(el, bytes, { id: String(model.get("capture")), model });
+    return () => viewer.dispose();
+  },
+};

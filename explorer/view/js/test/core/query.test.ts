@@ -1,0 +1,32 @@
+// The search field's language finds what `Graph.where` finds: the same cases as tests/unit/analysis/test_query.py.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Graph } from "../../src/core/graph";
+import { QueryError, find } from "../../src/core/query";
+import shared from "../queries.json";
+
+const { graph: known, cases, faults } = shared;
+
+const graph = new Graph({
+  ...known,
+  op: Int32Array.from(known.op),
+  type: Int32Array.from(known.type),
+  scope: Int32Array.from(known.scope),
+  operandStart: Int32Array.from([0, ...known.operands.map((_, i) => known.operands.slice(0, i + 1).flat().length)]),
+  operand: Int32Array.from(known.operands.flat()),
+  frame: Int32Array.from(known.frame),
+  line: new Int32Array(known.names.length),
+  frames: known.frames.map((frame) => ({ column: 0, end_line: 0, end_column: 0, ...frame })),
+  keys: {},
+  placed: Int32Array.from(known.names, (_, i) => i),
+  groupOf: Int32Array.from(known.group, (group) => group - 1), // the picture has no box for the entry
+  groups: known.groups.slice(1).map((group) => ({ ...group, parent: group.parent - 1 })),
+  measures: Object.fromEntries(Object.entries(known.measures).map(([name, values]) => [name, Float32Array.from(values, (value) => value ?? NaN)])),
+});
+
+for (const [query, names] of cases as [string, string[]][])
+  test(`“${query}” finds what it finds in Python`, () => assert.deepEqual(find(graph, query).map((node) => known.names[node]), names));
+
+for (const query of faults) test(`“${query}” is refused`, () => assert.throws(() => find(graph, query), QueryError));
