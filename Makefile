@@ -7,7 +7,7 @@ NEWEST := $(VENV)-newest
 PEERS := $(VENV)-peers
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint types contracts bundle unit coverage slow unit-newest notebooks browser bench bench-peers clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks browser bench bench-peers clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
@@ -25,7 +25,7 @@ demo: $(LAB)/ready
 
 test: lint types contracts bundle unit slow unit-newest notebooks browser
 
-lint: $(VENV)/ready
+lint: $(VENV)/ready lint-js
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
@@ -110,11 +110,18 @@ ifeq ($(shell command -v npm 2>/dev/null),)
 bundle:
 	@echo "skipped: whether the bundle is fresh can't be seen, because npm (Node.js) was not found"
 	@test "$$EXPLORER_CI" != 1
+
+lint-js:
+	@echo "skipped: the TypeScript is not linted, because npm (Node.js) was not found"
+	@test "$$EXPLORER_CI" != 1
 else
 browser: $(JS)/node_modules/ready  # axe-core, which looks for what a screen reader would miss
 
 bundle: $(JS)/node_modules/ready
 	cd $(JS) && npm run --silent check && npm test --silent
+
+lint-js: $(JS)/node_modules/ready
+	cd $(JS) && npm run --silent lint
 
 $(JS)/node_modules/ready: $(JS)/package.json $(JS)/package-lock.json
 	cd $(JS) && npm ci --silent --no-fund --no-audit

@@ -1,4 +1,5 @@
-// Bundles the views: `node build.mjs` writes them, `--check` compares them with the committed ones, `--test` runs the tests.
+// Bundles the views: `node build.mjs` writes them, `--check` compares them with the committed ones, `--test` runs the
+// tests.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,6 +11,7 @@ import * as esbuild from "esbuild";
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const STATIC = resolve(ROOT, "../static");
+const LONGEST = 120; // characters of a line
 // Bytes at most: a bundle travels inside every saved output.
 const BUNDLES = [
   { name: "viewer.js", from: "src/viewer/main.ts", limit: 200_000 },
@@ -30,9 +32,9 @@ const common = {
   write: false,
 };
 
-// `import work from "worker:./x.worker.ts"` is that file, bundled as one function of the worker's `self` that needs nothing
-// around it: an output has no address of its own, so a worker starts from the function's text; where there can't be one,
-// the function itself is called. The code is there once for both.
+// `import work from "worker:./x.worker.ts"` is that file, bundled as one function of the worker's `self` that needs
+// nothing around it: an output has no address of its own, so a worker starts from the function's text; where there
+// can't be one, the function itself is called. The code is there once for both.
 const workers = {
   name: "worker",
   setup(build) {
@@ -69,10 +71,10 @@ const bytes = (count) => `${count.toLocaleString("en")} bytes`;
 
 async function build() {
   mkdirSync(STATIC, { recursive: true });
-  for (const one of BUNDLES) {
-    const code = await bundle(one);
-    writeFileSync(join(STATIC, one.name), code);
-    console.log(`${one.name}: ${bytes(code.length)} of at most ${bytes(one.limit)}`);
+  for (const target of BUNDLES) {
+    const code = await bundle(target);
+    writeFileSync(join(STATIC, target.name), code);
+    console.log(`${target.name}: ${bytes(code.length)} of at most ${bytes(target.limit)}`);
   }
 }
 
@@ -82,13 +84,14 @@ async function check() {
     const { status } = spawnSync(process.execPath, [tsc, "-p", project], { cwd: ROOT, stdio: "inherit" });
     if (status !== 0) fail(`the types of ${project} don't hold`);
   }
-  for (const one of BUNDLES) {
-    const code = await bundle(one);
-    const file = join(STATIC, one.name);
-    if (code.length > one.limit) fail(`${one.name} has ${bytes(code.length)}, more than the ${bytes(one.limit)} allowed`);
-    if (!existsSync(file)) fail(`${one.name} is missing: run \`npm run build\` and commit it`);
-    if (!code.equals(readFileSync(file))) fail(`${one.name} is stale: run \`npm run build\` and commit it`);
-    console.log(`${one.name} is fresh: ${bytes(code.length)}`);
+  for (const target of BUNDLES) {
+    const code = await bundle(target);
+    const file = join(STATIC, target.name);
+    if (code.length > target.limit)
+      fail(`${target.name} has ${bytes(code.length)}, more than the ${bytes(target.limit)} allowed`);
+    if (!existsSync(file)) fail(`${target.name} is missing: run \`npm run build\` and commit it`);
+    if (!code.equals(readFileSync(file))) fail(`${target.name} is stale: run \`npm run build\` and commit it`);
+    console.log(`${target.name} is fresh: ${bytes(code.length)}`);
   }
 }
 
@@ -123,6 +126,21 @@ function fail(reason) {
   process.exit(1);
 }
 
-const modes = { undefined: build, "--check": check, "--test": test };
-const mode = modes[process.argv[2]] ?? fail(`unknown mode ${process.argv[2]}; allowed: none, --check, --test`);
+/** The formatter leaves strings and comments as they are, however long. */
+function lines() {
+  const names = ["src", "test"].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(folder, name)),
+  );
+  let long = 0;
+  for (const name of names.filter((name) => /\.(ts|css)$/.test(name)).concat("build.mjs", "biome.jsonc"))
+    for (const [at, line] of readFileSync(join(ROOT, name), "utf8").split("\n").entries())
+      if (line.length > LONGEST) {
+        console.error(`${name}:${at + 1} has ${line.length} characters, more than the ${LONGEST} allowed`);
+        long++;
+      }
+  process.exitCode = long ? 1 : 0;
+}
+
+const modes = { undefined: build, "--check": check, "--test": test, "--lines": lines };
+const mode = modes[process.argv[2]] ?? fail(`unknown mode ${process.argv[2]}; allowed: none, --check, --test, --lines`);
 await mode();

@@ -17,7 +17,10 @@ export function arrays(type: string): ArrayType[] {
   if (!found) {
     found = Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => ({
       dtype: name ?? tensor!,
-      dims: (name !== undefined ? dims!.split(",").map((dim) => dim.trim()) : tensorDims!.split("x").slice(0, -1)).filter(Boolean),
+      dims: (name !== undefined
+        ? dims!.split(",").map((dim) => dim.trim())
+        : tensorDims!.split("x").slice(0, -1)
+      ).filter(Boolean),
     }));
     known.set(type, found);
   }

@@ -25,7 +25,9 @@ export class Fates {
   kind = (node: number): string => this.c.kinds[this.c.kind[node]!] ?? "";
   why = (node: number): string => this.c.reasons[this.c.why[node]!] ?? "";
   isInferred = (node: number): boolean => this.c.inferred[node] === 1;
-  kernels = (node: number): number[] => [...this.c.kernel.subarray(this.c.kernelStart[node]!, this.c.kernelStart[node + 1]!)];
+  kernels = (node: number): number[] => [
+    ...this.c.kernel.subarray(this.c.kernelStart[node]!, this.c.kernelStart[node + 1]!),
+  ];
 
   /** The nodes of each fate, the most frequent first. */
   counts(): [kind: string, nodes: number[]][] {
@@ -37,13 +39,14 @@ export class Fates {
     return [...nodes].sort(([, a], [, b]) => b.length - a.length);
   }
 
-  /** The equations that a kernel was made of: those that run in it, and those without a kernel that led to one of them. */
+  /**
+   * The equations that a kernel was made of: those that run in it, and those without a kernel that led to one of them.
+   */
   ofKernel(graph: Graph, kernel: number): number[] {
     if (!this.byKernel) {
       this.byKernel = new Map();
       for (let node = 0; node < graph.size; node++)
-        if (this.kind(node))
-          for (const at of this.homes(graph, node)) push(this.byKernel, at, node);
+        if (this.kind(node)) for (const at of this.homes(graph, node)) push(this.byKernel, at, node);
     }
     return this.byKernel.get(kernel) ?? [];
   }

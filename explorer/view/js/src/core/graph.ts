@@ -1,9 +1,9 @@
 // A capture in the browser: the same columns as explorer/model/graph.py, read by index.
 
-import { type Buckets, buckets } from "./buckets";
-import type { Fates } from "./fates";
 import type { Memory } from "../memory/memory";
 import type { Passes } from "../passes/passes";
+import { type Buckets, buckets } from "./buckets";
+import type { Fates } from "./fates";
 import type { Header } from "./wire";
 
 export interface Frame {
@@ -113,7 +113,10 @@ export class Graph {
       else push(this.childGroups, group.parent, index);
     });
     const top = c.groups.length;
-    this.childNodes = buckets(top + 1, c.groupOf.map((group) => (group < 0 ? top : group)));
+    this.childNodes = buckets(
+      top + 1,
+      c.groupOf.map((group) => (group < 0 ? top : group)),
+    );
     this.opRuns = c.ops.map((op) => !NO_KERNEL.test(op));
     this.isChip = new Uint8Array(this.size);
     const chipOps = c.ops.map((op) => CHIPS.test(op));
@@ -131,7 +134,10 @@ export class Graph {
     this.sortByTree();
   }
 
-  /** For each place in the order, that of its counterpart in the first of the equal iterations; undefined where nothing repeats. */
+  /**
+   * For each place in the order, that of its counterpart in the first of the equal iterations; undefined where nothing
+   * repeats.
+   */
   get twins(): Int32Array | undefined {
     const { twin } = this.c;
     if (!twin?.length) return undefined;
@@ -171,8 +177,11 @@ export class Graph {
   type = (node: number): string => this.c.types[this.c.type[node]!]!;
   scope = (node: number): string => this.c.scopes[this.c.scope[node]!]!;
   name = (node: number): string => this.c.names[node]!;
-  operands = (node: number): Int32Array => this.c.operand.subarray(this.c.operandStart[node]!, this.c.operandStart[node + 1]!);
-  users = (node: number): number[] => [...new Set(this.user.subarray(this.userStart[node]!, this.userStart[node + 1]!))];
+  operands = (node: number): Int32Array =>
+    this.c.operand.subarray(this.c.operandStart[node]!, this.c.operandStart[node + 1]!);
+  users = (node: number): number[] => [
+    ...new Set(this.user.subarray(this.userStart[node]!, this.userStart[node + 1]!)),
+  ];
 
   private nodesIn(group: number): Int32Array {
     const { start, list } = this.childNodes;
@@ -184,7 +193,8 @@ export class Graph {
   nodeAtRow(row: number): number {
     if (!this.rowNode) {
       this.rowNode = new Int32Array(this.c.line.reduce((most, line) => Math.max(most, line), 0) + 1).fill(-1);
-      for (let node = this.size - 1; node >= 0; node--) if (this.c.line[node]! >= 0) this.rowNode[this.c.line[node]!] = node;
+      for (let node = this.size - 1; node >= 0; node--)
+        if (this.c.line[node]! >= 0) this.rowNode[this.c.line[node]!] = node;
     }
     return this.rowNode[row] ?? -1;
   }
@@ -204,7 +214,8 @@ export class Graph {
   /** The innermost frame first. */
   stack(node: number): Frame[] {
     const frames: Frame[] = [];
-    for (let i = this.c.frame[node]!; i >= 0 && frames.length < 64; i = this.c.frames[i]!.parent) frames.push(this.c.frames[i]!);
+    for (let i = this.c.frame[node]!; i >= 0 && frames.length < 64; i = this.c.frames[i]!.parent)
+      frames.push(this.c.frames[i]!);
     return frames;
   }
 
@@ -230,7 +241,8 @@ export class Graph {
   kernelsIn(item?: Item): number {
     if (!this.kernelSums) {
       this.kernelSums = new Int32Array(this.size + 1);
-      for (let i = 0; i < this.size; i++) this.kernelSums[i + 1] = this.kernelSums[i]! + (this.isKernel(this.order[i]!) ? 1 : 0);
+      for (let i = 0; i < this.size; i++)
+        this.kernelSums[i + 1] = this.kernelSums[i]! + (this.isKernel(this.order[i]!) ? 1 : 0);
     }
     const [from, to] = item === undefined ? [0, this.size] : this.range(item);
     return this.kernelSums[to]! - this.kernelSums[from]!;
@@ -262,11 +274,16 @@ export class Graph {
   children(group: number): Item[] {
     const nodes = Array.from(this.nodesIn(group)).filter((node) => !this.isChip[node]);
     const groups = (this.childGroups.get(group) ?? []).filter((child) => this.to[child]! > this.from[child]!);
-    const at = new Map([...nodes, ...groups.map(groupItem)].map((item) => [item, isGroup(item) ? this.when(~item) : item]));
+    const at = new Map(
+      [...nodes, ...groups.map(groupItem)].map((item) => [item, isGroup(item) ? this.when(~item) : item]),
+    );
     return [...at.keys()].sort((a, b) => at.get(a)! - at.get(b)!);
   }
 
-  /** Where in program order a group stands: a schedule mixes groups, so their middle counts; phases have their own order. */
+  /**
+   * Where in program order a group stands: a schedule mixes groups, so their middle counts; phases have their own
+   * order.
+   */
   private when(group: number): number {
     const { kind, name } = this.c.groups[group]!;
     if (kind === "inputs") return -4;
@@ -284,7 +301,10 @@ export class Graph {
     return [this.isRepeat(~item) ? this.iterations(~item)[this.shown.get(~item) ?? 0]! : ~item];
   }
 
-  /** For any node, the position among `items` of the one directly inside `group` that holds it; -1 for elsewhere and chips. */
+  /**
+   * For any node, the position among `items` of the one directly inside `group` that holds it; -1 for elsewhere and
+   * chips.
+   */
   positions(group: number, items: Item[], chains: ReadonlyMap<Item, number[]> = new Map()): (node: number) => number {
     const { groups, groupOf } = this.c;
     const ofItem = new Map(items.map((item, i) => [item, i]));
@@ -309,7 +329,8 @@ export class Graph {
   /** The groups around a node, or around a group and itself, outermost first. */
   ancestors(item: Item): number[] {
     const groups: number[] = [];
-    for (let at = isGroup(item) ? ~item : this.c.groupOf[item]!; at >= 0; at = this.c.groups[at]!.parent) groups.unshift(at);
+    for (let at = isGroup(item) ? ~item : this.c.groupOf[item]!; at >= 0; at = this.c.groups[at]!.parent)
+      groups.unshift(at);
     return groups;
   }
 
@@ -327,7 +348,10 @@ export class Graph {
   }
 }
 
-const NO_KERNEL = /^(parameter|constant|tuple|get-tuple-element|bitcast|while|conditional|call|after-all|opt-barrier|stablehlo\..*|func\..*|return)$/;
+const NO_KERNEL = new RegExp(
+  "^(parameter|constant|tuple|get-tuple-element|bitcast|while|conditional|call|after-all|opt-barrier|return)$|" +
+    /^(stablehlo|func)\./.source,
+);
 
 export class Stage {
   /** Nothing is read until it is asked for; the frames alone are enough for the source pane's colours. */
@@ -387,7 +411,9 @@ export class Capture {
     if (from === to) return [node];
     const first = this.stages[0]!;
     if (from !== first && to !== first)
-      return [...new Set(this.linked(from, node, first).flatMap((at) => this.linked(first, at, to)))].sort((a, b) => a - b);
+      return [...new Set(this.linked(from, node, first).flatMap((at) => this.linked(first, at, to)))].sort(
+        (a, b) => a - b,
+      );
     return to.graph.nodesOfKey(from.name, from.graph.c.keys[to.name]?.[node] ?? -1);
   }
 }

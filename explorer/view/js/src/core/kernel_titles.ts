@@ -4,11 +4,47 @@ import { type Graph, type Item, isGroup } from "./graph";
 
 const MOST_WORDS = 3;
 const WORDS: Record<string, string> = {
-  ...{ dot_general: "dot", conv_general_dilated: "convolution", reduce_sum: "sum", reduce_max: "max", reduce_min: "min", reduce_prod: "product" },
-  ...{ add_any: "add", mul: "multiply", sub: "subtract", div: "divide", neg: "negate", select_n: "select", integer_pow: "power", pow: "power" },
-  ...{ argmax: "argmax", exponential: "exp", exponential_minus_one: "expm1", log_plus_one: "log1p", rng_bit_generator: "random", threefry2x32: "random" },
-  ...{ convert_element_type: "convert", broadcast_in_dim: "broadcast", dynamic_update_slice: "update slice", dynamic_slice: "slice", scatter_add: "scatter" },
-  ...{ "dynamic-update-slice": "update slice", "dynamic-slice": "slice", "custom-call": "call", maximum: "max", minimum: "min", cumsum: "running sum" },
+  ...{
+    dot_general: "dot",
+    conv_general_dilated: "convolution",
+    reduce_sum: "sum",
+    reduce_max: "max",
+    reduce_min: "min",
+    reduce_prod: "product",
+  },
+  ...{
+    add_any: "add",
+    mul: "multiply",
+    sub: "subtract",
+    div: "divide",
+    neg: "negate",
+    select_n: "select",
+    integer_pow: "power",
+    pow: "power",
+  },
+  ...{
+    argmax: "argmax",
+    exponential: "exp",
+    exponential_minus_one: "expm1",
+    log_plus_one: "log1p",
+    rng_bit_generator: "random",
+    threefry2x32: "random",
+  },
+  ...{
+    convert_element_type: "convert",
+    broadcast_in_dim: "broadcast",
+    dynamic_update_slice: "update slice",
+    dynamic_slice: "slice",
+    scatter_add: "scatter",
+  },
+  ...{
+    "dynamic-update-slice": "update slice",
+    "dynamic-slice": "slice",
+    "custom-call": "call",
+    maximum: "max",
+    minimum: "min",
+    cumsum: "running sum",
+  },
 };
 /** What says most about a kernel comes first; a word in none of these says little. */
 const WEIGHTS: [weight: number, words: RegExp][] = [
@@ -44,7 +80,13 @@ function wordsOf(graph: Graph, node: number): string {
     if (SILENT.test(op) || graph.c.groups[graph.c.groupOf[inner]!]?.kind === "apply") continue;
     // A primitive says more than the instruction that it became: `reduce_max`, not `reduce`.
     const primitive = graph.scope(inner).split("/").pop() ?? "";
-    const named = !MOVES.test(op) && /^[a-z][a-z0-9_]*$/.test(primitive) && !SILENT.test(primitive) && primitive !== "broadcast_in_dim" ? primitive : op;
+    const named =
+      !MOVES.test(op) &&
+      /^[a-z][a-z0-9_]*$/.test(primitive) &&
+      !SILENT.test(primitive) &&
+      primitive !== "broadcast_in_dim"
+        ? primitive
+        : op;
     const word = WORDS[named] ?? named.replace(/_/g, " ");
     if (!found.includes(word)) found.push(word);
   }
@@ -76,7 +118,7 @@ function sumOf(graph: Graph, measure: string): Float64Array | undefined {
     known.set(measure, (sum = new Float64Array(graph.size + 1)));
     graph.order.forEach((node, i) => {
       const value = graph.isKernel(node) || measure === "time" ? values[node]! : 0; // a loop has time of its own
-      sum![i + 1] = sum![i]! + (value > 0 ? value : 0);
+      sum![i + 1] = sum![i]! + Math.max(value, 0);
     });
   }
   return sum;
@@ -93,14 +135,21 @@ export function total(graph: Graph, measure: string, item?: Item): number {
   return sum[to]! - sum[from]!;
 }
 
-/** How much of the whole an item is: of the time where that was measured, else the larger of its FLOPs and its bytes. */
+/**
+ * How much of the whole an item is: of the time where that was measured, else the larger of its FLOPs and its bytes.
+ */
 export function shareOf(graph: Graph, item: Item): Share | undefined {
-  const shares = MEASURES.map(([name]) => ({ measure: name, share: total(graph, name, item) / total(graph, name) })).filter(({ share }) => share > 0);
+  const shares = MEASURES.map(([name]) => ({
+    measure: name,
+    share: total(graph, name, item) / total(graph, name),
+  })).filter(({ share }) => share > 0);
   return shares.find(({ measure }) => measure === "time") ?? shares.sort((a, b) => b.share - a.share)[0];
 }
 
 export function shareText(graph: Graph, item: Item): string {
   const found = shareOf(graph, item);
   if (!found || found.share < LEAST) return "";
-  return `${found.share < 0.0995 ? (100 * found.share).toFixed(1).replace(/\.0$/, "") : Math.round(100 * found.share)}% ${MEASURES.find(([name]) => name === found.measure)![1]}`;
+  const percent = 100 * found.share;
+  const digits = percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, "") : Math.round(percent);
+  return `${digits}% ${MEASURES.find(([name]) => name === found.measure)![1]}`;
 }

@@ -1,9 +1,14 @@
 // How things are called on the screen.
 
-import { type Graph, type Item, type Stage, groupItem, isGroup } from "./graph";
+import { type Graph, groupItem, type Item, isGroup, type Stage } from "./graph";
 import { computes, shareText } from "./kernel_titles";
 
-export const STAGE_TITLES: Record<string, string> = { jaxpr: "jaxpr", stablehlo: "StableHLO", before: "HLO before", hlo: "HLO" };
+export const STAGE_TITLES: Record<string, string> = {
+  jaxpr: "jaxpr",
+  stablehlo: "StableHLO",
+  before: "HLO before",
+  hlo: "HLO",
+};
 const UNITS: Record<string, [one: string, many: string]> = {
   jaxpr: ["equation", "equations"],
   stablehlo: ["operation", "operations"],
@@ -15,7 +20,8 @@ const NUMBER = new Intl.NumberFormat("en"); // making one is slow
 export const number = (n: number): string => NUMBER.format(n);
 export const count = (n: number, one: string, many = `${one}s`): string => `${number(n)} ${n === 1 ? one : many}`;
 export const units = (stage: string, n: number): string => count(n, ...(UNITS[stage] ?? ["node", "nodes"]));
-export const cut = (text: string, longest: number): string => (text.length <= longest ? text : `${text.slice(0, longest - 1)}…`);
+export const cut = (text: string, longest: number): string =>
+  text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
 
 /** `f32[8,128]` from any stage's way to write it; layouts and tuples' insides are for the details. */
 export function shortType(type: string): string {
@@ -42,7 +48,12 @@ export function bytesText(bytes: number): string {
 }
 
 export function amount(value: number): string {
-  for (const [size, unit] of [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]] as const)
+  for (const [size, unit] of [
+    [1e12, " T"],
+    [1e9, " G"],
+    [1e6, " M"],
+    [1e3, " k"],
+  ] as const)
     if (value >= size) return (value / size).toFixed(1) + unit;
   return String(Math.round(value));
 }
@@ -64,7 +75,8 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
   const type = shortType(graph.type(item));
   const op = opText(graph.op(item));
   const inner = graph.inside(item);
-  if (isInKernel(graph, item) && !inner.length) return { title: cut(op === "parameter" ? graph.name(item) : op, 30), sub: "" };
+  if (isInKernel(graph, item) && !inner.length)
+    return { title: cut(op === "parameter" ? graph.name(item) : op, 30), sub: "" };
   const isNamed = stage === "hlo";
   const name = graph.name(item);
   const title = op === "parameter" ? graph.scope(item) || name : isNamed ? name : op;
@@ -72,13 +84,21 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
   if (op === "fusion" && inner.length) {
     // What it computes says more than the compiler's name, which stays for finding it in the text.
     const words = computes(graph, item);
-    return words ? { title: cut(words, 34), sub: joined(cut(name, 30), share) } : { title: cut(name, 34), sub: joined(cut(type, 22), share) };
+    return words
+      ? { title: cut(words, 34), sub: joined(cut(name, 30), share) }
+      : { title: cut(name, 34), sub: joined(cut(type, 22), share) };
   }
   if (inner.length) {
     const times = Math.max(0, ...inner.map((group) => graph.times(groupItem(group))));
-    return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: joined(units(stage, graph.count(item) - 1), share || cut(type, 22)) };
+    return {
+      title: cut(title, 34) + (times ? ` ×${number(times)}` : ""),
+      sub: joined(units(stage, graph.count(item) - 1), share || cut(type, 22)),
+    };
   }
-  return { title: cut(title, 30), sub: joined(cut(isNamed && !title.startsWith(op) && op !== "parameter" ? `${op} ${type}` : type, 30), share) };
+  return {
+    title: cut(title, 30),
+    sub: joined(cut(isNamed && !title.startsWith(op) && op !== "parameter" ? `${op} ${type}` : type, 30), share),
+  };
 }
 
 function groupLabel(graph: Graph, stage: string, item: Item): Label {
@@ -92,13 +112,24 @@ function groupLabel(graph: Graph, stage: string, item: Item): Label {
   }
   // A body's own name is the compiler's number for it: what it is comes first.
   const isCalled = /^(body|condition|branch|call|region|function)$/.test(kind) && caller >= 0;
-  const title = isCalled && /\d|^_|^jaxpr$/.test(name) ? (/^(body|condition|branch|region)$/.test(kind) ? kind : `${kind} · ${name}`) : name;
+  const title =
+    isCalled && /\d|^_|^jaxpr$/.test(name)
+      ? /^(body|condition|branch|region)$/.test(kind)
+        ? kind
+        : `${kind} · ${name}`
+      : name;
   const share = stage === "hlo" ? shareText(graph, item) : "";
-  if (kind !== "repeat") return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: contents(graph, stage, item) };
-  const [first] = graph.iterations(~item);
-  const each = first === undefined ? "" : `${stage === "hlo" && graph.kernelsIn(groupItem(first)) ? count(graph.kernelsIn(groupItem(first)), "kernel") : units(stage, graph.count(groupItem(first)))} each`;
+  if (kind !== "repeat")
+    return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: contents(graph, stage, item) };
+  const [first] = graph.iterations(~item).map(groupItem);
+  const kernels = first !== undefined && stage === "hlo" ? graph.kernelsIn(first) : 0;
+  const content = kernels ? count(kernels, "kernel") : first === undefined ? "" : units(stage, graph.count(first));
+  const each = content && `${content} each`;
   const differ = graph.c.differ?.[~item] ?? 0;
-  return { title: `${cut(title, 30)} ×${number(times)}`, sub: joined(each + (differ ? `, ${number(differ)} not alike` : ""), share) };
+  return {
+    title: `${cut(title, 30)} ×${number(times)}`,
+    sub: joined(each + (differ ? `, ${number(differ)} not alike` : ""), share),
+  };
 }
 
 const joined = (...parts: string[]): string => parts.filter(Boolean).join(" · ");
@@ -106,7 +137,10 @@ const joined = (...parts: string[]): string => parts.filter(Boolean).join(" · "
 /** A folded chain of operations that move no data, or only move it. */
 export function chainLabel(graph: Graph, chain: number[]): Label {
   const ops = [...new Set(chain.map((node) => opText(graph.op(node))))];
-  return { title: cut(ops.join(", "), 34), sub: `${chain.length} folded · ${cut(shortType(graph.type(chain[chain.length - 1]!)), 22)}` };
+  return {
+    title: cut(ops.join(", "), 34),
+    sub: `${chain.length} folded · ${cut(shortType(graph.type(chain[chain.length - 1]!)), 22)}`,
+  };
 }
 
 export const moreLabel = (left: number): Label => ({ title: `… and ${number(left)} more`, sub: "show them instead" });

@@ -1,7 +1,7 @@
 // The language of the search field, as explorer/analysis/query.py has it: both are held to test/queries.json.
 
-import type { Frame, Graph } from "./graph";
 import { arrays, bytesOf, elements } from "./array_types";
+import type { Frame, Graph } from "./graph";
 
 type Test = (graph: Graph) => Uint8Array;
 type OnText = (text: string) => boolean;
@@ -11,7 +11,7 @@ const NUMBERS = ["bytes", "elements", "rank", "operands", "users", "line"];
 const UNITS: Record<string, number> = {
   ...{ "": 1, b: 1, k: 1e3, kb: 1e3, m: 1e6, mb: 1e6, g: 1e9, gb: 1e9, t: 1e12, tb: 1e12 },
   ...{ kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40 },
-  ...{ s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9, "%": 0.01 },
+  ...{ s: 1, ms: 1e-3, us: 1e-6, µs: 1e-6, ns: 1e-9, "%": 0.01 },
 };
 const COMPARE: Record<string, (a: number, b: number) => boolean> = {
   "<": (a, b) => a < b,
@@ -76,8 +76,8 @@ class Parser {
     const comparison = this.match(/([A-Za-z_]\w*)\s*(<=|>=|==|!=|<|>|=)\s*/y);
     if (comparison) return this.comparison(comparison);
     const start = this.at;
-    const field = this.match(/([A-Za-z_]\w*):(?=\S)/y)?.[1]!.toLowerCase();
-    if (field !== undefined && TEXTS.includes(field)) return this.text(field);
+    const [, field] = this.match(/([A-Za-z_]\w*):(?=\S)/y) ?? [];
+    if (field && TEXTS.includes(field.toLowerCase())) return this.text(field.toLowerCase());
     this.at = start;
     return this.text("");
   }
@@ -91,8 +91,10 @@ class Parser {
       if (number === undefined) throw this.error(`${field} is a number, and ${value} is none`);
       return numbers(field, number, COMPARE[sign!]!);
     }
-    if (!TEXTS.includes(field)) throw this.error(`no node has a field ${field}; there are ${[...TEXTS, ...NUMBERS.slice(0, -1)].join(", ")}`);
-    if (!/^(=|==|!=)$/.test(sign!)) throw this.error(`${field} is text: it can be ==, != or ${field}:part, not ${sign}`);
+    if (!TEXTS.includes(field))
+      throw this.error(`no node has a field ${field}; there are ${[...TEXTS, ...NUMBERS.slice(0, -1)].join(", ")}`);
+    if (!/^(=|==|!=)$/.test(sign!))
+      throw this.error(`${field} is text: it can be ==, != or ${field}:part, not ${sign}`);
     const test = onText(field, same(field, value));
     return sign === "!=" ? inverted(test) : test;
   }
@@ -203,7 +205,9 @@ function numbers(field: string, number: number, compare: (a: number, b: number) 
     const value = column(graph, field);
     const single = Math.fround(number); // as the wire carries the others
     // NaN is unknown, which is not "different" either.
-    return Uint8Array.from({ length: graph.size }, (_, node) => (!Number.isNaN(value(node)) && compare(Math.fround(value(node)), single) ? 1 : 0));
+    return Uint8Array.from({ length: graph.size }, (_, node) =>
+      !Number.isNaN(value(node)) && compare(Math.fround(value(node)), single) ? 1 : 0,
+    );
   };
 }
 
@@ -224,8 +228,9 @@ function column(graph: Graph, field: string): (node: number) => number {
     rank: () => ofType((type) => arrays(type)[0]?.dims.length ?? NaN),
   };
   const make = columns[field];
-  if (!make) throw new QueryError(`no number ${field} is known of these nodes; there are ${[...new Set([...Object.keys(c.measures), ...NUMBERS])].join(", ")}`);
-  return make();
+  if (make) return make();
+  const names = [...new Set([...Object.keys(c.measures), ...NUMBERS])].join(", ");
+  throw new QueryError(`no number ${field} is known of these nodes; there are ${names}`);
 }
 
 /** Ask each distinct string once, then look the answers up by row. */
@@ -247,7 +252,11 @@ function onText(field: string, test: OnText): Test {
       dtype: () => ofTypes((type) => arrays(type).map(({ dtype }) => dtype)),
       shape: () => ofTypes((type) => arrays(type).map(({ dims }) => dims.join(","))),
       in: () => within(c.groups, c.groupOf, test),
-      file: () => onFrames(c, c.frames.map((frame) => test(frame.file))),
+      file: () =>
+        onFrames(
+          c,
+          c.frames.map((frame) => test(frame.file)),
+        ),
       function: () => onFrames(c, onStacks(c.frames, test)),
     };
     const asked = field ? [field] : ["name", "op", "type", "scope"];
@@ -256,7 +265,11 @@ function onText(field: string, test: OnText): Test {
   };
 }
 
-function within(groups: { name: string; kind: string; parent: number }[], groupOf: Int32Array, test: OnText): (node: number) => boolean {
+function within(
+  groups: { name: string; kind: string; parent: number }[],
+  groupOf: Int32Array,
+  test: OnText,
+): (node: number) => boolean {
   const passes: boolean[] = [];
   for (const { name, kind, parent } of groups) passes.push(test(name) || test(kind) || passes[parent] === true);
   return (node) => passes[groupOf[node]!] === true;
@@ -269,7 +282,8 @@ function onFrames(c: { frame: Int32Array }, passes: boolean[]): (node: number) =
 function onStacks(frames: Frame[], test: OnText): boolean[] {
   const own = frames.map((frame) => test(frame.function));
   return frames.map((_, i) => {
-    for (let at = i, steps = 0; at >= 0 && steps <= frames.length; at = frames[at]!.parent, steps++) if (own[at]) return true;
+    for (let at = i, steps = 0; at >= 0 && steps <= frames.length; at = frames[at]!.parent, steps++)
+      if (own[at]) return true;
     return false;
   });
 }

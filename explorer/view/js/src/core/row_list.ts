@@ -27,7 +27,7 @@ export class Rows {
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.root.addEventListener("pointerdown", (event) => {
       const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
-      if (row) this.at = Number(row.dataset["row"]);
+      if (row) this.at = Number(row.dataset.row);
     });
     this.root.addEventListener("scroll", () => this.paint());
     new ResizeObserver(() => this.paint()).observe(this.root);
@@ -58,7 +58,8 @@ export class Rows {
   show(index: number): void {
     const top = (index * HEIGHT) / this.ratio;
     const { scrollTop, clientHeight } = this.root;
-    if (top < scrollTop || top > scrollTop + clientHeight - 2 * HEIGHT) this.root.scrollTop = Math.max(top - clientHeight / 3, 0);
+    if (top < scrollTop || top > scrollTop + clientHeight - 2 * HEIGHT)
+      this.root.scrollTop = Math.max(top - clientHeight / 3, 0);
     this.paint();
   }
 
@@ -96,7 +97,14 @@ export class Rows {
     if (row && (event.key === "Enter" || event.key === " ")) row.click();
     else {
       const page = Math.max(Math.floor(this.root.clientHeight / HEIGHT) - 1, 1);
-      const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.total, End: this.total };
+      const steps: Record<string, number> = {
+        ArrowDown: 1,
+        ArrowUp: -1,
+        PageDown: page,
+        PageUp: -page,
+        Home: -this.total,
+        End: this.total,
+      };
       const step = steps[event.key];
       if (step === undefined || !this.total) return;
       this.at = Math.min(Math.max(this.at + step, 0), this.total - 1);

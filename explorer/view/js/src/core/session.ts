@@ -1,8 +1,8 @@
 // What is shown and what is in focus: the one state that every pane draws.
 
-import { type Capture, type Frame, type Item, type Stage, isGroup } from "./graph";
-import { QueryError, find } from "./query";
 import { Lines, lineKey } from "../source/source_lines";
+import { type Capture, type Frame, type Item, isGroup, type Stage } from "./graph";
+import { find, QueryError } from "./query";
 
 export type Mode = "graph" | "text" | "table" | "lines" | "memory" | "passes";
 
@@ -36,7 +36,10 @@ export class Session {
   private readonly kept = new Map<string, ReadonlySet<number>>();
   private readonly listeners: ((change: Change) => void)[] = [];
 
-  constructor(readonly capture: Capture, first?: string) {
+  constructor(
+    readonly capture: Capture,
+    first?: string,
+  ) {
     this.lines = new Lines(capture);
     this.stage = capture.stage(first ?? "hlo");
     if (!this.stage.size) this.mode = "text"; // nothing of it could be read
@@ -66,9 +69,11 @@ export class Session {
     this.tell("look");
   }
 
-  /** What boxes are coloured by: `line`, a column, or one of the stage's measures. Unasked, time where it was measured. */
+  /**
+   * What boxes are coloured by: `line`, a column, or one of the stage's measures. Unasked, time where it was measured.
+   */
   get colourBy(): string {
-    return this.colour ?? (this.stage.graph.c.measures["time"] ? "time" : "line");
+    return this.colour ?? (this.stage.graph.c.measures.time ? "time" : "line");
   }
 
   setColour(by?: string): void {

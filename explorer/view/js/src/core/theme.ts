@@ -3,8 +3,8 @@
 /** What the host says, or else the system: JupyterLab and Notebook, VS Code, Colab, plain pages. */
 function isDark(): boolean {
   const { dataset, classList } = document.body;
-  if (dataset["jpThemeLight"] !== undefined) return dataset["jpThemeLight"] === "false";
-  if (dataset["vscodeThemeKind"] !== undefined) return /dark|high-contrast$/.test(dataset["vscodeThemeKind"]);
+  if (dataset.jpThemeLight !== undefined) return dataset.jpThemeLight === "false";
+  if (dataset.vscodeThemeKind !== undefined) return /dark|high-contrast$/.test(dataset.vscodeThemeKind);
   const root = document.documentElement;
   if (root.getAttribute("theme") !== null) return root.getAttribute("theme") === "dark";
   if (classList.contains("dark") || root.classList.contains("dark")) return true;
@@ -16,7 +16,10 @@ export function followTheme(root: HTMLElement): () => void {
   const apply = () => root.classList.toggle("dark", isDark());
   apply();
   const observer = new MutationObserver(apply);
-  const watched = { attributes: true, attributeFilter: ["class", "theme", "data-jp-theme-light", "data-vscode-theme-kind"] };
+  const watched = {
+    attributes: true,
+    attributeFilter: ["class", "theme", "data-jp-theme-light", "data-vscode-theme-kind"],
+  };
   observer.observe(document.body, watched);
   observer.observe(document.documentElement, watched);
   const query = matchMedia("(prefers-color-scheme: dark)");

@@ -1,11 +1,11 @@
 // The binary form of a capture, as explorer/files/capture.py writes it.
 
-import { Fates } from "./fates";
 import { Memory } from "../memory/memory";
-import { Capture, type Frame, Graph, type Group, type Source, Stage } from "./graph";
-import type { DiffHeader } from "../viewer/diff_viewer";
-import type { Finding } from "../source/finding_badge";
 import { type PassesHeader, readPasses } from "../passes/wire";
+import type { Finding } from "../source/finding_badge";
+import type { DiffHeader } from "../viewer/diff_viewer";
+import { Fates } from "./fates";
+import { Capture, type Frame, Graph, type Group, type Source, Stage } from "./graph";
 
 const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
 const VERSION = 2;
@@ -100,7 +100,11 @@ export async function opened(wire: Uint8Array): Promise<{ header: Header | { dif
 
 export function captureOf(header: Header, blobs: Uint8Array): Capture {
   const passes = header.passes ? () => readPasses(header.passes!, blobs) : undefined;
-  return new Capture(header, header.stages.map((stage) => readStage(stage, blobs)), passes);
+  return new Capture(
+    header,
+    header.stages.map((stage) => readStage(stage, blobs)),
+    passes,
+  );
 }
 
 function readStage(header: StageHeader, blobs: Uint8Array): Stage {
@@ -124,7 +128,9 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
         frames: stage.frames,
         keys: Object.fromEntries(Object.entries(header.keys).map(([name, place]) => [name, column(place, blobs)])),
         placed: column(header.placed, blobs),
-        measures: Object.fromEntries(Object.entries(header.measures).map(([name, place]) => [name, numbers(place, blobs)])),
+        measures: Object.fromEntries(
+          Object.entries(header.measures).map(([name, place]) => [name, numbers(place, blobs)]),
+        ),
         groups: rows<Group>(header.tree, blobs),
         groupOf: column(header.tree_of, blobs),
         unread: column(header.unread, blobs),
@@ -144,7 +150,16 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
 function readFates({ kinds, reasons, mapped, columns }: FatesHeader, blobs: Uint8Array): Fates {
   const read = (name: string) => column(columns[name]!, blobs);
   const [kind, inferred, why] = [read("kind"), read("inferred"), read("why")];
-  return new Fates({ kinds, reasons, mapped, kind, inferred, why, kernelStart: read("kernel_start"), kernel: read("kernel") });
+  return new Fates({
+    kinds,
+    reasons,
+    mapped,
+    kind,
+    inferred,
+    why,
+    kernelStart: read("kernel_start"),
+    kernel: read("kernel"),
+  });
 }
 
 function readMemory({ kinds, scheduled, columns, donations }: MemoryHeader, blobs: Uint8Array): Memory {
@@ -184,7 +199,8 @@ export function column([offset, size]: Place, blobs: Uint8Array): Int32Array {
 export function numbers([offset, size]: Place, blobs: Uint8Array): Float32Array {
   const count = size / 4;
   const bytes = new Uint8Array(size);
-  for (let plane = 0; plane < 4; plane++) for (let i = 0; i < count; i++) bytes[4 * i + plane] = blobs[offset + plane * count + i]!;
+  for (let plane = 0; plane < 4; plane++)
+    for (let i = 0; i < count; i++) bytes[4 * i + plane] = blobs[offset + plane * count + i]!;
   return new Float32Array(bytes.buffer);
 }
 

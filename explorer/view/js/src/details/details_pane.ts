@@ -1,12 +1,24 @@
 // What is known about what is chosen; of the whole program while nothing is.
 
 import { element } from "../core/dom";
-import { Costs, type Measure, amountOf, percent } from "../lines/line_costs";
-import { STAGE_TITLES, bytesOf, bytesText, count, cut, kernelsOf, labelOf, number, opText, shortType, units } from "../core/labels";
 import { type Frame, type Graph, isGroup } from "../core/graph";
-import type { Session } from "../core/session";
-import { lineKey } from "../source/source_lines";
 import { total } from "../core/kernel_titles";
+import {
+  bytesOf,
+  bytesText,
+  count,
+  cut,
+  kernelsOf,
+  labelOf,
+  number,
+  opText,
+  STAGE_TITLES,
+  shortType,
+  units,
+} from "../core/labels";
+import type { Session } from "../core/session";
+import { amountOf, Costs, type Measure, percent } from "../lines/line_costs";
+import { lineKey } from "../source/source_lines";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
 const MOST = 40; // rows of a list before it says how many more there are
@@ -16,7 +28,10 @@ export class DetailsPane {
 
   private readonly costsOf: Costs;
 
-  constructor(private readonly session: Session, private readonly reveal: (node: number) => void) {
+  constructor(
+    private readonly session: Session,
+    private readonly reveal: (node: number) => void,
+  ) {
     this.costsOf = new Costs(session.capture.header.lines);
     this.root = element("div", { class: "explorer-details", "aria-live": "polite" });
   }
@@ -24,7 +39,8 @@ export class DetailsPane {
   fill(): void {
     const { focus } = this.session;
     this.root.scrollTop = 0;
-    if (focus.item !== undefined) this.root.replaceChildren(...(isGroup(focus.item) ? this.group(~focus.item) : this.node(focus.item)));
+    if (focus.item !== undefined)
+      this.root.replaceChildren(...(isGroup(focus.item) ? this.group(~focus.item) : this.node(focus.item)));
     else if (focus.nodes.size) this.root.replaceChildren(...this.found([...focus.nodes]));
     else this.root.replaceChildren(...this.program());
   }
@@ -32,10 +48,17 @@ export class DetailsPane {
   private program(): Node[] {
     const { header } = this.session.capture;
     const rows: [string, string][] = [];
-    for (const measure of this.costsOf.measures) rows.push([NAMES[measure], amountOf[measure](this.costsOf.total(measure))]);
+    for (const measure of this.costsOf.measures)
+      rows.push([NAMES[measure], amountOf[measure](this.costsOf.total(measure))]);
     for (const [use, bytes] of Object.entries(header.memory)) if (bytes) rows.push([`${use} memory`, bytesText(bytes)]);
     const { stage } = this.session;
-    const parts: Node[] = [title(header.function), note(`${units(stage.name, stage.size)} in this stage. Click a line of the source, or a box, to see where it went.`), facts(rows)];
+    const parts: Node[] = [
+      title(header.function),
+      note(
+        `${units(stage.name, stage.size)} in this stage. Click a line of the source, or a box, to see where it went.`,
+      ),
+      facts(rows),
+    ];
     if (header.failure) parts.splice(1, 0, element("p", { class: "failure" }, header.failure));
     parts.push(...this.fates(), ...this.operations(stage.graph.below(-1)));
     if (header.constants.length)
@@ -56,7 +79,10 @@ export class DetailsPane {
     const { focus, stage } = this.session;
     const what = focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : (focus.name ?? "linked");
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, nodes) : [];
-    const parts: Node[] = [title(what), note(units(stage.name, nodes.length) + (runs.length ? ` in ${count(runs.length, "kernel")}` : ""))];
+    const parts: Node[] = [
+      title(what),
+      note(units(stage.name, nodes.length) + (runs.length ? ` in ${count(runs.length, "kernel")}` : "")),
+    ];
     const line = focus.line && this.costsOf.at(lineKey(focus.line.file, focus.line.line));
     if (line)
       parts.push(
@@ -79,24 +105,40 @@ export class DetailsPane {
     const inside = graph.within(node).slice(1);
     const place = session.lines.place(graph, graph.c.placed[node]!);
     const parts: Node[] = [title(graph.name(node), session.lines.colour(place))];
-    parts.push(note(inside.length ? `1 ${opText(graph.op(node))} of ${units(name, inside.length)}` : opText(graph.op(node))));
+    parts.push(
+      note(inside.length ? `1 ${opText(graph.op(node))} of ${units(name, inside.length)}` : opText(graph.op(node))),
+    );
     const rows: [string, string][] = [["type", shortType(graph.type(node))], ...this.costs(node)];
     if (graph.scope(node)) rows.push(["scope", graph.scope(node)]);
     parts.push(facts(rows), ...this.fate(node), ...this.madeOf(node));
     const owner = graph.c.placed[node]!;
     const stack = owner >= 0 ? graph.stack(owner) : [];
     parts.push(heading("from"), stack.length ? this.stack(stack) : note("The compiler kept no place for it."));
-    if (stack.length && owner !== node) parts.push(note(`The compiler kept no place for it: this is ${graph.name(owner)}'s, to which it belongs.`));
+    if (stack.length && owner !== node)
+      parts.push(note(`The compiler kept no place for it: this is ${graph.name(owner)}'s, to which it belongs.`));
     for (const stage of session.capture.stages) {
       // What a fate tells needs no second list.
-      if (stage === session.stage || (stage.name === "hlo" && session.stage.fates) || (name === "hlo" && stage.name === "jaxpr" && graph.isKernel(node))) continue;
+      if (
+        stage === session.stage ||
+        (stage.name === "hlo" && session.stage.fates) ||
+        (name === "hlo" && stage.name === "jaxpr" && graph.isKernel(node))
+      )
+        continue;
       const linked = [...new Set([node, ...inside].flatMap((at) => session.capture.linked(session.stage, at, stage)))];
       parts.push(heading(`in ${STAGE_TITLES[stage.name] ?? stage.name}`));
-      if (!linked.length) parts.push(note(name === "hlo" ? "unmapped" : "unmapped: folded, eliminated, or its metadata was lost in a fusion"));
+      if (!linked.length)
+        parts.push(
+          note(name === "hlo" ? "unmapped" : "unmapped: folded, eliminated, or its metadata was lost in a fusion"),
+        );
       else
         parts.push(
           list(
-            linked.slice(0, MOST).map((at) => [opText(stage.graph.op(at)), stage.name === "hlo" ? fate(stage.graph, at) : shortType(stage.graph.type(at))]),
+            linked
+              .slice(0, MOST)
+              .map((at) => [
+                opText(stage.graph.op(at)),
+                stage.name === "hlo" ? fate(stage.graph, at) : shortType(stage.graph.type(at)),
+              ]),
             linked.length - MOST,
             (row) => this.choose(linked[row]!, stage.name),
           ),
@@ -122,14 +164,19 @@ export class DetailsPane {
       if (written) rows.push(["writes", bytesText(written)]);
       return rows;
     }
-    for (const [name, measure] of [["time", "seconds"], ["bytes", "bytes"], ["flops", "flops"]] as const) {
+    for (const [name, measure] of [
+      ["time", "seconds"],
+      ["bytes", "bytes"],
+      ["flops", "flops"],
+    ] as const) {
       const value = graph.c.measures[name]?.[node] ?? 0;
       const share = percent(value / total(graph, name));
       if (value > 0) rows.push([NAMES[measure], amountOf[measure](value) + (share ? ` · ${share}` : "")]);
     }
     if (Number.isNaN(flops[node]!)) rows.push(["FLOPs", "only the backend knows"]);
     const intensity = flops[node]! / bytes[node]!;
-    if (intensity > 0 && intensity < Infinity) rows.push(["FLOPs a byte", intensity < 10 ? intensity.toPrecision(2) : intensity.toFixed(0)]);
+    if (intensity > 0 && intensity < Infinity)
+      rows.push(["FLOPs a byte", intensity < 10 ? intensity.toPrecision(2) : intensity.toFixed(0)]);
     const times = runs?.[node] ?? 1;
     if (Number.isNaN(times)) rows.push(["runs", "unknown; counted once"]);
     else if (times !== 1 && graph.isKernel(node)) rows.push(["runs", `× ${number(times)}`]);
@@ -146,7 +193,9 @@ export class DetailsPane {
     const to = session.capture.stage("hlo");
     const parts = [heading("what became of it"), sentence(kind, fates.isInferred(node), fates.why(node))];
     if (!kernels.length) return parts;
-    const rows = kernels.slice(0, MOST).map((at): [string, string] => [cut(to.graph.name(at), 36), shortType(to.graph.type(at))]);
+    const rows = kernels
+      .slice(0, MOST)
+      .map((at): [string, string] => [cut(to.graph.name(at), 36), shortType(to.graph.type(at))]);
     parts.push(list(rows, kernels.length - MOST, (row) => this.choose(kernels[row]!, "hlo")));
     return parts;
   }
@@ -161,10 +210,20 @@ export class DetailsPane {
     if (!made.length) return [];
     const rows = made.slice(0, MOST).map((node): [string, string, boolean, string] => {
       const line = session.lines.place(graph, node)?.line;
-      return [opText(graph.op(node)), `${fates.kind(node)}${line ? ` · l. ${line}` : ""}`, fates.isInferred(node), fates.why(node)];
+      return [
+        opText(graph.op(node)),
+        `${fates.kind(node)}${line ? ` · l. ${line}` : ""}`,
+        fates.isInferred(node),
+        fates.why(node),
+      ];
     });
-    const inferred = rows.some(([, , isInferred]) => isInferred) ? [element("i", { class: "inferred" }, "≈ inferred")] : [];
-    return [heading(`made of ${count(made.length, "equation")}`, ...inferred), list(rows, made.length - MOST, (row) => this.choose(made[row]!, first.name))];
+    const inferred = rows.some(([, , isInferred]) => isInferred)
+      ? [element("i", { class: "inferred" }, "≈ inferred")]
+      : [];
+    return [
+      heading(`made of ${count(made.length, "equation")}`, ...inferred),
+      list(rows, made.length - MOST, (row) => this.choose(made[row]!, first.name)),
+    ];
   }
 
   /** How many equations of the program have each fate; clicking one lights them up. */
@@ -193,7 +252,12 @@ export class DetailsPane {
   private stack(frames: Frame[]): Node {
     const made = element("div", { class: "list" });
     for (const frame of frames) {
-      const button = element("button", { type: "button" }, `${frame.function.split(".").pop() || "?"}`, element("em", {}, `line ${frame.line}`));
+      const button = element(
+        "button",
+        { type: "button" },
+        `${frame.function.split(".").pop() || "?"}`,
+        element("em", {}, `line ${frame.line}`),
+      );
       button.addEventListener("click", () => this.session.focusLine(frame.file, frame.line));
       made.append(button);
     }
@@ -202,7 +266,12 @@ export class DetailsPane {
 
   private nodes(nodes: number[]): Node {
     const { graph, name } = this.session.stage;
-    const label = (node: number) => (name === "hlo" ? graph.name(node) : graph.op(node) === "parameter" ? graph.scope(node) || graph.name(node) : `${graph.name(node)} ${opText(graph.op(node))}`);
+    const label = (node: number) =>
+      name === "hlo"
+        ? graph.name(node)
+        : graph.op(node) === "parameter"
+          ? graph.scope(node) || graph.name(node)
+          : `${graph.name(node)} ${opText(graph.op(node))}`;
     return list(
       nodes.slice(0, MOST).map((node) => [cut(label(node), 36), shortType(graph.type(node))]),
       nodes.length - MOST,
@@ -234,7 +303,8 @@ function fate(graph: Graph, node: number): string {
   return group?.kind === "fusion" && group.caller >= 0 ? `fused into ${graph.name(group.caller)}` : "kept";
 }
 
-const title = (text: string, colour = -1): Node => element("div", { class: colour >= 0 ? `title k${colour}` : "title" }, text);
+const title = (text: string, colour = -1): Node =>
+  element("div", { class: colour >= 0 ? `title k${colour}` : "title" }, text);
 const heading = (text: string, ...more: Node[]): Node => element("div", { class: "heading" }, text, ...more);
 const note = (text: string): Node => element("div", { class: "note" }, text);
 
@@ -247,7 +317,15 @@ function facts(rows: [string, string][]): Node {
 /** What became of an equation in words; what was inferred says so. */
 function sentence(kind: string, isInferred: boolean, why: string): Node {
   const text = element("p", { class: "fate" }, element("b", {}, kind), why ? `: ${why}` : "");
-  if (isInferred) text.append(" ", element("i", { class: "inferred", title: "It follows from the structure; the compiler's metadata does not say it." }, "inferred"));
+  if (isInferred)
+    text.append(
+      " ",
+      element(
+        "i",
+        { class: "inferred", title: "It follows from the structure; the compiler's metadata does not say it." },
+        "inferred",
+      ),
+    );
   return text;
 }
 
@@ -256,7 +334,15 @@ type Row = [name: string, value: string, isInferred?: boolean, why?: string];
 function list(rows: Row[], more = 0, choose?: (row: number) => void): Node {
   const made = element("div", { class: "list" });
   rows.forEach(([name, value, isInferred, why], row) => {
-    const told = element("em", { title: [why || value, isInferred ? "inferred: the compiler's metadata does not say it" : ""].filter(Boolean).join("; ") }, value);
+    const told = element(
+      "em",
+      {
+        title: [why || value, isInferred ? "inferred: the compiler's metadata does not say it" : ""]
+          .filter(Boolean)
+          .join("; "),
+      },
+      value,
+    );
     if (isInferred) told.prepend(element("i", { class: "inferred", role: "img", "aria-label": "inferred" }, "≈ "));
     const line = element(choose ? "button" : "div", choose ? { type: "button" } : {}, element("span", {}, name), told);
     if (choose) line.addEventListener("click", () => choose(row));

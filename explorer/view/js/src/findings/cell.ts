@@ -34,13 +34,16 @@ export async function writeBelow(from: Element, code: string): Promise<boolean> 
 
 /** JupyterLab's buttons answer to a mouse that is pressed, not to a click. */
 function press(target: Element): void {
-  for (const kind of ["mousedown", "mouseup"]) target.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true, button: 0 }));
+  for (const kind of ["mousedown", "mouseup"])
+    target.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true, button: 0 }));
 }
 
 /** CodeMirror's own object, of a cell that is new and empty; by either name that its versions give it. */
 function editorOf(cell: Element | null, known: Set<Element>): Editor | undefined {
   if (!cell || known.has(cell)) return undefined;
-  const content = cell.querySelector(".cm-content") as (Element & { cmTile?: { view?: Editor }; cmView?: { view?: Editor } }) | null;
+  const content = cell.querySelector(".cm-content") as
+    | (Element & { cmTile?: { view?: Editor }; cmView?: { view?: Editor } })
+    | null;
   const editor = content?.cmTile?.view ?? content?.cmView?.view;
   return editor?.state.doc.length === 0 ? editor : undefined;
 }

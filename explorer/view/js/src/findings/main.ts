@@ -1,8 +1,8 @@
 // In each output of findings: follows the page's theme, and adds the buttons that write a cure into a new cell.
 
+import { element } from "../core/dom";
 import type { Model } from "../core/kernel_link";
 import { followTheme } from "../core/theme";
-import { element } from "../core/dom";
 import { copied, writeBelow } from "./cell";
 
 interface Talking extends Omit<Model, "on"> {
@@ -22,15 +22,15 @@ const SLOW = 600; // milliseconds
 for (const host of document.querySelectorAll<HTMLElement>(".explorer-findings:not([data-started])")) start(host);
 
 function start(host: HTMLElement): void {
-  host.dataset["started"] = "";
+  host.dataset.started = "";
   followTheme(host);
   adoptStyle(host);
-  const id = host.dataset["explorerFindings"] ?? "";
+  const id = host.dataset.explorerFindings ?? "";
   const offer = () => {
     const wire = window.explorerModels?.get(id) as unknown as Talking | undefined;
     for (const place of host.querySelectorAll<HTMLElement>("[data-fix]:not([data-offered])")) {
       if (!place.querySelector(".xf-text") && !wire) continue; // Python has it, and is not there
-      place.dataset["offered"] = "";
+      place.dataset.offered = "";
       place.append(offered(place, wire));
     }
   };
@@ -49,16 +49,25 @@ function adoptStyle(host: HTMLElement): void {
 }
 
 function offered(place: HTMLElement, wire: Talking | undefined): HTMLElement {
-  const button = element("button", { type: "button", class: "xf-write" }, place.closest(".jp-NotebookPanel") ? "write it into a new cell" : "copy the function with it");
+  const button = element(
+    "button",
+    { type: "button", class: "xf-write" },
+    place.closest(".jp-NotebookPanel") ? "write it into a new cell" : "copy the function with it",
+  );
   const said = element("span", { class: "xf-said", role: "status" });
   button.addEventListener("click", async () => {
     if (button.ariaBusy === "true") return;
     button.ariaBusy = "true";
-    const slow = setTimeout(() => (said.textContent = "The kernel is busy: it answers when the running cell has ended."), SLOW);
+    const slow = setTimeout(
+      () => (said.textContent = "The kernel is busy: it answers when the running cell has ended."),
+      SLOW,
+    );
     const answer = await codeOf(place, wire);
     clearTimeout(slow);
     button.ariaBusy = "false";
-    said.textContent = answer.code ? await written(button, answer.code) : (answer.failed ?? "The kernel gave no answer.");
+    said.textContent = answer.code
+      ? await written(button, answer.code)
+      : (answer.failed ?? "The kernel gave no answer.");
   });
   return element("div", { class: "xf-act" }, button, said);
 }
@@ -73,7 +82,7 @@ async function written(button: HTMLElement, code: string): Promise<string> {
 async function codeOf(place: HTMLElement, wire: Talking | undefined): Promise<Answer> {
   const code = place.querySelector(".xf-text")?.textContent;
   if (code) return { code };
-  const answer = await asked(Number(place.dataset["fix"]), wire!);
+  const answer = await asked(Number(place.dataset.fix), wire!);
   if (answer.code) show(place, answer.code, answer.diff ?? "");
   return answer;
 }

@@ -1,8 +1,8 @@
 // Where what is chosen lies: forward ▸ block ×24 ▸ attention ▸ the kernel. Each part is a way back.
 
 import { element } from "../core/dom";
+import { groupItem, type Item } from "../core/graph";
 import { labelOf } from "../core/labels";
-import { type Item, groupItem } from "../core/graph";
 import type { Session } from "../core/session";
 
 export class Breadcrumbs {
@@ -23,11 +23,17 @@ export class Breadcrumbs {
     this.told = key;
     const parts = items.map((item, i) => {
       const { title } = labelOf(graph, stage.name, item);
-      const button = element("button", { type: "button", ...(i === items.length - 1 ? { "aria-current": "true" } : {}) }, title);
+      const button = element(
+        "button",
+        { type: "button", ...(i === items.length - 1 ? { "aria-current": "true" } : {}) },
+        title,
+      );
       button.addEventListener("click", () => this.go(item));
       return button;
     });
-    this.root.replaceChildren(...parts.flatMap((part, i) => (i ? [element("i", { "aria-hidden": "true" }, "▸"), part] : [part])));
+    this.root.replaceChildren(
+      ...parts.flatMap((part, i) => (i ? [element("i", { "aria-hidden": "true" }, "▸"), part] : [part])),
+    );
     this.root.hidden = !parts.length;
   }
 

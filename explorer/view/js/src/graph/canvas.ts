@@ -1,13 +1,13 @@
 // The drawing of a scene: moved and zoomed as a whole, and only what is in sight is in the document.
 
-import { Colouring } from "./colours";
 import { svg } from "../core/dom";
-import { flowText } from "./flow";
-import { arrowHead, drawBox, drawLine, head, paintBox, path, place, sourceOf } from "./draw";
-import { Marks } from "./marked_ranges";
-import { type Item, type Stage, isGroup, isMore } from "../core/graph";
-import type { Box, Line, Scene } from "./scene";
+import { type Item, isGroup, isMore, type Stage } from "../core/graph";
 import type { Session } from "../core/session";
+import { Colouring } from "./colours";
+import { arrowHead, drawBox, drawLine, head, paintBox, path, place, sourceOf } from "./draw";
+import { flowText } from "./flow";
+import { Marks } from "./marked_ranges";
+import type { Box, Line, Scene } from "./scene";
 
 const MARGIN = 200; // how far beyond the edge things are kept, in pixels of the screen
 const READABLE = 0.3; // below this scale text is not drawn
@@ -44,7 +44,12 @@ export class GraphCanvas {
   /** All lines are one path, and all their heads another: thousands of elements would be slow. */
   private readonly lines = svg("path", { class: "edge" });
   private readonly heads = svg("path", { class: "heads" });
-  private readonly layers = { below: svg("g"), lines: svg("g", {}, this.lines, this.heads), lit: svg("g"), above: svg("g") };
+  private readonly layers = {
+    below: svg("g"),
+    lines: svg("g", {}, this.lines, this.heads),
+    lit: svg("g"),
+    above: svg("g"),
+  };
   private readonly boxes = new Map<Item, Drawn>();
   private readonly chainOf = new Map<number, Box>();
   private colouring?: Colouring;
@@ -59,7 +64,12 @@ export class GraphCanvas {
 
   constructor(private readonly session: Session) {
     this.world.append(this.layers.below, this.layers.lines, this.layers.above, this.layers.lit);
-    this.root = svg("svg", { class: "canvas", role: "application", tabindex: "0", "aria-label": "graph" }, this.arrow.defs, this.world);
+    this.root = svg(
+      "svg",
+      { class: "canvas", role: "application", tabindex: "0", "aria-label": "graph" },
+      this.arrow.defs,
+      this.world,
+    );
   }
 
   /** Follow the size of the pane around. */
@@ -114,7 +124,10 @@ export class GraphCanvas {
     const drawn = graph.drawn(node);
     const own = this.byItem.get(drawn) ?? this.chainOf.get(drawn);
     if (own) return own;
-    const closed = graph.ancestors(drawn).map((group) => this.byItem.get(graph.itemOf(group))).find((box) => box?.open === false);
+    const closed = graph
+      .ancestors(drawn)
+      .map((group) => this.byItem.get(graph.itemOf(group)))
+      .find((box) => box?.open === false);
     return closed;
   }
 
@@ -128,7 +141,10 @@ export class GraphCanvas {
   }
 
   private colourOf({ item }: Box) {
-    const line = isGroup(item) || isMore(item) || this.session.colourBy !== "line" ? -1 : this.session.lines.colour(sourceOf(this.session, item));
+    const line =
+      isGroup(item) || isMore(item) || this.session.colourBy !== "line"
+        ? -1
+        : this.session.lines.colour(sourceOf(this.session, item));
     return this.colours.of(item, line);
   }
 
@@ -177,7 +193,9 @@ export class GraphCanvas {
     this.lit.set(graph, focus.nodes);
     this.over.set(graph, preview.nodes);
     this.kept.set(graph, this.session.filter ?? NOTHING);
-    this.near = new Set(focus.item !== undefined && focus.item >= 0 ? [...graph.operands(focus.item), ...graph.users(focus.item)] : []);
+    this.near = new Set(
+      focus.item !== undefined && focus.item >= 0 ? [...graph.operands(focus.item), ...graph.users(focus.item)] : [],
+    );
     let lit = 0;
     for (const { box, element } of this.boxes.values()) lit += this.lightBox(box, element) ? 1 : 0;
     this.lightLines();
@@ -198,7 +216,10 @@ export class GraphCanvas {
     element.classList.toggle("chosen", box.item === focus.item);
     element.classList.toggle("over", !box.open && ranges.some(([from, to]) => this.over.any(from, to)));
     element.classList.toggle("near", !this.trace && this.near.has(box.item));
-    element.classList.toggle("dimmed", this.session.filter !== undefined && !ranges.some(([from, to]) => this.kept.any(from, to)));
+    element.classList.toggle(
+      "dimmed",
+      this.session.filter !== undefined && !ranges.some(([from, to]) => this.kept.any(from, to)),
+    );
     const near = this.trace?.near.get(box.item);
     element.classList.toggle("on-way", near !== undefined);
     if (near !== undefined) element.style.setProperty("--near", near.toFixed(2));
@@ -219,7 +240,9 @@ export class GraphCanvas {
     for (const [from, to] of this.scene.hidden) if (touches({ from, to })) lines.push(this.straight(from, to));
     const tells = !near && lines.length <= MOST_FLOWS;
     this.layers.lit.replaceChildren(
-      ...lines.map((line) => drawLine(line, this.arrow.id, tells ? flowText(this.session.stage.graph, line.from, line.to) : "")),
+      ...lines.map((line) =>
+        drawLine(line, this.arrow.id, tells ? flowText(this.session.stage.graph, line.from, line.to) : ""),
+      ),
     );
   }
 
@@ -232,5 +255,13 @@ export class GraphCanvas {
 const NOTHING: ReadonlySet<number> = new Set();
 
 function looksLike(a: Box, b: Box): boolean {
-  return a.open === b.open && a.width === b.width && a.height === b.height && a.pill === b.pill && a.label.title === b.label.title && a.step?.at === b.step?.at && !a.chain === !b.chain;
+  return (
+    a.open === b.open &&
+    a.width === b.width &&
+    a.height === b.height &&
+    a.pill === b.pill &&
+    a.label.title === b.label.title &&
+    a.step?.at === b.step?.at &&
+    !a.chain === !b.chain
+  );
 }

@@ -2,12 +2,18 @@
 
 import type { Graph, Item } from "../core/graph";
 
-const PLAIN =
-  /^(stablehlo\.|)(bitcast|bitcast-convert|bitcast_convert|bitcast_convert_type|reshape|dynamic_reshape|convert|convert_element_type|copy|copy_p|broadcast|broadcast_in_dim|squeeze|expand_dims|transpose|get-tuple-element|get_tuple_element|optimization_barrier|opt-barrier|stop_gradient|reduce_precision|pbroadcast|pvary)$/;
+// Operations in every stage's spelling, `_` as `-`.
+const PLAIN = new RegExp(
+  "^(stablehlo\\.)?(bitcast|bitcast-convert|bitcast-convert-type|reshape|dynamic-reshape|convert|" +
+    "convert-element-type|copy|copy-p|broadcast|broadcast-in-dim|squeeze|expand-dims|transpose|get-tuple-element|" +
+    "optimization-barrier|opt-barrier|stop-gradient|reduce-precision|pbroadcast|pvary)$",
+);
 
 /** The chains among `items`, by their first node; each at least two nodes, every one read by the next alone. */
 export function chainsOf(graph: Graph, items: readonly Item[]): Map<Item, number[]> {
-  const plain = new Set(items.filter((item) => item >= 0 && !graph.inside(item).length && PLAIN.test(graph.op(item))));
+  const plain = new Set(
+    items.filter((item) => item >= 0 && !graph.inside(item).length && PLAIN.test(graph.op(item).replaceAll("_", "-"))),
+  );
   const next = new Map<number, number>();
   const hasBefore = new Set<number>();
   for (const node of plain) {

@@ -1,11 +1,11 @@
 // What colour a box has: that of its source line, of a category, or of a number.
 
+import { arrays } from "../core/array_types";
+import { type Graph, type Item, isGroup, isMore, type Stage } from "../core/graph";
+import { total } from "../core/kernel_titles";
 import { opText, shortType } from "../core/labels";
-import { type Graph, type Item, type Stage, isGroup, isMore } from "../core/graph";
 import type { Session } from "../core/session";
 import { COLOURS } from "../source/source_lines";
-import { total } from "../core/kernel_titles";
-import { arrays } from "../core/array_types";
 
 export interface Colour {
   /** One of the palette of style.css, -1 for none. */
@@ -30,9 +30,27 @@ interface Category {
 const CATEGORIES: Record<string, Category> = {
   op: { title: "operation", of: (graph, node) => opText(graph.op(node)) },
   dtype: { title: "dtype", of: (graph, node) => arrays(graph.type(node))[0]?.dtype ?? "" },
-  fusion: { title: "kind of kernel", of: (graph, node) => (graph.isKernel(node) ? graph.name(node).replace(/[._]?\d+$/, "").replace(/\.clone.*$/, "") : "") },
-  scope: { title: "scope", of: (graph, node) => scopeOf(graph.scope(graph.c.placed[node]! >= 0 ? graph.c.placed[node]! : node)) },
-  sharding: { title: "sharding", of: (graph, node, stage) => SHARDING.exec(stage.lines[graph.c.line[node]!] ?? "")?.slice(1).find(Boolean) ?? "" },
+  fusion: {
+    title: "kind of kernel",
+    of: (graph, node) =>
+      graph.isKernel(node)
+        ? graph
+            .name(node)
+            .replace(/[._]?\d+$/, "")
+            .replace(/\.clone.*$/, "")
+        : "",
+  },
+  scope: {
+    title: "scope",
+    of: (graph, node) => scopeOf(graph.scope(graph.c.placed[node]! >= 0 ? graph.c.placed[node]! : node)),
+  },
+  sharding: {
+    title: "sharding",
+    of: (graph, node, stage) =>
+      SHARDING.exec(stage.lines[graph.c.line[node]!] ?? "")
+        ?.slice(1)
+        .find(Boolean) ?? "",
+  },
   fate: { title: "what became of it", of: (_, node, stage) => stage.fates?.kind(node) ?? "" },
 };
 const SHARDING = /\bsharding=\{((?:[^{}]|\{[^}]*\})*)\}|sharding = "([^"]*)"|sharding = #sdy\.sharding<([^>]*)>/;
@@ -45,7 +63,11 @@ const RAMP = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", 
 /** `forward`, `backward` or the named scope that made it. */
 function scopeOf(scope: string): string {
   const parts = scope.split("/").slice(0, -1);
-  const named = parts.filter((part) => /^[\w.-]+$/.test(part) && !/^(while|body|cond|branch_\d+_fun|closed_call|checkpoint|rematted_computation)$/.test(part));
+  const named = parts.filter(
+    (part) =>
+      /^[\w.-]+$/.test(part) &&
+      !/^(while|body|cond|branch_\d+_fun|closed_call|checkpoint|rematted_computation)$/.test(part),
+  );
   return named[0] ?? (scope.includes("transpose(") ? "backward" : scope.includes("jvp(") ? "forward" : "");
 }
 
@@ -56,7 +78,8 @@ export function columnsOf(session: Session, isSharded = false): [name: string, t
   for (const [name, { title, of }] of Object.entries(CATEGORIES)) {
     if (name === "fusion" && session.stage.name !== "hlo") continue;
     // Only the text tells of shardings: it is looked into when somebody has the time.
-    if (name === "sharding" ? isSharded : name === "op" || name === "dtype" || hasTwo(session.stage, of)) columns.push([name, title]);
+    if (name === "sharding" ? isSharded : name === "op" || name === "dtype" || hasTwo(session.stage, of))
+      columns.push([name, title]);
   }
   for (const name of Object.keys(graph.c.measures)) columns.push([name, MEASURES[name] ?? name]);
   return columns;
@@ -103,7 +126,7 @@ export class Colouring {
       if (value) times.set(value, (times.get(value) ?? 0) + 1);
     }
     this.frequent.push(...[...times].sort((a, b) => b[1] - a[1]).map(([value]) => value));
-    this.frequent.slice(0, COLOURS).forEach((value, i) => this.kinds.set(value, i));
+    for (const [i, value] of this.frequent.slice(0, COLOURS).entries()) this.kinds.set(value, i);
   }
 
   /** Of what adds up, shares of the whole, the same for kernels and groups; else from the least to the most. */
@@ -131,7 +154,8 @@ export class Colouring {
     const { graph } = this.session.stage;
     if (this.by === "line" || isMore(item)) return { kind: line };
     const category = CATEGORIES[this.by];
-    if (category) return { kind: isGroup(item) ? -1 : (this.kinds.get(category.of(graph, item, this.session.stage)) ?? -1) };
+    if (category)
+      return { kind: isGroup(item) ? -1 : (this.kinds.get(category.of(graph, item, this.session.stage)) ?? -1) };
     const isWhole = isGroup(item) || (MEASURES[this.by] && !graph.isKernel(item)); // a loop is what runs in it
     const own = isWhole ? NaN : (graph.c.measures[this.by]?.[item] ?? NaN);
     const value = own >= 0 ? own : MEASURES[this.by] ? total(graph, this.by, item) : NaN;
@@ -147,8 +171,15 @@ export class Colouring {
   get legend(): Legend | undefined {
     const category = CATEGORIES[this.by];
     if (this.by === "line") return undefined;
-    if (!category) return { title: MEASURES[this.by] ?? this.by, entries: [], ...(this.high > 0 ? { ramp: { low: this.low, high: this.high, isLog: this.isLog } } : {}) };
-    const entries = this.frequent.slice(0, COLOURS).map((text, kind) => ({ kind, text: this.by === "dtype" ? shortType(text) : text }));
+    if (!category)
+      return {
+        title: MEASURES[this.by] ?? this.by,
+        entries: [],
+        ...(this.high > 0 ? { ramp: { low: this.low, high: this.high, isLog: this.isLog } } : {}),
+      };
+    const entries = this.frequent
+      .slice(0, COLOURS)
+      .map((text, kind) => ({ kind, text: this.by === "dtype" ? shortType(text) : text }));
     if (this.frequent.length > COLOURS) entries.push({ kind: -1, text: `${this.frequent.length - COLOURS} others` });
     return { title: category.title, entries };
   }
@@ -159,7 +190,9 @@ export function ramp(place: number): string {
   const at = place * (RAMP.length - 1);
   const i = Math.min(Math.floor(at), RAMP.length - 2);
   const part = (hex: string, k: number) => parseInt(hex.slice(1 + 2 * k, 3 + 2 * k), 16);
-  const mixed = [0, 1, 2].map((k) => Math.round(part(RAMP[i]!, k) + (at - i) * (part(RAMP[i + 1]!, k) - part(RAMP[i]!, k))));
+  const mixed = [0, 1, 2].map((k) =>
+    Math.round(part(RAMP[i]!, k) + (at - i) * (part(RAMP[i + 1]!, k) - part(RAMP[i]!, k))),
+  );
   return `rgb(${mixed.join(" ")})`;
 }
 

@@ -1,30 +1,39 @@
 // One box, one line of the graph, as SVG.
 
-import type { Colour } from "./colours";
 import { svg } from "../core/dom";
-import { cut, units } from "../core/labels";
 import { type Frame, type Graph, type Item, isGroup, isMore } from "../core/graph";
-import { type Box, CHIP_HEIGHT, type Line } from "./scene";
-import type { Session } from "../core/session";
 import { shareOf } from "../core/kernel_titles";
+import { cut, units } from "../core/labels";
+import type { Session } from "../core/session";
+import type { Colour } from "./colours";
+import { type Box, CHIP_HEIGHT, type Line } from "./scene";
 
-const COLLECTIVE =
-  /^(stablehlo\.|)(all[-_]reduce|all[-_]gather|reduce[-_]scatter|all[-_]to[-_]all|ragged[-_]all[-_]to[-_]all|collective[-_](permute|broadcast)|send|recv|psum|pmax|pmin|ppermute|psum_scatter|reduce_scatter|all_gather_invariant|psum_invariant)/;
+// In every stage's spelling; beginnings are enough: `psum_scatter`, `all-reduce-start`.
+const COLLECTIVE = new RegExp(
+  "^(stablehlo\\.)?((ragged-)?all-(reduce|gather|to-all)|reduce-scatter|collective-(permute|broadcast)|" +
+    "send|recv|psum|pmax|pmin|ppermute)",
+);
 
-export const isCollective = (graph: Graph, item: Item): boolean => item >= 0 && COLLECTIVE.test(graph.op(item));
+export const isCollective = (graph: Graph, item: Item): boolean =>
+  item >= 0 && COLLECTIVE.test(graph.op(item).replaceAll("_", "-"));
 
 /** A box; from afar, without the text that nobody could read. */
 export function drawBox(session: Session, box: Box, colour: Colour, far: boolean): SVGElement {
   const { graph } = session.stage;
   const { item } = box;
-  const g = svg("g", { class: `box ${kindOf(session, box)}`, tabindex: "-1", role: "button", "aria-label": says(session, box) });
+  const g = svg("g", {
+    class: `box ${kindOf(session, box)}`,
+    tabindex: "-1",
+    role: "button",
+    "aria-label": says(session, box),
+  });
   paintBox(g, colour);
-  if (isMore(item)) g.dataset["more"] = String(item);
-  else if (isGroup(item)) g.dataset["group"] = String(~item);
+  if (isMore(item)) g.dataset.more = String(item);
+  else if (isGroup(item)) g.dataset.group = String(~item);
   else {
-    g.dataset["node"] = String(item);
+    g.dataset.node = String(item);
     const inside = graph.inside(item);
-    if (inside.length) g.dataset["group"] = String(inside[0]);
+    if (inside.length) g.dataset.group = String(inside[0]);
   }
   if (box.open !== undefined) g.setAttribute("aria-expanded", String(box.open));
   g.append(...outline(session, box));
@@ -32,7 +41,17 @@ export function drawBox(session: Session, box: Box, colour: Colour, far: boolean
   if (far) return g;
   g.append(...words(box));
   const share = box.open || box.pill || isGroup(item) || isCollective(graph, item) ? undefined : shareOf(graph, item);
-  if (share && share.share > 0.004) g.append(svg("rect", { class: "share", x: 1, y: box.height - 4, width: Math.max(share.share * (box.width - 2), 2), height: 3, rx: 1.5 }));
+  if (share && share.share > 0.004)
+    g.append(
+      svg("rect", {
+        class: "share",
+        x: 1,
+        y: box.height - 4,
+        width: Math.max(share.share * (box.width - 2), 2),
+        height: 3,
+        rx: 1.5,
+      }),
+    );
   g.append(...chipsOf(box));
   if (box.step) g.append(...steps(box, box.step));
   const tip = svg("title");
@@ -63,7 +82,9 @@ function says(session: Session, { item, label, chain }: Box): string {
   const { graph } = session.stage;
   const plain = isMore(item) || chain || isGroup(item);
   const from = plain ? undefined : sourceOf(session, item);
-  return [label.title, plain ? "" : graph.op(item), label.sub, from ? `line ${from.line}` : ""].filter(Boolean).join(", ");
+  return [label.title, plain ? "" : graph.op(item), label.sub, from ? `line ${from.line}` : ""]
+    .filter(Boolean)
+    .join(", ");
 }
 
 function tipOf({ stage: { graph, name } }: Session, { item, label, chain }: Box): string {
@@ -78,7 +99,8 @@ function outline({ stage: { graph } }: Session, box: Box): SVGElement[] {
   const { item, width, height, open } = box;
   const radius = box.pill ? 12 : isGroup(item) ? 9 : 6;
   const isPack = box.chain || (isGroup(item) && graph.times(item) > 1);
-  const back = isPack && !open ? [8, 4].map((by) => svg("rect", { class: "back", x: by, y: by, width, height, rx: radius })) : [];
+  const back =
+    isPack && !open ? [8, 4].map((by) => svg("rect", { class: "back", x: by, y: by, width, height, rx: radius })) : [];
   if (isCollective(graph, item)) {
     const c = Math.min(12, height / 2);
     const d = `M${c} 0H${width - c}L${width} ${height / 2}L${width - c} ${height}H${c}L0 ${height / 2}z`;
@@ -91,7 +113,8 @@ function words({ item, label, open, pill, width }: Box): SVGElement[] {
   const mark = open === undefined ? "" : open ? " ▾" : " ▸";
   if (pill) return [text(label.title, width / 2, 16, "op")];
   if (isMore(item)) return [text(label.title, 11, 18, "title"), text(label.sub, 11, 34, "sub")];
-  if (open) return [text(label.title + mark, 12, 20, "title"), text(label.sub, 26 + (label.title.length + 2) * 7, 20, "sub")];
+  if (open)
+    return [text(label.title + mark, 12, 20, "title"), text(label.sub, 26 + (label.title.length + 2) * 7, 20, "sub")];
   return [text(label.title + mark, 11, 18, "title"), ...(label.sub ? [text(label.sub, 11, 34, "sub")] : [])];
 }
 
@@ -99,7 +122,7 @@ function chipsOf({ chips, height }: Box): SVGElement[] {
   let x = 8;
   return chips.map(({ node, text: name, width }) => {
     const g = svg("g", { class: "chip", transform: `translate(${x} ${height - CHIP_HEIGHT - 6})` });
-    if (node >= 0) g.dataset["chip"] = String(node);
+    if (node >= 0) g.dataset.chip = String(node);
     g.append(svg("rect", { width, height: CHIP_HEIGHT, rx: CHIP_HEIGHT / 2 }), text(name, width / 2, 12, "op"));
     x += width + 4;
     return g;
@@ -110,12 +133,16 @@ function chipsOf({ chips, height }: Box): SVGElement[] {
 function steps({ width }: Box, { at, of }: { at: number; of: number }): SVGElement[] {
   const button = (sign: string, by: number, x: number, label: string) => {
     const g = svg("g", { class: "step", role: "button", "aria-label": label, transform: `translate(${x} 6)` });
-    g.dataset["step"] = String(by);
+    g.dataset.step = String(by);
     g.append(svg("rect", { width: 20, height: 20, rx: 5 }), text(sign, 10, 15, "op"));
     return g;
   };
   const says = text(`${at + 1} of ${of}`, width - 60, 20, "sub step-at");
-  return [button("‹", -1, width - 116, "previous iteration ([)"), says, button("›", 1, width - 28, "next iteration (])")];
+  return [
+    button("‹", -1, width - 116, "previous iteration ([)"),
+    says,
+    button("›", 1, width - 28, "next iteration (])"),
+  ];
 }
 
 /** Move a drawn box to where its box is. */
@@ -144,7 +171,8 @@ function text(content: string, x: number, y: number, kind: string): SVGTextEleme
 
 export function path({ points }: Line): string {
   let drawn = "";
-  for (let i = 0; i < points.length; i += 2) drawn += `${i ? "L" : "M"}${points[i]!.toFixed(1)} ${points[i + 1]!.toFixed(1)}`;
+  for (let i = 0; i < points.length; i += 2)
+    drawn += `${i ? "L" : "M"}${points[i]!.toFixed(1)} ${points[i + 1]!.toFixed(1)}`;
   return drawn;
 }
 
@@ -155,7 +183,8 @@ export function head({ points }: Line): string {
   const [dx, dy] = [x - points[n - 4]!, y - points[n - 3]!];
   const length = Math.hypot(dx, dy) || 1;
   const [u, v] = [(dx / length) * 8, (dy / length) * 8];
-  return `M${x.toFixed(1)} ${y.toFixed(1)}l${(-u - v / 2).toFixed(1)} ${(-v + u / 2).toFixed(1)}l${v.toFixed(1)} ${(-u).toFixed(1)}z`;
+  const [mx, my, lx, ly, rx, ry] = [x, y, -u - v / 2, -v + u / 2, v, -u].map((value) => value.toFixed(1));
+  return `M${mx} ${my}l${lx} ${ly}l${rx} ${ry}z`;
 }
 
 /** One line by itself, lit, with what flows along it. */
@@ -173,13 +202,19 @@ export function drawLine(line: Line, arrow: string, says: string): SVGElement {
 /** The middle of the longest piece, whether it is level, and how long. */
 function middle({ points }: Line): { x: number; y: number; level: boolean; length: number } {
   let [best, at] = [-1, 0];
-  const size = (i: number) => [Math.abs(points[i + 2]! - points[i]!), Math.abs(points[i + 3]! - points[i + 1]!)] as const;
+  const size = (i: number) =>
+    [Math.abs(points[i + 2]! - points[i]!), Math.abs(points[i + 3]! - points[i + 1]!)] as const;
   for (let i = 0; i + 3 < points.length; i += 2) {
     const [across, down] = size(i);
     if (across * 1.5 + down > best) [best, at] = [across * 1.5 + down, i];
   }
   const [across, down] = size(at);
-  return { x: (points[at]! + points[at + 2]!) / 2, y: (points[at + 1]! + points[at + 3]!) / 2, level: across > down, length: across };
+  return {
+    x: (points[at]! + points[at + 2]!) / 2,
+    y: (points[at + 1]! + points[at + 3]!) / 2,
+    level: across > down,
+    length: across,
+  };
 }
 
 let arrows = 0;
@@ -188,5 +223,16 @@ let arrows = 0;
 export function arrowHead(): { id: string; defs: SVGElement } {
   const id = `explorer-arrow-${arrows++}`;
   const head = svg("path", { d: "M0 0L8 4L0 8z", class: "arrow" });
-  return { id, defs: svg("defs", {}, svg("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, head)) };
+  return {
+    id,
+    defs: svg(
+      "defs",
+      {},
+      svg(
+        "marker",
+        { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+        head,
+      ),
+    ),
+  };
 }

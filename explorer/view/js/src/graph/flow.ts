@@ -1,7 +1,7 @@
 // What flows along a line between two boxes: the arrays that one makes and the other reads.
 
-import { bytesOf, bytesText, count, shortType } from "../core/labels";
 import { type Graph, type Item, isMore } from "../core/graph";
+import { bytesOf, bytesText, count, shortType } from "../core/labels";
 
 const MOST = 20_000; // nodes that are looked through for one line
 

@@ -1,17 +1,17 @@
 // The graph pane: which groups are open, where one looks, and which way through the graph is shown.
 
-import { Breadcrumbs } from "./breadcrumbs";
 import { element } from "../core/dom";
+import { type Graph, groupItem, type Item, isGroup, isMore } from "../core/graph";
+import { count, cut, kernelsOf, labelOf, number, units } from "../core/labels";
+import type { Session } from "../core/session";
+import { Layouter } from "../layout/layouter";
+import { Breadcrumbs } from "./breadcrumbs";
 import { GraphCanvas, type Trace } from "./canvas";
 import { GraphInput } from "./input";
-import { GraphTools, type Way } from "./tools";
-import { count, cut, kernelsOf, labelOf, number, units } from "../core/labels";
-import { Layouter } from "../layout/layouter";
 import { Minimap } from "./minimap";
-import { type Graph, type Item, groupItem, isGroup, isMore } from "../core/graph";
-import { type Box, type Scene, SceneBuilder, openable } from "./scene";
-import type { Session } from "../core/session";
 import { criticalPath, reach, way } from "./paths";
+import { type Box, openable, type Scene, SceneBuilder } from "./scene";
+import { GraphTools, type Way } from "./tools";
 
 const READ_WELL = 0.72; // the least scale that the first picture may need
 const READ = 0.55; // the same for the phases: they tell the story
@@ -38,7 +38,9 @@ export class GraphPane {
   private readonly builders = new Map<string, SceneBuilder>();
   private drawn = Promise.resolve();
   private colouredBy = "line";
-  private shownWay: { kind: Way | "path"; says: string; of: Item | undefined; steps: ReadonlyMap<number, number> } | undefined;
+  private shownWay:
+    | { kind: Way | "path"; says: string; of: Item | undefined; steps: ReadonlyMap<number, number> }
+    | undefined;
 
   constructor(private readonly session: Session) {
     this.canvas = new GraphCanvas(session);
@@ -72,7 +74,8 @@ export class GraphPane {
   private get builder(): SceneBuilder {
     const { stage } = this.session;
     let builder = this.builders.get(stage.name);
-    if (!builder) this.builders.set(stage.name, (builder = new SceneBuilder(stage, (input) => this.layouter.layout(input))));
+    if (!builder)
+      this.builders.set(stage.name, (builder = new SceneBuilder(stage, (input) => this.layouter.layout(input))));
     return builder;
   }
 
@@ -80,7 +83,9 @@ export class GraphPane {
     return this.session.stage.graph;
   }
 
-  /** Open group after group, phases before others, the largest first, as long as the whole picture can still be read. */
+  /**
+   * Open group after group, phases before others, the largest first, as long as the whole picture can still be read.
+   */
   private async openFirst(): Promise<void> {
     const { open, graph } = this;
     const alone = graph.children(-1).filter((item) => graph.inside(item).length).length <= 2; // itself and the inputs
@@ -134,7 +139,9 @@ export class GraphPane {
   /** The scene, with no more boxes than can be drawn well: what was opened longest ago closes. */
   private async few(kept: Item | undefined): Promise<Scene> {
     const { open, graph } = this;
-    const around = new Set(kept === undefined ? [] : [kept, ...graph.ancestors(kept).map((group) => graph.itemOf(group))]);
+    const around = new Set(
+      kept === undefined ? [] : [kept, ...graph.ancestors(kept).map((group) => graph.itemOf(group))],
+    );
     let scene = await this.builder.build(open);
     while (scene.boxes.length > MOST_IN_ALL) {
       const inSight = new Set(scene.boxes.map((box) => box.item));
@@ -171,16 +178,19 @@ export class GraphPane {
   /** Lay out anew with one box staying where it is, or brought into sight. */
   private async redraw(item: Item, brings: boolean): Promise<void> {
     const before = this.canvas.byItem.get(item);
-    await this.rebuild(() => {
-      const after = this.canvas.byItem.get(item);
-      const { view } = this.canvas;
-      if (before && after) {
-        view.x += (before.x - after.x) * view.scale;
-        view.y += (before.y - after.y) * view.scale;
-      }
-      if (brings && after) this.bring(after);
-      else this.canvas.paint();
-    }, isMore(item) ? undefined : item);
+    await this.rebuild(
+      () => {
+        const after = this.canvas.byItem.get(item);
+        const { view } = this.canvas;
+        if (before && after) {
+          view.x += (before.x - after.x) * view.scale;
+          view.y += (before.y - after.y) * view.scale;
+        }
+        if (brings && after) this.bring(after);
+        else this.canvas.paint();
+      },
+      isMore(item) ? undefined : item,
+    );
   }
 
   /** Move a box that was opened into sight, smaller where that shows it whole; its header at least. */
@@ -188,9 +198,16 @@ export class GraphPane {
     const { width, height } = this.canvas.area;
     const room = Math.min((width - 2 * EDGE) / box.width, (height - 2 * EDGE) / box.height);
     const scale = Math.min(this.canvas.view.scale, Math.max(room, Math.min((width - 2 * EDGE) / box.width, 1), 0.5));
-    const [left, top] = [this.canvas.view.x + box.x * this.canvas.view.scale, this.canvas.view.y + box.y * this.canvas.view.scale];
+    const [left, top] = [
+      this.canvas.view.x + box.x * this.canvas.view.scale,
+      this.canvas.view.y + box.y * this.canvas.view.scale,
+    ];
     const within = (at: number, size: number, all: number) => Math.max(Math.min(at, all - EDGE - size), EDGE);
-    this.canvas.view = { scale, x: within(left, box.width * scale, width) - box.x * scale, y: within(top, box.height * scale, height) - box.y * scale };
+    this.canvas.view = {
+      scale,
+      x: within(left, box.width * scale, width) - box.x * scale,
+      y: within(top, box.height * scale, height) - box.y * scale,
+    };
     this.canvas.paint();
   }
 
@@ -200,7 +217,9 @@ export class GraphPane {
     if (box) this.centre(box);
   }
 
-  /** Open what is around an item, the iteration and the page that it is on, and give its box or the nearest around it. */
+  /**
+   * Open what is around an item, the iteration and the page that it is on, and give its box or the nearest around it.
+   */
   private async openTo(item: Item): Promise<Box | undefined> {
     const { graph, builder, open } = this;
     const groups = graph.ancestors(item);
@@ -226,7 +245,14 @@ export class GraphPane {
     const chain = item >= 0 ? builder.chainAround(item) : undefined;
     if (chain !== undefined) opens(chain);
     if (changed || !this.canvas.byItem.has(item)) await this.rebuild(() => undefined, item);
-    return this.canvas.byItem.get(item) ?? (item >= 0 ? this.canvas.boxOf(item) : undefined) ?? groups.reverse().map((group) => this.canvas.byItem.get(graph.itemOf(group))).find(Boolean);
+    return (
+      this.canvas.byItem.get(item) ??
+      (item >= 0 ? this.canvas.boxOf(item) : undefined) ??
+      groups
+        .reverse()
+        .map((group) => this.canvas.byItem.get(graph.itemOf(group)))
+        .find(Boolean)
+    );
   }
 
   /** Choose an item and look at it. */
@@ -264,7 +290,11 @@ export class GraphPane {
   centre(box: Box): void {
     const { width, height } = this.canvas.area;
     const scale = Math.max(this.canvas.view.scale, 0.7);
-    this.canvas.view = { scale, x: width / 2 - (box.x + box.width / 2) * scale, y: height / 2 - (box.y + Math.min(box.height, height / scale) / 2) * scale };
+    this.canvas.view = {
+      scale,
+      x: width / 2 - (box.x + box.width / 2) * scale,
+      y: height / 2 - (box.y + Math.min(box.height, height / scale) / 2) * scale,
+    };
     this.canvas.paint();
   }
 
@@ -283,11 +313,23 @@ export class GraphPane {
     if (this.shownWay?.kind === kind) this.shownWay = undefined;
     else if (kind === "critical") {
       const { nodes, measure, share } = criticalPath(graph);
-      const says = measure ? `${Math.round(100 * share)}% of all ${measure === "flops" ? "FLOPs" : measure} lie on it` : "by the number of steps";
-      this.shownWay = { kind, says: `critical path: ${units(this.session.stage.name, nodes.length)}, ${says}`, of: focus.item, steps: new Map(nodes.map((node) => [node, 0])) };
+      const says = measure
+        ? `${Math.round(100 * share)}% of all ${measure === "flops" ? "FLOPs" : measure} lie on it`
+        : "by the number of steps";
+      this.shownWay = {
+        kind,
+        says: `critical path: ${units(this.session.stage.name, nodes.length)}, ${says}`,
+        of: focus.item,
+        steps: new Map(nodes.map((node) => [node, 0])),
+      };
     } else if (focus.nodes.size) {
       const steps = reach(graph, focus.nodes, kind === "outputs");
-      this.shownWay = { kind, says: `${number(steps.size - 1)} ${kind === "inputs" ? "feed it" : "need it"}, the nearest the strongest`, of: focus.item, steps };
+      this.shownWay = {
+        kind,
+        says: `${number(steps.size - 1)} ${kind === "inputs" ? "feed it" : "need it"}, the nearest the strongest`,
+        of: focus.item,
+        steps,
+      };
     }
     this.retrace();
   }
@@ -301,11 +343,20 @@ export class GraphPane {
   wayTo(item: Item, from = this.session.focus.item): void {
     const { graph } = this;
     if (from === undefined) return;
-    const [a, b] = [from, item].map((end) => (isGroup(end) ? Array.from(graph.nodesOf(end)) : [end])) as [number[], number[]];
+    const [a, b] = [from, item].map((end) => (isGroup(end) ? Array.from(graph.nodesOf(end)) : [end])) as [
+      number[],
+      number[],
+    ];
     const nodes = way(graph, a, b);
     const names = nodes.map((node) => graph.name(node));
-    const says = nodes.length ? `path of ${count(nodes.length - 1, "step")}: ${cut([names[0], names.length > 2 ? "…" : "", names[names.length - 1]].filter(Boolean).join(" → "), 80)}` : "neither feeds the other";
-    this.shownWay = { kind: "path", says, of: this.session.focus.item, steps: new Map([a[0]!, b[0]!, ...nodes].map((node) => [node, 0])) };
+    const ends = cut([names[0], names.length > 2 ? "…" : "", names[names.length - 1]].filter(Boolean).join(" → "), 80);
+    const says = nodes.length ? `path of ${count(nodes.length - 1, "step")}: ${ends}` : "neither feeds the other";
+    this.shownWay = {
+      kind: "path",
+      says,
+      of: this.session.focus.item,
+      steps: new Map([a[0]!, b[0]!, ...nodes].map((node) => [node, 0])),
+    };
     this.retrace();
   }
 
@@ -349,17 +400,35 @@ export class GraphPane {
   private message(boxes: number): string {
     const { focus, stage } = this.session;
     if (focus.fault) return focus.fault;
-    if (!focus.nodes.size) return focus.query ? `nothing found for “${focus.query}”` : focus.line ? `line ${focus.line.line} left no trace in this stage` : "";
+    if (!focus.nodes.size)
+      return focus.query
+        ? `nothing found for “${focus.query}”`
+        : focus.line
+          ? `line ${focus.line.line} left no trace in this stage`
+          : "";
     if (focus.item !== undefined) return "";
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, focus.nodes).length : 0;
     const what = `${units(stage.name, focus.nodes.size)}${runs ? ` in ${count(runs, "kernel")}` : ""}`;
-    return `${focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : (focus.name ?? "linked")}: ${what}${boxes ? this.iterations() : " (none in sight)"}`;
+    const of = focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : (focus.name ?? "linked");
+    return `${of}: ${what}${boxes ? this.iterations() : " (none in sight)"}`;
   }
 
   /** In how many iterations of the repeats in sight something is lit. */
   private iterations(): string {
     const repeats = this.canvas.scene.boxes.filter(({ item }) => isGroup(item) && this.graph.isRepeat(~item));
-    const lit = repeats.map(({ item, label }) => [label.title.replace(/ ×.*/, ""), this.canvas.litIterations(~item), this.graph.iterations(~item).length] as const).filter(([, some]) => some > 0);
-    return lit.slice(0, 2).map(([title, some, all]) => ` · lit in ${some} of ${all} × ${title}`).join("");
+    const lit = repeats
+      .map(
+        ({ item, label }) =>
+          [
+            label.title.replace(/ ×.*/, ""),
+            this.canvas.litIterations(~item),
+            this.graph.iterations(~item).length,
+          ] as const,
+      )
+      .filter(([, some]) => some > 0);
+    return lit
+      .slice(0, 2)
+      .map(([title, some, all]) => ` · lit in ${some} of ${all} × ${title}`)
+      .join("");
   }
 }

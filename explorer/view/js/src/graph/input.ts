@@ -1,10 +1,10 @@
 // What mouse and keys do in the graph.
 
-import type { GraphCanvas } from "./canvas";
-import type { Way } from "./tools";
-import { type Item, groupItem } from "../core/graph";
-import type { Box } from "./scene";
+import { groupItem, type Item } from "../core/graph";
 import type { Session } from "../core/session";
+import type { GraphCanvas } from "./canvas";
+import type { Box } from "./scene";
+import type { Way } from "./tools";
 
 /** What the pane does when it is asked to. */
 export interface Acts {
@@ -72,7 +72,11 @@ export class GraphInput {
     canvas.root.addEventListener("pointerover", (event) => {
       const item = this.itemOf(event.target);
       const box = item === undefined ? undefined : canvas.byItem.get(item);
-      session.previewItem(!box || box.open || "more" in ((event.target as Element).closest<SVGElement>("g.box")?.dataset ?? {}) ? undefined : item);
+      session.previewItem(
+        !box || box.open || "more" in ((event.target as Element).closest<SVGElement>("g.box")?.dataset ?? {})
+          ? undefined
+          : item,
+      );
     });
     canvas.root.addEventListener("pointerleave", () => session.previewItem(undefined));
   }
@@ -83,13 +87,16 @@ export class GraphInput {
     const item = this.itemOf(event.target);
     const box = item === undefined ? undefined : canvas.byItem.get(item);
     const part = (event.target as Element).closest<SVGElement>("[data-step], [data-chip]")?.dataset;
-    if (part?.["step"] !== undefined && item !== undefined) return void acts.step(~item, Number(part["step"]));
-    if (box?.label && (event.target as Element).closest("[data-more]")) return void acts.turn(item!);
-    if (part?.["chip"] !== undefined) return session.focusItem(Number(part["chip"]));
-    if (event.shiftKey && item !== undefined && session.focus.item !== undefined && session.focus.item !== item) return acts.wayTo(item);
-    session.focusItem(item);
-    this.current = item;
-    if (box?.open === false || (box?.open && this.onHeader(box, event))) void acts.toggle(box.item);
+    if (part?.step !== undefined && item !== undefined) void acts.step(~item, Number(part.step));
+    else if (box?.label && (event.target as Element).closest("[data-more]")) void acts.turn(item!);
+    else if (part?.chip !== undefined) session.focusItem(Number(part.chip));
+    else if (event.shiftKey && item !== undefined && session.focus.item !== undefined && session.focus.item !== item)
+      acts.wayTo(item);
+    else {
+      session.focusItem(item);
+      this.current = item;
+      if (box?.open === false || (box?.open && this.onHeader(box, event))) void acts.toggle(box.item);
+    }
   }
 
   private onHeader(box: Box, event: PointerEvent): boolean {
@@ -128,7 +135,8 @@ export class GraphInput {
     const act = () => {
       if (current === undefined) return;
       const box = canvas.byItem.get(current);
-      const done = box?.label && canvas.element(current)?.dataset["more"] !== undefined ? acts.turn(current) : acts.toggle(current);
+      const done =
+        box?.label && canvas.element(current)?.dataset.more !== undefined ? acts.turn(current) : acts.toggle(current);
       void done.then(() => go(current));
     };
     const actions: Record<string, () => void> = {
@@ -181,7 +189,10 @@ export class GraphInput {
   /** Show another iteration of the innermost repeat around the current box. */
   private stepAround(by: number): void {
     if (this.current === undefined) return;
-    const repeat = this.session.stage.graph.ancestors(this.current).reverse().find((group) => this.canvas.byItem.get(groupItem(group))?.step);
+    const repeat = this.session.stage.graph
+      .ancestors(this.current)
+      .reverse()
+      .find((group) => this.canvas.byItem.get(groupItem(group))?.step);
     if (repeat !== undefined) void this.acts.step(repeat, by).then(() => this.go(groupItem(repeat)));
   }
 }

@@ -1,8 +1,8 @@
 // A small picture of the whole scene with a frame around what is in sight: drag the frame to move there.
 
 import { element } from "../core/dom";
-import type { GraphCanvas } from "./canvas";
 import { isGroup } from "../core/graph";
+import type { GraphCanvas } from "./canvas";
 import type { Scene } from "./scene";
 
 const WIDTH = 148;
@@ -10,7 +10,12 @@ const HEIGHT = 96;
 const STEP = 40; // pixels that an arrow key moves the view by
 
 export class Minimap {
-  readonly root = element("div", { class: "minimap", tabindex: "0", role: "img", "aria-label": "whole picture; arrow keys move the view" });
+  readonly root = element("div", {
+    class: "minimap",
+    tabindex: "0",
+    role: "img",
+    "aria-label": "whole picture; arrow keys move the view",
+  });
   private readonly picture = element("canvas");
   private readonly frame = element("i");
   private scale = 1;
@@ -30,7 +35,9 @@ export class Minimap {
     this.root.addEventListener("pointermove", (event) => held && this.lookAt(event));
     for (const end of ["pointerup", "pointercancel"] as const) this.root.addEventListener(end, () => (held = false));
     this.root.addEventListener("keydown", (event) => {
-      const [x, y] = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [0, 0];
+      const [x, y] = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [
+        0, 0,
+      ];
       if (!x && !y) return;
       event.preventDefault();
       event.stopPropagation();
@@ -51,7 +58,11 @@ export class Minimap {
   /** Move the frame to what is in sight; hidden where everything is. The picture is drawn once for each scene. */
   draw(): void {
     const { scene, view, area } = this.canvas;
-    const fits = view.x >= -1 && view.y >= -1 && view.x + scene.width * view.scale <= area.width + 1 && view.y + scene.height * view.scale <= area.height + 1;
+    const fits =
+      view.x >= -1 &&
+      view.y >= -1 &&
+      view.x + scene.width * view.scale <= area.width + 1 &&
+      view.y + scene.height * view.scale <= area.height + 1;
     this.root.hidden = fits || area.width < 3 * WIDTH || !scene.boxes.length;
     if (this.root.hidden) return;
     if (this.drawn !== scene) this.paint(scene);

@@ -16,7 +16,10 @@ function running(graph: Graph, node: number): number {
 function before(graph: Graph, node: number): ArrayLike<number> {
   const operands = graph.operands(node);
   if (operands.length) return operands;
-  const computation = graph.ancestors(node).reverse().find((group) => graph.c.groups[group]!.caller >= 0);
+  const computation = graph
+    .ancestors(node)
+    .reverse()
+    .find((group) => graph.c.groups[group]!.caller >= 0);
   return computation === undefined || graph.op(node) !== "parameter" ? [] : [graph.c.groups[computation]!.caller];
 }
 
@@ -38,16 +41,23 @@ export function reach(graph: Graph, from: Iterable<number>, down: boolean): Map<
   return steps;
 }
 
-/** The nodes of a shortest way along the edges from some nodes to others, in either direction; empty if there is none. */
+/**
+ * The nodes of a shortest way along the edges from some nodes to others, in either direction; empty if there is none.
+ */
 export function way(graph: Graph, a: Iterable<number>, b: Iterable<number>): number[] {
-  const ends = [a, b].map((nodes) => new Set([...nodes].map((node) => running(graph, node)))) as [Set<number>, Set<number>];
+  const ends = [a, b].map((nodes) => new Set([...nodes].map((node) => running(graph, node)))) as [
+    Set<number>,
+    Set<number>,
+  ];
   for (const [from, to] of [ends, [ends[1], ends[0]]] as const) {
     const steps = reach(graph, from, true);
     const reached = [...to].filter((node) => steps.has(node)).sort((x, y) => steps.get(x)! - steps.get(y)!);
     if (!reached.length) continue;
     const found = [reached[0]!];
     for (let at = reached[0]!; steps.get(at)! > 0; found.push(at))
-      at = Array.from(before(graph, at)).find((operand) => steps.get(operand) === steps.get(at)! - 1) ?? Array.from(from)[0]!;
+      at =
+        Array.from(before(graph, at)).find((operand) => steps.get(operand) === steps.get(at)! - 1) ??
+        Array.from(from)[0]!;
     return found.reverse();
   }
   return [];

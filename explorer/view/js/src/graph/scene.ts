@@ -1,9 +1,9 @@
 // From open groups to boxes and lines: each group is laid out on its own, from the inside out.
 
-import { chainsOf } from "./chains";
-import { type Label, chainLabel, chipText, isInKernel, labelOf, moreLabel } from "../core/labels";
+import { type Graph, groupItem, type Item, isGroup, isMore, moreItem, type Stage } from "../core/graph";
+import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
-import { type Graph, type Item, type Stage, groupItem, isGroup, isMore, moreItem } from "../core/graph";
+import { chainsOf } from "./chains";
 
 export interface Box {
   item: Item;
@@ -115,7 +115,13 @@ export class SceneBuilder {
   private async content(groups: number[], open: ReadonlySet<Item>, depth: number, header: number): Promise<Content> {
     const { graph } = this;
     const only = groups.length === 1 ? groups[0]! : undefined;
-    const { items, chains, edges: all } = only !== undefined ? this.inside(only, open) : { items: groups.map(groupItem), chains: new Map<Item, number[]>(), edges: [] };
+    const {
+      items,
+      chains,
+      edges: all,
+    } = only !== undefined
+      ? this.inside(only, open)
+      : { items: groups.map(groupItem), chains: new Map<Item, number[]>(), edges: [] };
     const inner = await Promise.all(
       items.map((item) => {
         const inside = graph.inside(item);
@@ -127,7 +133,14 @@ export class SceneBuilder {
     const edges = isHair ? nearest(all) : all;
     const isRow = only !== undefined && only >= 0 && this.isRow(only, items);
     const placed = await this.place(boxes, edges, isRow);
-    const scene: Content = { boxes: [], lines: [], hidden: [], width: placed.width + 2 * PAD, height: placed.height + 2 * PAD + header, isHair };
+    const scene: Content = {
+      boxes: [],
+      lines: [],
+      hidden: [],
+      width: placed.width + 2 * PAD,
+      height: placed.height + 2 * PAD + header,
+      isHair,
+    };
     boxes.forEach((box, i) => {
       box.x = placed.x[i]! + PAD;
       box.y = placed.y[i]! + PAD + header;
@@ -161,7 +174,13 @@ export class SceneBuilder {
     return { x: turned.y, y: turned.x, edges: swapped, width: turned.height, height: turned.width };
   }
 
-  private box(item: Item, inner: Content | undefined, depth: number, chain: number[] | undefined, siblings: number): Box {
+  private box(
+    item: Item,
+    inner: Content | undefined,
+    depth: number,
+    chain: number[] | undefined,
+    siblings: number,
+  ): Box {
     const { graph } = this;
     if (isMore(item)) return this.plainBox(item, moreLabel(this.left(item)), depth);
     if (chain) return { ...this.plainBox(item, chainLabel(graph, chain), depth), chain, open: false };
@@ -170,12 +189,17 @@ export class SceneBuilder {
     const hasInside = graph.inside(item).length > 0;
     const pill = !isGroup(item) && !hasInside && isInKernel(graph, item);
     const chips = isGroup(item) || pill || inner ? [] : this.chips(item, depth > 0 || siblings > FEW);
-    const step = inner && isGroup(item) && graph.isRepeat(~item) ? { at: graph.shown.get(~item) ?? 0, of: graph.iterations(~item).length } : undefined;
+    const step =
+      inner && isGroup(item) && graph.isRepeat(~item)
+        ? { at: graph.shown.get(~item) ?? 0, of: graph.iterations(~item).length }
+        : undefined;
     const plain = this.plainBox(item, label, depth, pill, hasInside);
     const wide = chips.reduce((all, chip) => all + chip.width + 4, 18);
     return {
       ...plain,
-      width: inner ? Math.max(inner.width, headerWidth(label, step !== undefined)) : Math.max(plain.width, chips.length ? wide : 0),
+      width: inner
+        ? Math.max(inner.width, headerWidth(label, step !== undefined))
+        : Math.max(plain.width, chips.length ? wide : 0),
       height: inner ? inner.height : plain.height + (chips.length ? CHIP_HEIGHT + 4 : 0),
       open: hasInside ? inner !== undefined : undefined,
       chips,
@@ -186,7 +210,18 @@ export class SceneBuilder {
   private plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
     const text = Math.max(label.title.length * TITLE_WIDTH + (hasInside ? 16 : 0), label.sub.length * SUB_WIDTH);
     const width = Math.max(text + (pill ? 20 : 24), pill ? 36 : 90);
-    return { item, label, x: 0, y: 0, width, height: pill ? 24 : label.sub ? 44 : 30, depth, open: undefined, pill, chips: [] };
+    return {
+      item,
+      label,
+      x: 0,
+      y: 0,
+      width,
+      height: pill ? 24 : label.sub ? 44 : 30,
+      depth,
+      open: undefined,
+      pill,
+      chips: [],
+    };
   }
 
   /** The constants that a node reads, and the parameters where no line comes from them. */
@@ -216,7 +251,10 @@ export class SceneBuilder {
       const shown = items.slice(start, start + PAGE);
       if (start > 0) shown.unshift(moreItem(group, true));
       if (items.length > start + PAGE) shown.push(moreItem(group, false));
-      this.known.set(key, (known = { items: shown, chains: folded, edges: this.edges(group, shown, items, folded, start) }));
+      this.known.set(
+        key,
+        (known = { items: shown, chains: folded, edges: this.edges(group, shown, items, folded, start) }),
+      );
     }
     return known;
   }
@@ -254,7 +292,9 @@ export class SceneBuilder {
       if (position < 0 || items.length === shown.length) return position;
       return position < start ? 0 : Math.min(position - start + before, shown.length - 1);
     };
-    const isInputs = shown.map((item) => shown.length > FEW && isGroup(item) && graph.c.groups[~item]!.kind === "inputs");
+    const isInputs = shown.map(
+      (item) => shown.length > FEW && isGroup(item) && graph.c.groups[~item]!.kind === "inputs",
+    );
     const seen = new Set<number>();
     for (const node of nodes) {
       const to = at(node);
@@ -273,7 +313,8 @@ export class SceneBuilder {
 
 const chip = (node: number, text: string): Chip => ({ node, text, width: text.length * CHIP_WIDTH + 10 });
 
-const headerWidth = ({ title, sub }: Label, steps: boolean): number => title.length * TITLE_WIDTH + sub.length * SUB_WIDTH + 60 + (steps ? 110 : 0);
+const headerWidth = ({ title, sub }: Label, steps: boolean): number =>
+  title.length * TITLE_WIDTH + sub.length * SUB_WIDTH + 60 + (steps ? 110 : 0);
 
 /** Of the lines into each box, the one from the nearest box before it: enough to order them by. */
 function nearest(edges: number[]): number[] {
@@ -300,7 +341,9 @@ export function openable(graph: Graph, open: ReadonlySet<Item>): Item[] {
   const closed = (item: Item): Item[] => {
     const inside = graph.inside(item);
     if (!open.has(item)) return inside.length ? [item] : [];
-    return inside.length > 1 ? inside.flatMap((group) => closed(groupItem(group))) : graph.children(inside[0]!).flatMap(closed);
+    return inside.length > 1
+      ? inside.flatMap((group) => closed(groupItem(group)))
+      : graph.children(inside[0]!).flatMap(closed);
   };
   const kind = (item: Item) => (isGroup(item) ? graph.c.groups[~item]!.kind : "");
   const size = (item: Item) => (kind(item) === "phase" ? 2e9 : isGroup(item) ? 1e9 : 0) + graph.count(item);

@@ -1,10 +1,10 @@
 // The tools that lie on the graph: what boxes are coloured by with its legend, and the ways that can be shown.
 
-import { RAMP_CSS, columnsOf, isSharded } from "./colours";
 import { element } from "../core/dom";
-import type { GraphCanvas } from "./canvas";
 import { amount, bytesText, secondsText } from "../core/labels";
 import type { Session } from "../core/session";
+import type { GraphCanvas } from "./canvas";
+import { columnsOf, isSharded, RAMP_CSS } from "./colours";
 
 export type Way = "inputs" | "outputs" | "critical";
 
@@ -15,7 +15,8 @@ const WAYS: [way: Way, text: string, help: string][] = [
 ];
 
 const LARGE = 200_000; // nodes: the text of more is not searched unasked
-const whenIdle = (act: () => void): void => void ("requestIdleCallback" in globalThis ? requestIdleCallback(act) : setTimeout(act, 500));
+const whenIdle = (act: () => void): void =>
+  void ("requestIdleCallback" in globalThis ? requestIdleCallback(act) : setTimeout(act, 500));
 
 export class GraphTools {
   readonly root: HTMLElement;
@@ -68,7 +69,8 @@ export class GraphTools {
     const key = `${session.stage.name} ${session.colourBy}`;
     if (key === this.told) return;
     this.told = key;
-    if (![...this.menu.options].some(({ value }) => value === session.colourBy)) this.menu.append(element("option", { value: session.colourBy }, session.colourBy));
+    if (![...this.menu.options].some(({ value }) => value === session.colourBy))
+      this.menu.append(element("option", { value: session.colourBy }, session.colourBy));
     this.menu.value = session.colourBy;
     this.fillLegend();
   }
@@ -81,11 +83,20 @@ export class GraphTools {
     const parts: Node[] = [element("b", {}, title)];
     if (ramp) {
       const say = title === "bytes" ? bytesText : title === "time" ? secondsText : amount;
-      const bar = element("span", { class: "ramp", role: "img", "aria-label": `from ${say(ramp.low)} to ${say(ramp.high)}${ramp.isLog ? ", logarithmic" : ""}` });
+      const bar = element("span", {
+        class: "ramp",
+        role: "img",
+        "aria-label": `from ${say(ramp.low)} to ${say(ramp.high)}${ramp.isLog ? ", logarithmic" : ""}`,
+      });
       bar.style.background = RAMP_CSS;
-      parts.push(element("span", {}, say(ramp.low)), bar, element("span", {}, say(ramp.high) + (ramp.isLog ? " (log)" : "")));
+      parts.push(
+        element("span", {}, say(ramp.low)),
+        bar,
+        element("span", {}, say(ramp.high) + (ramp.isLog ? " (log)" : "")),
+      );
     }
-    for (const { kind, text } of entries) parts.push(element("span", { class: kind >= 0 ? `k${kind}` : "" }, element("i", {}), text));
+    for (const { kind, text } of entries)
+      parts.push(element("span", { class: kind >= 0 ? `k${kind}` : "" }, element("i", {}), text));
     if (!ramp && !entries.length) parts.push(element("span", {}, "not known of this stage"));
     this.legend.replaceChildren(...parts);
   }

@@ -95,7 +95,9 @@ function degrees(items: number, ends: Int32Array): Int32Array {
   return count;
 }
 
-/** Per link 0…2: whether it is on the longest way through its lower end, through its upper end. Ties: the middle one. */
+/**
+ * Per link 0…2: whether it is on the longest way through its lower end, through its upper end. Ties: the middle one.
+ */
 function main(weave: Weave, rows: Int32Array[], position: Int32Array): Uint8Array {
   const { upper, lower, nodes } = weave;
   const items = weave.layer.length;

@@ -1,7 +1,7 @@
 // Items below each other that share one centre make a block; here is how blocks bound each other from left to right.
 
-import type { Straight } from "./align";
 import { type Buckets, buckets } from "../core/buckets";
+import type { Straight } from "./align";
 
 const GAPS = [28, 14, 10]; // between two nodes, beside the line of an edge, between two such lines
 const CUTS = 10; // rounds of giving up straight links
@@ -176,4 +176,3 @@ export class Blocks {
     return ready;
   }
 }
-

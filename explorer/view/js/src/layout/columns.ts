@@ -1,9 +1,9 @@
 // Where each item stands from left to right: blocks of straight links, pulled towards their neighbours as far as those
 // beside them allow.
 
+import { buckets } from "../core/buckets";
 import { align } from "./align";
 import { compact } from "./blocks";
-import { buckets } from "../core/buckets";
 import type { Weave } from "./weave";
 
 const ROUNDS = 8;
@@ -19,8 +19,14 @@ export function columns(weave: Weave, rows: Int32Array[], width: Float64Array): 
   // Packed to the left and packed to the right both keep all distances, and so does the middle between them.
   const x = least.map((left, b) => (left + most[b]!) / 2);
   const bent = Int32Array.from(upper.keys()).filter((link) => block[upper[link]!] !== block[lower[link]!]);
-  const down = buckets(x.length, bent.map((link) => block[upper[link]!]!));
-  const up = buckets(x.length, bent.map((link) => block[lower[link]!]!));
+  const down = buckets(
+    x.length,
+    bent.map((link) => block[upper[link]!]!),
+  );
+  const up = buckets(
+    x.length,
+    bent.map((link) => block[lower[link]!]!),
+  );
   for (let round = 0; round < ROUNDS; round++) {
     for (let i = 0; i < x.length; i++) {
       const b = sequence[round % 2 ? i : x.length - 1 - i]!;
@@ -29,7 +35,9 @@ export function columns(weave: Weave, rows: Int32Array[], width: Float64Array): 
   }
   return Float64Array.from(block, (b) => Math.round(x[b]!));
 
-  /** The mean of the places at which the bent links of a block would be straight. Wide boxes can be entered anywhere. */
+  /**
+   * The mean of the places at which the bent links of a block would be straight. Wide boxes can be entered anywhere.
+   */
   function wanted(b: number): number {
     let sum = 0;
     let count = 0;

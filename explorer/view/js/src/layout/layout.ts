@@ -3,8 +3,8 @@
 
 import { columns } from "./columns";
 import { order } from "./order";
-import { type Drawing, route } from "./route";
 import { type Dag, rank } from "./rank";
+import { type Drawing, route } from "./route";
 import { weave } from "./weave";
 
 export interface LayoutInput {
@@ -60,7 +60,13 @@ export function layout(input: LayoutInput): LayoutResult {
     const width = Float64Array.from(part.nodes, (node) => input.width[node]!);
     const height = Float64Array.from(part.nodes, (node) => input.height[node]!);
     if (part.nodes.length === 1 && part.edges.length === 0) {
-      const drawing = { x: new Float64Array(1), y: new Float64Array(1), ways: [], width: width[0]!, height: height[0]! };
+      const drawing = {
+        x: new Float64Array(1),
+        y: new Float64Array(1),
+        ways: [],
+        width: width[0]!,
+        height: height[0]!,
+      };
       return { part, drawing };
     }
     const dag: Dag = { width, height, from: part.from, to: part.to };

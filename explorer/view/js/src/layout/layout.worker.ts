@@ -1,6 +1,6 @@
 // Runs `layout` off the main thread: {id, input} comes, {id, result} goes.
 
-import { layout, type LayoutInput, type LayoutResult } from "./layout";
+import { type LayoutInput, type LayoutResult, layout } from "./layout";
 
 export interface Request {
   id: number;

@@ -1,8 +1,8 @@
 // Lays graphs out in a worker, or on the main thread where there can't be one (no blob: URLs under a strict policy).
 
+import work from "worker:./layout.worker.ts";
 import type { LayoutInput, LayoutResult } from "./layout";
 import type { Reply, Request } from "./layout.worker";
-import work from "worker:./layout.worker.ts";
 
 const REMEMBERED = 256;
 const SMALL = 120; // boxes: laid out before the worker would have answered

@@ -10,8 +10,11 @@ export function order(weave: Weave): Int32Array[] {
   const { layer, owner, upper, lower } = weave;
   const items = layer.length;
   const inProgram = buckets(weave.nodes, owner);
-  const byLayer = buckets(weave.layers, inProgram.list.map((item) => layer[item]!));
-  let rows = Array.from({ length: weave.layers }, (_, row) =>
+  const byLayer = buckets(
+    weave.layers,
+    inProgram.list.map((item) => layer[item]!),
+  );
+  const rows = Array.from({ length: weave.layers }, (_, row) =>
     byLayer.list.slice(byLayer.start[row], byLayer.start[row + 1]!).map((i) => inProgram.list[i]!),
   );
   const position = new Int32Array(items);

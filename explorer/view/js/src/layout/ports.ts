@@ -6,7 +6,11 @@ import type { Weave } from "./weave";
 const LEAST = 10; // between ports, where there is room
 
 /** The x at which each link enters its lower item, and at which a node is entered from the side. */
-export function ports(weave: Weave, width: Float64Array, centre: Float64Array): { enter: Float64Array; side: Float64Array } {
+export function ports(
+  weave: Weave,
+  width: Float64Array,
+  centre: Float64Array,
+): { enter: Float64Array; side: Float64Array } {
   const { nodes, upper, lower, bySide } = weave;
   const enter = Float64Array.from(lower, (item) => centre[item]!);
   const side = centre.slice(0, nodes);
@@ -30,7 +34,9 @@ export function ports(weave: Weave, width: Float64Array, centre: Float64Array): 
   return { enter, side };
 }
 
-/** Ports as near as possible to the sorted wishes, apart from each other and within the border; a straight one stays. */
+/**
+ * Ports as near as possible to the sorted wishes, apart from each other and within the border; a straight one stays.
+ */
 function spread(wishes: number[], centre: number, half: number): number[] {
   const count = wishes.length;
   const reach = half * 0.8;
@@ -40,7 +46,8 @@ function spread(wishes: number[], centre: number, half: number): number[] {
   const push = (from: number, to: number, low: number, high: number) => {
     const gap = Math.min(step, (high - low) / Math.max(1, to - from));
     for (let i = from; i < to; i++) x[i] = Math.max(x[i]!, low + (i - from) * gap, i > from ? x[i - 1]! + gap : low);
-    for (let i = to - 1; i >= from; i--) x[i] = Math.min(x[i]!, high - (to - 1 - i) * gap, i + 1 < to ? x[i + 1]! - gap : high);
+    for (let i = to - 1; i >= from; i--)
+      x[i] = Math.min(x[i]!, high - (to - 1 - i) * gap, i + 1 < to ? x[i + 1]! - gap : high);
   };
   if (straight < 0) push(0, count, centre - reach, centre + reach);
   else {

@@ -105,7 +105,13 @@ function walk(
 }
 
 /** Constants, parameters and what is made from them alone for one user: drawn next to that user, not at the top. */
-function floating(order: Int32Array, users: Buckets, operands: Buckets, from: Int32Array, back: Uint8Array): Uint8Array {
+function floating(
+  order: Int32Array,
+  users: Buckets,
+  operands: Buckets,
+  from: Int32Array,
+  back: Uint8Array,
+): Uint8Array {
   const floats = new Uint8Array(order.length);
   for (const node of order) {
     let free = 1;

@@ -31,7 +31,10 @@ export function weave(dag: Dag, { layer: rankOf, layers, back }: Ranks): Weave {
 
   // Slots are granted to short edges first and are limited, so that all that follows stays linear.
   const bySide = back.slice();
-  const bySpan = buckets(layers, Int32Array.from(from, (node, edge) => Math.max(0, rankOf[to[edge]!]! - rankOf[node]!)));
+  const bySpan = buckets(
+    layers,
+    Int32Array.from(from, (node, edge) => Math.max(0, rankOf[to[edge]!]! - rankOf[node]!)),
+  );
   const end = new Int32Array(nodes).fill(-1); // a source's trunk goes down to this layer
   const start = new Int32Array(nodes).fill(layers); // a hub's begins in this one
   let slots = 2_000 + 2 * (nodes + from.length);

@@ -20,13 +20,22 @@ export class Arguments {
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
     const kept = varying.filter(({ function: name }) => words.every((word) => name.toLowerCase().includes(word)));
     this.root.replaceChildren(...(kept.length ? kept : words.length ? varying : []).map((one) => this.table(one)));
-    if (!varying.length) this.root.append(element("p", { class: "lg-none-yet" }, "no function compiled twice: nothing has varied"));
+    if (!varying.length)
+      this.root.append(element("p", { class: "lg-none-yet" }, "no function compiled twice: nothing has varied"));
   }
 
   private table({ function: name, rows }: Told["varying"][0]): HTMLElement {
     const inOrder = [...rows].sort((a, b) => Number(b.distinct > 1) - Number(a.distinct > 1));
-    const head = ["argument", "what of it", "", "values"].map((title) => (title ? element("th", { scope: "col" }, title) : element("td")));
-    const table = element("table", {}, element("caption", {}, code(name)), element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...inOrder.map((row) => this.row(row))));
+    const head = ["argument", "what of it", "", "values"].map((title) =>
+      title ? element("th", { scope: "col" }, title) : element("td"),
+    );
+    const table = element(
+      "table",
+      {},
+      element("caption", {}, code(name)),
+      element("thead", {}, element("tr", {}, ...head)),
+      element("tbody", {}, ...inOrder.map((row) => this.row(row))),
+    );
     return box("argued", table);
   }
 
@@ -38,6 +47,13 @@ export class Arguments {
     });
     if (distinct > shown.length) shown.push(part("mute", `and ${number(distinct - shown.length)} more`));
     const verdict = distinct > 1 ? part("varies", flag(), `${number(distinct)} values`) : part("mute", "constant");
-    return element("tr", {}, element("th", { scope: "row" }, code(path)), element("td", {}, aspect), element("td", {}, verdict), element("td", {}, ...shown));
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, code(path)),
+      element("td", {}, aspect),
+      element("td", {}, verdict),
+      element("td", {}, ...shown),
+    );
   }
 }

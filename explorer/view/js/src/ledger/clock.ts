@@ -117,11 +117,12 @@ function nice(least: number): number {
 
 /** `1 h 5 min`, `3 min 20 s`, `4.5 s`, `20 ms`: the two largest units. */
 export function lasting(seconds: number): string {
-  if (seconds < 1) return seconds >= 0.001 || seconds === 0 ? `${Math.round(seconds * 1000)} ms` : `${Math.round(seconds * 1e6)} µs`;
+  if (seconds < 1)
+    return seconds >= 0.001 || seconds === 0 ? `${Math.round(seconds * 1000)} ms` : `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
   const rest = Math.round(seconds % 60);
-  if (minutes < 60) return `${minutes} min` + (rest && rest < 60 ? ` ${rest} s` : "");
-  return `${Math.floor(minutes / 60)} h` + (minutes % 60 ? ` ${minutes % 60} min` : "");
+  if (minutes < 60) return `${minutes} min${rest && rest < 60 ? ` ${rest} s` : ""}`;
+  return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
 }

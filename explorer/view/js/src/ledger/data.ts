@@ -1,4 +1,5 @@
-// The ledger's tables, as explorer/view/ledger/wire.py writes them: they only grow, and each message is a slice of each.
+// The ledger's tables, as explorer/view/ledger/wire.py writes them: they only grow, and each message is a slice of
+// each.
 
 export interface Place {
   line: number;
@@ -107,13 +108,21 @@ export class Data {
   private readonly stacks: Place[][] = [];
 
   constructor(message: Message) {
-    if (message.version !== VERSION) throw new Error(`this ledger's format is ${message.version}, and ${VERSION} can be read`);
+    if (message.version !== VERSION)
+      throw new Error(`this ledger's format is ${message.version}, and ${VERSION} can be read`);
     this.take(message);
   }
 
   get sizes(): Sizes {
     const { strings, places, reasons, families, stacks, calls } = this;
-    return { strings: strings.length, places: places.length, reasons: reasons.length, functions: families.length, stacks: stacks.length, calls: calls.length };
+    return {
+      strings: strings.length,
+      places: places.length,
+      reasons: reasons.length,
+      functions: families.length,
+      stacks: stacks.length,
+      calls: calls.length,
+    };
   }
 
   /** Take in what is new; false if something before it is missing. What is here already is passed over. */
@@ -121,18 +130,27 @@ export class Data {
     const epoch = message.epoch ?? 0;
     if (epoch !== this.epoch) {
       if (TABLES.some((table) => message.from[table])) return false;
-      for (const rows of [this.calls, this.strings, this.places, this.reasons, this.families, this.stacks]) rows.length = 0;
+      for (const rows of [this.calls, this.strings, this.places, this.reasons, this.families, this.stacks])
+        rows.length = 0;
       this.epoch = epoch;
     }
     const mine = this.sizes;
     if (TABLES.some((table) => (message.from[table] ?? 0) > mine[table])) return false;
-    const fresh = <T>(table: Exclude<keyof Sizes, "calls">): T[] => (message[table] as T[]).slice(mine[table] - (message.from[table] ?? 0));
+    const fresh = <T>(table: Exclude<keyof Sizes, "calls">): T[] =>
+      (message[table] as T[]).slice(mine[table] - (message.from[table] ?? 0));
     this.strings.push(...fresh<string>("strings"));
     const text = (i: number) => this.strings[i]!;
     for (const [line, file, label, code, name] of fresh<Message["places"][0]>("places"))
       this.places.push({ line, file: text(file), label: text(label), text: text(code), function: text(name) });
     for (const [kind, leaf, before, after, fix, said] of fresh<Message["reasons"][0]>("reasons"))
-      this.reasons.push({ kind: text(kind), leaf: text(leaf), before: text(before), after: text(after), fix: text(fix), text: text(said) });
+      this.reasons.push({
+        kind: text(kind),
+        leaf: text(leaf),
+        before: text(before),
+        after: text(after),
+        fix: text(fix),
+        text: text(said),
+      });
     for (const [name, file, line, eager] of fresh<Message["functions"][0]>("functions"))
       this.families.push({ name: text(name), file: text(file), line, eager: eager === 1 });
     for (const stack of fresh<number[]>("stacks")) this.stacks.push(stack.map((place) => this.places[place]!));
@@ -203,7 +221,21 @@ export function grouped(calls: readonly Call[]): Group[] {
     if (!group) {
       const name = call.family.eager ? EAGER : call.family.name;
       const key = call.family.eager ? EAGER : `${name}\n${call.family.file}\n${call.family.line}`;
-      groups.set(of, (group = { key, name, eager: call.family.eager, family: call.family, calls: [], compiles: 0, again: 0, seconds: 0, first: call.start, reasons: [] }));
+      groups.set(
+        of,
+        (group = {
+          key,
+          name,
+          eager: call.family.eager,
+          family: call.family,
+          calls: [],
+          compiles: 0,
+          again: 0,
+          seconds: 0,
+          first: call.start,
+          reasons: [],
+        }),
+      );
     }
     group.calls.push(call);
     group.seconds += call.seconds;
@@ -252,9 +284,18 @@ export function matching(calls: readonly Call[], filter: string): readonly Call[
     return known;
   };
   return calls.filter(({ family, stack, reason, id, process }) => {
-    const place = lower(stack, () => stack.map((at) => `${at.label} line ${at.line} ${at.function} ${at.text}`).join("\n"));
+    const place = lower(stack, () =>
+      stack.map((at) => `${at.label} line ${at.line} ${at.function} ${at.text}`).join("\n"),
+    );
     const why = lower(reason, () => `${reason.kind} ${reason.leaf} ${reason.before} → ${reason.after} ${reason.text}`);
     const what = lower(family, () => `${family.name} ${family.eager ? EAGER : ""}`);
-    return words.every((word) => what.includes(word) || why.includes(word) || place.includes(word) || id.includes(word) || process.includes(word));
+    return words.every(
+      (word) =>
+        what.includes(word) ||
+        why.includes(word) ||
+        place.includes(word) ||
+        id.includes(word) ||
+        process.includes(word),
+    );
   });
 }

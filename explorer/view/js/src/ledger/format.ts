@@ -10,20 +10,27 @@ export const STEPS = [
   ["compile", "XLA"],
 ] as const;
 
-export const part = (kind: string, ...children: (Node | string)[]): HTMLElement => element("span", { class: `lg-${kind}` }, ...children);
+export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>
+  element("span", { class: `lg-${kind}` }, ...children);
 
 export const code = (text: string): HTMLElement => element("code", {}, text);
 
-export const box = (kind: string, ...children: (Node | string)[]): HTMLElement => element("div", { class: `lg-${kind}` }, ...children);
+export const box = (kind: string, ...children: (Node | string)[]): HTMLElement =>
+  element("div", { class: `lg-${kind}` }, ...children);
 
 export const line = (...children: (Node | string)[]): HTMLElement => element("p", {}, ...children);
 
 export const none = (): HTMLElement => element("p", { class: "lg-none-yet" }, "nothing here");
 
 /** That something was compiled again; the mark is read as it stands, if it says how often. */
-export const flag = (said = ""): HTMLElement => element("b", { class: "lg-flag", ...(said ? { "aria-label": said } : { "aria-hidden": "true" }) }, "▼ ");
+export const flag = (said = ""): HTMLElement =>
+  element("b", { class: "lg-flag", ...(said ? { "aria-label": said } : { "aria-hidden": "true" }) }, "▼ ");
 
-export function button(attributes: Record<string, string | number>, act: () => void, ...children: (Node | string)[]): HTMLButtonElement {
+export function button(
+  attributes: Record<string, string | number>,
+  act: () => void,
+  ...children: (Node | string)[]
+): HTMLButtonElement {
   const made = element("button", { type: "button", ...attributes }, ...children);
   made.addEventListener("click", act);
   return made;
@@ -34,14 +41,16 @@ export const cured = (fix: string): HTMLElement => box("cured", part("label", "t
 /** Draw anew, and leave the keyboard where it was. */
 export function redraw(root: HTMLElement, draw: () => (Node | string)[]): void {
   const active = (root.getRootNode() as Document).activeElement as HTMLElement | null;
-  const key = active && root.contains(active) ? active.dataset["key"] : undefined;
+  const key = active && root.contains(active) ? active.dataset.key : undefined;
   root.replaceChildren(...draw());
   if (key) keyed(root, key)?.focus({ preventScroll: true });
 }
 
-export const keyed = (root: HTMLElement, key: string): HTMLElement | null => root.querySelector(`[data-key="${CSS.escape(key)}"]`);
+export const keyed = (root: HTMLElement, key: string): HTMLElement | null =>
+  root.querySelector(`[data-key="${CSS.escape(key)}"]`);
 
-export const said = (text: Said): Node[] => text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
+export const said = (text: Said): Node[] =>
+  text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
 
 export const placeText = (place: Place | undefined): string => (place ? `${place.label}, line ${place.line}` : "");
 
@@ -55,12 +64,18 @@ export function why(call: Call): Node[] {
   if (call.isMiss) return [part("mute", "left the fast path, nothing to compile")];
   if (reason.kind === "first") return [part("mute", "first call")];
   if (!reason.leaf) return [document.createTextNode(reason.text || reason.kind)];
-  return [code(reason.leaf), " ", ...change(reason.before, reason.after)].map((part) => (typeof part === "string" ? document.createTextNode(part) : part));
+  return [code(reason.leaf), " ", ...change(reason.before, reason.after)].map((part) =>
+    typeof part === "string" ? document.createTextNode(part) : part,
+  );
 }
 
 export function change(before: string, after: string): (Node | string)[] {
   if (!before && !after) return [];
-  return [element("code", { class: "lg-before" }, before || "–"), " → ", element("code", { class: "lg-after" }, after || "–")];
+  return [
+    element("code", { class: "lg-before" }, before || "–"),
+    " → ",
+    element("code", { class: "lg-after" }, after || "–"),
+  ];
 }
 
 export function whyText(call: Call): string {
@@ -72,12 +87,17 @@ export function whyText(call: Call): string {
 
 export const stepsText = (call: { trace: number; lower: number; compile: number }, isHit = false): string =>
   STEPS.filter(([step]) => call[step] > 0)
-    .map(([step, name]) => `${isHit && step === "compile" ? "from the persistent cache" : name} ${secondsText(call[step])}`)
+    .map(
+      ([step, name]) =>
+        `${isHit && step === "compile" ? "from the persistent cache" : name} ${secondsText(call[step])}`,
+    )
     .join(", ");
 
 /** A bar as long as a share of the whole, in three parts. */
 export function bar(steps: { trace: number; lower: number; compile: number }, whole: number): HTMLElement {
-  const parts = STEPS.map(([step]) => element("i", { class: `lg-${step}`, style: `width:${(100 * steps[step]) / (whole || 1)}%` }));
+  const parts = STEPS.map(([step]) =>
+    element("i", { class: `lg-${step}`, style: `width:${(100 * steps[step]) / (whole || 1)}%` }),
+  );
   return element("span", { class: "lg-bar", "aria-hidden": "true" }, ...parts);
 }
 
@@ -89,7 +109,11 @@ export const sumOf = (calls: readonly Call[]) => {
 
 /** Code with a button that copies it; a sentence stands as it is. */
 export function cure(fix: string): HTMLElement {
-  const copy = button({ class: "lg-copy" }, () => void copied(fix).then((done) => (copy.textContent = done ? "copied" : "select it")), "copy");
+  const copy = button(
+    { class: "lg-copy" },
+    () => void copied(fix).then((done) => (copy.textContent = done ? "copied" : "select it")),
+    "copy",
+  );
   return box("cure", element("pre", { tabindex: "0", "aria-label": "the cure" }, fix), copy);
 }
 

@@ -5,8 +5,26 @@ import { secondsText } from "../core/labels";
 import { lasting } from "./clock";
 import type { Call, Group } from "./data";
 import { varied } from "./data";
+import {
+  bar,
+  box,
+  button,
+  change,
+  code,
+  cured,
+  flag,
+  keyed,
+  line,
+  none,
+  number,
+  part,
+  placeText,
+  redraw,
+  stepsText,
+  sumOf,
+  why,
+} from "./format";
 import type { State } from "./state";
-import { bar, box, button, change, code, cured, flag, keyed, line, none, number, part, placeText, redraw, stepsText, sumOf, why } from "./format";
 
 const MOST = 10; // events of a group at first
 const MORE = 200;
@@ -65,7 +83,8 @@ export class Functions {
     const sum = sumOf(group.calls);
     const where = group.calls.find((call) => call.stack.length)?.stack[0];
     const again = group.reasons.reduce((total, { calls }) => total + calls.length, 0);
-    const row = button({ class: "lg-row lg-group", "aria-expanded": String(isOpen), "data-key": group.key },
+    const row = button(
+      { class: "lg-row lg-group", "aria-expanded": String(isOpen), "data-key": group.key },
       () => {
         if (!this.state.open.delete(group.key)) this.state.open.add(group.key);
         this.draw();
@@ -85,7 +104,8 @@ export class Functions {
   }
 
   private reasons(group: Group): HTMLElement[] {
-    if (!group.reasons.length) return [part("mute", group.eager ? "single operations, outside of any jit" : "first compile only")];
+    if (!group.reasons.length)
+      return [part("mute", group.eager ? "single operations, outside of any jit" : "first compile only")];
     const shown = group.reasons.slice(0, REASONS).map(({ reason, calls }) => {
       const values = varied(calls);
       const what = reason.leaf ? [" ", code(reason.leaf), values ? ` ${values}` : ""] : [" ", reason.text];
@@ -107,7 +127,13 @@ export class Functions {
         this.state.most.set(group.key, most + MORE);
         this.draw();
       };
-      list.append(button({ class: "lg-more", "data-key": `more ${group.key}` }, show, `show ${number(Math.min(left, MORE))} more${left > MORE ? ` of ${number(left)}` : ""}`));
+      list.append(
+        button(
+          { class: "lg-more", "data-key": `more ${group.key}` },
+          show,
+          `show ${number(Math.min(left, MORE))} more${left > MORE ? ` of ${number(left)}` : ""}`,
+        ),
+      );
     }
     return list;
   }
@@ -115,7 +141,8 @@ export class Functions {
   private event(call: Call, longest: number, group: Group): HTMLElement[] {
     const isChosen = this.state.chosen === call;
     const name = group.eager ? call.family.name : call.id || `call ${call.number}`;
-    const row = button({ class: "lg-row lg-event", "aria-expanded": String(isChosen), "data-key": `event ${call.index}` },
+    const row = button(
+      { class: "lg-row lg-event", "aria-expanded": String(isChosen), "data-key": `event ${call.index}` },
       () => {
         this.state.chosen = isChosen ? undefined : call;
         this.choose(this.state.chosen);
@@ -124,7 +151,13 @@ export class Functions {
       part("what", code(name)),
       part("at", `+${lasting(call.start - this.start)}`),
       part("spent", element("span", {}, secondsText(call.seconds)), bar(call, longest)),
-      part("why", call.isAgain ? flag() : "", ...why(call), call.isHit ? part("mute", " · from the persistent cache") : "", call.error ? element("b", { class: "lg-error" }, ` · ${call.error}`) : ""),
+      part(
+        "why",
+        call.isAgain ? flag() : "",
+        ...why(call),
+        call.isHit ? part("mute", " · from the persistent cache") : "",
+        call.error ? element("b", { class: "lg-error" }, ` · ${call.error}`) : "",
+      ),
       part("where", placeText(call.stack[0])),
     );
     row.classList.toggle("chosen", isChosen);
@@ -139,9 +172,23 @@ export class Functions {
     if (reason.text && reason.kind !== "first") parts.push(element("p", { class: "lg-said" }, reason.text));
     else if (reason.leaf) parts.push(line(code(reason.leaf), " ", ...change(reason.before, reason.after)));
     for (const place of stack.slice(0, 6))
-      parts.push(element("p", { class: "lg-frame" }, part("mute", placeText(place) + (place.function ? ` in ${place.function}` : "")), " ", code(place.text)));
+      parts.push(
+        element(
+          "p",
+          { class: "lg-frame" },
+          part("mute", placeText(place) + (place.function ? ` in ${place.function}` : "")),
+          " ",
+          code(place.text),
+        ),
+      );
     if (reason.fix) parts.push(cured(reason.fix));
-    const facts = [stepsText(call, call.isHit), call.saved > 0 ? `the persistent cache spared ${secondsText(call.saved)}` : "", call.device, call.thread && call.thread !== "MainThread" ? `thread ${call.thread}` : "", call.process && `process ${call.process}`];
+    const facts = [
+      stepsText(call, call.isHit),
+      call.saved > 0 ? `the persistent cache spared ${secondsText(call.saved)}` : "",
+      call.device,
+      call.thread && call.thread !== "MainThread" ? `thread ${call.thread}` : "",
+      call.process && `process ${call.process}`,
+    ];
     parts.push(element("p", { class: "lg-mute" }, facts.filter(Boolean).join(" · ")));
     if (!call.isMiss) parts.push(this.asks.buttons(call));
     const made = element("div", { class: "lg-detail", role: "group", "aria-label": `${call.id} in detail` }, ...parts);

@@ -37,16 +37,50 @@ export class Head {
     const others = storms.filter((storm) => storm !== own);
     const names = others.slice(0, NAMED).flatMap(({ function: name }) => [" ", code(name)]);
     const rest = others.length > NAMED ? ` and ${others.length - NAMED} more` : "";
-    const summary = element("summary", {}, element("b", { class: "lg-badge" }, "⚠ ", others.length > 1 ? `${others.length} more storms` : own ? "another storm" : "recompile storm"), ...names, rest);
-    this.storms.replaceChildren(...(others.length ? [element("details", {}, summary, ...others.slice(0, MOST).map((storm) => box("storm", ...this.block(storm, ""))))] : []));
+    const summary = element(
+      "summary",
+      {},
+      element(
+        "b",
+        { class: "lg-badge" },
+        "⚠ ",
+        others.length > 1 ? `${others.length} more storms` : own ? "another storm" : "recompile storm",
+      ),
+      ...names,
+      rest,
+    );
+    this.storms.replaceChildren(
+      ...(others.length
+        ? [
+            element(
+              "details",
+              {},
+              summary,
+              ...others.slice(0, MOST).map((storm) => box("storm", ...this.block(storm, ""))),
+            ),
+          ]
+        : []),
+    );
     this.foreseen.replaceChildren(
-      ...foreseen.map(({ text, cure: fix }) => element("details", {}, element("summary", {}, part("foresight", "◇ foreseen"), text), ...(fix ? [cure(fix)] : []))),
+      ...foreseen.map(({ text, cure: fix }) =>
+        element(
+          "details",
+          {},
+          element("summary", {}, part("foresight", "◇ foreseen"), text),
+          ...(fix ? [cure(fix)] : []),
+        ),
+      ),
     );
     this.notes.replaceChildren(...notes.map((note) => line(note)));
   }
 
   private block(about: Told["storms"][0], badge: string): Node[] {
-    const title = element("p", { class: "lg-title" }, ...(badge ? [element("b", { class: "lg-badge" }, "⚠ ", badge)] : []), ...said(about.text));
+    const title = element(
+      "p",
+      { class: "lg-title" },
+      ...(badge ? [element("b", { class: "lg-badge" }, "⚠ ", badge)] : []),
+      ...said(about.text),
+    );
     const name = title.querySelector("code");
     if (name && about.function) {
       name.replaceWith(button({ class: "lg-link" }, () => this.open(about.function), name.cloneNode(true)));
@@ -66,7 +100,13 @@ export class Head {
       ...running.map(({ function: name, stage, place, since }) => {
         const verb = { trace: "tracing", lower: "lowering" }[stage] ?? "compiling";
         const where = place ? part("mute", ` ${place}`) : "";
-        return line(element("i", { class: "lg-pulse" }), `${verb} `, code(name), `… ${lasting(Math.max(now - since + later, 0))}`, where);
+        return line(
+          element("i", { class: "lg-pulse" }),
+          `${verb} `,
+          code(name),
+          `… ${lasting(Math.max(now - since + later, 0))}`,
+          where,
+        );
       }),
     );
   }

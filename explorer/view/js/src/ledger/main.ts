@@ -1,12 +1,11 @@
 // The ledger's way in: `mount` puts it into an element, from the bytes that an output carries.
 
-import tokens from "../core/tokens.css";
 import type { Message } from "./data";
-import css from "./ledger.css";
+import sheets from "./sheets";
 import { LedgerViewer } from "./viewer";
 
 const sheet = new CSSStyleSheet();
-sheet.replaceSync(tokens + css);
+sheet.replaceSync(sheets);
 
 declare global {
   interface Window {

@@ -26,8 +26,14 @@ export function lanes(groups: readonly Group[], most: number, running: readonly 
   const own = groups.length > most ? groups.slice(0, most - 1) : groups;
   const rest = groups.slice(own.length);
   const made: Lane[] = own.map((group) => ({ name: group.name, groups: [group], calls: group.calls }));
-  if (rest.length) made.push({ name: `${number(rest.length)} more functions`, groups: rest, calls: rest.flatMap((group) => group.calls).sort((a, b) => a.start - b.start) });
-  for (const name of running) if (!groups.some((group) => group.name === name)) made.push({ name, groups: [], calls: [] });
+  if (rest.length)
+    made.push({
+      name: `${number(rest.length)} more functions`,
+      groups: rest,
+      calls: rest.flatMap((group) => group.calls).sort((a, b) => a.start - b.start),
+    });
+  for (const name of running)
+    if (!groups.some((group) => group.name === name)) made.push({ name, groups: [], calls: [] });
   return made;
 }
 
@@ -55,7 +61,10 @@ export interface Band {
 
 /** The cells that ran, one after the other; if nobody noted them, what the outermost frame of each call stands in. */
 export function bands(calls: readonly Call[], clock: Clock, cells: readonly [string, number, number][]): Band[] {
-  if (cells.length) return cells.map(([label, from, to]) => ({ label, x: clock.x(from), width: clock.x(to) - clock.x(from) })).filter(({ width }) => width >= 1);
+  if (cells.length)
+    return cells
+      .map(([label, from, to]) => ({ label, x: clock.x(from), width: clock.x(to) - clock.x(from) }))
+      .filter(({ width }) => width >= 1);
   const found: Band[] = [];
   for (const call of [...calls].sort((a, b) => a.start - b.start)) {
     const label = call.stack.at(-1)?.label ?? "";

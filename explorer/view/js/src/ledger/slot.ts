@@ -2,8 +2,8 @@
 
 import { element } from "../core/dom";
 import type { Call } from "./data";
-import type { Wire } from "./wire";
 import { box, button, part } from "./format";
+import type { Wire } from "./wire";
 
 const SLOW = 600; // milliseconds
 
@@ -11,7 +11,11 @@ export function buttons(call: Call, wire: () => Wire): HTMLElement {
   const place = box("slot");
   const root = box("look");
   const look = (what: "capture" | "diff", label: string) => {
-    const made = button({ class: "lg-open", "data-ask": what }, () => void show(made, what, call, wire(), place), label);
+    const made = button(
+      { class: "lg-open", "data-ask": what },
+      () => void show(made, what, call, wire(), place),
+      label,
+    );
     return made;
   };
   root.append(look("capture", "open its capture"));
@@ -21,7 +25,13 @@ export function buttons(call: Call, wire: () => Wire): HTMLElement {
   return root;
 }
 
-async function show(button: HTMLButtonElement, what: "capture" | "diff", call: Call, wire: Wire, place: HTMLElement): Promise<void> {
+async function show(
+  button: HTMLButtonElement,
+  what: "capture" | "diff",
+  call: Call,
+  wire: Wire,
+  place: HTMLElement,
+): Promise<void> {
   const say = (text: string) => place.replaceChildren(element("p", { class: "lg-mute", role: "status" }, text));
   button.setAttribute("aria-busy", "true");
   say("reading it…");

@@ -3,8 +3,8 @@
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
 import type { Call, Place } from "./data";
-import type { State } from "./state";
 import { bar, box, button, code, none, number, part, placeText, redraw } from "./format";
+import type { State } from "./state";
 
 const MOST = 60; // children of one node
 const DEEP = 40;
@@ -20,7 +20,15 @@ export interface Branch {
   below: Map<string, Branch>;
 }
 
-const branch = (key: string, place?: Place, name?: string): Branch => ({ key, ...(place && { place }), ...(name !== undefined && { name }), count: 0, seconds: 0, steps: { trace: 0, lower: 0, compile: 0 }, below: new Map() });
+const branch = (key: string, place?: Place, name?: string): Branch => ({
+  key,
+  ...(place && { place }),
+  ...(name !== undefined && { name }),
+  count: 0,
+  seconds: 0,
+  steps: { trace: 0, lower: 0, compile: 0 },
+  below: new Map(),
+});
 
 export function treeOf(calls: readonly Call[]): Branch {
   const root = branch("");
@@ -86,11 +94,19 @@ export class Stacks {
     if (all.length > MOST) {
       const rest = all.slice(MOST);
       const seconds = rest.reduce((sum, child) => sum + child.seconds, 0);
-      rows.push(element("p", { class: "lg-mute", style: `padding-left:${12 + 18 * depth}px` }, `and ${number(rest.length)} more: ${secondsText(seconds)}`));
+      rows.push(
+        element(
+          "p",
+          { class: "lg-mute", style: `padding-left:${12 + 18 * depth}px` },
+          `and ${number(rest.length)} more: ${secondsText(seconds)}`,
+        ),
+      );
     }
   }
 
-  /** Open from the start: what costs half of its caller, so that the dearest way is seen. What was touched is turned. */
+  /**
+   * Open from the start: what costs half of its caller, so that the dearest way is seen. What was touched is turned.
+   */
   private isOpen(child: Branch, parent: Branch): boolean {
     const dear = child.seconds >= parent.seconds / 2;
     return child.below.size > 0 && dear !== this.state.open.has(`stack ${child.key}`);
@@ -98,15 +114,28 @@ export class Stacks {
 
   private row(at: Branch, depth: number, isOpen: boolean): HTMLElement {
     const isLeaf = at.name !== undefined;
-    return button({ class: "lg-row lg-branch", "data-key": at.key, style: `--depth:${Math.min(depth, 12)}`, ...(!isLeaf && { "aria-expanded": String(isOpen) }) },
+    return button(
+      {
+        class: "lg-row lg-branch",
+        "data-key": at.key,
+        style: `--depth:${Math.min(depth, 12)}`,
+        ...(!isLeaf && { "aria-expanded": String(isOpen) }),
+      },
       () => {
         if (isLeaf) return this.find(at.name!);
         const key = `stack ${at.key}`;
         if (!this.state.open.delete(key)) this.state.open.add(key);
         this.draw();
       },
-      part("line", element("i", { class: "lg-caret" }, isLeaf ? "" : isOpen ? "▾" : "▸"), isLeaf ? element("b", {}, code(at.name!)) : code(at.place!.text || at.place!.function || "?")),
-      part("where", isLeaf ? "compiled here" : placeText(at.place) + (at.place!.function ? ` in ${at.place!.function}` : "")),
+      part(
+        "line",
+        element("i", { class: "lg-caret" }, isLeaf ? "" : isOpen ? "▾" : "▸"),
+        isLeaf ? element("b", {}, code(at.name!)) : code(at.place!.text || at.place!.function || "?"),
+      ),
+      part(
+        "where",
+        isLeaf ? "compiled here" : placeText(at.place) + (at.place!.function ? ` in ${at.place!.function}` : ""),
+      ),
       part("count", `${number(at.count)} ×`),
       part("spent", element("span", {}, secondsText(at.seconds)), bar(at.steps, this.tree.seconds)),
     );

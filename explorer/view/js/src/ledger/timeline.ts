@@ -4,8 +4,8 @@ import { element, svg } from "../core/dom";
 import { cut, secondsText } from "../core/labels";
 import { Clock, lasting } from "./clock";
 import type { Call, Data, Group } from "./data";
-import { type Lane, type Mark, bands, lanes, marksOf } from "./marks";
-import { STEPS, box, compilesText, flag, number, placeText, stepsText, sumOf, whyText } from "./format";
+import { box, compilesText, flag, number, placeText, STEPS, stepsText, sumOf, whyText } from "./format";
+import { bands, type Lane, lanes, type Mark, marksOf } from "./marks";
 
 const ROW = 26;
 const BAR = 13;
@@ -54,10 +54,23 @@ export class Timeline {
     const names = Math.min(Math.max(this.width * 0.22, 110), 230);
     const { running, now } = this.data.told;
     const later = now + (performance.now() - this.data.received) / 1000;
-    const clock = new Clock(this.calls, this.width - names - 10, running.map(({ since }) => [since, later]));
-    const all = lanes(this.groups, MOST, running.map((one) => one.function));
+    const clock = new Clock(
+      this.calls,
+      this.width - names - 10,
+      running.map(({ since }) => [since, later]),
+    );
+    const all = lanes(
+      this.groups,
+      MOST,
+      running.map((one) => one.function),
+    );
     const height = TOP + ROW * all.length + BOTTOM;
-    const image = svg("svg", { width: this.width, height, role: "group", "aria-label": "timeline: arrow keys go from compile to compile" });
+    const image = svg("svg", {
+      width: this.width,
+      height,
+      role: "group",
+      "aria-label": "timeline: arrow keys go from compile to compile",
+    });
     const plot = svg("g", { transform: `translate(${names} 0)` });
     plot.append(this.ground(clock, height), ...this.lanes(all, clock, names), this.now(all, clock, later));
     image.append(plot);
@@ -70,20 +83,34 @@ export class Timeline {
     const ground = svg("g", { class: "lg-ground" });
     for (const [i, band] of bands(this.calls, clock, this.data.told.cells).entries()) {
       if (!band.label) continue;
-      ground.append(svg("rect", { class: i % 2 ? "lg-band odd" : "lg-band", x: band.x, y: 0, width: Math.max(band.width, 1), height: height - BOTTOM }));
+      ground.append(
+        svg("rect", {
+          class: i % 2 ? "lg-band odd" : "lg-band",
+          x: band.x,
+          y: 0,
+          width: Math.max(band.width, 1),
+          height: height - BOTTOM,
+        }),
+      );
       const fits = (label: string) => label.length * 6 + 6 < band.width;
       const label = [band.label, band.label.replace(/^cell /, ""), cut(band.label, 16)].find(fits);
       if (label) ground.append(text(band.x + 3, 13, label, "lg-cell"));
     }
     for (const { x, width, seconds } of clock.breaks) {
       ground.append(svg("rect", { class: "lg-break", x, y: 0, width, height: height - BOTTOM }));
-      if (width > 14) ground.append(svg("path", { class: "lg-slant", d: `M${x + width / 2 - 6} ${height - BOTTOM + 3}l4-8m4 8l4-8` }));
+      if (width > 14)
+        ground.append(
+          svg("path", { class: "lg-slant", d: `M${x + width / 2 - 6} ${height - BOTTOM + 3}l4-8m4 8l4-8` }),
+        );
       if (width > 14) ground.append(text(x + width / 2, height - 5, `+${lasting(seconds)}`, "lg-when"));
     }
     const waits = clock.breaks.filter(({ width }) => width > 14);
     for (const { x, seconds } of clock.ticks()) {
       if (waits.some((wait) => Math.abs(wait.x + wait.width / 2 - x) < 60)) continue;
-      ground.append(svg("line", { class: "lg-tick", x1: x, x2: x, y1: TOP, y2: height - BOTTOM }), text(x, height - 5, seconds ? lasting(seconds) : "0", "lg-when"));
+      ground.append(
+        svg("line", { class: "lg-tick", x1: x, x2: x, y1: TOP, y2: height - BOTTOM }),
+        text(x, height - 5, seconds ? lasting(seconds) : "0", "lg-when"),
+      );
     }
     return ground;
   }
@@ -97,13 +124,25 @@ export class Timeline {
       const cost = `×${number(count)} ${secondsText(seconds)}`;
       const room = Math.floor((names - 12) / LETTER) - cost.length - 1;
       const hasCost = count > 0 && room >= Math.min(lane.name.length, 11);
-      const title = text(-names + 8, y + ROW / 2 + 4, cut(lane.name, hasCost ? room : Math.floor((names - 16) / LETTER)), "lg-name");
-      const node = svg("g", { class: "lg-lane" }, svg("line", { class: "lg-rule", x1: -names, x2: clock.width + 10, y1: y, y2: y }), title);
+      const title = text(
+        -names + 8,
+        y + ROW / 2 + 4,
+        cut(lane.name, hasCost ? room : Math.floor((names - 16) / LETTER)),
+        "lg-name",
+      );
+      const node = svg(
+        "g",
+        { class: "lg-lane" },
+        svg("line", { class: "lg-rule", x1: -names, x2: clock.width + 10, y1: y, y2: y }),
+        title,
+      );
       if (hasCost) node.append(text(-10, y + ROW / 2 + 4, cost, "lg-cost"));
       const found = marksOf(lane.calls, clock);
       const dearest = Math.max(...found.map(({ calls }) => (calls.length > 1 ? sumSeconds(calls) : 0)));
       const marks = found.map((mark) => ({ mark, node: this.mark(mark, y, lane, dearest) }));
-      const flags = found.filter(({ calls }) => calls.some((call) => call.isAgain)).map((mark) => `M${(mark.x - 3).toFixed(1)} ${y + 3}h7l-3.5 5z`);
+      const flags = found
+        .filter(({ calls }) => calls.some((call) => call.isAgain))
+        .map((mark) => `M${(mark.x - 3).toFixed(1)} ${y + 3}h7l-3.5 5z`);
       node.append(...marks.map((made) => made.node), svg("path", { class: "lg-again", d: flags.join("") }));
       this.rows.push(marks);
       const [only] = lane.groups;
@@ -115,7 +154,13 @@ export class Timeline {
   /** A call as long as it took; several as high as what they took together, of the lane's dearest such mark. */
   private mark(mark: Mark, y: number, lane: Lane, dearest: number): SVGElement {
     const { calls, x, width } = mark;
-    const node = svg("g", { class: "lg-mark", role: "button", tabindex: "-1", "aria-label": told(mark, lane.name).join(", "), transform: `translate(${x.toFixed(1)} ${y + 9})` });
+    const node = svg("g", {
+      class: "lg-mark",
+      role: "button",
+      tabindex: "-1",
+      "aria-label": told(mark, lane.name).join(", "),
+      transform: `translate(${x.toFixed(1)} ${y + 9})`,
+    });
     const sum = sumOf(calls);
     const whole = sum.trace + sum.lower + sum.compile;
     const isMany = calls.length > 1;
@@ -130,7 +175,7 @@ export class Timeline {
     }
     node.append(svg("rect", { class: "lg-hit", x: -1, y: -7, width: Math.max(width, 5) + 2, height: BAR + 9 }));
     node.classList.toggle("chosen", this.chosen !== undefined && calls.includes(this.chosen));
-    node.dataset["call"] = String(calls[0]!.index);
+    node.dataset.call = String(calls[0]!.index);
     node.addEventListener("pointerenter", () => this.point(mark, lane));
     node.addEventListener("focus", () => this.point(mark, lane));
     node.addEventListener("click", () => this.take(mark));
@@ -157,7 +202,9 @@ export class Timeline {
   /** Mark the call that is shown below. */
   light(call?: Call): void {
     this.chosen = call;
-    for (const row of this.rows) for (const { mark, node } of row) node.classList.toggle("chosen", call !== undefined && mark.calls.includes(call));
+    for (const row of this.rows)
+      for (const { mark, node } of row)
+        node.classList.toggle("chosen", call !== undefined && mark.calls.includes(call));
   }
 
   private point(mark?: Mark, lane?: Lane): void {
@@ -195,7 +242,10 @@ export class Timeline {
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       row += event.key === "ArrowDown" ? 1 : -1;
       const marks = this.rows[row] ?? [];
-      index = marks.reduce((best, { mark: { x } }, i) => (Math.abs(x - mark.x) < Math.abs(marks[best]!.mark.x - mark.x) ? i : best), 0);
+      index = marks.reduce(
+        (best, { mark: { x } }, i) => (Math.abs(x - mark.x) < Math.abs(marks[best]!.mark.x - mark.x) ? i : best),
+        0,
+      );
     } else return;
     event.preventDefault();
     event.stopPropagation();
@@ -214,7 +264,13 @@ function told({ calls }: Mark, name: string): string[] {
   const parts =
     calls.length > 1
       ? [`${name}: ${compilesText(calls.length)}`, again && `${number(again)} of them again`, stepsText(sumOf(calls))]
-      : [call.id || call.family.name, whyText(call), placeText(call.stack[0]), stepsText(call, call.isHit), call.error && `ended by ${call.error}`];
+      : [
+          call.id || call.family.name,
+          whyText(call),
+          placeText(call.stack[0]),
+          stepsText(call, call.isHit),
+          call.error && `ended by ${call.error}`,
+        ];
   return parts.filter((part) => part) as string[];
 }
 

@@ -1,10 +1,11 @@
 // The ledger: the verdict, the timeline, and below it one of functions, stacks and arguments.
 
 import { element } from "../core/dom";
-import { followTheme } from "../core/theme";
 import type { Model } from "../core/kernel_link";
+import { followTheme } from "../core/theme";
 import { Arguments } from "./arguments";
-import { type Call, Data, type Group, type Message, grouped, matching } from "./data";
+import { type Call, Data, type Group, grouped, type Message, matching } from "./data";
+import { box, button, keyed, number } from "./format";
 import { Functions } from "./functions";
 import { Head } from "./head";
 import { buttons } from "./slot";
@@ -12,7 +13,6 @@ import { Stacks } from "./stacks";
 import { newState } from "./state";
 import { Timeline } from "./timeline";
 import { Wire } from "./wire";
-import { box, button, keyed, number } from "./format";
 
 const TABS = ["functions", "stacks", "arguments"] as const;
 const TICK = 500; // milliseconds, while something runs
@@ -30,7 +30,11 @@ export class LedgerViewer {
   private readonly tools = box("tools");
   private readonly watched = element("span", { class: "lg-watched" });
   private readonly kept = element("span", { class: "lg-mute", role: "status" });
-  private readonly search = element("input", { type: "search", placeholder: "filter: step · cell [4] · weak-type", "aria-label": "filter by function, cell or reason" });
+  private readonly search = element("input", {
+    type: "search",
+    placeholder: "filter: step · cell [4] · weak-type",
+    "aria-label": "filter by function, cell or reason",
+  });
   private readonly body = element("div", { class: "lg-body", role: "tabpanel", tabindex: "0" });
   private groups: Group[] = [];
   private readonly stopTheme: () => void;
@@ -45,7 +49,9 @@ export class LedgerViewer {
       (call) => this.choose(call),
       (group) => this.openFunction(group.name),
     );
-    this.functions = new Functions(this.state, { buttons: (call) => buttons(call, () => this.wire) }, (call) => this.timeline.light(call));
+    this.functions = new Functions(this.state, { buttons: (call) => buttons(call, () => this.wire) }, (call) =>
+      this.timeline.light(call),
+    );
     this.stacks = new Stacks(this.state, (name) => this.openFunction(name));
     this.arguments = new Arguments(this.data);
     this.search.addEventListener("input", () => {
@@ -64,7 +70,7 @@ export class LedgerViewer {
     const found = grouped(this.data.calls).find((group) => group.name === worst);
     if (found) this.state.open.add(found.key);
     this.update();
-    this.root.dataset["ready"] = "true";
+    this.root.dataset.ready = "true";
   }
 
   /** A newer output of the same ledger. */
@@ -116,7 +122,9 @@ export class LedgerViewer {
     this.timeline.light(call);
   }
 
-  /** Messages come up to four times a second, and more may wait: they are drawn together, and only where they are seen. */
+  /**
+   * Messages come up to four times a second, and more may wait: they are drawn together, and only where they are seen.
+   */
   private later(): void {
     if (this.drawing) return;
     this.drawing = requestAnimationFrame(() => {
@@ -134,9 +142,13 @@ export class LedgerViewer {
     this.tools.hidden = !this.data.calls.length;
     this.body.hidden = !this.data.calls.length;
     this.kept.textContent = isAll ? "" : `${number(calls.length)} of ${number(this.data.calls.length)}`;
-    this.watched.textContent = this.data.told.watching ? (this.wire.isLive ? "● watching" : "● watching when saved") : "";
+    this.watched.textContent = this.data.told.watching
+      ? this.wire.isLive
+        ? "● watching"
+        : "● watching when saved"
+      : "";
     for (const tab of this.tools.querySelectorAll<HTMLElement>("[data-tab]")) {
-      const isThis = tab.dataset["tab"] === this.state.tab;
+      const isThis = tab.dataset.tab === this.state.tab;
       tab.setAttribute("aria-selected", String(isThis));
       tab.tabIndex = isThis ? 0 : -1;
     }
@@ -146,7 +158,9 @@ export class LedgerViewer {
   }
 
   private showTab(calls: readonly Call[]): void {
-    const pane = { functions: this.functions, stacks: this.stacks, arguments: this.arguments }[this.state.tab as (typeof TABS)[number]];
+    const pane = { functions: this.functions, stacks: this.stacks, arguments: this.arguments }[
+      this.state.tab as (typeof TABS)[number]
+    ];
     if (this.body.firstChild !== pane.root) this.body.replaceChildren(pane.root);
     if (pane === this.functions) this.functions.show(this.groups, this.data.calls[0]?.start ?? 0);
     else if (pane === this.stacks) this.stacks.show(calls);

@@ -1,7 +1,7 @@
 // The link to Python, where a kernel is alive: explorer/view/ledger/live.py sends what is new, and answers.
 
 import type { Model } from "../core/kernel_link";
-import { type Call, type Data, type Message } from "./data";
+import type { Call, Data, Message } from "./data";
 
 interface Talking extends Omit<Model, "on"> {
   send(message: unknown): void;
@@ -64,7 +64,15 @@ export class Wire {
     const of = `${++this.asked}`;
     return new Promise((resolve) => {
       this.waiting.set(of, resolve);
-      if (!this.send({ ask: what, of, call: call.number, process: call.process, viewers: [...(window.explorerViewers?.keys() ?? [])] }))
+      if (
+        !this.send({
+          ask: what,
+          of,
+          call: call.number,
+          process: call.process,
+          viewers: [...(window.explorerViewers?.keys() ?? [])],
+        })
+      )
         resolve({ failed: "No kernel answers: run the notebook again." });
     });
   }

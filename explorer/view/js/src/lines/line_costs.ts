@@ -2,15 +2,19 @@
 
 import { element } from "../core/dom";
 import { amount, bytesText, count, number, secondsText } from "../core/labels";
-import { lineKey } from "../source/source_lines";
 import type { LineCost } from "../core/wire";
+import { lineKey } from "../source/source_lines";
 
 export type Measure = "seconds" | "flops" | "bytes";
 export const MEASURES: Measure[] = ["seconds", "flops", "bytes"];
 export const OF: Record<Measure, string> = { seconds: "of time", flops: "of FLOPs", bytes: "of bytes" };
 const INTENSE = 10; // FLOPs a byte: above, arithmetic takes the time, below, memory does
 
-export const amountOf: Record<Measure, (value: number) => string> = { seconds: secondsText, flops: amount, bytes: bytesText };
+export const amountOf: Record<Measure, (value: number) => string> = {
+  seconds: secondsText,
+  flops: amount,
+  bytes: bytesText,
+};
 
 export class Costs {
   /** Those that are known of this program. */
@@ -39,7 +43,10 @@ export class Costs {
 
   /** All that is known of a line, in a sentence. */
   about(line: LineCost): string {
-    const parts = this.measures.map((measure) => `${percent(this.share(line, measure)) || "0%"} ${OF[measure]} (${amountOf[measure](line[measure] ?? 0)})`);
+    const parts = this.measures.map(
+      (measure) =>
+        `${percent(this.share(line, measure)) || "0%"} ${OF[measure]} (${amountOf[measure](line[measure] ?? 0)})`,
+    );
     return `${parts.join(", ")}: ${count(line.equations, "equation")} in ${count(line.kernels, "kernel")}`;
   }
 }

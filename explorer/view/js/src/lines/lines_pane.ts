@@ -1,11 +1,11 @@
 // The line table: what each line of the source became, and what that costs.
 
-import { Costs, type Measure, OF, amountOf, shareBar } from "./line_costs";
 import { element } from "../core/dom";
 import { number } from "../core/labels";
 import type { Session } from "../core/session";
-import { lineKey } from "../source/source_lines";
 import type { LineCost } from "../core/wire";
+import { lineKey } from "../source/source_lines";
+import { amountOf, Costs, type Measure, OF, shareBar } from "./line_costs";
 
 interface Column {
   title: string;
@@ -31,12 +31,26 @@ export class LinesPane {
     const costs = (this.costs = new Costs(capture.header.lines));
     this.columns = [
       { title: "line", key: (line) => this.position(line) },
-      ...COUNTS.filter((name) => costs.lines.some((line) => line[name])).map((name) => ({ title: name, key: (line: LineCost) => line[name], count: name })),
-      ...costs.measures.map((measure) => ({ title: OF[measure].replace("of ", ""), key: (line: LineCost) => line[measure] ?? 0, measure })),
+      ...COUNTS.filter((name) => costs.lines.some((line) => line[name])).map((name) => ({
+        title: name,
+        key: (line: LineCost) => line[name],
+        count: name,
+      })),
+      ...costs.measures.map((measure) => ({
+        title: OF[measure].replace("of ", ""),
+        key: (line: LineCost) => line[measure] ?? 0,
+        measure,
+      })),
     ];
     this.sort = { column: this.columns.findIndex(({ measure }) => measure === costs.first), down: true };
-    this.root = element("div", { class: "explorer-lines", role: "table", "aria-label": "what each line of the source costs" }, this.head, this.body);
-    const widths = (kind: "count" | "measure", width: string) => this.columns.map((column) => (column[kind] ? width : "")).join(" ");
+    this.root = element(
+      "div",
+      { class: "explorer-lines", role: "table", "aria-label": "what each line of the source costs" },
+      this.head,
+      this.body,
+    );
+    const widths = (kind: "count" | "measure", width: string) =>
+      this.columns.map((column) => (column[kind] ? width : "")).join(" ");
     this.root.style.setProperty("--counts", widths("count", "62px"));
     this.root.style.setProperty("--measures", widths("measure", "104px"));
     this.listen();
@@ -46,10 +60,23 @@ export class LinesPane {
     this.fillHead();
     const { column, down } = this.sort;
     const { key } = this.columns[Math.max(column, 0)]!;
-    const lines = [...this.costs.lines].sort((a, b) => (down ? key(b) - key(a) : key(a) - key(b)) || this.position(a) - this.position(b));
+    const lines = [...this.costs.lines].sort(
+      (a, b) => (down ? key(b) - key(a) : key(a) - key(b)) || this.position(a) - this.position(b),
+    );
     this.rows.clear();
     this.body.replaceChildren(...lines.map((line) => this.draw(line)));
-    if (!lines.length) this.body.append(element("div", { class: "empty", role: "row" }, element("span", { role: "cell" }, "What the lines cost is known from the optimised program, which is not there.")));
+    if (!lines.length)
+      this.body.append(
+        element(
+          "div",
+          { class: "empty", role: "row" },
+          element(
+            "span",
+            { role: "cell" },
+            "What the lines cost is known from the optimised program, which is not there.",
+          ),
+        ),
+      );
     else this.body.append(this.total());
     this.light();
   }
@@ -63,10 +90,8 @@ export class LinesPane {
   }
 
   scroll(): void {
-    for (const key of this.session.focus.lines) {
-      const row = this.rows.get(key);
-      if (row) return row.scrollIntoView({ block: "nearest" });
-    }
+    const key = [...this.session.focus.lines].find((line) => this.rows.has(line));
+    if (key !== undefined) this.rows.get(key)!.scrollIntoView({ block: "nearest" });
   }
 
   /** In the order of the source; what no line is known for comes last. */
@@ -80,9 +105,22 @@ export class LinesPane {
       ...this.columns.map(({ title, count }, column) => {
         const { down } = this.sort;
         const isSorted = this.sort.column === column;
-        const button = element("button", { type: "button" }, title, isSorted ? element("i", { "aria-hidden": "true" }, down ? " ▾" : " ▴") : "");
+        const button = element(
+          "button",
+          { type: "button" },
+          title,
+          isSorted ? element("i", { "aria-hidden": "true" }, down ? " ▾" : " ▴") : "",
+        );
         button.addEventListener("click", () => this.sortBy(column));
-        return element("span", { role: "columnheader", class: count ? "counted" : "", "aria-sort": isSorted ? (down ? "descending" : "ascending") : "none" }, button);
+        return element(
+          "span",
+          {
+            role: "columnheader",
+            class: count ? "counted" : "",
+            "aria-sort": isSorted ? (down ? "descending" : "ascending") : "none",
+          },
+          button,
+        );
       }),
     );
   }
@@ -99,36 +137,54 @@ export class LinesPane {
     const source = lines.sources.find(({ file }) => file === line.file);
     const text = source?.text.split("\n")[line.line - 1]?.trim();
     const colour = lines.colourOf(line.file, line.line);
-    const name = element("span", { role: "cell", class: "what", title: this.costs.about(line) }, element("i", { class: colour >= 0 ? `k${colour}` : "" }));
+    const name = element(
+      "span",
+      { role: "cell", class: "what", title: this.costs.about(line) },
+      element("i", { class: colour >= 0 ? `k${colour}` : "" }),
+    );
     const place = lines.sources.length > 1 && source ? `${source.label}:${line.line}` : String(line.line || "");
-    name.append(element("em", {}, place), element("code", {}, text ?? (line.file ? line.file.split(/[/\\]/).pop()! : "no line is known")));
-    const row = element("div", { class: "row", role: "row", tabindex: line.file ? "0" : "-1", "data-file": line.file, "data-line": line.line }, name);
+    name.append(
+      element("em", {}, place),
+      element("code", {}, text ?? (line.file ? line.file.split(/[/\\]/).pop()! : "no line is known")),
+    );
+    const row = element(
+      "div",
+      { class: "row", role: "row", tabindex: line.file ? "0" : "-1", "data-file": line.file, "data-line": line.line },
+      name,
+    );
     for (const { count, measure } of this.columns) {
       if (count) row.append(element("span", { role: "cell", class: "number counted" }, number(line[count])));
-      if (measure) row.append(this.cell(amountOf[measure](line[measure] ?? 0), shareBar(this.costs.share(line, measure))));
+      if (measure)
+        row.append(this.cell(amountOf[measure](line[measure] ?? 0), shareBar(this.costs.share(line, measure))));
     }
     if (line.file) this.rows.set(lineKey(line.file, line.line), row);
     return row;
   }
 
   private total(): HTMLElement {
-    const row = element("div", { class: "row total", role: "row" }, element("span", { role: "cell" }, "the whole program"));
+    const row = element(
+      "div",
+      { class: "row total", role: "row" },
+      element("span", { role: "cell" }, "the whole program"),
+    );
     for (const { count, measure } of this.columns) {
       if (count) row.append(element("span", { role: "cell", class: "counted" }));
-      if (measure) row.append(this.cell(amountOf[measure](this.costs.total(measure)), element("span", { class: "share" })));
+      if (measure)
+        row.append(this.cell(amountOf[measure](this.costs.total(measure)), element("span", { class: "share" })));
     }
     return row;
   }
 
-  private cell = (text: string, ...more: Node[]): HTMLElement => element("span", { role: "cell", class: "number" }, text, ...more);
+  private cell = (text: string, ...more: Node[]): HTMLElement =>
+    element("span", { role: "cell", class: "number" }, text, ...more);
 
   private listen(): void {
     const { session } = this;
     const at = (event: Event): HTMLElement | undefined => {
       const row = (event.target as Element).closest?.<HTMLElement>("[data-line]");
-      return row?.dataset["file"] ? row : undefined;
+      return row?.dataset.file ? row : undefined;
     };
-    const place = (row: HTMLElement): [string, number] => [row.dataset["file"]!, Number(row.dataset["line"])];
+    const place = (row: HTMLElement): [string, number] => [row.dataset.file!, Number(row.dataset.line)];
     this.body.addEventListener("click", (event) => {
       const row = at(event);
       if (row && !String(getSelection())) session.focusLine(...place(row));
@@ -146,7 +202,12 @@ export class LinesPane {
     this.body.addEventListener("keydown", (event) => {
       const row = at(event);
       if (!row) return;
-      const next = event.key === "ArrowDown" ? row.nextElementSibling : event.key === "ArrowUp" ? row.previousElementSibling : undefined;
+      const next =
+        event.key === "ArrowDown"
+          ? row.nextElementSibling
+          : event.key === "ArrowUp"
+            ? row.previousElementSibling
+            : undefined;
       if (event.key === "Enter" || event.key === " ") session.focusLine(...place(row));
       else if (next !== undefined) (next as HTMLElement | null)?.focus();
       else return;

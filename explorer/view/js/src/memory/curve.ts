@@ -1,9 +1,9 @@
 // The bytes alive over the schedule as a stacked curve, with a moment that can be moved along it.
 
 import { element, svg } from "../core/dom";
-import { bytesText, cut, number } from "../core/labels";
-import { Memory, columns, gridStep } from "./memory";
 import type { Graph } from "../core/graph";
+import { bytesText, cut, number } from "../core/labels";
+import { columns, gridStep, type Memory } from "./memory";
 
 const TOP = 16; // room for the peak's label
 const STRIP = 15; // the phases below
@@ -14,7 +14,12 @@ const CELL = 14; // pixels: phases that take turns more quickly than that are to
 export const STACK = ["argument", "constant", "donated", "output", "aliased", "temp"];
 
 export class MemoryCurve {
-  readonly root = element("div", { class: "memory-curve", role: "slider", tabindex: "0", "aria-label": "moment of the schedule" });
+  readonly root = element("div", {
+    class: "memory-curve",
+    role: "slider",
+    tabindex: "0",
+    "aria-label": "moment of the schedule",
+  });
   moment = 0;
   private memory?: Memory;
   private graph?: Graph;
@@ -124,7 +129,15 @@ export class MemoryCurve {
     }
     if (this.lit) {
       const { bytes, colour } = this.lit;
-      areas.push(svg("path", { class: `area lit k${colour}`, d: this.area(first, Float64Array.from(top, (step) => bytes[step]!)) }));
+      areas.push(
+        svg("path", {
+          class: `area lit k${colour}`,
+          d: this.area(
+            first,
+            Float64Array.from(top, (step) => bytes[step]!),
+          ),
+        }),
+      );
     }
     return areas;
   }
@@ -148,7 +161,10 @@ export class MemoryCurve {
     const step = gridStep(peak);
     for (let bytes = step; bytes < peak * 0.95; bytes += step) {
       const y = this.y(bytes);
-      lines.push(svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }), label(4, y - 3, bytesText(bytes).replace(".0 ", " "), "scale"));
+      lines.push(
+        svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }),
+        label(4, y - 3, bytesText(bytes).replace(".0 ", " "), "scale"),
+      );
     }
     return lines;
   }
@@ -159,7 +175,9 @@ export class MemoryCurve {
     const phase = phaseOf(this.graph!);
     const cells = Math.min(Math.floor(this.width / CELL), order.length);
     const edge = (cell: number) => Math.floor((cell * order.length) / cells);
-    const names = Array.from({ length: cells }, (_, cell) => prevailing(order.subarray(edge(cell), edge(cell + 1)), phase));
+    const names = Array.from({ length: cells }, (_, cell) =>
+      prevailing(order.subarray(edge(cell), edge(cell + 1)), phase),
+    );
     if (!names.some(Boolean)) return this.kernels();
     const drawn: Node[] = [];
     for (let from = 0, cell = 1; cell <= cells; cell++) {
@@ -181,7 +199,13 @@ export class MemoryCurve {
     const top = TOP + this.height + 2;
     const fits = Math.floor((width - 6) / LETTER);
     return [
-      svg("rect", { class: `phase ${kind.split(" ")[0]}`, x, y: top, width: Math.max(width - 1, 0.5), height: name ? STRIP - 2 : 0 }),
+      svg("rect", {
+        class: `phase ${kind.split(" ")[0]}`,
+        x,
+        y: top,
+        width: Math.max(width - 1, 0.5),
+        height: name ? STRIP - 2 : 0,
+      }),
       ...(fits > 3 ? [label(x + 4, top + STRIP - 5, cut(name, fits), "part")] : []),
     ];
   }

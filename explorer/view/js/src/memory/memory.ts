@@ -1,4 +1,5 @@
-// What is in memory at each step of the schedule: the columns of explorer/analysis/memory/live_memory.py, read by index.
+// What is in memory at each step of the schedule: the columns of explorer/analysis/memory/live_memory.py, read by
+// index.
 
 import type { Graph } from "../core/graph";
 
@@ -9,7 +10,9 @@ export interface MemoryColumns {
   scheduled: boolean;
   /** The node that runs at each step; nothing runs yet in the first. */
   order: Int32Array;
-  /** One row a buffer: the node that makes it, which of its arrays it is, and the first and last step it is alive in. */
+  /**
+   * One row a buffer: the node that makes it, which of its arrays it is, and the first and last step it is alive in.
+   */
   node: Int32Array;
   array: Int32Array;
   kind: Int32Array;
@@ -33,7 +36,8 @@ export class Memory {
   constructor(readonly c: MemoryColumns) {
     this.steps = c.order.length;
     this.total = this.sum(() => true);
-    for (let step = 1; step < this.steps; step++) if (this.total[step]! > this.total[this.peakStep]!) this.peakStep = step;
+    for (let step = 1; step < this.steps; step++)
+      if (this.total[step]! > this.total[this.peakStep]!) this.peakStep = step;
     this.bySize = Int32Array.from(c.node.keys()).sort((a, b) => c.size[b]! - c.size[a]! || a - b);
   }
 

@@ -1,14 +1,21 @@
 // Memory over the schedule: the curve, and below it who is alive at the chosen moment.
 
 import { element } from "../core/dom";
-import { bytesText, count, kernelsOf, number } from "../core/labels";
-import type { Memory } from "./memory";
-import { MemoryCurve, STACK } from "./curve";
 import type { Frame, Graph } from "../core/graph";
+import { bytesText, count, kernelsOf, number } from "../core/labels";
 import { Rows } from "../core/row_list";
 import type { Focus, Session } from "../core/session";
+import { MemoryCurve, STACK } from "./curve";
+import type { Memory } from "./memory";
 
-const NAMES: Record<string, string> = { argument: "arguments", constant: "constants", donated: "donated", output: "outputs", aliased: "outputs in donated memory", temp: "temporaries" };
+const NAMES: Record<string, string> = {
+  argument: "arguments",
+  constant: "constants",
+  donated: "donated",
+  output: "outputs",
+  aliased: "outputs in donated memory",
+  temp: "temporaries",
+};
 
 /** One row of the list: a buffer, or all buffers of one source line. */
 interface Entry {
@@ -35,9 +42,24 @@ export class MemoryPane {
 
   constructor(private readonly session: Session) {
     this.rows = new Rows("memory-rows", (index) => this.draw(index), "rowgroup");
-    this.table = element("div", { class: "memory-table", role: "table", "aria-label": "alive at this moment" }, this.heading, this.rows.root);
-    this.root = element("div", { class: "explorer-memory", role: "region", "aria-label": "memory over the schedule" }, this.head, this.curve.root, this.said, this.table);
-    for (const [byLine, title] of [[true, "lines"], [false, "buffers"]] as const) {
+    this.table = element(
+      "div",
+      { class: "memory-table", role: "table", "aria-label": "alive at this moment" },
+      this.heading,
+      this.rows.root,
+    );
+    this.root = element(
+      "div",
+      { class: "explorer-memory", role: "region", "aria-label": "memory over the schedule" },
+      this.head,
+      this.curve.root,
+      this.said,
+      this.table,
+    );
+    for (const [byLine, title] of [
+      [true, "lines"],
+      [false, "buffers"],
+    ] as const) {
       const button = element("button", { type: "button", "data-by": title }, title);
       button.addEventListener("click", () => {
         this.byLine = byLine;
@@ -63,7 +85,13 @@ export class MemoryPane {
     const { memory } = this;
     this.root.classList.toggle("none", !memory);
     if (!memory) {
-      this.head.replaceChildren(element("p", { class: "empty" }, "The order in which this text runs could not be followed, so what is alive when is not known."));
+      this.head.replaceChildren(
+        element(
+          "p",
+          { class: "empty" },
+          "The order in which this text runs could not be followed, so what is alive when is not known.",
+        ),
+      );
       return;
     }
     this.byLine = memory.c.node.some((node) => this.session.lines.place(this.graph, node));
@@ -81,16 +109,38 @@ export class MemoryPane {
   private fillHead(memory: Memory): void {
     const { donations, scheduled } = memory.c;
     const peak = this.link(memory.peakStep);
-    const parts: (Node | string)[] = [element("b", {}, `peak ${bytesText(memory.peak)}`), " at ", peak, ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`];
+    const parts: (Node | string)[] = [
+      element("b", {}, `peak ${bytesText(memory.peak)}`),
+      " at ",
+      peak,
+      ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`,
+    ];
     this.head.replaceChildren(element("div", { class: "peak" }, element("span", {}, ...parts), this.switch));
     const notes: (Node | string)[] = [];
     const allocated = this.allocated(memory);
     if (allocated) notes.push(allocated);
-    notes.push(element("span", { title: "What must be there by the live ranges of the schedule: no alignment, no gaps; a loop's body counts once." }, scheduled ? "estimated from live ranges" : "estimated: the text has no schedule, its order was taken for one"));
+    notes.push(
+      element(
+        "span",
+        {
+          title:
+            "What must be there by the live ranges of the schedule: no alignment, no gaps; a loop's body counts once.",
+        },
+        scheduled ? "estimated from live ranges" : "estimated: the text has no schedule, its order was taken for one",
+      ),
+    );
     if (donations.length) {
       const nodes = new Set(donations);
       const bytes = memory.c.node.reduce((all, node, row) => (nodes.has(node) ? all + memory.c.size[row]! : all), 0);
-      const button = element("button", { type: "button", class: "link", title: "an output has their type, and could be written over them: donate_argnums" }, `${count(donations.length, "argument")} of ${bytesText(bytes)} could be donated`);
+      const button = element(
+        "button",
+        {
+          type: "button",
+          class: "link",
+          title: "an output has their type, and could be written over them: donate_argnums",
+        },
+        `${count(donations.length, "argument")} of ${bytesText(bytes)} could be donated`,
+      );
       button.addEventListener("click", () => this.session.focusNodes("hlo", nodes));
       notes.push(button);
     }
@@ -105,7 +155,8 @@ export class MemoryPane {
     const constant = kinds.indexOf("constant");
     const baked = size.reduce((all, bytes, row) => (kind[row] === constant ? all + bytes : all), 0);
     const besides = baked > memory.peak / 100 ? `, besides ${bytesText(baked)} of constants` : "";
-    const title = `arguments ${bytesText(argument)} + outputs ${bytesText(output)} + temporaries ${bytesText(temp)} − aliased ${bytesText(alias)}`;
+    const parts = `arguments ${bytesText(argument)} + outputs ${bytesText(output)} + temporaries ${bytesText(temp)}`;
+    const title = `${parts} − aliased ${bytesText(alias)}`;
     return element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`);
   }
 
@@ -118,20 +169,23 @@ export class MemoryPane {
     return button;
   }
 
-  // The list ------------------------------------------------------------------------------------------------------------
+  // The list ----------------------------------------------------------------------------------------------------------
 
   private list(): void {
     const memory = this.memory!;
     const { moment } = this.curve;
     const alive = memory.at(moment);
     this.entries = this.byLine ? this.ofLines(alive) : alive.map((row) => this.ofBuffer(row));
-    for (const button of this.switch.querySelectorAll("button")) button.setAttribute("aria-pressed", String((button.dataset["by"] === "lines") === this.byLine));
+    for (const button of this.switch.querySelectorAll("button"))
+      button.setAttribute("aria-pressed", String((button.dataset.by === "lines") === this.byLine));
     this.said.replaceChildren(
       element("span", {}, `step ${number(moment)} · `, this.link(moment)),
       element("span", { class: "legend" }, ...this.legend(moment)),
     );
     const titles = this.byLine ? ["line", "bytes", "buffers"] : ["buffer", "alive", "bytes", "line"];
-    this.heading.replaceChildren(...titles.map((title) => element("span", { role: "columnheader", class: title === "bytes" ? title : "" }, title)));
+    this.heading.replaceChildren(
+      ...titles.map((title) => element("span", { role: "columnheader", class: title === "bytes" ? title : "" }, title)),
+    );
     this.table.classList.toggle("by-line", this.byLine);
     this.rows.reset(this.entries.length);
   }
@@ -141,15 +195,20 @@ export class MemoryPane {
     return STACK.map((name) => {
       const code = kinds.indexOf(name);
       let bytes = 0;
-      for (let row = 0; row < kind.length; row++) if (kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!) bytes += size[row]!;
-      return bytes ? element("span", { class: `kind ${name}` }, element("i", {}), `${NAMES[name]} ${bytesText(bytes)}`) : undefined;
+      for (let row = 0; row < kind.length; row++)
+        if (kind[row] === code && !space[row] && start[row]! <= moment && moment <= end[row]!) bytes += size[row]!;
+      return bytes
+        ? element("span", { class: `kind ${name}` }, element("i", {}), `${NAMES[name]} ${bytesText(bytes)}`)
+        : undefined;
     }).filter((made) => made !== undefined);
   }
 
   private place(row: number): Frame | undefined {
     const { graph } = this;
     const { kinds, kind, node } = this.memory!.c;
-    return /^(temp|output|aliased)$/.test(kinds[kind[row]!]!) ? this.session.lines.place(graph, graph.c.placed[node[row]!]!) : undefined;
+    return /^(temp|output|aliased)$/.test(kinds[kind[row]!]!)
+      ? this.session.lines.place(graph, graph.c.placed[node[row]!]!)
+      : undefined;
   }
 
   private ofBuffer(row: number): Entry {
@@ -181,7 +240,15 @@ export class MemoryPane {
       let entry = found.get(key);
       if (!entry) {
         const title = place ? this.codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!;
-        entry = { title, note: "", bytes: 0, colour: this.session.lines.colour(place), kind: place ? "temp" : own, rows: [], ...(place && { place }) };
+        entry = {
+          title,
+          note: "",
+          bytes: 0,
+          colour: this.session.lines.colour(place),
+          kind: place ? "temp" : own,
+          rows: [],
+          ...(place && { place }),
+        };
         found.set(key, entry);
       }
       entry.rows.push(row);
@@ -204,9 +271,26 @@ export class MemoryPane {
     const share = (entry.bytes / Math.max(this.entries[0]!.bytes, 1)) * 100;
     const part = element("i", { class: entry.kind });
     part.style.width = `${share.toFixed(1)}%`;
-    const bar = element("span", { class: "bytes", role: "cell" }, element("span", { class: "share" }, part), element("span", {}, bytesText(entry.bytes)));
-    const title = element("span", { role: "cell", class: "what" }, element("i", { class: `k${entry.colour}` }), element("span", { title: entry.title }, entry.title));
-    const row = element("div", { class: "row", role: "row", "data-row": index }, title, ...(this.byLine ? [] : [this.life(entry)]), bar, element("span", { role: "cell" }, entry.note));
+    const bar = element(
+      "span",
+      { class: "bytes", role: "cell" },
+      element("span", { class: "share" }, part),
+      element("span", {}, bytesText(entry.bytes)),
+    );
+    const title = element(
+      "span",
+      { role: "cell", class: "what" },
+      element("i", { class: `k${entry.colour}` }),
+      element("span", { title: entry.title }, entry.title),
+    );
+    const row = element(
+      "div",
+      { class: "row", role: "row", "data-row": index },
+      title,
+      ...(this.byLine ? [] : [this.life(entry)]),
+      bar,
+      element("span", { role: "cell" }, entry.note),
+    );
     if (entry.rows.some((at) => focus.nodes.has(memory.c.node[at]!))) row.classList.add("lit");
     return row;
   }
@@ -227,14 +311,18 @@ export class MemoryPane {
     const { session } = this;
     const at = (event: Event) => {
       const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
-      return row ? this.entries[Number(row.dataset["row"])] : undefined;
+      return row ? this.entries[Number(row.dataset.row)] : undefined;
     };
     this.rows.root.addEventListener("click", (event) => {
       const entry = at(event);
       if (!entry || String(getSelection())) return;
       if (!this.byLine) session.focusItem(this.nodeOf(entry));
       else if (entry.place) session.focusLine(entry.place.file, entry.place.line);
-      else session.focusNodes("hlo", entry.rows.map((row) => this.memory!.c.node[row]!));
+      else
+        session.focusNodes(
+          "hlo",
+          entry.rows.map((row) => this.memory!.c.node[row]!),
+        );
     });
     this.rows.root.addEventListener("pointerover", (event) => {
       const entry = at(event);
@@ -264,8 +352,11 @@ export class MemoryPane {
 
   private colourOf(focus: Focus): number {
     const { lines } = this.session;
-    if (focus.line) return lines.colour({ ...focus.line, function: "", column: 0, end_line: 0, end_column: 0, parent: -1 });
-    return focus.item !== undefined && focus.item >= 0 ? lines.colour(lines.place(this.graph, this.graph.c.placed[focus.item]!)) : -1;
+    if (focus.line)
+      return lines.colour({ ...focus.line, function: "", column: 0, end_line: 0, end_column: 0, parent: -1 });
+    return focus.item !== undefined && focus.item >= 0
+      ? lines.colour(lines.place(this.graph, this.graph.c.placed[focus.item]!))
+      : -1;
   }
 }
 

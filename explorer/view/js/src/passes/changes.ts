@@ -2,12 +2,12 @@
 // of two captures.
 
 import { element } from "../core/dom";
+import type { Frame } from "../core/graph";
 import { number, secondsText } from "../core/labels";
 import { Layouter } from "../layout/layouter";
-import type { Frame } from "../core/graph";
-import type { Key, Pass, Passes } from "./passes";
 import { ChangeGraph } from "./graph";
 import { HistoryList } from "./history";
+import type { Key, Pass, Passes } from "./passes";
 import { Strip } from "./strip";
 import { ChangeText } from "./text";
 
@@ -44,7 +44,11 @@ export class ChangesPane {
   private readonly strip = new Strip((position) => this.go(position));
   private readonly slider = element("input", { type: "range", min: 0, "aria-label": "pass" });
   private readonly title = element("div", { class: "pass-title", "aria-live": "polite" });
-  private readonly looks = element("div", { class: "switch", role: "tablist", "aria-label": "how the change is shown" });
+  private readonly looks = element("div", {
+    class: "switch",
+    role: "tablist",
+    "aria-label": "how the change is shown",
+  });
   private readonly text = new ChangeText((key) => this.choose(key));
   private readonly layouter = new Layouter();
   private readonly graph = new ChangeGraph(this.layouter, (key) => this.choose(key));
@@ -71,8 +75,22 @@ export class ChangesPane {
       button.addEventListener("click", () => this.go(this.position + by));
       return button;
     };
-    const controls = element("div", { class: "controls" }, step(-1, "◂", "the pass before (←)"), this.slider, step(1, "▸", "the next pass (→)"), this.title, element("span", { class: "stretch" }), this.looks);
-    this.root.replaceChildren(this.strip.root, controls, element("div", { class: "change" }, this.text.root, this.graph.root), this.history);
+    const controls = element(
+      "div",
+      { class: "controls" },
+      step(-1, "◂", "the pass before (←)"),
+      this.slider,
+      step(1, "▸", "the next pass (→)"),
+      this.title,
+      element("span", { class: "stretch" }),
+      this.looks,
+    );
+    this.root.replaceChildren(
+      this.strip.root,
+      controls,
+      element("div", { class: "change" }, this.text.root, this.graph.root),
+      this.history,
+    );
   }
 
   /** Draw the change that is looked at; at first once the pane has its size. */
@@ -111,8 +129,14 @@ export class ChangesPane {
   }
 
   private describe(pass: Pass, passes: Passes): Node[] {
-    const counted = (kind: string, sign: string, amount: number, word: string) => (amount ? [element("span", { class: kind, title: word }, `${sign}${number(amount)}`)] : []);
-    const facts = [...(this.around.sides ? [] : [`${number(pass.instructions)} instructions left`]), ...(pass.seconds === undefined ? [] : [secondsText(pass.seconds)]), ...(pass.moved ? ["put into another order"] : []), this.around.ran(this.position)].filter(Boolean);
+    const counted = (kind: string, sign: string, amount: number, word: string) =>
+      amount ? [element("span", { class: kind, title: word }, `${sign}${number(amount)}`)] : [];
+    const facts = [
+      ...(this.around.sides ? [] : [`${number(pass.instructions)} instructions left`]),
+      ...(pass.seconds === undefined ? [] : [secondsText(pass.seconds)]),
+      ...(pass.moved ? ["put into another order"] : []),
+      this.around.ran(this.position),
+    ].filter(Boolean);
     return [
       element("b", {}, pass.name),
       ...counted("new", "+", pass.born, "made"),
@@ -130,8 +154,9 @@ export class ChangesPane {
   private draw(): void {
     const { pass, passes } = this.steps[this.position]!;
     const { versions } = passes;
-    for (const button of this.looks.querySelectorAll("button")) button.setAttribute("aria-selected", String(button.dataset["look"] === this.look));
-    this.root.dataset["look"] = this.look === "graph" ? "graph" : "text";
+    for (const button of this.looks.querySelectorAll("button"))
+      button.setAttribute("aria-selected", String(button.dataset.look === this.look));
+    this.root.dataset.look = this.look === "graph" ? "graph" : "text";
     this.text.chosen = this.graph.chosen = this.chosen;
     if (this.look === "graph") void this.graph.show(versions, pass.first, pass.snapshot);
     else {
@@ -178,8 +203,9 @@ export class ChangesPane {
       Home: () => this.go(0),
       End: () => this.go(Infinity),
     };
-    if (this.chosen >= 0) acts["Escape"] = () => this.choose(-1);
-    const act = event.ctrlKey || event.metaKey || event.altKey || event.target === this.slider ? undefined : acts[event.key];
+    if (this.chosen >= 0) acts.Escape = () => this.choose(-1);
+    const act =
+      event.ctrlKey || event.metaKey || event.altKey || event.target === this.slider ? undefined : acts[event.key];
     if (!act) return;
     event.preventDefault();
     event.stopPropagation();

@@ -16,7 +16,12 @@ const WORDS: Record<State, string> = { kept: "unchanged", new: "made", gone: "re
 export class ChangeGraph {
   readonly root: HTMLElement;
   chosen: Key = -1;
-  private readonly canvas = svg("svg", { class: "canvas", role: "application", tabindex: "0", "aria-label": "what changed, as a graph" });
+  private readonly canvas = svg("svg", {
+    class: "canvas",
+    role: "application",
+    tabindex: "0",
+    "aria-label": "what changed, as a graph",
+  });
   private readonly world = svg("g");
   private readonly note = element("div", { class: "change-note" });
   private readonly view = { x: 0, y: 0, scale: 1 };
@@ -41,8 +46,9 @@ export class ChangeGraph {
     for (const side of ["before", "both", "after"]) {
       const button = element("button", { type: "button", "aria-pressed": String(side === "both") }, side);
       button.addEventListener("click", () => {
-        this.root.dataset["side"] = side;
-        for (const other of made.querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
+        this.root.dataset.side = side;
+        for (const other of made.querySelectorAll("button"))
+          other.setAttribute("aria-pressed", String(other === button));
       });
       made.append(button);
     }
@@ -51,7 +57,8 @@ export class ChangeGraph {
 
   async show(versions: Versions, first: number, snapshot: number): Promise<void> {
     const turn = ++this.drawn;
-    if (this.last?.versions !== versions || this.last.first !== first || this.last.snapshot !== snapshot) this.place = 0;
+    if (this.last?.versions !== versions || this.last.first !== first || this.last.snapshot !== snapshot)
+      this.place = 0;
     this.last = { versions, first, snapshot };
     const union = new Union(versions, versions.rows(first), versions.rows(snapshot), versions.effect(first, snapshot));
     const { boxes, edges, place, places, cut } = union.around(this.chosen, this.place);
@@ -64,7 +71,12 @@ export class ChangeGraph {
     if (turn !== this.drawn) return;
     const lines = edges.map(({ state }, i) => {
       const line = { from: 0, to: 0, points: placed.edges[i]! };
-      return svg("g", { class: `link ${state}${edges[i]!.inside ? " inside" : ""}` }, svg("path", { class: "edge", d: path(line) }), svg("path", { class: "heads", d: head(line) }));
+      return svg(
+        "g",
+        { class: `link ${state}${edges[i]!.inside ? " inside" : ""}` },
+        svg("path", { class: "edge", d: path(line) }),
+        svg("path", { class: "heads", d: head(line) }),
+      );
     });
     const nodes = boxes.map((box, i) => this.box(box, placed.x[i]!, placed.y[i]!, width(box)));
     this.world.replaceChildren(...lines, ...nodes);
@@ -89,9 +101,16 @@ export class ChangeGraph {
       });
       return button;
     };
-    const more = cut ? element("span", { title: "choose an instruction to see what is around it" }, ` ${cut} more around`) : "";
+    const more = cut
+      ? element("span", { title: "choose an instruction to see what is around it" }, ` ${cut} more around`)
+      : "";
     if (places < 2) return [more as Node];
-    return [step(-1, "◂", "the place before"), element("span", {}, `place ${this.place + 1} of ${places}`), step(1, "▸", "the next place"), ...(more ? [more] : [])];
+    return [
+      step(-1, "◂", "the place before"),
+      element("span", {}, `place ${this.place + 1} of ${places}`),
+      step(1, "▸", "the next place"),
+      ...(more ? [more] : []),
+    ];
   }
 
   private box(box: Box, x: number, y: number, width: number): SVGElement {
@@ -108,7 +127,11 @@ export class ChangeGraph {
       made.textContent = content;
       return made;
     };
-    g.append(svg("rect", { width, height: 42, rx: 6 }), text(SIGNS[box.state] + box.title, 18, "title"), text(box.sub, 33, "sub"));
+    g.append(
+      svg("rect", { width, height: 42, rx: 6 }),
+      text(SIGNS[box.state] + box.title, 18, "title"),
+      text(box.sub, 33, "sub"),
+    );
     return g;
   }
 
@@ -142,7 +165,7 @@ export class ChangeGraph {
 
   private listen(): void {
     const keyOf = (event: Event) => {
-      const key = (event.target as Element).closest<SVGGElement>("[data-key]")?.dataset["key"];
+      const key = (event.target as Element).closest<SVGGElement>("[data-key]")?.dataset.key;
       return key === undefined ? undefined : Number(key);
     };
     let pressed: { x: number; y: number; moved: boolean } | undefined;
@@ -166,8 +189,13 @@ export class ChangeGraph {
     });
     this.canvas.addEventListener("keydown", (event) => {
       const key = keyOf(event);
-      const acts: Record<string, () => void> = { "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), "0": () => this.fit() };
-      if (key !== undefined) acts["Enter"] = acts[" "] = () => this.choose(key);
+      const acts: Record<string, () => void> = {
+        "+": () => this.zoom(1.25),
+        "=": () => this.zoom(1.25),
+        "-": () => this.zoom(0.8),
+        "0": () => this.fit(),
+      };
+      if (key !== undefined) acts.Enter = acts[" "] = () => this.choose(key);
       const act = acts[event.key];
       if (!act) return;
       event.preventDefault();

@@ -1,8 +1,9 @@
-// Where an instruction was born, what it became and where it died: what explorer/analysis/passes/history.py tells, for one of them.
+// Where an instruction was born, what it became and where it died: what explorer/analysis/passes/history.py tells, for
+// one of them.
 
 import { element } from "../core/dom";
-import type { Key, Link, Passes } from "./passes";
 import type { Around } from "./changes";
+import type { Key, Link, Passes } from "./passes";
 
 const MOST = 40; // events shown
 
@@ -15,7 +16,12 @@ interface Event {
 }
 
 export class HistoryList {
-  readonly root = element("div", { class: "history", role: "region", "aria-label": "history of the chosen instruction", "aria-live": "polite" });
+  readonly root = element("div", {
+    class: "history",
+    role: "region",
+    "aria-label": "history of the chosen instruction",
+    "aria-live": "polite",
+  });
   private readonly rowsOf = new Map<Key, number[]>();
   private readonly positionOf: number[] = []; // of a snapshot
 
@@ -41,7 +47,14 @@ export class HistoryList {
     const name = versions.name(key);
     const close = element("button", { type: "button", class: "tool", "aria-label": "close the history" }, "×");
     close.addEventListener("click", () => this.go(position, -1));
-    const head = element("div", { class: "head" }, element("b", {}, name), ...this.source(key), element("span", { class: "stretch" }), close);
+    const head = element(
+      "div",
+      { class: "head" },
+      element("b", {}, name),
+      ...this.source(key),
+      element("span", { class: "stretch" }),
+      close,
+    );
     if (this.around.sides) {
       this.root.replaceChildren(head, ...this.lines(key, this.around.sides));
       return;
@@ -54,7 +67,13 @@ export class HistoryList {
         "button",
         { type: "button", class: event.position === position ? "here" : "" },
         element("em", {}, pass),
-        element("span", {}, element("b", { class: event.key === key ? "own" : "" }, versions.name(event.key)), ` ${event.says}`, ...(event.inferred ? [element("small", {}, " inferred")] : [])),
+        element(
+          "span",
+          {},
+          element("b", { class: event.key === key ? "own" : "" }, versions.name(event.key)),
+          ` ${event.says}`,
+          ...(event.inferred ? [element("small", {}, " inferred")] : []),
+        ),
       );
       row.addEventListener("click", () => this.go(Math.max(event.position, 0), event.key));
       return row;
@@ -68,7 +87,12 @@ export class HistoryList {
     const shots = [new Set(versions.rows(0)), new Set(versions.rows(1))];
     return shots.map((rows, i) => {
       const row = this.rowsOf.get(key)?.find((at) => rows.has(at));
-      return element("div", { class: "said" }, element("em", {}, sides[i]!), element("code", {}, row === undefined ? "has no such instruction" : versions.lines[row]!.trim()));
+      return element(
+        "div",
+        { class: "said" },
+        element("em", {}, sides[i]!),
+        element("code", {}, row === undefined ? "has no such instruction" : versions.lines[row]!.trim()),
+      );
     });
   }
 
@@ -92,7 +116,13 @@ export class HistoryList {
       while (todo.length && found.size < MOST) {
         const at = todo.shift()!;
         for (const link of this.passes.linksOf(at)) {
-          const next = forward ? (link.old === at ? link.new : -1) : link.new === at && link.kind !== "with" ? link.old : -1;
+          const next = forward
+            ? link.old === at
+              ? link.new
+              : -1
+            : link.new === at && link.kind !== "with"
+              ? link.old
+              : -1;
           if (next < 0 || found.has(next)) continue;
           found.add(next);
           todo.push(next);
@@ -110,17 +140,28 @@ export class HistoryList {
       const position = this.positionOf[this.snapshotOf(row)] ?? -1;
       const from = links.filter((link) => link.new === key && link.position === position && link.kind !== "with");
       const isFirst = !events.length;
-      const says = position < 0 ? "is there" : !isFirst ? "is rewritten" : from.length ? `is made from ${list(from.map((link) => versions.name(link.old)))}` : "is made";
+      const says =
+        position < 0
+          ? "is there"
+          : !isFirst
+            ? "is rewritten"
+            : from.length
+              ? `is made from ${list(from.map((link) => versions.name(link.old)))}`
+              : "is made";
       events.push({ position, key, says, inferred: isFirst && from.some((link) => link.inferred) });
     }
     for (const link of links)
-      if (link.old === key) events.push({ position: link.position, key, says: this.end(link), inferred: link.inferred });
+      if (link.old === key)
+        events.push({ position: link.position, key, says: this.end(link), inferred: link.inferred });
     return events;
   }
 
   private end(link: Link): string {
     const { versions } = this.passes;
-    if (link.new < 0) return link.kind === "unused" ? "is removed: nothing read it" : "is gone; the text doesn't tell what became of it";
+    if (link.new < 0)
+      return link.kind === "unused"
+        ? "is removed: nothing read it"
+        : "is gone; the text doesn't tell what became of it";
     const name = versions.name(link.new);
     const home = versions.c.computations[versions.c.computation[link.new]!];
     if (link.kind === "fused") return `is fused into ${home} as ${name}`;
@@ -144,4 +185,5 @@ export class HistoryList {
   }
 }
 
-const list = (names: string[]): string => [...new Set(names)].slice(0, 4).join(", ") + (new Set(names).size > 4 ? " …" : "");
+const list = (names: string[]): string =>
+  [...new Set(names)].slice(0, 4).join(", ") + (new Set(names).size > 4 ? " …" : "");

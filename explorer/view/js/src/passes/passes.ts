@@ -1,4 +1,5 @@
-// What each pass of the compiler did: the module from snapshot to snapshot, as explorer/model/text_versions.py keeps it.
+// What each pass of the compiler did: the module from snapshot to snapshot, as explorer/model/text_versions.py keeps
+// it.
 
 import type { Frame } from "../core/graph";
 
@@ -102,7 +103,8 @@ export class Versions {
   name = (key: Key): string => this.c.names[key]!;
   op = (row: Row): string => this.c.ops[this.c.op[row]!] ?? "";
   type = (row: Row): string => this.c.types[this.c.type[row]!] ?? "";
-  operands = (row: Row): Int32Array => this.c.operand.subarray(this.c.operandStart[row]!, this.c.operandStart[row + 1]!);
+  operands = (row: Row): Int32Array =>
+    this.c.operand.subarray(this.c.operandStart[row]!, this.c.operandStart[row + 1]!);
 
   /** What turned one snapshot into another, as in explorer/model/passes.py. */
   effect(first: number, snapshot: number): Effect {
@@ -158,7 +160,7 @@ export class Passes {
 /** Two snapshots side by side: what both have stays put as far as its order does, the rest is removed and added. */
 export function aligned(before: Int32Array, after: Int32Array): Pair[] {
   const place = new Map<Row, number>();
-  before.forEach((row, at) => place.set(row, at));
+  for (const [at, row] of before.entries()) place.set(row, at);
   const shared: [number, number][] = [];
   after.forEach((row, at) => {
     const old = place.get(row);

@@ -2,8 +2,8 @@
 
 import { element } from "../core/dom";
 import { number } from "../core/labels";
-import { ChangesPane } from "./changes";
 import type { Session } from "../core/session";
+import { ChangesPane } from "./changes";
 
 export class PassesPane {
   readonly root: HTMLElement;
@@ -12,7 +12,8 @@ export class PassesPane {
   constructor(session: Session) {
     const { passes } = session.capture;
     if (passes) {
-      const all = `${number(passes.shown.length)} that changed something, of ${number(passes.all.length)} ${passes.isComplete ? "that ran" : "recorded"}`;
+      const of = `${number(passes.all.length)} ${passes.isComplete ? "that ran" : "recorded"}`;
+      const all = `${number(passes.shown.length)} that changed something, of ${of}`;
       this.changes = new ChangesPane([passes], {
         places: (frames) => session.lines.framePlaces(frames),
         goLine: (place) => session.focusLine(place.file, place.line),
@@ -40,7 +41,20 @@ function missing(): HTMLElement {
   return element(
     "div",
     { class: "empty" },
-    element("p", {}, "The compiler's passes are not recorded in this capture: that takes one more compilation, and this program is a large one."),
-    element("p", {}, "To have them here: ", element("code", {}, "%explore --passes f(x)"), ", or look at ", element("code", {}, "capture.passes"), " once before the capture is shown or saved."),
+    element(
+      "p",
+      {},
+      "The compiler's passes are not recorded in this capture: that takes one more compilation, " +
+        "and this program is a large one.",
+    ),
+    element(
+      "p",
+      {},
+      "To have them here: ",
+      element("code", {}, "%explore --passes f(x)"),
+      ", or look at ",
+      element("code", {}, "capture.passes"),
+      " once before the capture is shown or saved.",
+    ),
   );
 }

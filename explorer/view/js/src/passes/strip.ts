@@ -7,13 +7,18 @@ import type { Pass } from "./passes";
 const TALLEST = 20; // pixels of one bar
 
 export class Strip {
-  readonly root = element("div", { class: "strip", role: "listbox", tabindex: "0", "aria-label": "what changed, step by step" });
+  readonly root = element("div", {
+    class: "strip",
+    role: "listbox",
+    tabindex: "0",
+    "aria-label": "what changed, step by step",
+  });
   private cells: HTMLElement[] = [];
 
   constructor(private readonly choose: (position: number) => void) {
     this.root.addEventListener("click", (event) => {
       const cell = (event.target as Element).closest<HTMLElement>("[data-position]");
-      if (cell) this.choose(Number(cell.dataset["position"]));
+      if (cell) this.choose(Number(cell.dataset.position));
     });
   }
 
@@ -23,7 +28,14 @@ export class Strip {
     const groups: HTMLElement[] = [];
     passes.forEach((pass, i) => {
       if (!i || passes[i - 1]!.pipeline !== pass.pipeline)
-        groups.push(element("div", { class: "pipeline", role: "group", "aria-label": pass.pipeline }, element("small", { title: pass.pipeline }, pass.pipeline), element("div", { class: "cells" })));
+        groups.push(
+          element(
+            "div",
+            { class: "pipeline", role: "group", "aria-label": pass.pipeline },
+            element("small", { title: pass.pipeline }, pass.pipeline),
+            element("div", { class: "cells" }),
+          ),
+        );
       const group = groups[groups.length - 1]!;
       group.lastElementChild!.append(this.cells[i]!);
       group.style.flexGrow = String(Number(group.style.flexGrow || 0) + 1);
@@ -32,7 +44,7 @@ export class Strip {
   }
 
   mark(position: number): void {
-    this.cells.forEach((cell, i) => cell.setAttribute("aria-selected", String(i === position)));
+    for (const [i, cell] of this.cells.entries()) cell.setAttribute("aria-selected", String(i === position));
     this.cells[position]?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }
@@ -45,7 +57,14 @@ function cell(pass: Pass, position: number, most: number): HTMLElement {
   };
   return element(
     "div",
-    { class: "cell", role: "option", "data-position": position, title: says(pass), "aria-label": says(pass), "aria-selected": "false" },
+    {
+      class: "cell",
+      role: "option",
+      "data-position": position,
+      title: says(pass),
+      "aria-label": says(pass),
+      "aria-selected": "false",
+    },
     element("div", { class: "up" }, bar("new", pass.born), bar("changed", pass.changed)),
     element("div", { class: "down" }, ...(pass.moved ? ["↕"] : [bar("gone", pass.died)])),
     element("b", {}, pass.name),

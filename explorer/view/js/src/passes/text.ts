@@ -1,8 +1,8 @@
 // Two snapshots of a module as text, side by side or one below the other, with what changed marked.
 
 import { element } from "../core/dom";
-import { type Key, type Pair, type Row, type Versions, aligned } from "./passes";
 import { Rows } from "../core/row_list";
+import { aligned, type Key, type Pair, type Row, type Versions } from "./passes";
 
 const CONTEXT = 3; // lines around a change
 const LONGEST = 500;
@@ -38,7 +38,8 @@ export class ChangeText {
     this.root.addEventListener("click", (event) => {
       // A click of the keyboard is one on the row.
       const target = event.target as Element;
-      const key = (target.closest<HTMLElement>("[data-key]") ?? target.querySelector<HTMLElement>("[data-key]"))?.dataset["key"];
+      const key = (target.closest<HTMLElement>("[data-key]") ?? target.querySelector<HTMLElement>("[data-key]"))
+        ?.dataset.key;
       if (key !== undefined && target !== this.root && !String(getSelection())) choose(Number(key));
     });
   }
@@ -74,12 +75,27 @@ export class ChangeText {
   private side(line: Line, row: Row, other: Row, as: "gone" | "new"): HTMLElement {
     const { versions } = this;
     if (row < 0 || !versions) return element("span", { class: "side none" });
-    const sign = line.kind === "same" || line.kind === "moved" ? SIGNS[line.kind] : line.kind === "changed" ? SIGNS.changed : SIGNS[as];
-    const made = element("span", { class: `side ${line.kind === "same" ? "" : line.kind === "moved" ? "moved" : as}` }, element("i", {}, sign));
+    const sign =
+      line.kind === "same" || line.kind === "moved"
+        ? SIGNS[line.kind]
+        : line.kind === "changed"
+          ? SIGNS.changed
+          : SIGNS[as];
+    const made = element(
+      "span",
+      { class: `side ${line.kind === "same" ? "" : line.kind === "moved" ? "moved" : as}` },
+      element("i", {}, sign),
+    );
     const key = versions.c.key[row]!;
-    if (key >= 0) made.dataset["key"] = String(key);
+    if (key >= 0) made.dataset.key = String(key);
     if (key >= 0 && key === this.chosen) made.classList.add("chosen");
-    made.append(element("span", { class: "code", ...(this.split ? { title: versions.lines[row]!.trim() } : {}) }, ...marked(versions.lines[row]!, line.kind === "changed" && other >= 0 ? versions.lines[other]! : undefined)));
+    made.append(
+      element(
+        "span",
+        { class: "code", ...(this.split ? { title: versions.lines[row]!.trim() } : {}) },
+        ...marked(versions.lines[row]!, line.kind === "changed" && other >= 0 ? versions.lines[other]! : undefined),
+      ),
+    );
     return made;
   }
 }
@@ -107,14 +123,21 @@ function common(words: string[], others: string[]): Uint8Array {
   const shared = new Uint8Array(words.length);
   let [start, end] = [0, 0];
   while (start < words.length && words[start] === others[start]) shared[start++] = 1;
-  while (end < Math.min(words.length, others.length) - start && words[words.length - 1 - end] === others[others.length - 1 - end]) shared[words.length - ++end] = 1;
+  while (
+    end < Math.min(words.length, others.length) - start &&
+    words[words.length - 1 - end] === others[others.length - 1 - end]
+  )
+    shared[words.length - ++end] = 1;
   const [n, m] = [words.length - start - end, others.length - start - end];
   if (n * m > MOST_CELLS) return shared;
   const wide = m + 1;
   const lengths = new Uint16Array((n + 1) * wide);
   const same = (i: number, j: number) => words[start + i] === others[start + j];
   for (let i = n - 1; i >= 0; i--)
-    for (let j = m - 1; j >= 0; j--) lengths[i * wide + j] = same(i, j) ? lengths[(i + 1) * wide + j + 1]! + 1 : Math.max(lengths[(i + 1) * wide + j]!, lengths[i * wide + j + 1]!);
+    for (let j = m - 1; j >= 0; j--)
+      lengths[i * wide + j] = same(i, j)
+        ? lengths[(i + 1) * wide + j + 1]! + 1
+        : Math.max(lengths[(i + 1) * wide + j]!, lengths[i * wide + j + 1]!);
   for (let i = 0, j = 0; i < n && j < m; ) {
     if (same(i, j)) {
       shared[start + i++] = 1;
@@ -123,7 +146,8 @@ function common(words: string[], others: string[]): Uint8Array {
     else j++;
   }
   // A comma or a space alone between two that differ is no common ground.
-  for (let i = start + 1; i < words.length - end - 1; i++) if (shared[i] && !/\w/.test(words[i]!) && !shared[i - 1] && !shared[i + 1]) shared[i] = 0;
+  for (let i = start + 1; i < words.length - end - 1; i++)
+    if (shared[i] && !/\w/.test(words[i]!) && !shared[i - 1] && !shared[i + 1]) shared[i] = 0;
   return shared;
 }
 
@@ -148,9 +172,11 @@ function paired(versions: Versions, before: Int32Array, after: Int32Array): Line
     });
     done = 0;
     const nexts = new Array<number>(matches.length);
-    for (let i = matches.length - 1, next = olds.length; i >= 0; i--) nexts[i] = next = matches[i]! >= 0 ? matches[i]! : next;
+    for (let i = matches.length - 1, next = olds.length; i >= 0; i--)
+      nexts[i] = next = matches[i]! >= 0 ? matches[i]! : next;
     const gone = (to: number) => {
-      for (; done < to; done++) lines.push({ kind: inAfter.has(olds[done]!) ? "moved" : "gone", old: olds[done]!, new: -1 });
+      for (; done < to; done++)
+        lines.push({ kind: inAfter.has(olds[done]!) ? "moved" : "gone", old: olds[done]!, new: -1 });
     };
     news.forEach((row, i) => {
       // What goes stands before what comes in its place.
@@ -224,8 +250,8 @@ function blocks(versions: Versions, rows: Int32Array): Block[] {
   return found;
 }
 
-const HEADER = /^HloModule |^(?:ENTRY )?%?[\w.\-]+ (?=\()/;
-const HEAD = /^(?:ENTRY )?%?[\w.\-]+ .*\{$|^\s*func\.func /;
+const HEADER = /^HloModule |^(?:ENTRY )?%?[\w.-]+ (?=\()/;
+const HEAD = /^(?:ENTRY )?%?[\w.-]+ .*\{$|^\s*func\.func /;
 
 /** Without the equal lines that are far from any change. */
 function folded(lines: Line[]): Line[] {
@@ -249,5 +275,8 @@ function folded(lines: Line[]): Line[] {
 /** A rewritten line as its old and its new one. */
 function unfolded(line: Line): Line[] {
   if (line.kind !== "changed") return [line];
-  return [{ ...line, half: "gone" }, { ...line, half: "new" }];
+  return [
+    { ...line, half: "gone" },
+    { ...line, half: "new" },
+  ];
 }

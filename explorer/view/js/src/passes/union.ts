@@ -26,7 +26,7 @@ export interface Edge {
   inside?: boolean;
 }
 
-const CALLS = /\bcalls=%?([\w.\-]+)/;
+const CALLS = /\bcalls=%?([\w.-]+)/;
 const ROOT = /^\s*ROOT /;
 
 /** The instructions of both sides, each once, and what reads what on either side. */
@@ -55,7 +55,10 @@ export class Union {
     for (const row of effect.died) this.states.set(key[row]!, "gone");
     for (const row of before) if (key[row]! >= 0) this.before.set(this.keyOf(key[row]!), row);
     for (const row of after) if (key[row]! >= 0) this.after.set(key[row]!, row);
-    for (const [rows, old] of [[this.before, true], [this.after, false]] as const)
+    for (const [rows, old] of [
+      [this.before, true],
+      [this.after, false],
+    ] as const)
       for (const [reader, row] of rows)
         for (const operand of this.operands(row, old)) {
           const known = this.readers.get(operand);
@@ -79,16 +82,26 @@ export class Union {
   private rootsOf(rows: Int32Array): Map<string, Key> {
     const { key, computation, computations } = this.versions.c;
     const roots = new Map<string, Key>();
-    for (const row of rows) if (key[row]! >= 0 && ROOT.test(this.versions.lines[row]!)) roots.set(computations[computation[key[row]!]!]!, key[row]!);
+    for (const row of rows)
+      if (key[row]! >= 0 && ROOT.test(this.versions.lines[row]!))
+        roots.set(computations[computation[key[row]!]!]!, key[row]!);
     return roots;
   }
 
   /** What it reads, and who reads it: of those that stayed as they were, only a few. */
   private near(key: Key): Key[] {
     const readers = [...(this.readers.get(key) ?? [])];
-    const [changed, kept] = [readers.filter((reader) => this.states.has(reader)), readers.filter((reader) => !this.states.has(reader))];
+    const [changed, kept] = [
+      readers.filter((reader) => this.states.has(reader)),
+      readers.filter((reader) => !this.states.has(reader)),
+    ];
     const [old, row] = [this.before.get(key), this.after.get(key)];
-    return [...changed, ...kept.slice(0, FEW), ...(old === undefined ? [] : this.operands(old, true)), ...(row === undefined ? [] : this.operands(row, false))];
+    return [
+      ...changed,
+      ...kept.slice(0, FEW),
+      ...(old === undefined ? [] : this.operands(old, true)),
+      ...(row === undefined ? [] : this.operands(row, false)),
+    ];
   }
 
   /** What changed and what is beside it; where that is too much, one connected part of it. */
@@ -126,7 +139,11 @@ export class Union {
         const near = this.near(part[i]!).filter((other) => this.states.has(other));
         // A constant that many read connects nothing.
         if (near.length > HUB) continue;
-        for (const other of near) if (!seen.has(other)) part.push((seen.add(other), other));
+        for (const other of near) {
+          if (seen.has(other)) continue;
+          seen.add(other);
+          part.push(other);
+        }
       }
       parts.push(part);
     };
@@ -134,7 +151,8 @@ export class Union {
     changed.filter((key) => !isHub(key)).forEach(grow);
     changed.forEach(grow);
     // One that shows both sides says more than one that only came or went.
-    const tells = (part: Key[]) => (part.length <= READ_WHOLE ? new Set(part.map((key) => this.states.get(key))).size : 0);
+    const tells = (part: Key[]) =>
+      part.length <= READ_WHOLE ? new Set(part.map((key) => this.states.get(key))).size : 0;
     const told = new Map(parts.map((part) => [part, tells(part)]));
     return parts.sort((x, y) => told.get(y)! - told.get(x)! || y.length - x.length);
   }
@@ -142,8 +160,7 @@ export class Union {
   /** What is nearest to one, as much as can be read. */
   private reached(start: Key): Key[] {
     const found = new Set([start]);
-    for (const key of found)
-      for (const other of this.near(key)) if (found.size < MOST) found.add(other);
+    for (const key of found) for (const other of this.near(key)) if (found.size < MOST) found.add(other);
     return [...found];
   }
 
@@ -152,7 +169,8 @@ export class Union {
     const row = this.after.get(key) ?? this.before.get(key)!;
     const name = versions.name(key);
     const op = opText(versions.op(row));
-    const sub = name.startsWith(op) && op !== "fusion" ? shortType(versions.type(row)) : `${op} ${shortType(versions.type(row))}`;
+    const sub =
+      name.startsWith(op) && op !== "fusion" ? shortType(versions.type(row)) : `${op} ${shortType(versions.type(row))}`;
     return { key, row, state: this.states.get(key) ?? "kept", title: cut(name, 34), sub: cut(sub, 34) };
   }
 
@@ -163,7 +181,10 @@ export class Union {
 
   private edges(at: Map<Key, number>): Edge[] {
     const states = new Map<string, Edge>();
-    for (const [rows, old] of [[this.before, true], [this.after, false]] as const)
+    for (const [rows, old] of [
+      [this.before, true],
+      [this.after, false],
+    ] as const)
       for (const [key, to] of at) {
         const row = rows.get(key);
         if (row === undefined) continue;
@@ -172,7 +193,8 @@ export class Union {
           if (from === undefined) continue;
           const known = states.get(`${from} ${to}`);
           if (known) known.state = old ? known.state : known.state === "gone" ? "kept" : known.state;
-          else states.set(`${from} ${to}`, { from, to, state: old ? "gone" : "new", inside: this.isApart(operand, key) });
+          else
+            states.set(`${from} ${to}`, { from, to, state: old ? "gone" : "new", inside: this.isApart(operand, key) });
         }
       }
     return [...states.values()];

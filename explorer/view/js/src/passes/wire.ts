@@ -1,8 +1,8 @@
 // The recorded passes of a capture, as explorer/files/passes.py writes them.
 
 import type { Frame } from "../core/graph";
+import { type Column, column, numbers, type Place, rows } from "../core/wire";
 import { type Link, type Pass, Passes, Versions } from "./passes";
-import { type Column, type Place, column, numbers, rows } from "../core/wire";
 
 export interface PassesHeader {
   complete: boolean;
@@ -52,20 +52,26 @@ export function readPasses(header: PassesHeader, blobs: Uint8Array): Passes {
   const all = rows<{ name: string; pipeline: string }>(header.passes, blobs).map(
     (named, i): Pass => ({
       ...named,
-      born: counts["born"]![i]!,
-      died: counts["died"]![i]!,
-      changed: counts["changed"]![i]!,
-      moved: counts["moved"]![i]! > 0,
-      instructions: counts["instructions"]![i]!,
-      first: counts["first"]![i]!,
-      snapshot: counts["snapshot"]![i]!,
+      born: counts.born![i]!,
+      died: counts.died![i]!,
+      changed: counts.changed![i]!,
+      moved: counts.moved![i]! > 0,
+      instructions: counts.instructions![i]!,
+      first: counts.first![i]!,
+      snapshot: counts.snapshot![i]!,
       seconds: Number.isNaN(seconds[i]!) ? undefined : seconds[i]!,
     }),
   );
   const told = Object.fromEntries(Object.entries(header.links).map(([name, place]) => [name, column(place, blobs)]));
   const links = Array.from(
-    told["old"]!,
-    (old, i): Link => ({ position: told["position"]![i]!, old, kind: KINDS[told["kind"]![i]!] ?? "unknown", new: told["new"]![i]!, inferred: told["inferred"]![i]! > 0 }),
+    told.old!,
+    (old, i): Link => ({
+      position: told.position![i]!,
+      old,
+      kind: KINDS[told.kind![i]!] ?? "unknown",
+      new: told.new![i]!,
+      inferred: told.inferred![i]! > 0,
+    }),
   );
   return new Passes(all, versions, links, header.complete, header.omitted);
 }

@@ -1,4 +1,5 @@
-// A profile, as explorer/view/measure/profile/message.py tells it: lines, kernels, who has what of whom, and the flame graphs.
+// A profile, as explorer/view/measure/profile/message.py tells it: lines, kernels, who has what of whom, and the flame
+// graphs.
 
 import type { Timeline } from "./threads";
 
@@ -18,7 +19,19 @@ export interface Message {
   files: { file: string; label: string; rows: [line: number, text: string][] }[];
   lines: [file: number, line: number, text: string, seconds: number, wasted: number | null, ops: number][];
   moreLines: [count: number, seconds: number];
-  kernels: [name: string, op: string, module: string, program: number, seconds: number, total: number, count: number, flops: number | null, bytes: number | null, wasted: number | null, scope: string][];
+  kernels: [
+    name: string,
+    op: string,
+    module: string,
+    program: number,
+    seconds: number,
+    total: number,
+    count: number,
+    flops: number | null,
+    bytes: number | null,
+    wasted: number | null,
+    scope: string,
+  ][];
   moreKernels: [count: number, seconds: number];
   parts: [kernel: number, line: number, seconds: number][];
   flames: Partial<Record<By, Boxes>>;
@@ -102,23 +115,38 @@ export class Data {
   private readonly hottest: { line: number; kernel: number };
 
   constructor(readonly message: Message) {
-    if (message.version !== VERSION) throw new Error(`this profile's format is ${message.version}, and ${VERSION} can be read`);
+    if (message.version !== VERSION)
+      throw new Error(`this profile's format is ${message.version}, and ${VERSION} can be read`);
     this.files = message.files;
-    this.lines = message.lines.map(([file, number, text, seconds, wasted, ops], index) => ({ index, file: this.files[file]!, number, text, seconds, wasted, ops, kernels: [] }));
-    this.kernels = message.kernels.map(([name, op, module, program, seconds, total, count, flops, bytes, wasted, scope], index) => ({
-      ...{ index, name, op, module, program, seconds, total, count, flops, bytes, wasted, scope, lines: [] },
+    this.lines = message.lines.map(([file, number, text, seconds, wasted, ops], index) => ({
+      index,
+      file: this.files[file]!,
+      number,
+      text,
+      seconds,
+      wasted,
+      ops,
+      kernels: [],
     }));
+    this.kernels = message.kernels.map(
+      ([name, op, module, program, seconds, total, count, flops, bytes, wasted, scope], index) => ({
+        ...{ index, name, op, module, program, seconds, total, count, flops, bytes, wasted, scope, lines: [] },
+      }),
+    );
     for (const [kernel, line, seconds] of message.parts) {
       this.lines[line]!.kernels.push({ kernel: this.kernels[kernel]!, seconds });
       this.kernels[kernel]!.lines.push({ line: this.lines[line]!, seconds });
     }
     for (const { kernels } of this.lines) kernels.sort((a, b) => b.seconds - a.seconds);
     for (const { lines } of this.kernels) lines.sort((a, b) => b.seconds - a.seconds);
-    for (const by of ["stack", "scope"] as const) if (message.flames[by]) this.flames.set(by, this.boxes(message.flames[by]));
-    const most = (all: readonly { seconds: number }[]) => all.reduce((most, { seconds }) => Math.max(most, seconds), COOL * message.device);
+    for (const by of ["stack", "scope"] as const)
+      if (message.flames[by]) this.flames.set(by, this.boxes(message.flames[by]));
+    const most = (all: readonly { seconds: number }[]) =>
+      all.reduce((most, { seconds }) => Math.max(most, seconds), COOL * message.device);
     this.hottest = { line: most(this.lines), kernel: most(this.kernels) };
     this.modules = [...new Set(this.kernels.map(({ module }) => module))];
-    this.hasWasted = this.lines.some(({ wasted }) => wasted !== null) || this.kernels.some(({ wasted }) => wasted !== null);
+    this.hasWasted =
+      this.lines.some(({ wasted }) => wasted !== null) || this.kernels.some(({ wasted }) => wasted !== null);
   }
 
   /** How hot a line or a kernel is, 0 to 1: as a part of the hottest one. */
@@ -137,7 +165,15 @@ export class Data {
       const parent = made[above];
       const seconds = columns.seconds[index]!;
       const left = parent ? parent.left + used[above]! : 0;
-      const box: Box = { index, name: columns.names[columns.name[index]!]!, kind: columns.kind[index]!, seconds, left, depth: parent ? parent.depth + 1 : 0, inside: [] };
+      const box: Box = {
+        index,
+        name: columns.names[columns.name[index]!]!,
+        kind: columns.kind[index]!,
+        seconds,
+        left,
+        depth: parent ? parent.depth + 1 : 0,
+        inside: [],
+      };
       const [kernel, frame] = [this.kernels[columns.kernel[index]!], columns.frame[index]];
       const line = frame ? this.lineAt(...frame) : undefined;
       if (parent) {
@@ -169,7 +205,9 @@ export type Shown = { line: number; text: string; hot?: Line } | { folded: numbe
 
 export function folded(file: File, lines: readonly Line[]): Shown[] {
   const hot = new Map(lines.filter((line) => line.file === file).map((line) => [line.number, line]));
-  const rows = file.rows.length ? file.rows : [...hot.values()].sort((a, b) => a.number - b.number).map(({ number, text }): [number, string] => [number, text]);
+  const rows = file.rows.length
+    ? file.rows
+    : [...hot.values()].sort((a, b) => a.number - b.number).map(({ number, text }): [number, string] => [number, text]);
   const shown: Shown[] = [];
   let last = 0;
   for (const [line, text] of rows) {
@@ -192,9 +230,17 @@ export interface Chosen {
 
 export const nothing = (): Chosen => ({ kernels: new Set(), lines: new Set() });
 
-export const chosenLine = (line: Line): Chosen => ({ line, kernels: new Set(line.kernels.map(({ kernel }) => kernel)), lines: new Set([line]) });
+export const chosenLine = (line: Line): Chosen => ({
+  line,
+  kernels: new Set(line.kernels.map(({ kernel }) => kernel)),
+  lines: new Set([line]),
+});
 
-export const chosenKernel = (kernel: Kernel): Chosen => ({ kernel, kernels: new Set([kernel]), lines: new Set(kernel.lines.map(({ line }) => line)) });
+export const chosenKernel = (kernel: Kernel): Chosen => ({
+  kernel,
+  kernels: new Set([kernel]),
+  lines: new Set(kernel.lines.map(({ line }) => line)),
+});
 
 export function chosenBox(box: Box): Chosen {
   const chosen: Chosen = { ...nothing(), box };

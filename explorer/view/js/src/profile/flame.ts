@@ -7,13 +7,26 @@ import { box, button, part, shareText, strength, timeText } from "./format";
 const TITLES: Record<By, string> = { stack: "call stack", scope: "scope" };
 const LEAST = 1.5; // pixels: what is narrower is not drawn
 const ROW = 21;
-const KINDS: Record<string, string> = { root: "the whole call", module: "executable", scope: "named scope", frame: "line", package: "library", none: "", kernel: "kernel", more: "small ones together" };
+const KINDS: Record<string, string> = {
+  root: "the whole call",
+  module: "executable",
+  scope: "named scope",
+  frame: "line",
+  package: "library",
+  none: "",
+  kernel: "kernel",
+  more: "small ones together",
+};
 
 export class FlamePane {
   readonly root = box("flame");
   private readonly tools = element("div", { class: "pf-tools", role: "group", "aria-label": "flame graph" });
   private readonly told = element("p", { class: "pf-told" });
-  private readonly canvas = element("div", { class: "pf-boxes", role: "tree", "aria-label": "flame graph: arrows move, Enter shows a box alone, Escape shows all" });
+  private readonly canvas = element("div", {
+    class: "pf-boxes",
+    role: "tree",
+    "aria-label": "flame graph: arrows move, Enter shows a box alone, Escape shows all",
+  });
   private by: By;
   private zoomed!: Box;
   private shown = new Map<Box, HTMLElement>();
@@ -26,8 +39,17 @@ export class FlamePane {
   ) {
     this.by = data.flames.has("stack") ? "stack" : "scope";
     const kinds = [...data.flames.keys()];
-    const tabs = element("div", { class: "pf-switch" }, ...kinds.map((by) => button({ "data-by": by, "aria-pressed": "false" }, () => this.turn(by), `by ${TITLES[by]}`)));
-    this.tools.append(element("b", {}, "flame graph"), button({ class: "pf-link pf-whole" }, () => this.zoom(this.whole), "show all"), element("span", { class: "stretch" }), ...(kinds.length > 1 ? [tabs] : []));
+    const tabs = element(
+      "div",
+      { class: "pf-switch" },
+      ...kinds.map((by) => button({ "data-by": by, "aria-pressed": "false" }, () => this.turn(by), `by ${TITLES[by]}`)),
+    );
+    this.tools.append(
+      element("b", {}, "flame graph"),
+      button({ class: "pf-link pf-whole" }, () => this.zoom(this.whole), "show all"),
+      element("span", { class: "stretch" }),
+      ...(kinds.length > 1 ? [tabs] : []),
+    );
     this.root.append(this.tools, this.canvas, this.told);
     this.listen();
     this.turn(this.by);
@@ -46,7 +68,8 @@ export class FlamePane {
 
   private turn(by: By): void {
     this.by = by;
-    for (const tab of this.tools.querySelectorAll<HTMLElement>("[data-by]")) tab.setAttribute("aria-pressed", String(tab.dataset["by"] === by));
+    for (const tab of this.tools.querySelectorAll<HTMLElement>("[data-by]"))
+      tab.setAttribute("aria-pressed", String(tab.dataset.by === by));
     this.zoomed = this.whole;
     this.draw();
     this.tell();
@@ -98,9 +121,19 @@ export class FlamePane {
     const isOuter = one.depth < this.zoomed.depth;
     const kind = one.kind === "kernel" ? "pf-kernel" : one.kind === "more" ? "pf-more" : "pf-frame";
     const heated = one.kind === "kernel" ? `;--heat:${strength(this.data.heat("kernel", one.seconds))}%` : "";
-    const place = `left:${(100 * left).toFixed(4)}%;width:calc(${(100 * width).toFixed(4)}% - 1px);top:${one.depth * ROW}px${heated}`;
+    const [from, wide] = [left, width].map((part) => (100 * part).toFixed(4));
+    const place = `left:${from}%;width:calc(${wide}% - 1px);top:${one.depth * ROW}px${heated}`;
     const label = [KINDS[one.kind], one.name, timeText(one.seconds), shareText(share)].filter(Boolean).join(", ");
-    const made = element("div", { role: "treeitem", class: `pf-box ${kind}${isOuter ? " outer" : ""}`, style: place, tabindex: -1, "aria-label": label, "aria-level": one.depth + 1, "aria-selected": "false", "data-box": one.index });
+    const made = element("div", {
+      role: "treeitem",
+      class: `pf-box ${kind}${isOuter ? " outer" : ""}`,
+      style: place,
+      tabindex: -1,
+      "aria-label": label,
+      "aria-level": one.depth + 1,
+      "aria-selected": "false",
+      "data-box": one.index,
+    });
     if (one.inside.length) made.setAttribute("aria-expanded", "true");
     if (width * this.width > 24) made.append(this.short(one));
     this.shown.set(one, made);
@@ -108,7 +141,8 @@ export class FlamePane {
   }
 
   /** `attention:24`, where one knows the file. */
-  private short = ({ name, kind }: Box): string => (kind === "frame" && this.data.files.length <= 1 ? name.replace(/ \(.*:(\d+)\)$/, ":$1") : name);
+  private short = ({ name, kind }: Box): string =>
+    kind === "frame" && this.data.files.length <= 1 ? name.replace(/ \(.*:(\d+)\)$/, ":$1") : name;
 
   // What is chosen ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +153,10 @@ export class FlamePane {
     [this.chosen, this.previewed] = [chosen, preview];
     const isAny = chosen.kernels.size > 0 || chosen.lines.size > 0;
     this.canvas.classList.toggle("some", isAny);
-    const has = (of: Chosen, one: Box) => (one.kernel ? of.kernels.has(one.kernel) && (!of.line || !one.at || one.at === of.line) : of.line !== undefined && one.line === of.line);
+    const has = (of: Chosen, one: Box) =>
+      one.kernel
+        ? of.kernels.has(one.kernel) && (!of.line || !one.at || one.at === of.line)
+        : of.line !== undefined && one.line === of.line;
     for (const [one, node] of this.shown) {
       const isLit = has(chosen, one) || chosen.box === one;
       node.classList.toggle("lit", isLit);
@@ -140,11 +177,11 @@ export class FlamePane {
     );
   }
 
-  // Mouse and keyboard --------------------------------------------------------------------------------------------------
+  // Mouse and keyboard ------------------------------------------------------------------------------------------------
 
   private at(event: Event): Box | undefined {
     const node = (event.target as Element).closest?.<HTMLElement>("[data-box]");
-    return node ? this.all[Number(node.dataset["box"])] : undefined;
+    return node ? this.all[Number(node.dataset.box)] : undefined;
   }
 
   private take(one: Box): void {

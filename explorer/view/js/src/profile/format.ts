@@ -3,21 +3,33 @@
 import { element } from "../core/dom";
 import type { Line, Said } from "./data";
 
-export const part = (kind: string, ...children: (Node | string)[]): HTMLElement => element("span", { class: `pf-${kind}` }, ...children);
+export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>
+  element("span", { class: `pf-${kind}` }, ...children);
 
-export const box = (kind: string, ...children: (Node | string)[]): HTMLElement => element("div", { class: `pf-${kind}` }, ...children);
+export const box = (kind: string, ...children: (Node | string)[]): HTMLElement =>
+  element("div", { class: `pf-${kind}` }, ...children);
 
 export const code = (text: string): HTMLElement => element("code", {}, text);
 
-export const said = (text: Said): Node[] => text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
+export const said = (text: Said): Node[] =>
+  text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
 
-export function button(attributes: Record<string, string | number>, act: () => void, ...children: (Node | string)[]): HTMLButtonElement {
+export function button(
+  attributes: Record<string, string | number>,
+  act: () => void,
+  ...children: (Node | string)[]
+): HTMLButtonElement {
   const made = element("button", { type: "button", ...attributes }, ...children);
   made.addEventListener("click", act);
   return made;
 }
 
-const UNITS: [size: number, name: string][] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+const UNITS: [size: number, name: string][] = [
+  [1, "s"],
+  [1e-3, "ms"],
+  [1e-6, "µs"],
+  [1e-9, "ns"],
+];
 
 /** Three digits: `41.3 ms`; as explorer/model/units.py writes it. */
 export function timeText(seconds: number): string {
@@ -39,10 +51,16 @@ export const strength = (heat: number): number => Math.round(12 + 88 * Math.sqrt
 /** A share of the time as a number, and as a bar that is whole for the hottest: never colour alone. */
 export function bar(share: number, heat: number, kind = ""): HTMLElement {
   const fill = element("i", { style: `width:${Math.min(100 * heat, 100)}%`, "aria-hidden": "true" });
-  return element("span", { class: `pf-bar ${kind}`, style: `--heat:${strength(heat)}%` }, fill, element("b", {}, shareText(share)));
+  return element(
+    "span",
+    { class: `pf-bar ${kind}`, style: `--heat:${strength(heat)}%` },
+    fill,
+    element("b", {}, shareText(share)),
+  );
 }
 
-export const placeText = (line: Line, isAlone: boolean): string => (isAlone ? `line ${line.number}` : `${line.file.label}:${line.number}`);
+export const placeText = (line: Line, isAlone: boolean): string =>
+  isAlone ? `line ${line.number}` : `${line.file.label}:${line.number}`;
 
 /** Of several, one is reached by the Tab key, and the arrows go from there. */
 export function roving(all: HTMLElement[], event: KeyboardEvent, back: string, on: string): void {

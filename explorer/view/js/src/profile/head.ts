@@ -18,7 +18,10 @@ export class Head {
   ) {
     const { headline, notes } = data.message;
     this.root.append(element("p", { class: "pf-title" }, ...said(headline.text)));
-    if (headline.waits.length) this.root.append(element("p", { class: "pf-waits" }, element("b", { "aria-hidden": "true" }, "◌ "), ...said(headline.waits)));
+    if (headline.waits.length)
+      this.root.append(
+        element("p", { class: "pf-waits" }, element("b", { "aria-hidden": "true" }, "◌ "), ...said(headline.waits)),
+      );
     this.fill();
     if (this.bar.childElementCount) this.root.append(this.bar);
     this.root.append(element("p", { class: "pf-facts" }, headline.facts.join(" · ")));
@@ -31,7 +34,21 @@ export class Head {
     const named = this.data.lines.slice(0, NAMED).filter(({ seconds }) => seconds >= LEAST * whole);
     for (const line of named) {
       const text = `line ${line.number}: ${timeText(line.seconds)}`;
-      const made = button({ class: "pf-piece", "aria-pressed": "false", "data-of": line.index, style: this.style(line.seconds / whole, this.data.heat("line", line.seconds)), "aria-label": `${text}, ${line.text}` }, () => this.choose(line), element("span", {}, line.seconds > WORDED * whole ? placeText(line, this.data.files.length === 1) : String(line.number)));
+      const made = button(
+        {
+          class: "pf-piece",
+          "aria-pressed": "false",
+          "data-of": line.index,
+          style: this.style(line.seconds / whole, this.data.heat("line", line.seconds)),
+          "aria-label": `${text}, ${line.text}`,
+        },
+        () => this.choose(line),
+        element(
+          "span",
+          {},
+          line.seconds > WORDED * whole ? placeText(line, this.data.files.length === 1) : String(line.number),
+        ),
+      );
       made.title = `${text} (${shareText(this.data.share(line.seconds))} of the device's time)\n${line.text}`;
       this.bar.append(made);
     }
@@ -44,14 +61,27 @@ export class Head {
   private piece(seconds: number, whole: number, name: string, kind: string): void {
     if (!(seconds > 1e-4 * whole)) return;
     const text = `${name}: ${timeText(seconds)}, ${shareText(seconds / whole)} of the call`;
-    this.bar.append(element("span", { class: `pf-piece pf-${kind}`, role: "img", style: this.style(seconds / whole, 0), title: text, "aria-label": text }, element("span", {}, name)));
+    this.bar.append(
+      element(
+        "span",
+        {
+          class: `pf-piece pf-${kind}`,
+          role: "img",
+          style: this.style(seconds / whole, 0),
+          title: text,
+          "aria-label": text,
+        },
+        element("span", {}, name),
+      ),
+    );
   }
 
-  private style = (share: number, heat: number): string => `flex-grow:${(1000 * share).toFixed(2)};--heat:${strength(heat)}%`;
+  private style = (share: number, heat: number): string =>
+    `flex-grow:${(1000 * share).toFixed(2)};--heat:${strength(heat)}%`;
 
   light({ lines }: Chosen): void {
     for (const piece of this.bar.querySelectorAll<HTMLElement>("[data-of]")) {
-      piece.setAttribute("aria-pressed", String(lines.has(this.data.lines[Number(piece.dataset["of"])]!)));
+      piece.setAttribute("aria-pressed", String(lines.has(this.data.lines[Number(piece.dataset.of)]!)));
     }
   }
 }

@@ -7,7 +7,14 @@ import { bar, box, button, code, part, placeText, roving, shareText, timeText } 
 
 type Column = "time" | "of" | "total" | "count" | "wasted" | "name";
 const STEP = 60; // rows at once
-const TITLES: Record<Column, string> = { name: "kernel", time: "time", of: "of the kernel", total: "with its body", count: "runs", wasted: "wasted" };
+const TITLES: Record<Column, string> = {
+  name: "kernel",
+  time: "time",
+  of: "of the kernel",
+  total: "with its body",
+  count: "runs",
+  wasted: "wasted",
+};
 
 export class KernelsPane {
   readonly root = box("kernels");
@@ -37,7 +44,14 @@ export class KernelsPane {
     if (kernels.some(({ total, seconds }) => total > seconds * 1.001)) this.known.splice(2, 0, "total");
     if (data.hasWasted) this.known.push("wasted");
     this.root.append(box("tools", this.title, this.all), this.table);
-    this.table.addEventListener("keydown", (event) => roving(this.rows.map(([, row]) => row), event, "ArrowUp", "ArrowDown"));
+    this.table.addEventListener("keydown", (event) =>
+      roving(
+        this.rows.map(([, row]) => row),
+        event,
+        "ArrowUp",
+        "ArrowDown",
+      ),
+    );
     this.table.addEventListener("pointerleave", () => this.preview());
     this.draw();
   }
@@ -49,8 +63,18 @@ export class KernelsPane {
     this.columns = this.of.line ? ["name", "time", "of", "count"] : this.known;
     if (!this.columns.includes(this.by)) this.by = "time";
     const kept = isSome ? kernels.filter((kernel) => this.of.kernels.has(kernel)) : kernels;
-    const value = (kernel: Kernel): number => ({ time: of.get(kernel) ?? kernel.seconds, of: (of.get(kernel) ?? 0) / kernel.seconds, total: kernel.total, count: kernel.count, wasted: kernel.wasted ?? -1, name: 0 })[this.by];
-    const sorted = [...kept].sort((a, b) => (this.by === "name" ? (a.name < b.name ? 1 : -1) : value(b) - value(a)) * (this.down ? 1 : -1));
+    const value = (kernel: Kernel): number =>
+      ({
+        time: of.get(kernel) ?? kernel.seconds,
+        of: (of.get(kernel) ?? 0) / kernel.seconds,
+        total: kernel.total,
+        count: kernel.count,
+        wasted: kernel.wasted ?? -1,
+        name: 0,
+      })[this.by];
+    const sorted = [...kept].sort(
+      (a, b) => (this.by === "name" ? (a.name < b.name ? 1 : -1) : value(b) - value(a)) * (this.down ? 1 : -1),
+    );
     const [count, seconds] = this.data.message.moreKernels;
     this.title.textContent = this.heading(kept.length + (isSome ? 0 : count));
     this.all.hidden = !isSome;
@@ -72,8 +96,21 @@ export class KernelsPane {
   private head(): HTMLElement {
     const cells = this.columns.map((column) => {
       const isThis = column === this.by;
-      const made = button({}, () => this.sort(column), TITLES[column], element("i", { "aria-hidden": "true" }, isThis ? (this.down ? " ▾" : " ▴") : ""));
-      return element("span", { role: "columnheader", class: `pf-c-${column}`, "aria-sort": isThis ? (this.down ? "descending" : "ascending") : "none" }, made);
+      const made = button(
+        {},
+        () => this.sort(column),
+        TITLES[column],
+        element("i", { "aria-hidden": "true" }, isThis ? (this.down ? " ▾" : " ▴") : ""),
+      );
+      return element(
+        "span",
+        {
+          role: "columnheader",
+          class: `pf-c-${column}`,
+          "aria-sort": isThis ? (this.down ? "descending" : "ascending") : "none",
+        },
+        made,
+      );
     });
     return element("div", { class: "pf-row pf-columns", role: "row" }, ...cells);
   }
@@ -90,13 +127,28 @@ export class KernelsPane {
     const isOpen = kernel === this.open;
     const cells: Record<Column, () => (Node | string)[]> = {
       name: () => [code(kernel.name), " ", part("mute", this.about(kernel))],
-      time: () => [part("time", timeText(of ?? kernel.seconds)), bar(data.share(of ?? kernel.seconds), data.heat("kernel", of ?? kernel.seconds))],
+      time: () => [
+        part("time", timeText(of ?? kernel.seconds)),
+        bar(data.share(of ?? kernel.seconds), data.heat("kernel", of ?? kernel.seconds)),
+      ],
       of: () => [shareText((of ?? 0) / kernel.seconds)],
       total: () => [kernel.total > kernel.seconds * 1.001 ? timeText(kernel.total) : ""],
       count: () => [`${Math.round(kernel.count).toLocaleString("en")} ×`],
       wasted: () => [kernel.wasted === null ? part("mute", "unknown") : timeText(kernel.wasted)],
     };
-    const made = element("div", { class: "pf-row pf-kernel-row", role: "row", tabindex: -1, "aria-selected": "false", "data-kernel": kernel.index }, ...this.columns.map((column) => element("span", { role: "gridcell", class: `pf-c-${column}` }, ...cells[column]())));
+    const made = element(
+      "div",
+      {
+        class: "pf-row pf-kernel-row",
+        role: "row",
+        tabindex: -1,
+        "aria-selected": "false",
+        "data-kernel": kernel.index,
+      },
+      ...this.columns.map((column) =>
+        element("span", { role: "gridcell", class: `pf-c-${column}` }, ...cells[column]()),
+      ),
+    );
     const act = () => {
       this.open = isOpen ? undefined : kernel;
       if (!isOpen && this.chosen.kernel !== kernel) this.choose(kernel);
@@ -118,14 +170,17 @@ export class KernelsPane {
   /** Where a kernel comes from, and what its name doesn't say of it. */
   private about({ name, op, module, lines }: Kernel): string {
     const [first] = lines;
-    const place = first ? placeText(first.line, this.data.files.length === 1) + (lines.length > 1 ? ` and ${lines.length - 1} more` : "") : "no line";
+    const place = first
+      ? placeText(first.line, this.data.files.length === 1) + (lines.length > 1 ? ` and ${lines.length - 1} more` : "")
+      : "no line";
     return [name.includes(op) ? "" : op, place, this.data.modules.length > 1 ? module : ""].filter(Boolean).join(" · ");
   }
 
   /** What is known of a kernel beyond its row. */
   private detail(kernel: Kernel): HTMLElement {
     const { flops, bytes, seconds } = kernel;
-    const rate = (value: number | null, unit: (value: number) => string, per: string) => (value !== null && seconds > 0 ? `${unit(value)}${per} a call, ${unit(value / seconds)}${per}/s` : "");
+    const rate = (value: number | null, unit: (value: number) => string, per: string) =>
+      value !== null && seconds > 0 ? `${unit(value)}${per} a call, ${unit(value / seconds)}${per}/s` : "";
     const facts: [string, string][] = [
       ["computes", rate(flops, amount, "FLOP")],
       ["moves", rate(bytes, bytesText, "")],
@@ -133,7 +188,17 @@ export class KernelsPane {
       ["executable", kernel.module],
     ];
     const rows = facts.filter(([, text]) => text).map(([name, text]) => element("p", {}, part("label", name), text));
-    const lines = kernel.lines.slice(0, 8).map(({ line, seconds: its }) => element("p", {}, part("label", placeText(line, this.data.files.length === 1)), part("mute", `${shareText(its / seconds)} `), code(line.text)));
+    const lines = kernel.lines
+      .slice(0, 8)
+      .map(({ line, seconds: its }) =>
+        element(
+          "p",
+          {},
+          part("label", placeText(line, this.data.files.length === 1)),
+          part("mute", `${shareText(its / seconds)} `),
+          code(line.text),
+        ),
+      );
     const cell = element("div", { role: "gridcell", class: "pf-detail" }, ...rows, ...lines, ...this.look(kernel));
     return element("div", { role: "row" }, cell);
   }
@@ -141,11 +206,15 @@ export class KernelsPane {
   private rest(hidden: number, count: number, seconds: number): HTMLElement {
     const made = box("rest");
     if (hidden > 0) {
-      const more = button({ class: "pf-link" }, () => {
-        this.most += 4 * STEP;
-        this.draw();
-        this.light(this.chosen, this.chosen);
-      }, hidden > 4 * STEP ? `show ${4 * STEP} of ${hidden.toLocaleString("en")} more` : `show ${hidden} more`);
+      const more = button(
+        { class: "pf-link" },
+        () => {
+          this.most += 4 * STEP;
+          this.draw();
+          this.light(this.chosen, this.chosen);
+        },
+        hidden > 4 * STEP ? `show ${4 * STEP} of ${hidden.toLocaleString("en")} more` : `show ${hidden} more`,
+      );
       made.append(more);
     } else if (count) made.append(`and ${count.toLocaleString("en")} more kernels with ${timeText(seconds)}`);
     return made;
@@ -162,7 +231,10 @@ export class KernelsPane {
       this.draw();
     }
     for (const [kernel, row] of this.rows) {
-      row.setAttribute("aria-selected", String(chosen.kernel === kernel || (chosen.line !== undefined && chosen.kernels.has(kernel))));
+      row.setAttribute(
+        "aria-selected",
+        String(chosen.kernel === kernel || (chosen.line !== undefined && chosen.kernels.has(kernel))),
+      );
       row.classList.toggle("over", preview !== chosen && preview.kernels.has(kernel));
     }
   }

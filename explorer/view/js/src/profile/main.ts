@@ -1,12 +1,11 @@
 // The profile's way in: `mount` puts it into an element, from the bytes that an output carries.
 
-import tokens from "../core/tokens.css";
 import type { Message } from "./data";
-import css from "./profile.css";
+import sheets from "./sheets";
 import { ProfileViewer } from "./viewer";
 
 const sheet = new CSSStyleSheet();
-sheet.replaceSync(tokens + css);
+sheet.replaceSync(sheets);
 
 export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: string }): Promise<ProfileViewer> {
   const root = host.getRootNode();

@@ -1,19 +1,20 @@
 // The user's own lines, each with its time: the hotter, the more of it.
 
-import { element, spans } from "../core/dom";
-import { type Chosen, type Data, type Line, type Order, folded, ordered } from "./data";
+import { element } from "../core/dom";
+import { pythonSpans } from "../core/python_text";
+import { type Chosen, type Data, folded, type Line, type Order, ordered } from "./data";
 import { bar, box, button, part, roving, strength, timeText } from "./format";
 
 const TITLES: Record<Order, string> = { source: "source order", time: "by time", wasted: "by wasted time" };
-// Python enough to be read: comments, strings, keywords.
-const PYTHON =
-  /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|lambda|class|import|from|as|with|while|not|and|or|is|None|True|False|yield|assert|raise|try|except)\b|(?<=^\s*)(@[\w.]+)/g;
-const KINDS = ["comment", "string", "keyword", "decorator"];
 
 export class SourcePane {
   readonly root = box("source");
   private readonly tools = element("div", { class: "pf-tools", role: "group", "aria-label": "order of the lines" });
-  private readonly list = element("div", { class: "pf-lines", role: "group", "aria-label": "source lines with their time" });
+  private readonly list = element("div", {
+    class: "pf-lines",
+    role: "group",
+    "aria-label": "source lines with their time",
+  });
   private order: Order = "source";
   private rows: [Line, HTMLElement][] = [];
 
@@ -23,25 +24,56 @@ export class SourcePane {
     private readonly preview: (line?: Line) => void,
   ) {
     const orders: Order[] = data.hasWasted ? ["source", "time", "wasted"] : ["source", "time"];
-    const tabs = element("div", { class: "pf-switch" }, ...orders.map((order) => button({ "data-order": order, "aria-pressed": "false" }, () => this.turn(order), TITLES[order])));
+    const tabs = element(
+      "div",
+      { class: "pf-switch" },
+      ...orders.map((order) =>
+        button({ "data-order": order, "aria-pressed": "false" }, () => this.turn(order), TITLES[order]),
+      ),
+    );
     this.tools.append(element("b", {}, "source lines"), element("span", { class: "stretch" }), tabs);
     this.root.append(this.tools, this.list);
-    this.list.addEventListener("keydown", (event) => roving(this.rows.map(([, row]) => row), event, "ArrowUp", "ArrowDown"));
+    this.list.addEventListener("keydown", (event) =>
+      roving(
+        this.rows.map(([, row]) => row),
+        event,
+        "ArrowUp",
+        "ArrowDown",
+      ),
+    );
     this.list.addEventListener("pointerleave", () => this.preview());
     this.turn("source");
   }
 
   private turn(order: Order): void {
     this.order = order;
-    for (const tab of this.tools.querySelectorAll<HTMLElement>("[data-order]")) tab.setAttribute("aria-pressed", String(tab.dataset["order"] === order));
+    for (const tab of this.tools.querySelectorAll<HTMLElement>("[data-order]"))
+      tab.setAttribute("aria-pressed", String(tab.dataset.order === order));
     this.rows = [];
-    const shown = order === "source" ? this.inFiles() : ordered(this.data.lines, order).map((line) => this.row(line, line.text, this.data.files.length > 1));
+    const shown =
+      order === "source"
+        ? this.inFiles()
+        : ordered(this.data.lines, order).map((line) => this.row(line, line.text, this.data.files.length > 1));
     const { moreLines, unattributed } = this.data.message;
-    if (moreLines[0]) shown.push(box("folded", `and ${moreLines[0].toLocaleString("en")} more lines with ${timeText(moreLines[1])}`));
+    if (moreLines[0])
+      shown.push(box("folded", `and ${moreLines[0].toLocaleString("en")} more lines with ${timeText(moreLines[1])}`));
     if (!this.data.lines.length) shown.push(box("folded", "no line is known for what ran"));
-    if (unattributed > 0) shown.push(element("div", { class: "pf-line pf-nowhere" }, part("number"), part("time", timeText(unattributed)), bar(this.data.share(unattributed), this.data.heat("line", unattributed), "unknown"), part("text", "no line is known for this")));
+    if (unattributed > 0)
+      shown.push(
+        element(
+          "div",
+          { class: "pf-line pf-nowhere" },
+          part("number"),
+          part("time", timeText(unattributed)),
+          bar(this.data.share(unattributed), this.data.heat("line", unattributed), "unknown"),
+          part("text", "no line is known for this"),
+        ),
+      );
     this.list.replaceChildren(...shown);
-    const first = this.rows.reduce<[Line, HTMLElement] | undefined>((best, row) => (best && best[0].seconds >= row[0].seconds ? best : row), undefined);
+    const first = this.rows.reduce<[Line, HTMLElement] | undefined>(
+      (best, row) => (best && best[0].seconds >= row[0].seconds ? best : row),
+      undefined,
+    );
     if (first) first[1].tabIndex = 0;
   }
 
@@ -51,9 +83,22 @@ export class SourcePane {
     for (const file of this.data.files) {
       if (this.data.files.length > 1) shown.push(box("file", file.label));
       for (const row of folded(file, this.data.lines)) {
-        if ("folded" in row) shown.push(box("folded", `… ${row.folded.toLocaleString("en")} ${row.folded === 1 ? "line" : "lines"} without time`));
+        if ("folded" in row)
+          shown.push(
+            box("folded", `… ${row.folded.toLocaleString("en")} ${row.folded === 1 ? "line" : "lines"} without time`),
+          );
         else if (row.hot) shown.push(this.row(row.hot, row.text, false));
-        else shown.push(element("div", { class: "pf-line pf-cold" }, part("number", String(row.line)), part("time"), part("bar"), part("text", ...spans(row.text, PYTHON, KINDS))));
+        else
+          shown.push(
+            element(
+              "div",
+              { class: "pf-line pf-cold" },
+              part("number", String(row.line)),
+              part("time"),
+              part("bar"),
+              part("text", ...pythonSpans(row.text)),
+            ),
+          );
       }
     }
     return shown;
@@ -63,11 +108,24 @@ export class SourcePane {
     const by = this.order === "wasted" ? (line.wasted ?? 0) : line.seconds;
     const heat = this.data.heat("line", by);
     const label = `line ${line.number}, ${timeText(line.seconds)}, ${line.text}`;
-    const made = button({ class: "pf-line pf-hot", "data-line": line.number, "aria-pressed": "false", "aria-label": label, tabindex: -1, style: `--heat:${strength(heat)}%` }, () => this.choose(line),
+    const made = button(
+      {
+        class: "pf-line pf-hot",
+        "data-line": line.number,
+        "aria-pressed": "false",
+        "aria-label": label,
+        tabindex: -1,
+        style: `--heat:${strength(heat)}%`,
+      },
+      () => this.choose(line),
       part("number", String(line.number)),
       part("time", timeText(by)),
       bar(this.data.share(by), heat),
-      part("text", ...(isNamed ? [part("label", line.file.label), " "] : []), ...spans(text || "(its source is not known)", PYTHON, KINDS)),
+      part(
+        "text",
+        ...(isNamed ? [part("label", line.file.label), " "] : []),
+        ...pythonSpans(text || "(its source is not known)"),
+      ),
     );
     if (line.wasted !== null) made.title = `${timeText(line.wasted)} of it wasted: over what the machine's peaks allow`;
     made.addEventListener("pointerenter", () => this.preview(line));

@@ -38,9 +38,20 @@ export class Threads {
     const { threads, seconds, more } = timeline;
     this.lanes = Math.min(threads.length, MOST);
     const busy = this.spans().reduce((sum, [from, to]) => sum + to - from, 0);
-    this.canvas.setAttribute("aria-label", `one call of ${timeText(seconds)}: the device was busy for ${shareText(busy / seconds)} of it, with ${threads.length} ${threads.length === 1 ? "thread" : "threads"}`);
-    const rest = [threads.length > MOST ? `${threads.length - MOST} more threads` : "", more ? `${more.toLocaleString("en")} shorter stretches are not drawn` : ""].filter(Boolean).join(", ");
-    this.root.append(box("tools", element("b", {}, "one call, thread by thread"), element("span", { class: "pf-mute" }, rest)), box("lanes", this.canvas, this.tip), ...hostText(data.message.host));
+    const all = `${threads.length} ${threads.length === 1 ? "thread" : "threads"}`;
+    const was = `the device was busy for ${shareText(busy / seconds)} of it, with ${all}`;
+    this.canvas.setAttribute("aria-label", `one call of ${timeText(seconds)}: ${was}`);
+    const rest = [
+      threads.length > MOST ? `${threads.length - MOST} more threads` : "",
+      more ? `${more.toLocaleString("en")} shorter stretches are not drawn` : "",
+    ]
+      .filter(Boolean)
+      .join(", ");
+    this.root.append(
+      box("tools", element("b", {}, "one call, thread by thread"), element("span", { class: "pf-mute" }, rest)),
+      box("lanes", this.canvas, this.tip),
+      ...hostText(data.message.host),
+    );
     new ResizeObserver(() => this.draw()).observe(this.root);
     new MutationObserver(() => this.draw()).observe(this.root, { attributes: true });
     this.listen();
@@ -77,7 +88,13 @@ export class Threads {
     to.scale(scale, scale);
     const style = getComputedStyle(this.root);
     const colour = (name: string) => style.getPropertyValue(name).trim();
-    const [ink, mute, rule, hot, ground] = ["--ink", "--mute", "--line", "--hot", "--bg"].map(colour) as [string, string, string, string, string];
+    const [ink, mute, rule, hot, ground] = ["--ink", "--mute", "--line", "--hot", "--bg"].map(colour) as [
+      string,
+      string,
+      string,
+      string,
+      string,
+    ];
     const x = (seconds: number) => LEFT + ((width - LEFT - 12) * seconds) / (timeline.seconds || 1);
     const label = (text: string, y: number) => to.fillText(text.length > 17 ? `${text.slice(0, 16)}…` : text, 12, y);
     const names = named(timeline.threads);
@@ -95,7 +112,8 @@ export class Threads {
       for (const [from, till] of spans) to.fillRect(x(from), 4, Math.max(x(till) - x(from), 0.5), DEVICE - 4);
       const [from, till] = spans.reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a), [0, 0]);
       to.fillStyle = ink;
-      if (module && to.measureText(module).width + 8 < x(till) - x(from)) to.fillText(module, x(from) + 4, 4 + DEVICE / 2 - 2);
+      if (module && to.measureText(module).width + 8 < x(till) - x(from))
+        to.fillText(module, x(from) + 4, 4 + DEVICE / 2 - 2);
     });
     to.fillStyle = mute;
     for (let lane = 0; lane < this.lanes; lane++) label(names[lane]!, DEVICE + 8 + lane * LANE + LANE / 2 - 1);
@@ -112,7 +130,13 @@ export class Threads {
     to.globalAlpha = 1;
   }
 
-  private axis(to: CanvasRenderingContext2D, x: (seconds: number) => number, height: number, mute: string, rule: string): void {
+  private axis(
+    to: CanvasRenderingContext2D,
+    x: (seconds: number) => number,
+    height: number,
+    mute: string,
+    rule: string,
+  ): void {
     const { seconds } = this.timeline;
     const raw = seconds / TICKS || 1;
     const power = 10 ** Math.floor(Math.log10(raw));
@@ -122,7 +146,8 @@ export class Threads {
       to.fillRect(Math.round(x(at)), 2, 1, height - AXIS);
       to.fillStyle = mute;
       to.textAlign = at === 0 ? "left" : "center";
-      if (x(at) < this.root.clientWidth - 20) to.fillText(at === 0 ? "0" : timeText(at).replace(/\.0+ /, " "), x(at), height - AXIS / 2);
+      if (x(at) < this.root.clientWidth - 20)
+        to.fillText(at === 0 ? "0" : timeText(at).replace(/\.0+ /, " "), x(at), height - AXIS / 2);
     }
     to.textAlign = "left";
   }
@@ -142,9 +167,12 @@ export class Threads {
       if (i < 0) return;
       const { start, end, kernel, waits } = this.timeline;
       const its = this.data.kernels[kernel[i]!];
-      this.tip.textContent = `${waits[i] ? "waits for others at " : ""}${its?.name ?? "a small kernel"}: ${timeText(end[i]! - start[i]!)}${its?.lines[0] ? `, line ${its.lines[0].line.number}` : ""}`;
+      const name = `${waits[i] ? "waits for others at " : ""}${its?.name ?? "a small kernel"}`;
+      const line = its?.lines[0] ? `, line ${its.lines[0].line.number}` : "";
+      this.tip.textContent = `${name}: ${timeText(end[i]! - start[i]!)}${line}`;
       const { left, top, width } = this.canvas.getBoundingClientRect();
-      this.tip.style.transform = `translate(${Math.min(event.clientX - left + 10, width - 280)}px, ${event.clientY - top + 14}px)`;
+      const x = Math.min(event.clientX - left + 10, width - 280);
+      this.tip.style.transform = `translate(${x}px, ${event.clientY - top + 14}px)`;
     });
     this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
     this.canvas.addEventListener("click", (event) => {
@@ -157,12 +185,17 @@ export class Threads {
 /** Threads by what they are of; their numbers say nothing, so those of one kind are counted. */
 export function named(threads: readonly string[]): string[] {
   const kinds = threads.map((thread) => thread.replace(/^(tf_)?(XLA)?/, "").replace(/\/-?\d+$/, "") || thread);
-  return kinds.map((kind, i) => (kinds.indexOf(kind) === kinds.lastIndexOf(kind) ? kind : `${kind} ${kinds.slice(0, i + 1).filter((other) => other === kind).length}`));
+  return kinds.map((kind, i) =>
+    kinds.indexOf(kind) === kinds.lastIndexOf(kind)
+      ? kind
+      : `${kind} ${kinds.slice(0, i + 1).filter((other) => other === kind).length}`,
+  );
 }
 
 /** A colour over another; a canvas knows no color-mix everywhere. */
 function mix(over: string, under: string, part: number): string {
-  const read = (hex: string) => [1, 3, 5].map((i) => parseInt((hex.length === 4 ? hex.replace(/[^#]/g, "$&$&") : hex).slice(i, i + 2), 16));
+  const read = (hex: string) =>
+    [1, 3, 5].map((i) => parseInt((hex.length === 4 ? hex.replace(/[^#]/g, "$&$&") : hex).slice(i, i + 2), 16));
   const [a, b] = [read(over), read(under)];
   return `rgb(${a.map((value, i) => Math.round(value * part + b[i]! * (1 - part))).join(" ")})`;
 }

@@ -2,14 +2,14 @@
 
 import { element } from "../core/dom";
 import { followTheme } from "../core/theme";
-import { type Chosen, Data, type Message, chosenBox, chosenKernel, chosenLine, nothing } from "./data";
+import { type Chosen, chosenBox, chosenKernel, chosenLine, Data, type Message, nothing } from "./data";
 import { FlamePane } from "./flame";
+import { box, hostText, part } from "./format";
 import { Head } from "./head";
 import { KernelsPane } from "./kernels";
 import { SourcePane } from "./source";
 import { Threads } from "./threads";
 import { Wire } from "./wire";
-import { box, hostText, part } from "./format";
 
 export class ProfileViewer {
   readonly root = element("div", { class: "explorer profile" });
@@ -29,13 +29,35 @@ export class ProfileViewer {
     this.data = new Data(message);
     const { data } = this;
     this.head = new Head(data, (line) => this.choose(chosenLine(line), true));
-    this.source = new SourcePane(data, (line) => this.choose(chosenLine(line)), (line) => this.preview(line ? chosenLine(line) : nothing()));
-    if (data.flames.get("stack")?.length) this.flame = new FlamePane(data, (at) => this.choose(chosenBox(at), true), (at) => this.preview(at?.kernel ? chosenKernel(at.kernel) : at?.line ? chosenLine(at.line) : nothing()));
-    this.kernels = new KernelsPane(data, (kernel) => this.choose(chosenKernel(kernel), true), (kernel) => this.preview(kernel ? chosenKernel(kernel) : nothing()), () => this.choose(nothing()), (kernel) => this.look(kernel.program));
-    if (message.timeline) this.threads = new Threads(data, message.timeline, (kernel) => this.choose(chosenKernel(kernel), true));
+    this.source = new SourcePane(
+      data,
+      (line) => this.choose(chosenLine(line)),
+      (line) => this.preview(line ? chosenLine(line) : nothing()),
+    );
+    if (data.flames.get("stack")?.length)
+      this.flame = new FlamePane(
+        data,
+        (at) => this.choose(chosenBox(at), true),
+        (at) => this.preview(at?.kernel ? chosenKernel(at.kernel) : at?.line ? chosenLine(at.line) : nothing()),
+      );
+    this.kernels = new KernelsPane(
+      data,
+      (kernel) => this.choose(chosenKernel(kernel), true),
+      (kernel) => this.preview(kernel ? chosenKernel(kernel) : nothing()),
+      () => this.choose(nothing()),
+      (kernel) => this.look(kernel.program),
+    );
+    if (message.timeline)
+      this.threads = new Threads(data, message.timeline, (kernel) => this.choose(chosenKernel(kernel), true));
     this.wire = new Wire(id, () => this.offer());
     const right = box("right", ...(this.flame ? [this.flame.root] : []), this.kernels.root);
-    this.root.append(this.head.root, box("panes", this.source.root, right), ...(this.threads ? [this.threads.root] : hostText(message.host)), this.opens, this.wire.slot);
+    this.root.append(
+      this.head.root,
+      box("panes", this.source.root, right),
+      ...(this.threads ? [this.threads.root] : hostText(message.host)),
+      this.opens,
+      this.wire.slot,
+    );
     this.stopTheme = followTheme(this.root);
     this.offer();
     this.root.addEventListener("keydown", (event) => {
@@ -46,7 +68,7 @@ export class ProfileViewer {
   start(): void {
     this.source.reveal(this.data.lines[0]);
     this.threads?.draw();
-    this.root.dataset["ready"] = "true";
+    this.root.dataset.ready = "true";
   }
 
   dispose(): void {
@@ -55,7 +77,11 @@ export class ProfileViewer {
 
   /** What is chosen a second time is let go. */
   private choose(chosen: Chosen, isElsewhere = false): void {
-    const isSame = chosen.line ? chosen.line === this.chosen.line : chosen.kernel && !chosen.box ? chosen.kernel === this.chosen.kernel && !this.chosen.box : false;
+    const isSame = chosen.line
+      ? chosen.line === this.chosen.line
+      : chosen.kernel && !chosen.box
+        ? chosen.kernel === this.chosen.kernel && !this.chosen.box
+        : false;
     this.chosen = isSame ? nothing() : chosen;
     this.light();
     if (isElsewhere && !isSame) this.source.reveal(longest(this.chosen));
@@ -80,9 +106,15 @@ export class ProfileViewer {
   private offer(): void {
     const { captures } = this.data.message;
     if (!this.wire?.isLive || !captures.length) return;
-    this.opens.replaceChildren(part("mute", "what was compiled, coloured by time:"), ...captures.slice(0, 8).map(([program, name]) => this.wire.button(program, captures.length > 1 ? name : `open ${name} in the graph`)));
+    this.opens.replaceChildren(
+      part("mute", "what was compiled, coloured by time:"),
+      ...captures
+        .slice(0, 8)
+        .map(([program, name]) => this.wire.button(program, captures.length > 1 ? name : `open ${name} in the graph`)),
+    );
   }
 }
 
 /** Of the chosen lines, the one that has most of the chosen. */
-const longest = ({ line, kernel, lines }: Chosen) => line ?? kernel?.lines[0]?.line ?? [...lines].sort((a, b) => b.seconds - a.seconds)[0];
+const longest = ({ line, kernel, lines }: Chosen) =>
+  line ?? kernel?.lines[0]?.line ?? [...lines].sort((a, b) => b.seconds - a.seconds)[0];

@@ -60,6 +60,6 @@ export class Lines {
       for (const frame of this.framePlaces(stage.frames))
         if (frame) found.set(lineKey(frame.file, frame.line), { file: order.get(frame.file) ?? 1e9, line: frame.line });
     const sorted = [...found].sort(([, a], [, b]) => a.file - b.file || a.line - b.line);
-    sorted.forEach(([key], i) => this.colours.set(key, i % COLOURS));
+    for (const [i, [key]] of sorted.entries()) this.colours.set(key, i % COLOURS);
   }
 }

@@ -1,11 +1,12 @@
 // The user's source, with the colour of the kernels each line became, and its share of what they cost.
 
-import { Costs, type Measure, OF, shareBar } from "../lines/line_costs";
-import { element, spans } from "../core/dom";
-import { isInKernel, kernelsOf, number } from "../core/labels";
+import { element } from "../core/dom";
 import type { Source } from "../core/graph";
-import { type Finding, badge } from "./finding_badge";
+import { isInKernel, kernelsOf, number } from "../core/labels";
+import { pythonSpans } from "../core/python_text";
 import type { Session } from "../core/session";
+import { Costs, type Measure, OF, shareBar } from "../lines/line_costs";
+import { badge, type Finding } from "./finding_badge";
 import { COLOURS, lineKey } from "./source_lines";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches
@@ -25,7 +26,12 @@ export class SourcePane {
   constructor(private readonly session: Session) {
     this.costs = new Costs(session.capture.header.lines);
     this.by = this.costs.first;
-    this.root = element("div", { class: "explorer-source" }, element("div", { class: "share-head" }, this.head), this.list);
+    this.root = element(
+      "div",
+      { class: "explorer-source" },
+      element("div", { class: "share-head" }, this.head),
+      this.list,
+    );
     this.head.hidden = !this.costs.measures.length;
     this.head.addEventListener("click", () => {
       const { measures } = this.costs;
@@ -65,11 +71,14 @@ export class SourcePane {
     this.rows.clear();
     const others = this.costs.measures.filter((measure) => measure !== this.by).map((measure) => OF[measure]);
     this.head.replaceChildren(`% ${OF[this.by]}`, element("i", { "aria-hidden": "true" }, " ▾"));
-    this.head.title = `Each line's share ${OF[this.by]} that the whole program takes.${others.length ? ` Click for that ${others.join(", ")}.` : ""}`;
+    const click = others.length ? ` Click for that ${others.join(", ")}.` : "";
+    this.head.title = `Each line's share ${OF[this.by]} that the whole program takes.${click}`;
     const counts = this.counts();
     const { sources } = session.lines;
     for (const source of sources) {
-      const touched = [...counts.keys(), ...this.pits.keys()].filter((key) => key.endsWith(`\u0000${source.file}`)).map((key) => Number(key.split("\u0000")[0]));
+      const touched = [...counts.keys(), ...this.pits.keys()]
+        .filter((key) => key.endsWith(`\u0000${source.file}`))
+        .map((key) => Number(key.split("\u0000")[0]));
       if (!touched.length && source.file !== header.file) continue;
       if (sources.length > 1) this.list.append(element("div", { class: "file" }, source.label));
       this.fillFile(source, new Set(touched), counts);
@@ -102,10 +111,16 @@ export class SourcePane {
       const total = [...(colours?.values() ?? [])].reduce((a, b) => a + b, 0);
       const row = element(
         "div",
-        { class: total ? "line used" : "line", role: "listitem", tabindex: total ? "0" : "-1", "data-line": line, "data-file": source.file },
+        {
+          class: total ? "line used" : "line",
+          role: "listitem",
+          tabindex: total ? "0" : "-1",
+          "data-line": line,
+          "data-file": source.file,
+        },
         element("span", { class: "number" }, String(line)),
         marks,
-        element("span", { class: "code" }, ...spans(text || " ", PYTHON, PYTHON_KINDS)),
+        element("span", { class: "code" }, ...pythonSpans(text || " ")),
         this.share(key, total),
       );
       this.rows.set(key, row);
@@ -115,10 +130,19 @@ export class SourcePane {
 
   /** What a line costs; before there are kernels, how many operations it made. */
   private share(key: string, total: number): HTMLElement {
-    if (!this.costs.measures.length) return element("span", { class: "count", title: total ? "operations of this stage" : "" }, total ? number(total) : "");
+    if (!this.costs.measures.length)
+      return element(
+        "span",
+        { class: "count", title: total ? "operations of this stage" : "" },
+        total ? number(total) : "",
+      );
     const line = this.costs.at(key);
     if (!line) return element("span", { class: "count" });
-    return element("span", { class: "count", title: this.costs.about(line) }, shareBar(this.costs.share(line, this.by)));
+    return element(
+      "span",
+      { class: "count", title: this.costs.about(line) },
+      shareBar(this.costs.share(line, this.by)),
+    );
   }
 
   /** For each line, how many nodes of the stage it made, by the colour of the kernel that runs them. */
@@ -164,10 +188,9 @@ export class SourcePane {
 
   /** Bring the first line in focus into sight. */
   scroll(): void {
-    for (const key of this.session.focus.lines) {
-      const row = this.rows.get(key);
-      if (row) return intoSight(this.root, row.offsetTop, row.offsetHeight);
-    }
+    const key = [...this.session.focus.lines].find((line) => this.rows.has(line));
+    const row = this.rows.get(key ?? "");
+    if (row) intoSight(this.root, row.offsetTop, row.offsetHeight);
   }
 
   /** Start at the function itself. */
@@ -178,8 +201,9 @@ export class SourcePane {
   }
 
   private listen(): void {
-    const rowOf = (target: EventTarget | null) => (target as Element | null)?.closest?.<HTMLElement>("[data-line]") ?? undefined;
-    const place = (row: HTMLElement): [string, number] => [row.dataset["file"]!, Number(row.dataset["line"])];
+    const rowOf = (target: EventTarget | null) =>
+      (target as Element | null)?.closest?.<HTMLElement>("[data-line]") ?? undefined;
+    const place = (row: HTMLElement): [string, number] => [row.dataset.file!, Number(row.dataset.line)];
     this.root.addEventListener("click", (event) => {
       const row = rowOf(event.target);
       if (row) this.session.focusLine(...place(row));
@@ -193,7 +217,9 @@ export class SourcePane {
     this.root.addEventListener("keydown", (event) => {
       const row = rowOf(event.target);
       if (!row) return;
-      const next = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key] as "nextElementSibling" | undefined;
+      const next = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key] as
+        | "nextElementSibling"
+        | undefined;
       if (event.key === "Enter" || event.key === " ") this.session.focusLine(...place(row));
       else if (next) {
         let at = row[next];
@@ -207,10 +233,6 @@ export class SourcePane {
 }
 
 function intoSight(pane: HTMLElement, top: number, height: number): void {
-  if (top < pane.scrollTop || top + height > pane.scrollTop + pane.clientHeight) pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
+  if (top < pane.scrollTop || top + height > pane.scrollTop + pane.clientHeight)
+    pane.scrollTop = Math.max(top - pane.clientHeight / 3, 0);
 }
-
-// Python enough to be read: comments, strings, keywords.
-const PYTHON =
-  /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|lambda|class|import|from|as|with|while|not|and|or|is|None|True|False|yield|assert|raise|try|except)\b|(?<=^\s*)(@[\w.]+)/g;
-const PYTHON_KINDS = ["comment", "string", "keyword", "decorator"];

@@ -7,7 +7,7 @@ import type { Session } from "../core/session";
 
 // What a person rarely reads: where it came from is shown beside the line, the rest is in the details.
 const NOISE = /, metadata=\{[^}]*\}|, backend_config=\{.*?\}(?=$|, )|, sharding=\{[^}]*\}| loc\(#?\w+\)$/g;
-const PARTS = /(%[\w.\-]+)|\b([a-z]+\d+[a-z0-9]*\[[^\]]*\](?:\{[^}]*\})?|tensor<[^>]*>)|("(?:[^"\\]|\\.)*")/g;
+const PARTS = /(%[\w.-]+)|\b([a-z]+\d+[a-z0-9]*\[[^\]]*\](?:\{[^}]*\})?|tensor<[^>]*>)|("(?:[^"\\]|\\.)*")/g;
 const KINDS = ["name", "type", "string"];
 const LONGEST = 600;
 const LONGEST_READ = 8000; // of a line: the rest of a large constant has no metadata to leave out
@@ -22,7 +22,7 @@ export class TextPane {
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "text of this stage");
     follow(this.root, session, (target) => {
-      const row = Number(target.dataset["row"]);
+      const row = Number(target.dataset.row);
       return session.stage.graph.nodeAtRow(row);
     });
   }
@@ -77,8 +77,13 @@ export class TablePane {
       button.addEventListener("click", () => this.sortBy(column));
       head.append(element("span", { role: "columnheader" }, button));
     });
-    this.root = element("div", { class: "explorer-table", role: "table", "aria-label": "nodes of this stage" }, head, this.rows.root);
-    follow(this.rows.root, session, (target) => this.order[Number(target.dataset["row"])] ?? -1);
+    this.root = element(
+      "div",
+      { class: "explorer-table", role: "table", "aria-label": "nodes of this stage" },
+      head,
+      this.rows.root,
+    );
+    follow(this.rows.root, session, (target) => this.order[Number(target.dataset.row)] ?? -1);
   }
 
   reset(): void {
@@ -142,7 +147,7 @@ const COLUMNS: Column[] = [
 
 function marked(row: HTMLElement, session: Session, node: number): HTMLElement {
   if (node >= 0) {
-    row.dataset["at"] = String(node);
+    row.dataset.at = String(node);
     if (session.focus.nodes.has(node)) row.classList.add("lit");
     if (session.focus.item === node) row.classList.add("chosen");
   }

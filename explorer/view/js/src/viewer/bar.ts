@@ -1,9 +1,9 @@
 // Above the panes: the function, its stages, the ways to look at one, the search field and the tools.
 
 import { element } from "../core/dom";
-import { STAGE_TITLES, count, number } from "../core/labels";
-import type { PaneKind } from "./panes";
+import { count, number, STAGE_TITLES } from "../core/labels";
 import type { Session } from "../core/session";
+import type { PaneKind } from "./panes";
 
 export interface Tool {
   label: string;
@@ -13,7 +13,13 @@ export interface Tool {
 
 export class Bar {
   readonly root: HTMLElement;
-  readonly search = element("input", { type: "search", placeholder: "find  op:dot  bytes>1MB", "aria-label": "find", spellcheck: "false", title: HELP });
+  readonly search = element("input", {
+    type: "search",
+    placeholder: "find  op:dot  bytes>1MB",
+    "aria-label": "find",
+    spellcheck: "false",
+    title: HELP,
+  });
   private readonly stages = element("div", { class: "switch", role: "tablist", "aria-label": "stage" });
   private readonly modes = element("div", { class: "switch modes", role: "tablist", "aria-label": "representation" });
 
@@ -29,13 +35,19 @@ export class Bar {
       const counted = name === "hlo" ? count(capture.stage(name).graph.kernelsIn(), "kernel") : number(size);
       this.stages.append(this.tab({ stage: name }, STAGE_TITLES[name] ?? name, counted, () => this.toStage(name)));
     }
-    for (const { mode, title, count: isStage } of kinds) if (!isStage) this.modes.append(this.tab({ mode }, title, "", () => session.setMode(mode)));
+    for (const { mode, title, count: isStage } of kinds)
+      if (!isStage) this.modes.append(this.tab({ mode }, title, "", () => session.setMode(mode)));
     this.listen(reveal);
     const { function: name, signature } = capture.header;
     this.root = element(
       "div",
       { class: "bar" },
-      element("span", { class: "function", title: name + signature }, element("b", {}, name), element("small", {}, signature)),
+      element(
+        "span",
+        { class: "function", title: name + signature },
+        element("b", {}, name),
+        element("small", {}, signature),
+      ),
       this.stages,
       this.modes,
       this.search,
@@ -70,9 +82,9 @@ export class Bar {
       button.setAttribute("aria-selected", String(own !== undefined ? own === mode : name === stage.name && !between));
     }
     for (const button of this.modes.querySelectorAll("button")) {
-      const kind = this.kinds.find((known) => known.mode === button.dataset["mode"]);
+      const kind = this.kinds.find((known) => known.mode === button.dataset.mode);
       button.hidden = kind?.stage !== undefined && kind.stage !== stage.name;
-      button.setAttribute("aria-selected", String(button.dataset["mode"] === mode));
+      button.setAttribute("aria-selected", String(button.dataset.mode === mode));
     }
   }
 
@@ -82,7 +94,12 @@ export class Bar {
   }
 
   private tab(data: Record<string, string>, title: string, counted: string, choose: () => void): HTMLElement {
-    const button = element("button", { type: "button", role: "tab" }, title, ...(counted ? [element("i", {}, counted)] : []));
+    const button = element(
+      "button",
+      { type: "button", role: "tab" },
+      title,
+      ...(counted ? [element("i", {}, counted)] : []),
+    );
     Object.assign(button.dataset, data);
     button.addEventListener("click", choose);
     return button;

@@ -2,10 +2,10 @@
 
 import { element } from "../core/dom";
 import { count } from "../core/labels";
-import type { Passes } from "../passes/passes";
-import { ChangesPane } from "../passes/changes";
-import { type PassesHeader, readPasses } from "../passes/wire";
 import { followTheme } from "../core/theme";
+import { ChangesPane } from "../passes/changes";
+import type { Passes } from "../passes/passes";
+import { type PassesHeader, readPasses } from "../passes/wire";
 
 type Value = [name: string, a: string, b: string, ratio: number | null];
 type Fusion = [name: string, holds: string, lines: string];
@@ -44,16 +44,31 @@ export class DiffViewer {
     this.changes = new ChangesPane(stages, { places: (frames) => frames, ran: () => "", sides });
     this.changes.root.classList.add("shown");
     const [from, to] = header.titles;
-    const title = element("span", { class: "function", title: `${from} → ${to}` }, element("b", {}, `${a} → ${b}`), element("small", {}, `  what differs`));
-    const panes = element("div", { class: "panes diff-panes" }, this.facts(stages), element("div", { class: "middle" }, this.changes.root));
-    this.root = element("div", { class: "explorer", "data-diff": id, "data-mode": "passes", "data-lm-suppress-shortcuts": "true" }, element("div", { class: "bar" }, title), panes);
+    const title = element(
+      "span",
+      { class: "function", title: `${from} → ${to}` },
+      element("b", {}, `${a} → ${b}`),
+      element("small", {}, `  what differs`),
+    );
+    const panes = element(
+      "div",
+      { class: "panes diff-panes" },
+      this.facts(stages),
+      element("div", { class: "middle" }, this.changes.root),
+    );
+    this.root = element(
+      "div",
+      { class: "explorer", "data-diff": id, "data-mode": "passes", "data-lm-suppress-shortcuts": "true" },
+      element("div", { class: "bar" }, title),
+      panes,
+    );
     this.root.addEventListener("keydown", (event) => event.stopPropagation());
     this.stop = followTheme(this.root);
   }
 
   async start(): Promise<void> {
     this.changes.show();
-    requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset["ready"] = "true")));
+    requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
   }
 
   dispose(): void {
@@ -64,16 +79,34 @@ export class DiffViewer {
   private facts(stages: Passes[]): HTMLElement {
     const { values, durations, fusions } = this.header;
     const parts: Node[] = [];
-    if (!values.length && stages.every((stage) => !stage.shown.length)) parts.push(element("p", { class: "note" }, "Nothing differs but times and the numbers in names."));
+    if (!values.length && stages.every((stage) => !stage.shown.length))
+      parts.push(element("p", { class: "note" }, "Nothing differs but times and the numbers in names."));
     if (values.length) parts.push(element("h4", {}, "facts and figures"), table(values));
     for (const [kind, style, sign] of KINDS)
-      if (fusions[kind].length) parts.push(element("h4", {}, `${count(fusions[kind].length, "fusion")} ${kind}`), ...grouped(fusions[kind]).slice(0, MOST).map(([fusion, amount]) => this.fusion(fusion, amount, style, sign)));
+      if (fusions[kind].length)
+        parts.push(
+          element("h4", {}, `${count(fusions[kind].length, "fusion")} ${kind}`),
+          ...grouped(fusions[kind])
+            .slice(0, MOST)
+            .map(([fusion, amount]) => this.fusion(fusion, amount, style, sign)),
+        );
     parts.push(element("h4", {}, "what compiling took"), table(durations));
     return element("div", { class: "diff-facts" }, ...parts);
   }
 
   private fusion([name, holds, lines]: Fusion, amount: number, style: string, sign: string): HTMLElement {
-    const made = element("button", { type: "button", class: style }, element("i", {}, sign), element("span", {}, element("b", {}, name + (amount > 1 ? `  ×${amount}` : "")), element("small", {}, holds), ...(lines ? [element("small", {}, lines)] : [])));
+    const made = element(
+      "button",
+      { type: "button", class: style },
+      element("i", {}, sign),
+      element(
+        "span",
+        {},
+        element("b", {}, name + (amount > 1 ? `  ×${amount}` : "")),
+        element("small", {}, holds),
+        ...(lines ? [element("small", {}, lines)] : []),
+      ),
+    );
     made.addEventListener("click", () => this.changes.reveal("hlo", name));
     return made;
   }
@@ -92,8 +125,26 @@ function grouped(fusions: Fusion[]): [Fusion, number][] {
 
 function table(values: Value[]): HTMLElement {
   const rows = values.map(([name, a, b, ratio]) =>
-    Math.max(a.length, b.length) > LONG ? element("tr", {}, element("th", { scope: "row" }, name), element("td", { colspan: 3, class: "long" }, element("div", {}, a || "–"), element("div", {}, `→ ${b || "–"}`))) :
-    element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, a || "–"), element("td", {}, b || "–"), element("td", {}, ratio && Math.abs(ratio - 1) >= 0.005 ? `×${Number(ratio.toPrecision(3))}` : "")),
+    Math.max(a.length, b.length) > LONG
+      ? element(
+          "tr",
+          {},
+          element("th", { scope: "row" }, name),
+          element(
+            "td",
+            { colspan: 3, class: "long" },
+            element("div", {}, a || "–"),
+            element("div", {}, `→ ${b || "–"}`),
+          ),
+        )
+      : element(
+          "tr",
+          {},
+          element("th", { scope: "row" }, name),
+          element("td", {}, a || "–"),
+          element("td", {}, b || "–"),
+          element("td", {}, ratio && Math.abs(ratio - 1) >= 0.005 ? `×${Number(ratio.toPrecision(3))}` : ""),
+        ),
   );
   return element("table", {}, ...rows);
 }

@@ -14,8 +14,14 @@ export class Foot {
   fill(): void {
     const { header } = this.session.capture;
     const { jax, backend } = header.environment;
-    const about = header.failure || (jax ? `jax ${jax} · ${backend ?? "?"}` : Object.values(header.environment).join(" · "));
-    this.root.replaceChildren(...this.times(), this.linked(), element("span", { class: "stretch" }), element("span", {}, about));
+    const about =
+      header.failure || (jax ? `jax ${jax} · ${backend ?? "?"}` : Object.values(header.environment).join(" · "));
+    this.root.replaceChildren(
+      ...this.times(),
+      this.linked(),
+      element("span", { class: "stretch" }),
+      element("span", {}, about),
+    );
   }
 
   /** Of how many equations it is not known what became of them; in HLO, of those that it was made of. */
@@ -27,7 +33,10 @@ export class Foot {
     const all = counts.reduce((sum, [, nodes]) => sum + nodes.length, 0);
     const missing = counts.find(([kind]) => kind === "unmapped")?.[1].length ?? 0;
     const what = units(name, all);
-    return { text: ` · ${number(missing)} unmapped`, title: `; of ${what}, ${counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`).join(", ")}` };
+    return {
+      text: ` · ${number(missing)} unmapped`,
+      title: `; of ${what}, ${counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`).join(", ")}`,
+    };
   }
 
   /** Nothing where nothing was timed: a module from a file. */
@@ -36,11 +45,19 @@ export class Foot {
     const steps = STEPS.map((step) => [step, durations[step] ?? 0] as const);
     const total = steps.reduce((all, [, seconds]) => all + seconds, 0);
     if (!total) return [];
-    const bar = element("span", { class: "time", role: "img", "aria-label": steps.map(([step, seconds]) => `${step} ${secondsText(seconds)}`).join(", ") });
+    const bar = element("span", {
+      class: "time",
+      role: "img",
+      "aria-label": steps.map(([step, seconds]) => `${step} ${secondsText(seconds)}`).join(", "),
+    });
     for (const [step, seconds] of steps) {
       const share = seconds / total;
       const label = step === "compile" ? "XLA" : step;
-      const part = element("span", { class: step, title: `${step} ${secondsText(seconds)}` }, share > 0.3 ? `${label} ${secondsText(seconds)}` : share > 0.12 ? label : "");
+      const part = element(
+        "span",
+        { class: step, title: `${step} ${secondsText(seconds)}` },
+        share > 0.3 ? `${label} ${secondsText(seconds)}` : share > 0.12 ? label : "",
+      );
       part.style.width = `${Math.max(share * 100, 1.5)}%`;
       bar.append(part);
     }
@@ -53,7 +70,12 @@ export class Foot {
     for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) known++;
     const percent = (share: number) => `${Math.floor(share * 100)}%`;
     const told = percent(graph.size ? known / graph.size : 0);
-    const title = `${percent(coverage)} of the nodes know a line of the source: ${told} from the compiler, the rest by what they belong to (parameters, constants, layout plumbing)`;
-    return element("span", { title: `${title}${this.unmapped.title}` }, `linked ${percent(coverage)}${this.unmapped.text}`);
+    const rest = "the rest by what they belong to (parameters, constants, layout plumbing)";
+    const title = `${percent(coverage)} of the nodes know a line of the source: ${told} from the compiler, ${rest}`;
+    return element(
+      "span",
+      { title: `${title}${this.unmapped.title}` },
+      `linked ${percent(coverage)}${this.unmapped.text}`,
+    );
   }
 }

@@ -1,17 +1,16 @@
 // The viewer's way in: `mount` puts it into an element, from the bytes of a capture.
 
-import passesCss from "../passes/passes.css";
-import css from "./viewer.css";
-import tokens from "../core/tokens.css";
-import { DiffViewer } from "./diff_viewer";
 import type { Model } from "../core/kernel_link";
-import { type Options, Viewer } from "./viewer";
 import { captureOf, opened } from "../core/wire";
+import { DiffViewer } from "./diff_viewer";
+import sheets from "./sheets";
+import { type Options, Viewer } from "./viewer";
 
 export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<Viewer | DiffViewer> {
   addStyle(host);
   const { header, blobs } = await opened(wire);
-  const viewer = "diff" in header ? new DiffViewer(header.diff, blobs, options.id) : new Viewer(captureOf(header, blobs), options);
+  const viewer =
+    "diff" in header ? new DiffViewer(header.diff, blobs, options.id) : new Viewer(captureOf(header, blobs), options);
   host.replaceChildren(viewer.root);
   await viewer.start();
   return viewer;
@@ -19,7 +18,7 @@ export async function mount(host: HTMLElement, wire: Uint8Array, options: Option
 
 // Not a <style>: a strict page forbids those, and one in the head doesn't reach into a shadow root.
 const sheet = new CSSStyleSheet();
-sheet.replaceSync(tokens + css + passesCss);
+sheet.replaceSync(sheets);
 
 function addStyle(host: HTMLElement): void {
   const root = host.getRootNode();

@@ -1,11 +1,11 @@
 // The ways to look at a stage: each a pane in the middle, made when it is first asked for.
 
+import { number } from "../core/labels";
+import type { Mode, Session } from "../core/session";
 import type { GraphPane } from "../graph/graph_pane";
 import { LinesPane } from "../lines/lines_pane";
-import { number } from "../core/labels";
 import { MemoryPane } from "../memory/memory_pane";
 import { PassesPane } from "../passes/passes_pane";
-import type { Mode, Session } from "../core/session";
 import { TablePane, TextPane } from "../text/text_pane";
 
 export interface Pane {

@@ -3,8 +3,22 @@
 import { element } from "../core/dom";
 
 const STYLES = [
-  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linejoin", "paint-order",
-  "opacity", "visibility", "display", "font-family", "font-size", "font-weight", "font-style", "text-anchor",
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "stroke-linejoin",
+  "paint-order",
+  "opacity",
+  "visibility",
+  "display",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "font-style",
+  "text-anchor",
 ];
 const MARGIN = 16;
 const SCALE = 2; // of a PNG: sharp on a screen with small pixels
@@ -14,7 +28,18 @@ type Format = "svg" | "png";
 /** A button with a menu of the two formats; `find` gives the picture that is shown, if one is. */
 export class SaveMenu {
   readonly root: HTMLElement;
-  private readonly button = element("button", { type: "button", class: "tool", title: "save the picture", "aria-label": "save the picture", "aria-haspopup": "menu", "aria-expanded": "false" }, "⤓");
+  private readonly button = element(
+    "button",
+    {
+      type: "button",
+      class: "tool",
+      title: "save the picture",
+      "aria-label": "save the picture",
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+    },
+    "⤓",
+  );
   private readonly menu = element("div", { class: "save-menu", role: "menu", "aria-label": "save the picture as" });
 
   constructor(
@@ -22,7 +47,11 @@ export class SaveMenu {
     private readonly name: () => string,
   ) {
     for (const format of ["svg", "png"] as const) {
-      const item = element("button", { type: "button", role: "menuitem", "data-format": format, tabindex: "-1" }, format.toUpperCase());
+      const item = element(
+        "button",
+        { type: "button", role: "menuitem", "data-format": format, tabindex: "-1" },
+        format.toUpperCase(),
+      );
       item.addEventListener("click", () => {
         this.open(false);
         void this.save(format);
@@ -83,14 +112,22 @@ export function svgText(picture: SVGSVGElement): string {
     const computed = getComputedStyle(originals[i]!);
     const look = STYLES.map((name) => `${name}:${computed.getPropertyValue(name)}`).join(";");
     if (!classes.has(look)) classes.set(look, `s${classes.size}`);
-    for (const { name } of [...node.attributes]) if (/^(data-|aria-|role$|tabindex$|style$)/.test(name)) node.removeAttribute(name);
+    for (const { name } of [...node.attributes])
+      if (/^(data-|aria-|role$|tabindex$|style$)/.test(name)) node.removeAttribute(name);
     node.setAttribute("class", classes.get(look)!);
   });
   for (const { name } of [...copy.attributes]) copy.removeAttribute(name);
-  for (const [name, value] of Object.entries({ xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `${x} ${y} ${width} ${height}` })) copy.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries({
+    xmlns: "http://www.w3.org/2000/svg",
+    width,
+    height,
+    viewBox: `${x} ${y} ${width} ${height}`,
+  }))
+    copy.setAttribute(name, String(value));
   const sheet = [...classes].map(([look, name]) => `.${name}{${look}}`).join("");
   const ground = document.createElementNS(copy.namespaceURI, "rect");
-  for (const [name, value] of Object.entries({ x, y, width, height, fill: groundOf(picture) })) ground.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries({ x, y, width, height, fill: groundOf(picture) }))
+    ground.setAttribute(name, String(value));
   const style = document.createElementNS(copy.namespaceURI, "style");
   style.textContent = sheet;
   copy.prepend(style, ground);
@@ -102,8 +139,16 @@ function inSight(picture: SVGSVGElement): [x: number, y: number, width: number, 
   const view = picture.getBoundingClientRect();
   const box = picture.getBBox();
   const [left, top] = [Math.max(box.x - MARGIN, 0), Math.max(box.y - MARGIN, 0)];
-  const [right, bottom] = [Math.min(box.x + box.width + MARGIN, view.width), Math.min(box.y + box.height + MARGIN, view.height)];
-  return [left, top, Math.max(right - left, 1), Math.max(bottom - top, 1)].map(Math.ceil) as [number, number, number, number];
+  const [right, bottom] = [
+    Math.min(box.x + box.width + MARGIN, view.width),
+    Math.min(box.y + box.height + MARGIN, view.height),
+  ];
+  return [left, top, Math.max(right - left, 1), Math.max(bottom - top, 1)].map(Math.ceil) as [
+    number,
+    number,
+    number,
+    number,
+  ];
 }
 
 function groundOf(picture: Element): string {
@@ -118,8 +163,13 @@ async function drawn(text: string): Promise<Blob> {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
-  const canvas = element("canvas", { width: Math.round(image.width * SCALE), height: Math.round(image.height * SCALE) });
+  const canvas = element("canvas", {
+    width: Math.round(image.width * SCALE),
+    height: Math.round(image.height * SCALE),
+  });
   const context = canvas.getContext("2d")!;
   context.drawImage(image, 0, 0, canvas.width, canvas.height);
-  return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture could not be drawn")))));
+  return new Promise((resolve, reject) =>
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture could not be drawn")))),
+  );
 }

@@ -1,19 +1,19 @@
 // The panes around one session.
 
-import { Bar } from "./bar";
-import { DetailsPane } from "../details/details_pane";
 import { element } from "../core/dom";
-import { SaveMenu } from "./save_menu";
-import { Foot } from "./foot";
-import { GraphPane } from "../graph/graph_pane";
-import { count } from "../core/labels";
-import { type Model, type Shown, followPython, tellSelection } from "../core/kernel_link";
 import type { Capture } from "../core/graph";
-import { type Pane, type PaneKind, paneKinds } from "./panes";
-import { tally } from "../source/finding_badge";
+import { followPython, type Model, type Shown, tellSelection } from "../core/kernel_link";
+import { count } from "../core/labels";
 import { type Mode, Session } from "../core/session";
-import { SourcePane } from "../source/source_pane";
 import { followTheme } from "../core/theme";
+import { DetailsPane } from "../details/details_pane";
+import { GraphPane } from "../graph/graph_pane";
+import { tally } from "../source/finding_badge";
+import { SourcePane } from "../source/source_pane";
+import { Bar } from "./bar";
+import { Foot } from "./foot";
+import { type Pane, type PaneKind, paneKinds } from "./panes";
+import { SaveMenu } from "./save_menu";
 
 const LOWEST = 330; // pixels of the panes: the details need them
 
@@ -58,7 +58,11 @@ export class Viewer {
     ];
     const { findings } = capture.header.findings ?? { findings: [] };
     if (findings.length && session.lines.sources.length)
-      tools.unshift({ label: `${count(findings.length, "pitfall")}: show the next`, sign: tally(findings), act: () => this.source.showPitfall() });
+      tools.unshift({
+        label: `${count(findings.length, "pitfall")}: show the next`,
+        sign: tally(findings),
+        act: () => this.source.showPitfall(),
+      });
     this.bar = new Bar(session, this.kinds, tools, (node) => this.reveal(node));
     this.save = new SaveMenu(
       () => this.pane.root.querySelector("svg"),
@@ -67,7 +71,13 @@ export class Viewer {
     this.bar.root.append(this.save.root);
     this.panes = element("div", { class: "panes" }, this.source.root, this.middle, this.details.root);
     // Lab's own shortcuts must not take the keys typed here.
-    this.root = element("div", { class: "explorer", "data-capture": options.id, "data-lm-suppress-shortcuts": "true" }, this.bar.root, this.panes, this.foot.root);
+    this.root = element(
+      "div",
+      { class: "explorer", "data-capture": options.id, "data-lm-suppress-shortcuts": "true" },
+      this.bar.root,
+      this.panes,
+      this.foot.root,
+    );
     // Without a text there is nothing to stand on the left: a module from a file, its sources elsewhere.
     this.root.classList.toggle("sourceless", !session.lines.sources.length);
     this.stops = [followTheme(this.root)];
@@ -89,7 +99,7 @@ export class Viewer {
     this.shrink();
     this.source.toFunction();
     this.stops.push(followPython(this.options.id, this.options.model, (changed) => this.show(changed)));
-    requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset["ready"] = "true")));
+    requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
   }
 
   dispose(): void {
@@ -97,7 +107,9 @@ export class Viewer {
     for (const pane of this.made.values()) pane.dispose?.();
   }
 
-  /** What Python set anew, null for what it took back; a stage that is not there, or a node beyond it, is passed over. */
+  /**
+   * What Python set anew, null for what it took back; a stage that is not there, or a node beyond it, is passed over.
+   */
   private show({ stage, highlight, filter, colour }: Shown): void {
     const { session, capture } = this;
     const rowsOf = ({ stage: name, nodes }: { stage: string; nodes: number[] }) => {
@@ -108,7 +120,7 @@ export class Viewer {
     if (colour?.stage && colour.nodes && colour.values) {
       const { graph } = capture.stage(colour.stage);
       const values = new Float32Array(graph.size).fill(NaN);
-      colour.nodes.forEach((node, i) => (values[node] = colour.values![i] ?? NaN));
+      for (const [i, node] of colour.nodes.entries()) values[node] = colour.values[i] ?? NaN;
       graph.c.measures[colour.by] = values;
     }
     if (colour !== undefined) session.setColour(colour?.by);
@@ -145,7 +157,7 @@ export class Viewer {
 
   private async showStage(): Promise<void> {
     const { session } = this;
-    this.root.dataset["stage"] = session.stage.name;
+    this.root.dataset.stage = session.stage.name;
     this.fresh.clear();
     const kind = this.kinds.find(({ mode }) => mode === session.mode);
     if (kind?.stage !== undefined && kind.stage !== session.stage.name) session.mode = "graph";
@@ -159,7 +171,7 @@ export class Viewer {
   private async showMode(): Promise<void> {
     const { pane } = this;
     const { mode } = this.session;
-    this.root.dataset["mode"] = mode;
+    this.root.dataset.mode = mode;
     this.bar.mark();
     for (const [other, { root }] of this.made) root.classList.toggle("shown", other === mode);
     const { stage } = this.session;

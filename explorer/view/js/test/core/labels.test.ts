@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
-import { amount, bytesOf, bytesText, count, secondsText, shortType } from "../../src/core/labels";
 import { elements } from "../../src/core/array_types";
+import { amount, bytesOf, bytesText, count, secondsText, shortType } from "../../src/core/labels";
 import { column } from "../../src/core/wire";
 
 test("a type is short in every stage's notation", () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Graph } from "../../src/core/graph";
-import { QueryError, find } from "../../src/core/query";
+import { find, QueryError } from "../../src/core/query";
 import shared from "../queries.json";
 
 const { graph: known, cases, faults } = shared;
@@ -23,10 +23,16 @@ const graph = new Graph({
   placed: Int32Array.from(known.names, (_, i) => i),
   groupOf: Int32Array.from(known.group, (group) => group - 1), // the picture has no box for the entry
   groups: known.groups.slice(1).map((group) => ({ ...group, parent: group.parent - 1 })),
-  measures: Object.fromEntries(Object.entries(known.measures).map(([name, values]) => [name, Float32Array.from(values, (value) => value ?? NaN)])),
+  measures: Object.fromEntries(
+    Object.entries(known.measures).map(([name, values]) => [name, Float32Array.from(values, (value) => value ?? NaN)]),
+  ),
 });
 
 for (const [query, names] of cases as [string, string[]][])
-  test(`“${query}” finds what it finds in Python`, () => assert.deepEqual(find(graph, query).map((node) => known.names[node]), names));
+  test(`“${query}” finds what it finds in Python`, () =>
+    assert.deepEqual(
+      find(graph, query).map((node) => known.names[node]),
+      names,
+    ));
 
 for (const query of faults) test(`“${query}” is refused`, () => assert.throws(() => find(graph, query), QueryError));

@@ -2,18 +2,17 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
+import { Capture, Graph, type Group, groupItem, type Item, isGroup, isMore, Stage } from "../../src/core/graph";
+import { computes, shareOf, shareText } from "../../src/core/kernel_titles";
+import { chainLabel, chipText, labelOf } from "../../src/core/labels";
+import { Session } from "../../src/core/session";
 import { chainsOf } from "../../src/graph/chains";
 import { Colouring, columnsOf, ramp } from "../../src/graph/colours";
 import { flowText } from "../../src/graph/flow";
-import { chainLabel, chipText, labelOf } from "../../src/core/labels";
-import { layout } from "../../src/layout/layout";
 import { Marks } from "../../src/graph/marked_ranges";
-import { Capture, Graph, type Group, type Item, Stage, groupItem, isGroup, isMore } from "../../src/core/graph";
-import { PAGE, SceneBuilder, openable } from "../../src/graph/scene";
-import { Session } from "../../src/core/session";
-import { computes, shareOf, shareText } from "../../src/core/kernel_titles";
 import { criticalPath, reach, way } from "../../src/graph/paths";
+import { openable, PAGE, SceneBuilder } from "../../src/graph/scene";
+import { layout } from "../../src/layout/layout";
 
 interface Row {
   op: string;
@@ -53,8 +52,15 @@ function graphOf(rows: Row[], groups: (Partial<Group> & { repeat?: number; diffe
     frames: [],
     keys: {} as never,
     placed: new Int32Array(rows.length).fill(-1),
-    measures: Object.fromEntries(measures.map((name) => [name, Float32Array.from(rows, (row) => row.values?.[name] ?? NaN)])),
-    groups: groups.map(({ name = "g", kind = "function", parent = -1, caller = -1 }) => ({ name, kind, parent, caller })),
+    measures: Object.fromEntries(
+      measures.map((name) => [name, Float32Array.from(rows, (row) => row.values?.[name] ?? NaN)]),
+    ),
+    groups: groups.map(({ name = "g", kind = "function", parent = -1, caller = -1 }) => ({
+      name,
+      kind,
+      parent,
+      caller,
+    })),
     groupOf: Int32Array.from(rows, (row) => row.group ?? -1),
     repeat: Int32Array.from(groups, (group) => group.repeat ?? 0),
     differ: Int32Array.from(groups, (group) => group.differ ?? 0),
@@ -63,7 +69,14 @@ function graphOf(rows: Row[], groups: (Partial<Group> & { repeat?: number; diffe
 }
 
 const stageOf = (graph: Graph, name = "hlo", text = ""): Stage =>
-  new Stage(name, () => text, () => graph, () => [], graph.size, 1);
+  new Stage(
+    name,
+    () => text,
+    () => graph,
+    () => [],
+    graph.size,
+    1,
+  );
 
 const sceneOf = (graph: Graph, open: Item[] = [], builder = builderOf(graph)) => builder.build(new Set(open));
 const builderOf = (graph: Graph) => new SceneBuilder(stageOf(graph), (input) => Promise.resolve(layout(input)));
@@ -93,13 +106,22 @@ test("a repeat is one box that says how often, and opens to one of its iteration
   const graph = loop();
   assert.deepEqual(labelOf(graph, "hlo", groupItem(0)), { title: "block ×3", sub: "2 kernels each" });
   const closed = await sceneOf(graph);
-  assert.deepEqual(closed.boxes.map((box) => box.item), [0, groupItem(0), 7]);
+  assert.deepEqual(
+    closed.boxes.map((box) => box.item),
+    [0, groupItem(0), 7],
+  );
   const open = await sceneOf(graph, [groupItem(0)]);
-  assert.deepEqual(open.boxes.map((box) => box.item).sort((a, b) => a - b), [groupItem(0), 0, 1, 2, 7]);
+  assert.deepEqual(
+    open.boxes.map((box) => box.item).sort((a, b) => a - b),
+    [groupItem(0), 0, 1, 2, 7],
+  );
   assert.deepEqual(open.boxes.find((box) => box.item === groupItem(0))!.step, { at: 0, of: 3 });
   graph.shown.set(0, 2);
   const last = await sceneOf(graph, [groupItem(0)]);
-  assert.deepEqual(last.boxes.map((box) => box.item).sort((a, b) => a - b), [groupItem(0), 0, 5, 6, 7]);
+  assert.deepEqual(
+    last.boxes.map((box) => box.item).sort((a, b) => a - b),
+    [groupItem(0), 0, 5, 6, 7],
+  );
 });
 
 test("what is lit in an iteration that is not drawn lights up its counterpart", () => {
@@ -108,7 +130,10 @@ test("what is lit in an iteration that is not drawn lights up its counterpart", 
   marks.set(graph, new Set([5]));
   assert.ok(marks.any(...graph.range(1)) && marks.any(...graph.range(groupItem(0))));
   assert.ok(!marks.any(...graph.range(2)) && !marks.any(...graph.range(0)));
-  assert.deepEqual(graph.iterations(0).map((group) => marks.has(...graph.range(groupItem(group)))), [false, false, true]);
+  assert.deepEqual(
+    graph.iterations(0).map((group) => marks.has(...graph.range(groupItem(group)))),
+    [false, false, true],
+  );
   assert.equal(graph.drawn(5), 1);
   graph.shown.set(0, 1);
   assert.equal(graph.drawn(5), 3);
@@ -118,7 +143,10 @@ test("what is lit in an iteration that is not drawn lights up its counterpart", 
 
 test("of a group with very many boxes a page is shown, and how many there are beside it", async () => {
   const many = 1000;
-  const graph = graphOf([{ op: "start" }, ...Array.from({ length: many }, () => ({ op: "add", operands: [0], group: 0 }))], [{ name: "wide" }]);
+  const graph = graphOf(
+    [{ op: "start" }, ...Array.from({ length: many }, () => ({ op: "add", operands: [0], group: 0 }))],
+    [{ name: "wide" }],
+  );
   const builder = builderOf(graph);
   const scene = await sceneOf(graph, [groupItem(0)], builder);
   assert.equal(scene.boxes.length, 2 + PAGE + 1);
@@ -126,7 +154,10 @@ test("of a group with very many boxes a page is shown, and how many there are be
   assert.equal(more.label.title, `… and ${many - PAGE} more`);
   builder.turn(more.item, [0]);
   const second = await sceneOf(graph, [groupItem(0)], builder);
-  assert.deepEqual(second.boxes.filter((box) => isMore(box.item)).map((box) => box.label.title), [`… and ${PAGE} more`, `… and ${many - 2 * PAGE} more`]);
+  assert.deepEqual(
+    second.boxes.filter((box) => isMore(box.item)).map((box) => box.label.title),
+    [`… and ${PAGE} more`, `… and ${many - 2 * PAGE} more`],
+  );
   builder.turnTo(many);
   const last = await sceneOf(graph, [groupItem(0)], builder);
   assert.ok(last.boxes.some((box) => box.item === many));
@@ -146,23 +177,55 @@ test("a chain of operations that only look at an array otherwise is one box unti
   assert.deepEqual([...chains], [[1, [1, 2, 3]]], "a single copy is a box as ever");
   assert.deepEqual(chainLabel(graph, [1, 2, 3]), { title: "bitcast, reshape, convert", sub: "3 folded · f32[8,128]" });
   const folded = await sceneOf(graph);
-  assert.deepEqual(folded.boxes.map((box) => box.item), [0, 1, 4, 5, 6]);
-  assert.deepEqual(folded.lines.map(({ from, to }) => [from, to]), [[0, 1], [0, 4], [1, 4], [4, 5], [4, 6], [5, 6]]);
+  assert.deepEqual(
+    folded.boxes.map((box) => box.item),
+    [0, 1, 4, 5, 6],
+  );
+  assert.deepEqual(
+    folded.lines.map(({ from, to }) => [from, to]),
+    [
+      [0, 1],
+      [0, 4],
+      [1, 4],
+      [4, 5],
+      [4, 6],
+      [5, 6],
+    ],
+  );
   const unfolded = await sceneOf(graph, [1]);
-  assert.deepEqual(unfolded.boxes.map((box) => box.item), [0, 1, 2, 3, 4, 5, 6]);
+  assert.deepEqual(
+    unfolded.boxes.map((box) => box.item),
+    [0, 1, 2, 3, 4, 5, 6],
+  );
 });
 
 test("a value that two read breaks a chain", () => {
-  const graph = graphOf([{ op: "dot" }, { op: "bitcast", operands: [0] }, { op: "reshape", operands: [1] }, { op: "add", operands: [1, 2] }]);
+  const graph = graphOf([
+    { op: "dot" },
+    { op: "bitcast", operands: [0] },
+    { op: "reshape", operands: [1] },
+    { op: "add", operands: [1, 2] },
+  ]);
   assert.equal(chainsOf(graph, graph.children(-1)).size, 0);
 });
 
 test("constants are chips with their value, on the box of what reads them", async () => {
-  const graph = graphOf([{ op: "parameter" }, { op: "constant", type: "f32[]" }, { op: "add", operands: [0, 1] }, { op: "exp", operands: [2] }]);
+  const graph = graphOf([
+    { op: "parameter" },
+    { op: "constant", type: "f32[]" },
+    { op: "add", operands: [0, 1] },
+    { op: "exp", operands: [2] },
+  ]);
   const stage = stageOf(graph, "hlo", "p\n  %c = f32[] constant(0.499999997)\nadd\nexp");
   assert.equal(chipText(stage, 1), "0.5");
   const scene = await new SceneBuilder(stage, (input) => Promise.resolve(layout(input))).build(new Set());
-  assert.deepEqual(scene.boxes.map((box) => [box.item, box.chips.map((chip) => chip.text)]), [[2, ["parameter", "0.5"]], [3, []]]);
+  assert.deepEqual(
+    scene.boxes.map((box) => [box.item, box.chips.map((chip) => chip.text)]),
+    [
+      [2, ["parameter", "0.5"]],
+      [3, []],
+    ],
+  );
 });
 
 test("a kernel is called by what it computes, and says how much of the whole that is", () => {
@@ -186,7 +249,14 @@ test("a kernel is called by what it computes, and says how much of the whole tha
 });
 
 test("what flows along a line is told in type and bytes", () => {
-  const graph = graphOf([{ op: "dot", type: "f32[8,4,128,128]{3,2,1,0}" }, { op: "exp", type: "f32[2]", operands: [0] }, { op: "add", operands: [0, 1], group: 0 }], [{}]);
+  const graph = graphOf(
+    [
+      { op: "dot", type: "f32[8,4,128,128]{3,2,1,0}" },
+      { op: "exp", type: "f32[2]", operands: [0] },
+      { op: "add", operands: [0, 1], group: 0 },
+    ],
+    [{}],
+  );
   assert.equal(flowText(graph, 0, 1), "f32[8,4,128,128] · 2.1 MB");
   assert.equal(flowText(graph, 1, groupItem(0)), "f32[2] · 8 B");
   assert.equal(flowText(graph, 1, 0), "");
@@ -204,8 +274,24 @@ const diamond = () =>
 
 test("everything that a node needs, and everything that needs it, with how far away it is", () => {
   const graph = diamond();
-  assert.deepEqual([...reach(graph, [4], false)], [[4, 0], [1, 1], [3, 1], [0, 2], [2, 2]]);
-  assert.deepEqual([...reach(graph, [2], true)], [[2, 0], [3, 1], [4, 2]]);
+  assert.deepEqual(
+    [...reach(graph, [4], false)],
+    [
+      [4, 0],
+      [1, 1],
+      [3, 1],
+      [0, 2],
+      [2, 2],
+    ],
+  );
+  assert.deepEqual(
+    [...reach(graph, [2], true)],
+    [
+      [2, 0],
+      [3, 1],
+      [4, 2],
+    ],
+  );
 });
 
 test("the way between two nodes is a shortest one, from either end", () => {
@@ -218,22 +304,37 @@ test("the way between two nodes is a shortest one, from either end", () => {
 
 test("the critical path is the heaviest by what is measured, else the longest", () => {
   assert.deepEqual(criticalPath(diamond()), { nodes: [0, 1, 4], measure: "flops", share: 12 / 26 });
-  const plain = graphOf([{ op: "a" }, { op: "b", operands: [0] }, { op: "c", operands: [1] }, { op: "d", operands: [0] }]);
+  const plain = graphOf([
+    { op: "a" },
+    { op: "b", operands: [0] },
+    { op: "c", operands: [1] },
+    { op: "d", operands: [0] },
+  ]);
   assert.deepEqual(criticalPath(plain).nodes, [0, 1, 2]);
   assert.deepEqual(criticalPath(graphOf([])).nodes, []);
 });
 
-const sessionOf = (graph: Graph): Session => new Session(new Capture({ sources: [] } as never, [stageOf(graph)]), "hlo");
+const sessionOf = (graph: Graph): Session =>
+  new Session(new Capture({ sources: [] } as never, [stageOf(graph)]), "hlo");
 
 test("numbers are coloured along a ramp, categories by how frequent they are", () => {
   const session = sessionOf(diamond());
-  assert.deepEqual(columnsOf(session).map(([name]) => name), ["line", "op", "dtype", "fusion", "flops"]);
+  assert.deepEqual(
+    columnsOf(session).map(([name]) => name),
+    ["line", "op", "dtype", "fusion", "flops"],
+  );
   const flops = new Colouring(session, "flops");
   assert.deepEqual(flops.legend?.ramp, { low: 26 / 1e4, high: 26, isLog: true });
   assert.notEqual(flops.of(1, 3).css, flops.of(0, 3).css);
   assert.equal(new Colouring(session, "line").of(0, 3).kind, 3);
-  const ops = new Colouring(sessionOf(graphOf([{ op: "add" }, { op: "dot", operands: [0] }, { op: "add", operands: [1] }])), "op");
-  assert.deepEqual(ops.legend?.entries.map(({ text }) => text), ["add", "dot"]);
+  const ops = new Colouring(
+    sessionOf(graphOf([{ op: "add" }, { op: "dot", operands: [0] }, { op: "add", operands: [1] }])),
+    "op",
+  );
+  assert.deepEqual(
+    ops.legend?.entries.map(({ text }) => text),
+    ["add", "dot"],
+  );
   assert.deepEqual([ops.of(0, -1).kind, ops.of(1, -1).kind], [0, 1]);
 });
 
@@ -271,8 +372,16 @@ test("the ramp goes from dark to light in even steps", () => {
 
 test("phases are opened before anything else", () => {
   const graph = graphOf(
-    [{ op: "a", group: 0 }, { op: "b", operands: [0], group: 1 }, { op: "c", operands: [1], group: 1 }, { op: "d", operands: [2], group: 1 }],
-    [{ kind: "phase", name: "forward" }, { kind: "function", name: "big" }],
+    [
+      { op: "a", group: 0 },
+      { op: "b", operands: [0], group: 1 },
+      { op: "c", operands: [1], group: 1 },
+      { op: "d", operands: [2], group: 1 },
+    ],
+    [
+      { kind: "phase", name: "forward" },
+      { kind: "function", name: "big" },
+    ],
   );
   assert.equal(openable(graph, new Set())[0], groupItem(0));
   assert.ok(openable(graph, new Set()).every(isGroup));

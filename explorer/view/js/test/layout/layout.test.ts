@@ -36,7 +36,9 @@ function randomGraph(seed: number): LayoutInput {
   }
   const hub = random(nodes);
   if (random(4) === 0) for (let node = 0; node < hub; node++) edges.push([node, hub]);
-  return graph(nodes, edges, () => (random(12) === 0 ? [300 + random(1500), 200 + random(600)] : [40 + random(120), 32]));
+  return graph(nodes, edges, () =>
+    random(12) === 0 ? [300 + random(1500), 200 + random(600)] : [40 + random(120), 32],
+  );
 }
 
 const SEEDS = Array.from({ length: 150 }, (_, i) => 7919 * (i + 1));
@@ -64,7 +66,10 @@ test("no two nodes overlap, and all lie within the drawing", () => {
     assert.deepEqual(overlaps(input, result), [], `seed ${seed}`);
     for (let node = 0; node < input.width.length; node++) {
       const { left, top, right, bottom } = corners(input, result, node);
-      assert.ok(left >= 0 && top >= 0 && right <= result.width && bottom <= result.height, `seed ${seed}, node ${node}`);
+      assert.ok(
+        left >= 0 && top >= 0 && right <= result.width && bottom <= result.height,
+        `seed ${seed}, node ${node}`,
+      );
     }
   }
 });
@@ -96,7 +101,10 @@ test("edges run along the axes, within the drawing and through no node", () => {
         assert.ok(x0 === x1 || y0 === y1, `seed ${seed}, edge ${edge} is slanted`);
         const [left, right] = [Math.min(x0, x1), Math.max(x0, x1)];
         const [top, bottom] = [Math.min(y0, y1), Math.max(y0, y1)];
-        assert.ok(left >= 0 && top >= 0 && right <= result.width && bottom <= result.height, `seed ${seed}, edge ${edge}`);
+        assert.ok(
+          left >= 0 && top >= 0 && right <= result.width && bottom <= result.height,
+          `seed ${seed}, edge ${edge}`,
+        );
         const hit = boxes.findIndex((b) => left < b.right && b.left < right + 1e-6 && top < b.bottom && b.top < bottom);
         const inside = boxes.findIndex((b) => left < b.right && right > b.left && top < b.bottom && bottom > b.top);
         assert.ok(hit < 0 && inside < 0, `seed ${seed}, edge ${edge} passes node ${Math.max(hit, inside)}`);
@@ -106,7 +114,15 @@ test("edges run along the axes, within the drawing and through no node", () => {
 });
 
 test("edges lead downwards, except those that close a cycle", () => {
-  const input = graph(5, [[0, 1], [1, 2], [2, 3], [3, 1], [3, 4], [0, 4], [2, 2]]);
+  const input = graph(5, [
+    [0, 1],
+    [1, 2],
+    [2, 3],
+    [3, 1],
+    [3, 4],
+    [0, 4],
+    [2, 2],
+  ]);
   const { y } = layout(input);
   assert.ok(y[0]! < y[1]! && y[1]! < y[2]! && y[2]! < y[3]! && y[3]! < y[4]!);
 });
@@ -116,7 +132,11 @@ test("the same input gives the same layout", () => {
 });
 
 test("a chain goes straight down, whatever the widths", () => {
-  const input = graph(30, Array.from({ length: 29 }, (_, i) => [i, i + 1] as const), (i) => [40 + 10 * (i % 7), 30]);
+  const input = graph(
+    30,
+    Array.from({ length: 29 }, (_, i) => [i, i + 1] as const),
+    (i) => [40 + 10 * (i % 7), 30],
+  );
   const result = layout(input);
   const centre = result.x[0]! + input.width[0]! / 2;
   for (let i = 0; i < 30; i++) assert.equal(result.x[i]! + input.width[i]! / 2, centre);
@@ -125,20 +145,39 @@ test("a chain goes straight down, whatever the widths", () => {
 
 test("the main chain stays straight beside its constants and residual connections", () => {
   // 0 ▸ 1 ▸ 2 ▸ 3 ▸ 4 with constants 5…8 feeding each, and 0 added again at the end
-  const input = graph(9, [[0, 1], [5, 1], [1, 2], [6, 2], [2, 3], [7, 3], [3, 4], [8, 4], [0, 4]]);
+  const input = graph(9, [
+    [0, 1],
+    [5, 1],
+    [1, 2],
+    [6, 2],
+    [2, 3],
+    [7, 3],
+    [3, 4],
+    [8, 4],
+    [0, 4],
+  ]);
   const { x, y } = layout(input);
   assert.deepEqual([x[1], x[2], x[3], x[4]], [x[0], x[0], x[0], x[0]]);
   assert.deepEqual([y[6], y[7], y[8]], [y[1], y[2], y[3]], "constants stand just above what they are used in");
 });
 
 test("edges into one node arrive at distinct points", () => {
-  const input = graph(7, [0, 1, 2, 3, 4, 5].map((node) => [node, 6] as const));
+  const input = graph(
+    7,
+    [0, 1, 2, 3, 4, 5].map((node) => [node, 6] as const),
+  );
   const ends = layout(input).edges.map((way) => way.at(-2)!);
   assert.equal(new Set(ends).size, 6);
 });
 
 test("duplicates share one way", () => {
-  const { edges } = layout(graph(3, [[0, 1], [1, 2], [0, 1]]));
+  const { edges } = layout(
+    graph(3, [
+      [0, 1],
+      [1, 2],
+      [0, 1],
+    ]),
+  );
   assert.deepEqual(edges[0], edges[2]);
 });
 
@@ -168,7 +207,13 @@ test("unconnected nodes are packed, not put in one row", () => {
 });
 
 test("nothing and a single node are laid out too", () => {
-  assert.deepEqual(layout(graph(0, [])), { x: new Float64Array(), y: new Float64Array(), edges: [], width: 0, height: 0 });
+  assert.deepEqual(layout(graph(0, [])), {
+    x: new Float64Array(),
+    y: new Float64Array(),
+    edges: [],
+    width: 0,
+    height: 0,
+  });
   const single = layout(graph(1, []));
   assert.deepEqual([single.width, single.height], [100, 32]);
   assert.equal(layout(graph(1, [[0, 0]])).edges.length, 1);

@@ -4,11 +4,21 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Clock, lasting } from "../../src/ledger/clock";
-import { type Call, Data, type Message, grouped, matching, varied } from "../../src/ledger/data";
+import { type Call, Data, grouped, type Message, matching, varied } from "../../src/ledger/data";
 import { lanes, marksOf } from "../../src/ledger/marks";
 import { children, treeOf } from "../../src/ledger/stacks";
 
-const TOLD = { verdict: { kind: "again", text: [], cause: [], cure: "", function: "" }, storms: [], foreseen: [], running: [], varying: [], cells: [], notes: [], now: 1, watching: true } as Message["told"];
+const TOLD = {
+  verdict: { kind: "again", text: [], cause: [], cure: "", function: "" },
+  storms: [],
+  foreseen: [],
+  running: [],
+  varying: [],
+  cells: [],
+  notes: [],
+  now: 1,
+  watching: true,
+} as Message["told"];
 
 /** `strings` first: nothing, step, /f.py, f.py, shape, x.shape[0], 8, 9, first, add. */
 const STRINGS = ["", "step", "/f.py", "f.py", "shape", "x.shape[0]", "8", "9", "first", "add", "step(x)"];
@@ -28,14 +38,41 @@ function message(rows: Row[], from = 0, sizes?: Message["from"]): Message {
     version: 1,
     from: sizes ?? {},
     strings: sizes ? [] : STRINGS,
-    places: sizes ? [] : [[3, 2, 3, 10, 0], [9, 2, 3, 0, 1]],
-    reasons: sizes ? [] : [[8, 0, 0, 0, 0, 0], [4, 5, 6, 7, 0, 0]],
-    functions: sizes ? [] : [[1, 2, 1, 0], [9, 0, 0, 1]],
+    places: sizes
+      ? []
+      : [
+          [3, 2, 3, 10, 0],
+          [9, 2, 3, 0, 1],
+        ],
+    reasons: sizes
+      ? []
+      : [
+          [8, 0, 0, 0, 0, 0],
+          [4, 5, 6, 7, 0, 0],
+        ],
+    functions: sizes
+      ? []
+      : [
+          [1, 2, 1, 0],
+          [9, 0, 0, 1],
+        ],
     stacks: sizes ? [] : [[0, 1]],
     calls: {
-      number: column((_, i) => from + i + 1), function: column((row) => row.function ?? 0), stack: zero,
-      start: column((row) => row.start ?? 1000), trace: column(() => 1e5), lower: zero, compile: column((row) => row.compile ?? 9e5),
-      saved: zero, reason: column((row) => row.reason ?? 0), flags: column((row) => row.flags ?? 0), id: zero, thread: zero, device: zero, error: zero, process: zero,
+      number: column((_, i) => from + i + 1),
+      function: column((row) => row.function ?? 0),
+      stack: zero,
+      start: column((row) => row.start ?? 1000),
+      trace: column(() => 1e5),
+      lower: zero,
+      compile: column((row) => row.compile ?? 9e5),
+      saved: zero,
+      reason: column((row) => row.reason ?? 0),
+      flags: column((row) => row.flags ?? 0),
+      id: zero,
+      thread: zero,
+      device: zero,
+      error: zero,
+      process: zero,
     },
     told: TOLD,
   };
@@ -80,13 +117,20 @@ test("a message of another format is refused", () => {
 
 test("eager operations are one group; the dearest group is first", () => {
   const groups = grouped(calls(EAGER, {}, AGAIN, EAGER));
-  assert.deepEqual(groups.map(({ name, calls: own }) => [name, own.length]), [["eager operations", 2], ["step", 2]]);
+  assert.deepEqual(
+    groups.map(({ name, calls: own }) => [name, own.length]),
+    [
+      ["eager operations", 2],
+      ["step", 2],
+    ],
+  );
   assert.equal(groups[1]!.again, 1);
   assert.equal(groups[1]!.reasons[0]!.calls.length, 1);
 });
 
 test("numbers that varied are told by their ends, others by their order", () => {
-  const of = (...values: string[]) => varied(values.slice(1).map((after, i) => ({ reason: { before: values[i], after } }) as unknown as Call));
+  const of = (...values: string[]) =>
+    varied(values.slice(1).map((after, i) => ({ reason: { before: values[i], after } }) as unknown as Call));
   assert.equal(of("8", "9"), "8 → 9");
   assert.equal(of("8", "30", "9"), "8 … 30");
   assert.equal(of("a", "b", "c", "d"), "a → b → c …");
@@ -108,25 +152,41 @@ test("a long wait is cut out of the time axis, and said", () => {
   assert.equal(clock.x(0), 0);
   assert.ok(clock.x(1e9) <= 800);
   const places = clock.ticks().map(({ x }) => x);
-  assert.deepEqual(places, [...places].sort((a, b) => a - b));
+  assert.deepEqual(
+    places,
+    [...places].sort((a, b) => a - b),
+  );
 });
 
 test("a span is told in its two largest units", () => {
-  assert.deepEqual([0, 0.25, 4.54, 59, 75, 3720].map(lasting), ["0 ms", "250 ms", "4.5 s", "59 s", "1 min 15 s", "1 h 2 min"]);
+  assert.deepEqual([0, 0.25, 4.54, 59, 75, 3720].map(lasting), [
+    "0 ms",
+    "250 ms",
+    "4.5 s",
+    "59 s",
+    "1 min 15 s",
+    "1 h 2 min",
+  ]);
 });
 
 test("thousands of calls are few marks, and none is lost", () => {
   const all = calls(...Array.from({ length: 5000 }, () => ({ start: 20, compile: 1000 })));
   const marks = marksOf(all, new Clock(all, 900));
   assert.ok(marks.length < 120, `${marks.length}`);
-  assert.equal(marks.reduce((sum, mark) => sum + mark.calls.length, 0), 5000);
+  assert.equal(
+    marks.reduce((sum, mark) => sum + mark.calls.length, 0),
+    5000,
+  );
 });
 
 test("more functions than lanes share the last one", () => {
   const groups = grouped(calls({}, EAGER));
   assert.equal(lanes(groups, 2).length, 2);
   const shared = lanes([...groups, ...groups], 2);
-  assert.deepEqual(shared.map(({ groups: own }) => own.length), [1, 3]);
+  assert.deepEqual(
+    shared.map(({ groups: own }) => own.length),
+    [1, 3],
+  );
 });
 
 test("the tree goes from the outermost frame to the function, and sums the cost", () => {
@@ -136,5 +196,8 @@ test("the tree goes from the outermost frame to the function, and sums the cost"
   assert.deepEqual([outer!.place!.line, outer!.seconds], [9, 2]);
   const [inner] = children(outer!);
   assert.equal(inner!.place!.text, "step(x)");
-  assert.deepEqual(children(inner!).map(({ name, count }) => [name, count]), [["step", 2]]);
+  assert.deepEqual(
+    children(inner!).map(({ name, count }) => [name, count]),
+    [["step", 2]],
+  );
 });

@@ -2,13 +2,22 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
-import { Costs, percent } from "../../src/lines/line_costs";
 import { Fates } from "../../src/core/fates";
 import type { Graph } from "../../src/core/graph";
+import { Costs, percent } from "../../src/lines/line_costs";
 import { lineKey } from "../../src/source/source_lines";
 
-const line = (number: number, flops: number, bytes: number) => ({ file: "a.py", line: number, equations: 1, kernels: 1, flops, flops_share: 0, bytes, bytes_share: 0, seconds: null });
+const line = (number: number, flops: number, bytes: number) => ({
+  file: "a.py",
+  line: number,
+  equations: 1,
+  kernels: 1,
+  flops,
+  flops_share: 0,
+  bytes,
+  bytes_share: 0,
+  seconds: null,
+});
 
 test("a share is never rounded to nothing, and nothing is not written", () => {
   assert.equal(percent(0), "");
@@ -57,5 +66,8 @@ test("a kernel was made of what runs in it and of what led to that alone", () =>
 
 test("the most frequent fate comes first, and arguments have none", () => {
   const [fates] = chain();
-  assert.deepEqual(fates.counts(), [["fused", [2, 3]], ["folded", [1]]]);
+  assert.deepEqual(fates.counts(), [
+    ["fused", [2, 3]],
+    ["folded", [1]],
+  ]);
 });

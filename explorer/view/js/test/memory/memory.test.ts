@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Memory, type MemoryColumns, columns, gridStep } from "../../src/memory/memory";
+import { columns, gridStep, Memory, type MemoryColumns } from "../../src/memory/memory";
 
 const rows = (...of: [size: number, start: number, end: number, space?: number][]): MemoryColumns => {
   const column = (pick: (row: (typeof of)[number]) => number) => Int32Array.from(of, pick);
@@ -39,7 +39,7 @@ test("a peak of one step in a hundred thousand keeps its column", () => {
   assert.ok(top.includes(77_777));
   assert.equal(first[0], 0);
   assert.equal(first[640], 100_000);
-  top.forEach((step, i) => assert.ok(first[i]! <= step && step < first[i + 1]!));
+  for (const [i, step] of top.entries()) assert.ok(first[i]! <= step && step < first[i + 1]!);
 });
 
 test("few steps have a column each", () => {

@@ -1,10 +1,17 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Versions, aligned } from "../../src/passes/passes";
+import { aligned, Versions } from "../../src/passes/passes";
 
 /** Three snapshots of two instructions: the second is rewritten, then the first is replaced by a third. */
 function versions(): Versions {
-  const lines = ["ENTRY %main {", "  %a = f32[2] parameter(0)", "  ROOT %b = f32[2] tanh(%a)", "}", "  ROOT %b = f32[2] exp(%a)", "  %c = f32[2] iota()"];
+  const lines = [
+    "ENTRY %main {",
+    "  %a = f32[2] parameter(0)",
+    "  ROOT %b = f32[2] tanh(%a)",
+    "}",
+    "  ROOT %b = f32[2] exp(%a)",
+    "  %c = f32[2] iota()",
+  ];
   return new Versions(
     {
       key: Int32Array.of(-1, 0, 1, -1, 1, 2),
@@ -43,7 +50,13 @@ test("an instruction that keeps its name is rewritten, another is born or has di
 test("aligned rows keep both sides in order, and as many in place as can be", () => {
   const [before, after] = [Int32Array.of(1, 2, 3, 4, 5), Int32Array.of(3, 1, 2, 9, 5)];
   const pairs = aligned(before, after);
-  assert.deepEqual(pairs.map(([old]) => old).filter((row) => row >= 0), [...before]);
-  assert.deepEqual(pairs.map(([, row]) => row).filter((row) => row >= 0), [...after]);
+  assert.deepEqual(
+    pairs.map(([old]) => old).filter((row) => row >= 0),
+    [...before],
+  );
+  assert.deepEqual(
+    pairs.map(([, row]) => row).filter((row) => row >= 0),
+    [...after],
+  );
   assert.equal(pairs.filter(([old, row]) => old === row).length, 3);
 });
