@@ -34,35 +34,23 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class Equation:
-    """One equation.
+    """One equation. Every rule reads these attributes of every equation, so none of them is computed.
 
     Args:
         raw: JAX's own.
         body: The jaxpr that it stands in.
     """
 
-    __slots__ = ("body", "inner", "raw")
+    __slots__ = ("body", "inner", "inputs", "op", "outputs", "params", "raw")
 
     def __init__(self, raw: Any, body: Body) -> None:
         self.raw = raw
         self.body = body
         self.inner: tuple[Body, ...] = ()
-
-    @property
-    def op(self) -> str:
-        return self.raw.primitive.name
-
-    @property
-    def params(self) -> dict[str, Any]:
-        return self.raw.params
-
-    @property
-    def inputs(self) -> Sequence[Any]:
-        return self.raw.invars
-
-    @property
-    def outputs(self) -> Sequence[Any]:
-        return self.raw.outvars
+        self.op: str = raw.primitive.name
+        self.params: dict[str, Any] = raw.params
+        self.inputs: Sequence[Any] = raw.invars
+        self.outputs: Sequence[Any] = raw.outvars
 
     @property
     def is_call(self) -> bool:

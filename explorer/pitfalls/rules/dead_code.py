@@ -9,11 +9,12 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import Literal
 
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.arguments import Argument, arguments_of, parameter_place, root_of
-from explorer.pitfalls.equations import Body, Equation, Program, is_literal
+from explorer.pitfalls.equations import Body, Equation, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.places import place_of
 from explorer.pitfalls.rule import Rule
@@ -65,7 +66,7 @@ class _Live:
 
 
 def _key(atom: Any) -> Any:
-    return None if is_literal(atom) else atom
+    return None if isinstance(atom, Literal) else atom
 
 
 @dataclass
