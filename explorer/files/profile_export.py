@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from explorer.analysis.profile.attribution import regions
+from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT
-
-if TYPE_CHECKING:
-    from explorer.model.results.profile import Profile
 
 __all__ = ["write_perfetto", "write_xprof"]
 
@@ -36,12 +35,12 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
         yield {"ph": "M", "pid": 1, "tid": thread + 1, "name": "thread_name", "args": {"name": name}}
     rows = {(op.program, op.name): op for op in profile.ops}
     begin = float(events.windows[0, 0]) if len(events.windows) else 0.0
-    giver = _givers(events)
+    owner = regions(events)
     columns = (events.thread, events.start, events.end, events.kind, events.what)
     for i, (thread, start, end, kind, what) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
         if kind == RECORD or end < begin:
             continue
-        at = what if kind == THUNK else giver.get(i, -1) if kind == REGION else -1
+        at = what if kind == THUNK else owner.get(i, -1) if kind == REGION else -1
         op = events.ops[at] if at >= 0 else None
         name = op.name if op is not None else "part" if kind == REGION else events.names[what]
         row = rows.get((op.program, op.name)) if op is not None else None
@@ -52,13 +51,6 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
             "ph": "X", "pid": 1, "tid": thread + 1, "name": name, "cat": _KIND.get(kind, "runtime"),
             "ts": (start - begin) * _MICRO, "dur": (end - start) * _MICRO, "args": args,
         }  # fmt: skip
-
-
-def _givers(events: Any) -> dict[int, int]:
-    """By event, of each region the op that it works for."""
-    from explorer.analysis.profile.attribution import regions
-
-    return regions(events)
 
 
 def write_xprof(profile: Profile, folder: str | PathLike[str]) -> Path:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from explorer.analysis.cost.lines import own_files, place_of, splitting
 from explorer.model.capture import Capture
+from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import EquationTime
-
-if TYPE_CHECKING:
-    from explorer.model.results.profile import Profile
 
 __all__ = ["equation_times"]
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from os.path import basename
-from typing import TYPE_CHECKING
 
 from explorer.analysis.profile.host import host_words
+from explorer.model.results.profile import Profile
 from explorer.model.units import duration_text
-
-if TYPE_CHECKING:
-    from explorer.model.results.profile import Profile
 
 __all__ = ["profile_text"]
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from explorer.model.attached import attached
 from explorer.model.results.statistics import ratio_interval
-from explorer.model.results.timing import Samples, TimingViewer, frame_of
+from explorer.model.results.timing import Samples, TimingViewer
 from explorer.model.units import duration_text, factor_text
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class Comparison:
             told = max(self, key=lambda ratio: ratio.ratio)
         return f"{told.name} is {told} than {self.baseline}"
 
+    @attached
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
         """A table for pandas: a row for each name, or for each round.
 
@@ -126,11 +128,7 @@ class Comparison:
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        if samples:
-            names = list(self.samples)
-            rounds = zip(*(self.samples[name].samples for name in names), strict=False)
-            return frame_of([dict(zip(names, row, strict=True)) for row in rounds], names)
-        return frame_of([self._row(name, one) for name, one in self.samples.items()])
+        ...
 
     def chart(self) -> Any:
         """The ratios with their intervals against the baseline, and what each takes.
@@ -141,14 +139,6 @@ class Comparison:
         if self.viewer is None:
             raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
         return self.viewer.chart(self)
-
-    def _row(self, name: str, one: Samples) -> dict[str, Any]:
-        ratio = self.ratios.get(name, Ratio(name, 1.0, 1.0, 1.0))
-        return {
-            "name": name, "median": one.median, "low": one.low, "high": one.high, "fastest": one.fastest,
-            "spread": one.spread, "ratio": ratio.ratio, "ratio_low": ratio.low, "ratio_high": ratio.high,
-            "samples": one.count, "calls": one.calls,
-        }  # fmt: skip
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any
 
 from explorer.model.capture import Capture
 from explorer.model.results.timing import Samples
 from explorer.model.units import bytes_text
 
-__all__ = ["Measured", "figures_of", "known_text", "size_text"]
+__all__ = ["Measured", "known_text", "size_text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,24 +57,6 @@ class Measured:
         if not self.memory:
             return nan
         return sum(self.memory.get(use, 0) for use in ("argument", "output", "temp")) - self.memory.get("alias", 0)
-
-
-def figures_of(row: Measured) -> dict[str, Any]:
-    """Every figure of a row, for a table of pandas: seconds, bytes and counts."""
-    steady = row.steady
-    return {
-        "seconds": row.seconds,
-        "low": steady.low if steady else nan,
-        "high": steady.high if steady else nan,
-        "first_call": row.first_call,
-        **{step: row.stages.get(step, nan) for step in ("trace", "lower", "compile", "run")},
-        **{use: row.memory.get(use, nan) for use in ("argument", "output", "temp", "alias")},
-        "peak": row.peak,
-        "flops": row.flops,
-        "bytes": row.bytes,
-        "kernels": row.kernels,
-        "error": row.error,
-    }
 
 
 def known_text(value: float, text: Callable[[float], str]) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.results.axis import Axis
 from explorer.model.units import bytes_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["USES", "Largest", "MemoryRow", "MemoryUse", "MemoryViewer", "fitted_size"]
 
@@ -169,22 +172,14 @@ class MemoryUse:
         """`n = 128`: a row in words."""
         return ", ".join(f"{axis.name} = {row.values.get(axis.name, '?')}" for axis in self.axes)
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame, a row for each size, in bytes; ImportError where there is no pandas."""
-        pandas: Any = import_module("pandas")
-        rows = [
-            {
-                **row.values,
-                **{use: row.uses.get(use) for use in ("argument", "output", "temp", "alias", "generated code")},
-                "constants": row.constants,
-                "live": row.live,
-                "needed": row.needed,
-                "fits": self.fits(row),
-                "error": row.error,
-            }
-            for row in self.rows
-        ]
-        return pandas.DataFrame(rows)
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """A table for pandas, a row a size: what was varied by name, then bytes by use.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        ...
 
     def table(self) -> list[tuple[str, ...]]:
         """A head and the rows, as text."""

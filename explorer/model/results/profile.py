@@ -7,17 +7,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
-from explorer.analysis.profile.flame import By, Flame, flame
-from explorer.analysis.profile.pieces import Piece, pieces_of
-from explorer.analysis.profile.text import profile_text
-from explorer.analysis.profile.timeline import Timeline
 from explorer.errors import NotRecordedError, OptionError
+from explorer.model.attached import attached
 from explorer.model.capture import Capture
+from explorer.model.results.flame import By, Flame
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile_events import Events
-from explorer.model.results.profile_rows import EquationTime, LineTime, OpTime
+from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
+from explorer.model.results.timeline import Timeline
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Kind", "Order", "Profile", "ProfileViewer"]
 
@@ -93,15 +95,16 @@ class Profile:
         return self.captures[max(seconds, key=lambda number: seconds[number])]
 
     @cached_property
-    def _pieces(self) -> Sequence[Piece]:
-        return pieces_of(self.ops, self.captures)
+    @attached
+    def op_parts(self) -> Sequence[OpPart]:
+        """The ops in parts, split as their lines are, each with the stack and the scope that it comes from."""
+        ...
 
     @cached_property
+    @attached
     def equations(self) -> Sequence[EquationTime]:
         """The equations of the jaxprs that are known, the longest first, as far as instructions are linked to them."""
-        from explorer.analysis.profile.equations import equation_times
-
-        return equation_times(self)
+        ...
 
     def sort(self, by: Order = "time") -> Profile:
         """The same with `ops` and `lines` sorted by `time`, or by the time `wasted`; what has none is last.
@@ -118,23 +121,22 @@ class Profile:
             )
         return replace(self, ops=_sorted(self.ops, by), lines=_sorted(self.lines, by))
 
+    @attached
     def with_peaks(self, peaks: Peaks) -> Profile:
         """The same with `wasted` of each op and line: the seconds over the least that the machine's peaks allow."""
-        from explorer.analysis.profile.waste import with_peaks
+        ...
 
-        return with_peaks(self, peaks)
-
-    def to_frame(self, kind: Kind = "lines") -> Any:
+    @attached
+    def to_frame(self, kind: Kind = "lines") -> pd.DataFrame:
         """A pandas DataFrame of the `lines`, the `ops`, the jaxpr's `equations`, or what the `host` did, a row each.
 
         Raises:
-            ImportError: There is no pandas.
+            MissingPackageError: pandas is not installed.
             OptionError: `kind` is none of these.
         """
-        from explorer.files.profile_frame import to_frame
+        ...
 
-        return to_frame(self, kind)
-
+    @attached
     def to_perfetto(self, path: str | PathLike[str]) -> Path:
         """Write what was recorded as a trace that ui.perfetto.dev opens: threads, instructions with their source line.
 
@@ -147,28 +149,25 @@ class Profile:
             ...     path.name, path.stat().st_size > 0
             ('sort.json', True)
         """
-        from explorer.files.profile_export import write_perfetto
+        ...
 
-        return write_perfetto(self, path)
-
+    @attached
     def to_xprof(self, folder: str | PathLike[str]) -> Path:
         """Write what was recorded, as the profiler gave it, into a folder for XProf or TensorBoard: `--logdir FOLDER`.
 
         Returns:
             The file, in `plugins/profile` of the folder; each call adds a run of its own.
         """
-        from explorer.files.profile_export import write_xprof
+        ...
 
-        return write_xprof(self, folder)
-
+    @attached
     def flame(self, by: By = "stack") -> Flame:
         """Where the time went as a tree: `by` the Python `stack`, or by named `scope`. `to_folded()` writes it down.
 
         Raises:
-            ValueError: `by` is neither.
+            OptionError: `by` is neither.
         """
-        labels = {file: source.label for one in self.captures.values() for file, source in one.sources.items()}
-        return flame(self.ops, by, self.function, labels, self._pieces)
+        ...
 
     def flame_chart(self, by: By = "stack") -> Any:
         """The same as a chart: plotly where it can run, with a static picture and a table beside it.
@@ -203,8 +202,8 @@ class Profile:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
 
-    def __repr__(self) -> str:
-        return profile_text(self)
+    @attached
+    def __repr__(self) -> str: ...
 
 
 def _sorted(rows: Sequence[_Row], by: Order) -> Sequence[_Row]:

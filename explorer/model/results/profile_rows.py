@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from explorer.model.graph import Frame
 
-__all__ = ["EquationTime", "LineTime", "OpTime"]
+__all__ = ["EquationTime", "LineTime", "OpPart", "OpTime"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +86,15 @@ class EquationTime:
     share: float
     file: str
     line: int
+
+
+class OpPart(NamedTuple):
+    """The part of an op's seconds that comes from one stack and one scope; `op` is its index in the profile's `ops`.
+
+    Where a program computes gradients, the scope begins with its phase: `forward`, `backward` or `update`.
+    """
+
+    op: int
+    seconds: float
+    stack: tuple[Frame, ...]
+    scope: str

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from explorer.model.attached import attached
 from explorer.model.results.peaks import Peaks
 from explorer.model.units import duration_text, factor_text, share_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BOUNDS", "Loss", "Peaks", "Point", "Roofline", "RooflineViewer"]
 
@@ -196,13 +199,14 @@ class Roofline:
         text = f", `{loss.text}`" if loss.text else ""
         return f"The biggest loss is {where}{text}: {duration_text(loss.wasted)} of {duration_text(over)}."
 
-    def to_frame(self) -> Any:
-        """The kernels as a pandas DataFrame, with `efficiency` and `wasted`; ImportError where there is no pandas."""
-        pandas: Any = import_module("pandas")
-        names = [one.name for one in fields(Point)] + ["efficiency", "wasted"]
-        return pandas.DataFrame(
-            [{name: getattr(point, name) for name in names} for point in self.points], columns=names
-        )
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """A table for pandas, a row a kernel: what a `Point` has, with `efficiency` and `wasted`.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        ...
 
     def chart(self) -> Any:
         """The chart: each kernel a point under the machine's roofs; see `explorer.view.charts.Chart`.

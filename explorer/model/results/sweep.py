@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from explorer.model.attached import attached
 from explorer.model.displayable import Shown
 from explorer.model.results.axis import Axis
-from explorer.model.results.measured import Measured, figures_of, known_text, size_text
-from explorer.model.results.timing import frame_of
+from explorer.model.results.measured import Measured, known_text, size_text
 from explorer.model.units import duration_text
 
 if TYPE_CHECKING:
@@ -113,16 +113,16 @@ class Sweep(Shown):
         return tuple(row for row in self.rows if row.error)
 
     @property
+    @attached
     def headline(self) -> str:
-        """What the sweep says, in a sentence."""
-        from explorer.analysis.sweep_summary import headline
-
-        return headline(self)
+        """The result in a sentence: how time, compile time and memory grow, or which kind is faster."""
+        ...
 
     def label(self, row: SweepRow) -> str:
         """`n = 128, dtype = float32`: a point in words."""
         return ", ".join(f"{axis.name} = {axis.labels[at]}" for axis, at in zip(self.axes, row.at, strict=True))
 
+    @attached
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row a point: what was swept by name, then seconds, bytes and counts.
 
@@ -133,7 +133,7 @@ class Sweep(Shown):
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        return frame_of([_figures(row) for row in self.rows])
+        ...
 
     def table(self) -> list[tuple[str, ...]]:
         """The rows as text, under a head: the values, time, compile time, memory, kernels, and errors."""
@@ -177,8 +177,3 @@ def bar(value: float, most: float) -> str:
 
 def _reach(row: SweepRow) -> str:
     return "" if row.steady is None else f"±{100 * row.steady.reach:.0f} %"
-
-
-def _figures(row: SweepRow) -> dict[str, Any]:
-    figures = figures_of(row)
-    return {f"{name}_" if name in figures else name: value for name, value in row.values.items()} | figures

@@ -9,14 +9,14 @@ from math import ceil, nan
 from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from explorer.errors import MissingPackageError
+from explorer.model.attached import attached
 from explorer.model.results.statistics import attained, drift_of, effective_count, interval_of_median, spread_of
 from explorer.model.units import duration_text, factor_text, range_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["STEPS", "Samples", "Timing", "TimingViewer", "frame_of"]
+__all__ = ["STEPS", "Samples", "Timing", "TimingViewer"]
 
 STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this order
 # Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
@@ -219,6 +219,7 @@ class Timing:
             return f"{compiled}; the first call took {first}"
         return f"{compiled}, {self._against_eager(f'the {first} first call')}"
 
+    @attached
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
         """A table for pandas: a row for each figure, or for each measurement.
 
@@ -230,23 +231,7 @@ class Timing:
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        if samples:
-            series = {
-                "eager": self.eager.samples if self.eager else (), "warm-up": self.warm_up,
-                "steady": self.steady.samples,
-            }  # fmt: skip
-            return frame_of(
-                [
-                    {"what": what, "number": number, "seconds": one}
-                    for what, each in series.items()
-                    for number, one in enumerate(each)
-                ],
-                ["what", "number", "seconds"],
-            )
-        figures = {"eager": self.eager} if self.eager else {}
-        figures |= {step: Samples((self.stages[step],)) for step in STEPS if step in self.stages}
-        figures |= {"first call": self.first_call, "steady": self.steady}
-        return frame_of([{"what": what, **_figures(one)} for what, one in figures.items()])
+        ...
 
     def chart(self) -> Any:
         """The warm-up curve, the steady samples with their interval, and what the first call was made of.
@@ -293,26 +278,3 @@ def _percent(part: float) -> str:
 
 def _known(samples: Samples) -> str:
     return repr(samples).partition(": ")[2].removesuffix(")")
-
-
-def _figures(samples: Samples) -> dict[str, float]:
-    return {
-        "median": samples.median, "low": samples.low, "high": samples.high, "fastest": samples.fastest,
-        "spread": samples.spread, "samples": samples.count, "calls": samples.calls,
-    }  # fmt: skip
-
-
-def frame_of(rows: Sequence[Mapping[str, Any]], columns: list[str] | None = None) -> pd.DataFrame:
-    """A table for pandas.
-
-    Raises:
-        MissingPackageError: pandas is not installed.
-    """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingPackageError(
-            "to_frame needs the package pandas, which it makes a table for. "
-            "Hint: pip install pandas, or explorer's extra [lab]; the samples themselves need nothing."
-        ) from None
-    return pd.DataFrame([*rows], columns=columns)

@@ -6,27 +6,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from math import isfinite, nan
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING
 
-from explorer.analysis.diff.diff import Diff, diff
-from explorer.errors import NotRecordedError, UnknownNameError
+from explorer.errors import UnknownNameError
+from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.displayable import Shown
 from explorer.model.results.benchmark_comparison import Ratio
-from explorer.model.results.measured import Measured, figures_of, known_text, size_text
+from explorer.model.results.measured import Measured, known_text, size_text
 from explorer.model.results.sweep import text_table
-from explorer.model.results.timing import frame_of
-from explorer.model.units import duration_text, factor_text
+from explorer.model.units import duration_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from explorer.analysis.diff.diff import Diff
 
 __all__ = ["Difference", "Variant", "WhatIf"]
 
 _LITTLE = 0.01  # of the plain one's memory: less is not told
 _LONGEST = 90  # characters of an error
-_ROUNDING = 1e-6  # of the largest value: what float32 and another order of sums make of equal results
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,14 @@ class Variant(Measured):
     plain: Capture | None = field(default=None, repr=False, compare=False)
 
     @cached_property
+    @attached
     def diff(self) -> Diff:
         """What the compiler made of this and not of the plain one.
 
         Raises:
             NotRecordedError: It was not compiled.
         """
-        if self.capture is None or self.plain is None:
-            raise NotRecordedError(f"there is nothing to compare: {self.name} was not compiled: {self.error}")
-        return diff(self.plain, self.capture)
+        ...
 
     @property
     def time_saved(self) -> float:
@@ -92,28 +91,10 @@ class Variant(Measured):
         less = plain.peak - self.peak
         return less if isfinite(less) and abs(less) > _LITTLE * plain.peak else 0.0
 
+    @attached
     def verdict(self, plain: Measured) -> str:
         """What it brings, as the rest of a sentence: `saves 4.0 MB and 12 % of time`."""
-        if self.error:
-            return f"failed: {self.error}"
-        if self.is_same:
-            return "changes nothing: the program is the same"
-        memory, time = self.saved(plain), self.time_saved
-        amount = {"memory": size_text(abs(memory)) + " of memory", "time": _time(self.ratio, time)}
-        won = [what for what, value in (("memory", memory), ("time", time)) if value > 0]
-        lost = [what for what, value in (("memory", memory), ("time", time)) if value < 0]
-        told = [f"saves {' and '.join(amount[what] for what in won)}"] if won else []
-        told += [f"costs {' and '.join(amount[what] for what in lost)}"] if lost else []
-        said = ", but ".join(told) or ("makes no difference that was seen" if self.ratio else "needs as much memory")
-        if self.difference and not self.difference.relative <= _ROUNDING:
-            said += f" (results differ by {self.difference} of the largest)"
-        return said
-
-
-def _time(ratio: Ratio | None, saved: float) -> str:
-    if ratio is not None and ratio.ratio >= 1.995:
-        return f"{factor_text(ratio.ratio)} the time"
-    return f"{100 * abs(saved):.0f} % of time"
+        ...
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -162,17 +143,12 @@ class WhatIf(Shown):
         )
 
     @property
+    @attached
     def headline(self) -> str:
         """What is worth doing, in a sentence; the most first."""
-        worth = [row for row in self.variants if row.time_saved > 0 or row.saved(self.plain) > 0]
-        worth.sort(key=lambda row: (-max(row.time_saved, 0), -row.saved(self.plain)))
-        if worth:
-            return "; ".join(f"{row.doing} {row.verdict(self.plain)}" for row in worth[:2])
-        failed = [row for row in self.variants if row.error]
-        if len(failed) == len(self.variants):
-            return f"nothing could be tried: {failed[0].doing} failed" if failed else "nothing was tried"
-        return f"nothing that was tried saves {'time or memory' if self.plain.steady else 'memory'}"
+        ...
 
+    @attached
     def to_frame(self) -> pd.DataFrame:
         """A table for pandas, a row a variant.
 
@@ -182,7 +158,7 @@ class WhatIf(Shown):
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        return frame_of([_figures(row) for row in self.rows])
+        ...
 
     def table(self) -> list[tuple[str, ...]]:
         """The rows as text, under a head."""
@@ -211,18 +187,3 @@ def _ratio_text(row: Variant) -> str:
     if row.ratio is None:
         return ""
     return f"{row.ratio.ratio:.2f}× ({row.ratio.low:.2f} … {row.ratio.high:.2f})"
-
-
-def _figures(row: Variant) -> dict[str, Any]:
-    ratio = row.ratio
-    return {
-        "variant": row.name,
-        "kind": row.kind,
-        "ratio": ratio.ratio if ratio else nan,
-        "ratio_low": ratio.low if ratio else nan,
-        "ratio_high": ratio.high if ratio else nan,
-        "difference": row.difference.absolute if row.difference else nan,
-        "relative": row.difference.relative if row.difference else nan,
-        "same": row.is_same,
-        **figures_of(row),
-    }

@@ -138,7 +138,7 @@ def test_options_reach_the_compiler_and_a_wrong_one_is_named_with_a_near_one():
     assert found["quick"].ratio is not None
     assert not found["quick"].is_same, "of the machine code nothing is seen"
     assert "Did you mean `xla_cpu_prefer_vector_width`" in found["bad"].error
-    with pytest.raises(ValueError, match="was not compiled"):
+    with pytest.raises(ex.NotRecordedError, match="was not compiled"):
         _ = found["bad"].diff
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.analysis.profile.flame import By
+from explorer.model.results.flame import By
 from explorer.model.results.profile import Profile
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.analysis.profile.flame import By, Flame, FlameNode
+from explorer.model.results.flame import By, Flame, FlameNode
 from explorer.model.results.profile import Profile
 from explorer.view.charts import Chart, Table, figure
 from explorer.view.drawing import box, canvas, shortened, text

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.flame import By, Flame
 from explorer.analysis.profile.host import host_words
+from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
 from explorer.model.source import Source

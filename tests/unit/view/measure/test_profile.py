@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer._jax.uncached_traces import fresh_traces
 from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.flame import By, Flame, flame
+from explorer.analysis.profile.flame import flame
 from explorer.model.graph import Frame
+from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
 from explorer.view.charts import PLOTLY
 from explorer.view.measure.profile.chart import flame_picture

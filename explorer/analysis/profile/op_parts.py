@@ -1,10 +1,8 @@
-"""What a kernel does for several places of the program, piece by piece: each with its stack and its scope."""
+"""What a kernel does for several places of the program, in parts: each with its stack and its scope."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,36 +11,26 @@ from explorer.analysis.links.provenance import phase
 from explorer.analysis.links.source_paths import named_scopes
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph
-from explorer.model.results.profile_rows import OpTime
+from explorer.model.results.profile import Profile
+from explorer.model.results.profile_rows import OpPart
 
-__all__ = ["Piece", "pieces_of"]
-
-
-class Piece(NamedTuple):
-    """The part of an op's seconds that comes from one stack and one scope; `op` is its index.
-
-    Where a program computes gradients, the scope begins with its phase: `forward`, `backward` or `update`.
-    """
-
-    op: int
-    seconds: float
-    stack: tuple[Frame, ...]
-    scope: str
+__all__ = ["op_parts"]
 
 
-def pieces_of(ops: Sequence[OpTime], captures: Mapping[int, Capture]) -> list[Piece]:
-    """The ops in pieces, split as their lines are; what no capture tells more of is one piece. They sum to the ops."""
-    by_program = {program: _Places(capture) for program, capture in captures.items()}
-    found: list[Piece] = []
-    for index, op in enumerate(ops):
+def op_parts(profile: Profile) -> list[OpPart]:
+    """The ops in parts, split as their lines are; one without a capture is one part. They sum to the ops."""
+    by_program = {program: _Places(capture) for program, capture in profile.captures.items()}
+    parts: list[OpPart] = []
+    for index, op in enumerate(profile.ops):
         places = by_program.get(op.program)
-        parts = places.of(op.name) if places is not None else ()
-        whole = sum(seconds for seconds, _, _ in parts)
+        of_op = places.of(op.name) if places is not None else ()
+        whole = sum(seconds for seconds, _, _ in of_op)
         if not whole > 0:
-            found.append(Piece(index, op.seconds, op.stack, op.scope))
-        for seconds, stack, scope in parts if whole > 0 else ():
-            found.append(Piece(index, op.seconds * seconds / whole, stack or op.stack, scope if stack else op.scope))
-    return found
+            parts.append(OpPart(index, op.seconds, op.stack, op.scope))
+            continue
+        for seconds, stack, scope in of_op:
+            parts.append(OpPart(index, op.seconds * seconds / whole, stack or op.stack, scope if stack else op.scope))
+    return parts
 
 
 class _Places:
@@ -68,13 +56,13 @@ class _Places:
 
     def of(self, kernel: str) -> list[tuple[float, tuple[Frame, ...], str]]:
         """Of a kernel, seconds with stack and scope, those of one place together."""
-        found: dict[tuple[int, str], list[float]] = {}
-        stacks: dict[tuple[int, str], tuple[Frame, ...]] = {}
+        by_place: dict[tuple[int, str], list[float]] = {}
+        stacks: dict[int, tuple[Frame, ...]] = {}
         for seconds, node in self.parts.get(kernel, ()):
             stack, scope = self.place(node)
-            found.setdefault((id(stack), scope), []).append(seconds)
-            stacks[id(stack), scope] = stack
-        return [(sum(seconds), stacks[key], key[1]) for key, seconds in found.items()]
+            by_place.setdefault((id(stack), scope), []).append(seconds)
+            stacks[id(stack)] = stack
+        return [(sum(seconds), stacks[stack], scope) for (stack, scope), seconds in by_place.items()]
 
     def place(self, node: int) -> tuple[tuple[Frame, ...], str]:
         """An instruction's own place, or that of what it belongs to; an equation's where it was lost on the way."""
@@ -96,6 +84,6 @@ class _Places:
     def scope(self, graph: Graph, node: int) -> str:
         path = graph.scopes[int(graph.scope[node])]
         if path not in self.scopes:
-            known = (phase(path) or "update",) if self.differentiates else ()
-            self.scopes[path] = "/".join((*known, *named_scopes(path)))
+            phases = (phase(path) or "update",) if self.differentiates else ()
+            self.scopes[path] = "/".join((*phases, *named_scopes(path)))
         return self.scopes[path]

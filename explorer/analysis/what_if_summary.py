@@ -1,0 +1,59 @@
+"""A what-if in words: what each variant saves and costs, and which ones are worth having."""
+
+from __future__ import annotations
+
+from explorer.analysis.diff.diff import Diff, diff
+from explorer.errors import NotRecordedError
+from explorer.model.results.benchmark_comparison import Ratio
+from explorer.model.results.measured import Measured, size_text
+from explorer.model.results.what_if import Variant, WhatIf
+from explorer.model.units import factor_text
+
+__all__ = ["headline", "variant_diff", "verdict"]
+
+_ROUNDING = 1e-6  # of the largest value: what float32 and another order of sums make of equal results
+
+
+def headline(what_if: WhatIf) -> str:
+    """The two variants that save most, in a sentence; says so where none does."""
+    plain, variants = what_if.plain, what_if.variants
+    worth = [row for row in variants if row.time_saved > 0 or row.saved(plain) > 0]
+    worth.sort(key=lambda row: (-max(row.time_saved, 0), -row.saved(plain)))
+    if worth:
+        return "; ".join(f"{row.doing} {verdict(row, plain)}" for row in worth[:2])
+    failed = [row for row in variants if row.error]
+    if len(failed) == len(variants):
+        return f"nothing could be tried: {failed[0].doing} failed" if failed else "nothing was tried"
+    return f"nothing that was tried saves {'time or memory' if plain.steady else 'memory'}"
+
+
+def verdict(row: Variant, plain: Measured) -> str:
+    """What a variant brings, as the rest of a sentence: `saves 4.0 MB and 12 % of time`."""
+    if row.error:
+        return f"failed: {row.error}"
+    if row.is_same:
+        return "changes nothing: the program is the same"
+    memory, time = row.saved(plain), row.time_saved
+    amounts = [(memory, f"{size_text(abs(memory))} of memory"), (time, _time_text(row.ratio, time))]
+    parts = [
+        f"{verb} {' and '.join(texts)}"
+        for verb, sign in (("saves", 1), ("costs", -1))
+        if (texts := [text for amount, text in amounts if sign * amount > 0])
+    ]
+    result = ", but ".join(parts) or ("makes no difference that was seen" if row.ratio else "needs as much memory")
+    if row.difference and not row.difference.relative <= _ROUNDING:  # nor is NaN: it can't be compared
+        result += f" (results differ by {row.difference} of the largest)"
+    return result
+
+
+def variant_diff(row: Variant) -> Diff:
+    """What the compiler made of a variant and not of the plain function."""
+    if row.capture is None or row.plain is None:
+        raise NotRecordedError(f"there is nothing to compare: {row.name} was not compiled: {row.error}")
+    return diff(row.plain, row.capture)
+
+
+def _time_text(ratio: Ratio | None, saved: float) -> str:
+    if ratio is not None and ratio.ratio >= 1.995:  # which reads as 2.0×
+        return f"{factor_text(ratio.ratio)} the time"
+    return f"{100 * abs(saved):.0f} % of time"

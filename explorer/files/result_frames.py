@@ -1,0 +1,165 @@
+"""What was measured as tables of pandas: the functions behind the `to_frame` of each result."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+from explorer.errors import OptionError
+from explorer.files.frames import frame_of
+from explorer.model.results.benchmark_comparison import Comparison, Ratio
+from explorer.model.results.measured import Measured
+from explorer.model.results.memory_use import MemoryUse
+from explorer.model.results.profile import Kind, Profile
+from explorer.model.results.profile_rows import EquationTime, LineTime, OpTime
+from explorer.model.results.roofline import Point, Roofline
+from explorer.model.results.sweep import Sweep
+from explorer.model.results.timing import STEPS, Samples, Timing
+from explorer.model.results.what_if import WhatIf
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "comparison_frame",
+    "memory_frame",
+    "profile_frame",
+    "roofline_frame",
+    "sweep_frame",
+    "timing_frame",
+    "what_if_frame",
+]
+
+_MEMORY_USES = ("argument", "output", "temp", "alias", "generated code")
+_HOST = ["name", "seconds"]
+
+
+def timing_frame(timing: Timing, samples: bool = False) -> pd.DataFrame:
+    """A row for each figure, or with `samples` for each measurement in the order in which they were taken."""
+    if samples:
+        series = {"eager": timing.eager.samples} if timing.eager else {}
+        series |= {"warm-up": timing.warm_up, "steady": timing.steady.samples}
+        rows = [
+            {"what": what, "number": number, "seconds": seconds}
+            for what, values in series.items()
+            for number, seconds in enumerate(values)
+        ]
+        return frame_of(rows, ["what", "number", "seconds"])
+    figures = {"eager": timing.eager} if timing.eager else {}
+    figures |= {step: Samples((timing.stages[step],)) for step in STEPS if step in timing.stages}
+    figures |= {"first call": timing.first_call, "steady": timing.steady}
+    return frame_of([{"what": what, **_of_samples(figure)} for what, figure in figures.items()])
+
+
+def comparison_frame(comparison: Comparison, samples: bool = False) -> pd.DataFrame:
+    """A row for each name, or with `samples` for each round."""
+    if samples:
+        names = list(comparison.samples)
+        rounds = zip(*(comparison.samples[name].samples for name in names), strict=False)
+        return frame_of([dict(zip(names, row, strict=True)) for row in rounds], names)
+    rows: list[dict[str, Any]] = []
+    for name, measured in comparison.samples.items():
+        ratio = comparison.ratios.get(name, Ratio(name, 1.0, 1.0, 1.0))
+        ratios = {"ratio": ratio.ratio, "ratio_low": ratio.low, "ratio_high": ratio.high}
+        rows.append({"name": name, **_of_samples(measured), **ratios})
+    times, counts = ["median", "low", "high", "fastest", "spread"], ["samples", "calls"]
+    return frame_of(rows, ["name", *times, "ratio", "ratio_low", "ratio_high", *counts])
+
+
+def sweep_frame(sweep: Sweep) -> pd.DataFrame:
+    """A row for each point; a swept name that is also the name of a figure gets an underscore."""
+    rows: list[dict[str, Any]] = []
+    for row in sweep.rows:
+        figures = _of_program(row)
+        swept = {f"{name}_" if name in figures else name: value for name, value in row.values.items()}
+        rows.append(swept | figures)
+    return frame_of(rows)
+
+
+def what_if_frame(what_if: WhatIf) -> pd.DataFrame:
+    """A row for each variant."""
+    return frame_of(
+        [
+            {
+                "variant": row.name,
+                "kind": row.kind,
+                "ratio": row.ratio.ratio if row.ratio else nan,
+                "ratio_low": row.ratio.low if row.ratio else nan,
+                "ratio_high": row.ratio.high if row.ratio else nan,
+                "difference": row.difference.absolute if row.difference else nan,
+                "relative": row.difference.relative if row.difference else nan,
+                "same": row.is_same,
+                **_of_program(row),
+            }
+            for row in what_if.rows
+        ]
+    )
+
+
+def memory_frame(use: MemoryUse) -> pd.DataFrame:
+    """A row for each size, in bytes."""
+    return frame_of(
+        [
+            {
+                **row.values,
+                **{name: row.uses.get(name) for name in _MEMORY_USES},
+                "constants": row.constants,
+                "live": row.live,
+                "needed": row.needed,
+                "fits": use.fits(row),
+                "error": row.error,
+            }
+            for row in use.rows
+        ]
+    )
+
+
+def roofline_frame(roofline: Roofline) -> pd.DataFrame:
+    """A row for each kernel."""
+    return frame_of(roofline.points, [*_names(Point), "efficiency", "wasted"])
+
+
+def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
+    """A row for each line, op, equation or thing that the host did; of a stack, the place of its innermost frame."""
+    if kind == "host":
+        return frame_of([{"name": name, "seconds": seconds} for name, seconds in profile.host.items()], _HOST)
+    if kind == "lines":
+        return frame_of(profile.lines, _names(LineTime))
+    if kind == "equations":
+        return frame_of(profile.equations, _names(EquationTime))
+    if kind == "ops":
+        columns = _names(OpTime)
+        frame = frame_of(profile.ops, columns)
+        frame["stack"] = [str(op.stack[0]) if op.stack else "" for op in profile.ops]
+        return frame
+    raise OptionError(f"a profile has tables of lines, ops, equations and host; it got {kind!r}.")
+
+
+def _names(row: type) -> list[str]:
+    return [field.name for field in fields(row)]
+
+
+def _of_samples(samples: Samples) -> dict[str, float]:
+    return {
+        "median": samples.median, "low": samples.low, "high": samples.high, "fastest": samples.fastest,
+        "spread": samples.spread, "samples": samples.count, "calls": samples.calls,
+    }  # fmt: skip
+
+
+def _of_program(row: Measured) -> dict[str, Any]:
+    """Every figure of a compiled program: seconds, bytes and counts."""
+    steady = row.steady
+    return {
+        "seconds": row.seconds,
+        "low": steady.low if steady else nan,
+        "high": steady.high if steady else nan,
+        "first_call": row.first_call,
+        **{step: row.stages.get(step, nan) for step in ("trace", "lower", "compile", "run")},
+        **{use: row.memory.get(use, nan) for use in ("argument", "output", "temp", "alias")},
+        "peak": row.peak,
+        "flops": row.flops,
+        "bytes": row.bytes,
+        "kernels": row.kernels,
+        "error": row.error,
+    }
