@@ -1,0 +1,180 @@
+"""How much of a wrong line the tests notice: random one-line mutants, each run against the fast tests that cover it.
+
+    python -m tests.mutants [--count 60] [--seed 0] [--jobs 2]
+
+First the unit tests run once with coverage by test; then each mutant is made in a copy of the tree (one operator,
+constant or condition is another), and the tests that run its line go until one fails. A mutant whose tests all pass has
+survived, and is printed with its change. A run that takes far longer than it should is a killed mutant too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "explorer"
+MOST_TESTS = 60  # of those that cover a line; past that, those of the files that cover it least broadly
+SECONDS = 240
+
+COMPARISONS = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+OPERATORS = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed piece of one line."""
+
+    file: str
+    line: int
+    start: int
+    end: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.before}  →  {self.after}"
+
+
+def replacement(node: ast.AST) -> ast.AST | None:
+    """The node with one thing wrong in it, or None for what isn't changed."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
+        return ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        return ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right)
+    if isinstance(node, ast.BoolOp):
+        return ast.BoolOp(ast.And() if isinstance(node.op, ast.Or) else ast.Or(), node.values)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        return node.operand
+    if isinstance(node, ast.IfExp):
+        return ast.IfExp(node.test, node.orelse, node.body)
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return ast.Constant(node.value + 1)
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return ast.Constant(not node.value)
+    return None
+
+
+def mutants_of(file: Path) -> Iterator[Mutant]:
+    """Every one-line change that can be made to a file's functions."""
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    tree = ast.parse(text)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    seen: set[tuple[int, int, int]] = set()
+    for function in functions:
+        for node in (inner for statement in function.body for inner in ast.walk(statement)):
+            new = replacement(node)
+            if new is None or node.lineno != node.end_lineno:
+                continue
+            place = (node.lineno, node.col_offset, node.end_col_offset)
+            before = lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()
+            after = f"({ast.unparse(ast.fix_missing_locations(new))})"
+            if place not in seen and "f'" not in before and 'f"' not in before:
+                seen.add(place)
+                yield Mutant(str(file.relative_to(ROOT)), *place, before, after)
+
+
+def coverage(folder: Path) -> dict[str, dict[int, set[str]]]:
+    """By file and line, the fast tests that run it."""
+    data = folder / "coverage"
+    settings = folder / "coveragerc"
+    settings.write_text(f"[run]\nsource = {ROOT / PACKAGE}\ndata_file = {data}\n")
+    options = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", "-n", "auto", "-q"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow", "tests/unit", *options]
+    subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+    from coverage import CoverageData
+
+    measured = CoverageData(str(data))
+    measured.read()
+    return {
+        str(Path(file).relative_to(ROOT)): {
+            line: {context.partition("|")[0] for context in contexts if context}
+            for line, contexts in measured.contexts_by_lineno(file).items()
+        }
+        for file in measured.measured_files()
+    }
+
+
+def tests_for(mutant: Mutant, covered: dict[str, dict[int, set[str]]]) -> list[str]:
+    """The tests that run a mutant's line, the most particular first: those that run the fewest lines of its file."""
+    of_file = covered.get(mutant.file, {})
+    tests = of_file.get(mutant.line, set())
+    breadth = {test: sum(test in others for others in of_file.values()) for test in tests}
+    return sorted(tests, key=lambda test: (breadth[test], test))[:MOST_TESTS]
+
+
+def survives(mutant: Mutant, tests: list[str], tree: Path) -> bool:
+    """True if all of these tests pass in a copy of the tree with the mutant in it."""
+    file = tree / mutant.file
+    original = file.read_bytes()
+    lines = original.split(b"\n")
+    line = lines[mutant.line - 1]
+    lines[mutant.line - 1] = line[: mutant.start] + mutant.after.encode() + line[mutant.end :]
+    try:
+        file.write_bytes(b"\n".join(lines))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
+        environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, check=False)
+        return done.returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        file.write_bytes(original)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        covered = coverage(Path(scratch))
+        sites = [
+            mutant
+            for file in sorted((ROOT / PACKAGE).rglob("*.py"))
+            for mutant in mutants_of(file)
+            if covered.get(str(file.relative_to(ROOT)), {}).get(mutant.line)
+        ]
+        chosen = random.Random(arguments.seed).sample(sites, min(arguments.count, len(sites)))
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for number in range(arguments.jobs):
+            tree = Path(scratch) / f"tree{number}"
+            left_out = shutil.ignore_patterns(".git", ".venv*", "node_modules", "__pycache__")
+            shutil.copytree(ROOT, tree, ignore=left_out)
+            trees.put(tree)
+
+        def run(mutant: Mutant) -> bool:
+            tree = trees.get()
+            try:
+                return survives(mutant, tests_for(mutant, covered), tree)
+            finally:
+                trees.put(tree)
+
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            survivors = [mutant for mutant, alive in zip(chosen, pool.map(run, chosen), strict=True) if alive]
+    print(f"{len(sites):,} places; {len(chosen) - len(survivors)} of {len(chosen)} mutants killed")
+    for mutant in survivors:
+        print("survived", mutant)
+
+
+if __name__ == "__main__":
+    main()
