@@ -16,7 +16,7 @@ from explorer._jax import with_fast_path
 from explorer.aot.arguments import Parameter
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.program import Program
-from explorer.capture.explore import Exploration
+from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.errors import ExploreError, ExplorerError
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
@@ -166,9 +166,9 @@ class Binaries:
         target = jax.jit(program, donate_argnums=self._donated, compiler_options=self._options or None)
         arguments = self.arguments(self._symbols.structs(sizes))
         function, given = self._program.function, self._program.given
-        exploration = Exploration(function, arguments, {}, target=target, verb="compiled", given=given)
+        request = CompileRequest(function, arguments, {}, target=target, verb="compiled", named_arrays=given)
         try:
-            capture = exploration.run()
+            _, _, compiled, capture = compile_stages(request)
         except ExploreError as error:
             # What Explorer itself refuses in the user's function says it better alone.
             if isinstance(error.__cause__, ExplorerError):
@@ -178,4 +178,4 @@ class Binaries:
         spent = capture.durations
         seconds = spent.trace + spent.lower + spent.compile
         told = Specialization(self._symbols.shapes(sizes), why, seconds, capture=capture)
-        return Binary(with_fast_path(exploration.compiled), exploration.compiled, capture, told)
+        return Binary(with_fast_path(compiled), compiled, capture, told)

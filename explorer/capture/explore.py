@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
 from time import perf_counter
 from types import MethodType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
@@ -18,13 +19,13 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import read_source
-from explorer.capture.trace_errors import retold
+from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
 from explorer.model.capture import Capture, Durations, Stage
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph
 
-__all__ = ["Exploration", "environment", "explore"]
+__all__ = ["Compilation", "CompileRequest", "compile_stages", "environment", "explore", "run_step"]
 
 
 def explore(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Capture:
@@ -58,7 +59,7 @@ def explore(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Captu
     if isinstance(known, Explored) and not args and not kwargs:
         return known.explore()
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
-    return Exploration(function, args, kwargs).run()
+    return compile_stages(CompileRequest(function, args, kwargs)).capture
 
 
 @runtime_checkable
@@ -79,8 +80,9 @@ def _struct(leaf: Any) -> Any:
     return leaf.to_struct() if isinstance(leaf, Described) else leaf
 
 
-class Exploration:
-    """One run of trace, lower and compile: the steps, and what is known so far.
+@dataclass(frozen=True)
+class CompileRequest:
+    """A function and the arguments to compile it for.
 
     Args:
         function: What the user calls; its name and place stand in the capture.
@@ -88,68 +90,36 @@ class Exploration:
         target: What is compiled, where that is another callable than `function`.
         options: XLA's compiler options.
         verb: What an error says could not be done.
-        given: Values that the function has by name beside its own: the constants among its arguments.
+        named_arrays: Arrays by the names that the user has for them, beside those that `function` can reach: the
+            constants among its arguments.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        target: Callable[..., Any] | None = None,
-        options: dict[str, Any] | None = None,
-        verb: str = "explored",
-        given: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.function, self.args, self.kwargs = function, args, kwargs
-        self.target: Any = function if target is None else target
-        self.options = options
-        self.verb = verb
-        self.given = given
-        self.compiled: Any = None
-        self.plain = _plain(function)
-        self.name: str = getattr(self.plain, "__name__", type(self.plain).__name__)
-        self.known: dict[str, Any] = {}
-        self.stages: list[Stage] = []
-        self.seconds: dict[str, float] = {}
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    _: KW_ONLY
+    target: Callable[..., Any] | None = None
+    options: dict[str, Any] | None = None
+    verb: str = "explored"
+    named_arrays: Mapping[str, Any] | None = None
 
-    def run(self) -> Capture:
-        __tracebackhide__ = True
-        self.check_arguments()
-        traced = self.step("trace", self.trace)
-        self.known["findings"] = self.looked(traced)
-        self.stages.append(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)))
-        self.known["signature"] = _signature(traced.jaxpr)
-        self.known["constants"] = name_constants(traced.jaxpr, self.plain, self.given)
-        lowered = self.step("lower", traced.lower)
-        self.stages.append(Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo)))
-        self.compiled = compiled = self.step("compile", lowered.compile, compiler_options=self.options)
-        self.stages.append(Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo)))
-        self.known["cost"] = _cost(compiled)
-        self.known["memory"] = _memory(compiled)
-        self.known["record_passes"] = recorder(lowered, self.options)
-        return self.capture()
+    @cached_property
+    def unwrapped(self) -> Callable[..., Any]:
+        """The function below partial() and decorators that say what they wrap: its name and place are the user's."""
+        function = self.function
+        while isinstance(function, partial) or hasattr(function, "__wrapped__"):
+            function = function.func if isinstance(function, partial) else inspect.unwrap(function)
+        return function
 
-    def trace(self) -> Any:
-        __tracebackhide__ = True
-        target, args, kwargs = self.target, self.args, self.kwargs
-        if is_filtered(target):
-            target = filtered(target, args, kwargs)
-            args, kwargs = arrays_of((args, kwargs))
-        if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # whose `trace` knows no self
-            target, args = target.__func__, (target.__self__, *args)
-        # jax.jit itself refuses some callables, such as generators.
-        jitted: Any = target if hasattr(target, "trace") else jax.jit(target)
-        traced: Any = jitted.trace(*args, **kwargs)
-        traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
-        refuse_leaks(traced, self.plain, self.given)
-        return traced
+    @property
+    def name(self) -> str:
+        return getattr(self.unwrapped, "__name__", type(self.unwrapped).__name__)
 
     def check_arguments(self) -> None:
+        """Raise ArgumentsError if the arguments don't fit the signature, where there is one."""
         __tracebackhide__ = True
         try:
-            signature = inspect.signature(self.target)
+            signature = inspect.signature(self._target)
         except (TypeError, ValueError):  # a builtin has none; JAX will say what it thinks of the arguments
             return
         try:
@@ -162,24 +132,32 @@ class Exploration:
                 + ".\n  Hint: pass them as in a call: explore(f, x, y=1)."
             ) from None
 
-    def step(self, what: str, run: Callable[..., Any], **options: Any) -> Any:
-        __tracebackhide__ = True
-        start = perf_counter()
-        try:
-            return run(**options)
-        except Exception as error:
-            self.seconds[what] = perf_counter() - start
-            if what == "trace":
-                self.known["findings"] = self.looked(None, error)
-            failure = f"{what} failed: {type(error).__name__}"
-            kind, message = retold(error, self.name, self.verb, what)
-            message += "\n  Hint: the stages before it are in this error's `.capture`." if self.stages else ""
-            raise kind(message, self.capture(failure)) from error
-        finally:
-            self.seconds[what] = perf_counter() - start
+    def trace(self) -> Any:
+        """The `jax.stages.Traced` of the target for these arguments.
 
-    def looked(self, traced: Any, error: Exception | None = None) -> Findings:
-        """What the rules say of the trace; whatever becomes of them, the user's call goes on."""
+        Raises:
+            LeakedTracer: It uses a value that another trace left behind; and whatever the user's function raises.
+        """
+        __tracebackhide__ = True
+        target, args, kwargs = self._target, self.args, self.kwargs
+        if is_filtered(target):
+            target = filtered(target, args, kwargs)
+            args, kwargs = arrays_of((args, kwargs))
+        if isinstance(target, MethodType) and hasattr(target.__func__, "trace"):  # whose `trace` knows no self
+            target, args = target.__func__, (target.__self__, *args)
+        # jax.jit itself refuses some callables, such as generators.
+        jitted: Any = target if hasattr(target, "trace") else jax.jit(target)
+        traced: Any = jitted.trace(*args, **kwargs)
+        traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
+        refuse_leaks(traced, self.unwrapped, self.named_arrays)
+        return traced
+
+    @property
+    def _target(self) -> Any:
+        return self.function if self.target is None else self.target
+
+    def lint(self, traced: Any, error: Exception | None = None) -> Findings:
+        """What the passive rules say of the trace; whatever becomes of them, the user's call goes on."""
         if Capture.linter is None:
             return Findings((), self.name)
         try:
@@ -187,26 +165,97 @@ class Exploration:
         except Exception as fault:
             return Findings((), self.name, [f"{type(fault).__name__}: {fault}"])
 
-    def capture(self, failure: str = "") -> Capture:
-        code = getattr(self.plain, "__code__", None) or getattr(type(self.plain).__call__, "__code__", None)
+    def empty_capture(self, failure: str = "") -> Capture:
+        """A capture without stages, which each step that works adds to."""
+        function = self.unwrapped
+        code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
         return Capture(
             function=self.name,
             file=code.co_filename if code else "",
             line=code.co_firstlineno if code else 0,
-            stages=tuple(self.stages),
-            durations=Durations(**self.seconds),
+            stages=(),
+            durations=Durations(),
             environment=environment(),
             failure=failure,
             read_source=read_source,
-            **self.known,
         )
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function below partial() and decorators that say what they wrap: its name and place are the user's."""
-    while isinstance(function, partial) or hasattr(function, "__wrapped__"):
-        function = function.func if isinstance(function, partial) else inspect.unwrap(function)
-    return function
+class Compilation(NamedTuple):
+    """JAX's objects for each step, and the capture of all of them.
+
+    Attributes:
+        traced, lowered, compiled: Those of `jax.stages`.
+    """
+
+    traced: Any
+    lowered: Any
+    compiled: Any
+    capture: Capture
+
+
+def compile_stages(request: CompileRequest) -> Compilation:
+    """Trace, lower and compile what is requested; what each step gives is added to the capture.
+
+    Raises:
+        ArgumentsError: The arguments don't fit the function's signature.
+        ExploreError: A step failed; `.capture` has those before it.
+    """
+    __tracebackhide__ = True
+    request.check_arguments()
+    traced, capture = run_step("trace", request.trace, request, request.empty_capture())
+    capture = replace(
+        capture,
+        stages=(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)),),
+        findings=request.lint(traced),
+        signature=_signature(traced.jaxpr),
+        constants=name_constants(traced.jaxpr, request.unwrapped, request.named_arrays),
+    )
+    lowered, capture = run_step("lower", traced.lower, request, capture)
+    stablehlo = Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo))
+    capture = replace(capture, stages=(*capture.stages, stablehlo))
+    compiled, capture = run_step(
+        "compile", partial(lowered.compile, compiler_options=request.options), request, capture
+    )
+    hlo = Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo))
+    capture = replace(
+        capture,
+        stages=(*capture.stages, hlo),
+        cost=_cost(compiled),
+        memory=_memory(compiled),
+        record_passes=recorder(lowered, request.options),
+    )
+    return Compilation(traced, lowered, compiled, capture)
+
+
+def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture: Capture) -> tuple[Any, Capture]:
+    """What one step gives, and the capture with its duration.
+
+    Args:
+        name: `trace`, `lower` or `compile`.
+        run: Does it.
+        request: What an error is about.
+        capture: Of the steps before.
+
+    Raises:
+        ExploreError: It failed; a `TracedValueError` where the function needs the value of something traced.
+    """
+    __tracebackhide__ = True
+    start = perf_counter()
+    try:
+        result = run()
+    except Exception as error:
+        capture = replace(
+            capture,
+            durations=replace(capture.durations, **{name: perf_counter() - start}),
+            failure=f"{name} failed: {type(error).__name__}",
+        )
+        if name == "trace":
+            capture = replace(capture, findings=request.lint(None, error))
+        kind, message = explain_trace_error(error, request.name, request.verb, name)
+        message += "\n  Hint: the stages before it are in this error's `.capture`." if capture.stages else ""
+        raise kind(message, capture) from error
+    return result, replace(capture, durations=replace(capture.durations, **{name: perf_counter() - start}))
 
 
 def _read_text(text: str, read: Callable[[str], Graph]) -> tuple[str, Graph]:

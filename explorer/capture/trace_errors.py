@@ -17,7 +17,7 @@ from explorer.capture.frames import Argument, Step, is_runner, names_in, users_a
 from explorer.capture.sources import Span, label, place, pointed_at, syntax_at
 from explorer.errors import ExploreError, TracedValueError
 
-__all__ = ["Refusal", "refusal", "retold", "users_place"]
+__all__ = ["Refusal", "explain_trace_error", "refusal", "users_place"]
 
 _TYPE = re.compile(r"(?:traced array with shape|must be concrete; got|value with type) (\w+\[[^\]]*\])")
 _TRACED = re.compile(r"while tracing the function (.+?)(?: at (.+?):\d+)? for ")
@@ -34,7 +34,9 @@ _LONGEST = 6  # lines of JAX's or the user's own words
 _MOST_STEPS = 5
 
 
-def retold(error: Exception, function: str, verb: str, step: str = "trace") -> tuple[type[ExploreError], str]:
+def explain_trace_error(
+    error: Exception, function: str, verb: str, step: str = "trace"
+) -> tuple[type[ExploreError], str]:
     """What to raise, and with which words, for an error that came while a function was traced, lowered or compiled.
 
     Args:
@@ -48,7 +50,7 @@ def retold(error: Exception, function: str, verb: str, step: str = "trace") -> t
         >>> try:
         ...     jax.make_jaxpr(lambda x: float(x))(1.0)
         ... except Exception as error:
-        ...     retold(error, "f", "compiled")[0]
+        ...     explain_trace_error(error, "f", "compiled")[0]
         <class 'explorer.errors.TracedValueError'>
     """
     steps = users_steps(error)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import jax
 
-from explorer.capture.explore import Exploration, explore
+from explorer.capture.explore import CompileRequest, compile_stages, explore
 from explorer.capture.state import HoldsState
 from explorer.errors import NotCallableError, OptionError
 from explorer.jitted.program import Options, Program
@@ -154,7 +154,7 @@ class Jitted(HoldsState):
         """What the compiler does for a call, without running it; the captured state stays as it is."""
         if args or kwargs:
             return explore(self, *args, **kwargs)
-        return Exploration(self, (), {}).run()
+        return compile_stages(CompileRequest(self, (), {})).capture
 
     def __repr__(self) -> str:
         given = [f"{name}=…" for name in ("inputs", "outputs") if getattr(self, f"_{name}") is not None]

@@ -13,8 +13,8 @@ import jax
 import jax.core
 from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnknownVariableType] - half annotated
 
-from explorer.capture.explore import Exploration
-from explorer.capture.trace_errors import retold
+from explorer.capture.explore import CompileRequest
+from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import TracedValueError
 from explorer.jitted.captured import Captured, Structure
 from explorer.jitted.messages import refuse_leak, warn_full, warn_storm, warn_unwritten
@@ -156,9 +156,10 @@ class Program:
     def retell(self, error: Exception) -> None:
         """Raise what is about traced values in the user's terms; all else is the user's own."""
         __tracebackhide__ = True
-        kind, message = retold(error, self.name, "compiled")
+        kind, message = explain_trace_error(error, self.name, "compiled")
         if kind is TracedValueError:
-            capture = Exploration(self.function(), (), {}).capture(f"trace failed: {type(error).__name__}")
+            request = CompileRequest(self.function(), (), {})
+            capture = request.empty_capture(f"trace failed: {type(error).__name__}")
             raise TracedValueError(message, capture) from error
 
     def roots(self) -> tuple[Any, ...]:

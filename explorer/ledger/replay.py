@@ -19,7 +19,7 @@ from jax.core import Tracer
 from explorer._jax.arguments import trace_again, trace_context
 from explorer.analysis.recompiles.nearest import nearest
 from explorer.analysis.recompiles.reasons import relatives
-from explorer.capture.explore import Exploration
+from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.sources import label
 from explorer.errors import NotRecordedError
 from explorer.ledger.call import Call
@@ -67,7 +67,7 @@ class Replay:
             )
         args, kwargs = self._arguments()
         target: Any = _Known(function, self._wrapper)
-        return Exploration(function, args, kwargs, target=target).run()
+        return compile_stages(CompileRequest(function, args, kwargs, target=target)).capture
 
     @property
     def _called(self) -> str:
@@ -104,7 +104,7 @@ class Replay:
 
 
 class _Known:
-    """A function as its `jax.jit` sees it, for `Exploration`."""
+    """A function as its `jax.jit` sees it, for `CompileRequest`."""
 
     def __init__(self, function: Any, wrapper: Any) -> None:
         self._function, self._wrapper = function, wrapper

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from explorer._jax.jitted import is_jitted, jit_options, static_arguments
 from explorer._jax.options import option_names
-from explorer.capture.explore import Described, Exploration
+from explorer.capture.explore import CompileRequest, Described, compile_stages
 from explorer.capture.filtered import arrays_of, is_filtered
 from explorer.errors import ExploreError, OptionError
 from explorer.measure.calls import Calls
@@ -76,31 +76,20 @@ def build(
     """
     target = function if target is None else target
     shapes = jax.tree.map(struct_of, (tuple(args), dict(kwargs)), is_leaf=_is_described)
-    exploration = _Kept(function, *shapes, target=_anew(target), options=dict(options or {}) or None, verb=verb)
+    request = CompileRequest(function, *shapes, target=_anew(target), options=dict(options or {}) or None, verb=verb)
     with within():
-        capture = exploration.run()
+        traced, _, compiled, capture = compile_stages(request)
     arrays = jax.tree.map(_array, shapes)
     taken = _taken(target, *arrays)
-    if jax.tree.structure(taken) == exploration.compiled.in_tree:
-        return Built(capture, exploration.traced, exploration.compiled, *taken)
+    if jax.tree.structure(taken) == compiled.in_tree:
+        return Built(capture, traced, compiled, *taken)
     if options:
         raise OptionError(
-            f"{exploration.name} has arguments beside those of a call, such as captured state; "
+            f"{request.name} has arguments beside those of a call, such as captured state; "
             "it can't be called with options of XLA's."
         )
     call = target if hasattr(target, "trace") else jax.jit(target)
-    return Built(capture, exploration.traced, call, *arrays)
-
-
-class _Kept(Exploration):
-    """An exploration that keeps its trace."""
-
-    traced: Any = None
-
-    def trace(self) -> Any:
-        __tracebackhide__ = True
-        self.traced = super().trace()
-        return self.traced
+    return Built(capture, traced, call, *arrays)
 
 
 def kernels_of(capture: Capture) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from explorer.capture.explore import Described, Exploration, Explored
+from explorer.capture.explore import CompileRequest, Described, Explored, compile_stages
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.abstract import described
 from explorer.measure.compiled_subject import error_in_a_line
@@ -108,7 +108,9 @@ def _alone(use: MemoryUse, function: Callable[..., Any], given: Sequence[Any], n
 def _compiled(function: Callable[..., Any], made: Made) -> Capture:
     __tracebackhide__ = True
     shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=_is_described)
-    return Exploration(function, *shapes, target=made.function, options=made.options or None, verb="compiled").run()
+    options = made.options or None
+    request = CompileRequest(function, *shapes, target=made.function, options=options, verb="compiled")
+    return compile_stages(request).capture
 
 
 def _told(row: MemoryRow, capture: Capture) -> MemoryRow:

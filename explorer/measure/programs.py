@@ -12,7 +12,7 @@ import jax
 
 from explorer._jax.profiling import live_programs
 from explorer._jax.traces import calls_compiled
-from explorer.capture.explore import Described, Exploration, Explored, environment
+from explorer.capture.explore import CompileRequest, Described, Explored, compile_stages, environment
 from explorer.capture.open import open_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.errors import ArgumentsError
@@ -120,7 +120,7 @@ def _from_text(text: str, jaxpr: Any) -> Capture:
 def _traced(target: Profiled) -> Any:
     """The jaxpr of what another library's jit compiled: to trace it once more is cheap, to compile it is not."""
     with suppress(Exception):  # as below
-        return Exploration(target.function, target.args, target.kwargs, target=target.call).trace().jaxpr
+        return CompileRequest(target.function, target.args, target.kwargs, target=target.call).trace().jaxpr
     return None
 
 
@@ -131,5 +131,6 @@ def _whole(target: Profiled) -> Capture | None:
         if isinstance(call, Explored):
             return call.explore()
         if target.has_stages:
-            return Exploration(target.function, target.args, target.kwargs, target=call).run()
+            request = CompileRequest(target.function, target.args, target.kwargs, target=call)
+            return compile_stages(request).capture
     return None

@@ -10,13 +10,13 @@ from typing import Any
 import jax
 
 from explorer._jax.uncached_traces import fresh_traces
-from explorer.capture.explore import Exploration, environment
+from explorer.capture.explore import CompileRequest, environment, run_step
 from explorer.measure.calls import Calls
 from explorer.measure.machine import cores, load
 from explorer.measure.progress import Tell, progress_bar
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, driven
 from explorer.measure.subject import Subject, signature_of, subject_of
-from explorer.model.results.timing import STEPS, Samples, Timing
+from explorer.model.results.timing import Samples, Timing
 from explorer.model.units import duration_text
 
 __all__ = ["busy_note", "time", "timed", "timing"]
@@ -147,13 +147,13 @@ class _Timer:
         """Trace, lower and compile, one step after the other, with the errors that explore() has for them."""
         __tracebackhide__ = True
         subject = self.subject
-        known = Exploration(subject.compiled, subject.args, subject.kwargs, verb="timed")
-        known.check_arguments()
+        request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
+        request.check_arguments()
         self.tell(0.0, "tracing and compiling")
-        traced = known.step("trace", known.trace)
-        lowered = known.step("lower", traced.lower)
-        known.step("compile", lowered.compile)
-        self.stages |= {step: known.seconds[step] for step in STEPS if step in known.seconds}
+        traced, capture = run_step("trace", request.trace, request, request.empty_capture())
+        lowered, capture = run_step("lower", traced.lower, request, capture)
+        _, capture = run_step("compile", lowered.compile, request, capture)
+        self.stages |= {step: getattr(capture.durations, step) for step in ("trace", "lower", "compile")}
         self.may_donate = not subject.is_plain_jit or _donates(traced, lowered)
 
     def first_run(self) -> Calls:

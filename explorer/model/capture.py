@@ -26,6 +26,7 @@ from explorer.model.source import Source
 __all__ = ["Capture", "Constant", "Durations", "Stage", "Viewer"]
 
 
+@dataclass(eq=False, repr=False)
 class Stage:
     """One representation of the function: its text, and its graph linked to the text by line.
 
@@ -36,15 +37,14 @@ class Stage:
         read: Gives the text and its graph.
     """
 
-    def __init__(self, name: str, read: Callable[[], tuple[str, Graph]]) -> None:
-        self.name = name
-        self._read = read
+    name: str
+    read: Callable[[], tuple[str, Graph]]
 
     @cached_property
     def _content(self) -> tuple[str, Graph]:
-        content = self._read()
+        content = self.read()
         # What was read from, an executable with its memory, is not held for longer.
-        self._read = lambda: content
+        self.read = lambda: content
         return content
 
     @property

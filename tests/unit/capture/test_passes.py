@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.capture.explore import Exploration
+from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.passes import modules_in, read_passes
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.versions import VersionsBuilder
@@ -279,7 +279,7 @@ def test_recording_leaves_no_files_behind(tmp_path, monkeypatch):
 
 def test_the_users_compiler_options_are_kept():
     without = {"xla_disable_hlo_passes": "algsimp"}
-    run = Exploration(attention, (X, X, X), {}, options=without).run()
+    run = compile_stages(CompileRequest(attention, (X, X, X), {}, options=without)).capture
     assert "algsimp" not in [one.name for one in run.passes]
     assert signed(run.passes[-1].after) == signed(run.hlo.text)
 

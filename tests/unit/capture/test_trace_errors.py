@@ -11,7 +11,7 @@ import pytest
 
 import explorer as ex
 from explorer.capture.sources import Span, bound_at, called_at, pointed_at, syntax_at
-from explorer.capture.trace_errors import retold
+from explorer.capture.trace_errors import explain_trace_error
 
 X = jnp.arange(4, dtype=jnp.float32)
 N = jnp.int32(2)
@@ -417,7 +417,7 @@ def test_a_leaked_value_is_told_with_who_kept_it():
     try:
         kept[0] + 1
     except jax.errors.UnexpectedTracerError as error:
-        kind, told = retold(error, "step", "run")
+        kind, told = explain_trace_error(error, "step", "run")
     line = leak.__wrapped__.__code__.co_firstlineno + 2
     assert kind is ex.TracedValueError
     assert told.startswith(

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.capture.explore import Exploration
+from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.model.capture import Capture
 from explorer.pitfalls import config, suppress
 from explorer.pitfalls.rule import all_rules
@@ -299,7 +299,7 @@ def test_a_linter_that_fails_costs_the_user_nothing(monkeypatch):
     capture = ex.explore(unrolled, X)
     assert (len(capture.stages), capture.findings.faults) == (3, ("RuntimeError: a bug",))
     monkeypatch.setattr(Capture, "linter", None)
-    assert len(Exploration(unrolled, (X,), {}).run().findings) == 0
+    assert len(compile_stages(CompileRequest(unrolled, (X,), {})).capture.findings) == 0
 
 
 def test_findings_tell_what_has_become_stale_since():

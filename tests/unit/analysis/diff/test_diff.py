@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.diff.match_graphs import Side, align
-from explorer.capture.explore import Exploration
+from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.readers.hlo import read_hlo
 from explorer.files.diff import encode_diff
 from explorer.model.graph import Frame, Graph, Group
@@ -136,7 +136,8 @@ def test_of_more_equal_layers_the_first_and_last_correspond():
 
 
 def test_compiler_options_show_in_the_kernels():
-    without = Exploration(attention, (X, X, X), {}, options={"xla_disable_hlo_passes": "fusion"}).run()
+    request = CompileRequest(attention, (X, X, X), {}, options={"xla_disable_hlo_passes": "fusion"})
+    without = compile_stages(request).capture
     difference = ex.diff(ex.explore(attention, X, X, X), without)
     assert difference.jaxpr.is_empty
     assert difference.stablehlo.is_empty
