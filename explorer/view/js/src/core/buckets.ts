@@ -14,3 +14,10 @@ export function buckets(count: number, keys: ArrayLike<number>): Buckets {
   for (let i = 0; i < keys.length; i++) list[next[keys[i]!]!++] = i;
   return { start, list };
 }
+
+/** Append to the list of a key. */
+export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}

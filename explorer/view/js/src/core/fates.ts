@@ -1,6 +1,7 @@
 // What became of each equation: explorer/analysis/fates/fates.py.
 
-import { type Graph, push } from "./graph";
+import { push } from "./buckets";
+import type { Graph } from "./graph";
 
 interface Columns {
   kinds: string[];

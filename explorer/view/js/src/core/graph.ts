@@ -1,10 +1,7 @@
 // A capture in the browser: the same columns as explorer/model/graph.py, read by index.
 
-import type { Memory } from "../memory/memory";
-import type { Passes } from "../passes/passes";
-import { type Buckets, buckets } from "./buckets";
-import type { Fates } from "./fates";
-import type { Header } from "./wire";
+import { type Buckets, buckets, push } from "./buckets";
+import { groupItem, type Item, isGroup, isNode, nodeItem } from "./item";
 
 export interface Frame {
   file: string;
@@ -21,12 +18,6 @@ export interface Group {
   kind: string;
   parent: number;
   caller: number;
-}
-
-export interface Source {
-  file: string;
-  label: string;
-  text: string;
 }
 
 interface Columns {
@@ -60,15 +51,10 @@ interface Columns {
   twin?: Int32Array;
 }
 
-/** What stands in the picture's place of a node: itself, or the group that holds it. Groups are numbered ~group. */
-export type Item = number;
-export const groupItem = (group: number): Item => ~group;
-/** What a page leaves out of a group, before it and after it, has items far below all groups. */
-const MORE = -1e9;
-export const moreItem = (group: number, before: boolean): Item => MORE - 2 * (group + 1) - (before ? 1 : 0);
-export const isMore = (item: Item): boolean => item <= MORE;
-export const isGroup = (item: Item): boolean => item < 0 && item > MORE;
-
+const NO_KERNEL = new RegExp(
+  "^(parameter|constant|tuple|get-tuple-element|bitcast|while|conditional|call|after-all|opt-barrier|return)$|" +
+    /^(stablehlo|func)\./.source,
+);
 const CHIPS = /^(constant|parameter|stablehlo\.constant|iota)$/;
 const RETURNS = /^(return|func\.return|stablehlo\.return|tuple)$/;
 
@@ -148,7 +134,7 @@ export class Graph {
   drawn(node: number): number {
     const { twin, groups } = this.c;
     if (!twin?.length) return node;
-    const iteration = this.ancestors(node).find((group) => groups[group]!.kind === "iteration");
+    const iteration = this.ancestors(nodeItem(node)).find((group) => groups[group]!.kind === "iteration");
     if (iteration === undefined) return node;
     const { parent } = groups[iteration]!;
     const shown = this.iterations(parent)[this.shown.get(parent) ?? 0]!;
@@ -226,10 +212,11 @@ export class Graph {
 
   /** The stretch of `order` that an item stands for; what a node calls follows it. */
   range(item: Item): [from: number, to: number] {
-    if (isMore(item)) return [0, 0];
-    if (isGroup(item)) return [this.from[~item]!, this.to[~item]!];
-    const called = this.calledBy.get(item);
-    return [this.at[item]!, called ? this.to[called[called.length - 1]!]! : this.at[item]! + 1];
+    if (isGroup(item)) return [this.from[item.group]!, this.to[item.group]!];
+    if (!isNode(item)) return [0, 0];
+    const called = this.calledBy.get(item.node)?.at(-1);
+    const from = this.at[item.node]!;
+    return [from, called === undefined ? from + 1 : this.to[called]!];
   }
 
   count(item: Item): number {
@@ -254,7 +241,7 @@ export class Graph {
   }
 
   nodesOf(item: Item): ArrayLike<number> {
-    return isGroup(item) ? this.below(~item) : this.within(item);
+    return isGroup(item) ? this.below(item.group) : isNode(item) ? this.within(item.node) : [];
   }
 
   isRepeat(group: number): boolean {
@@ -267,16 +254,15 @@ export class Graph {
 
   /** How often an item runs, where that is known to be more than once; else 0. */
   times(item: Item): number {
-    return isGroup(item) ? (this.c.repeat?.[~item] ?? 0) : 0;
+    return isGroup(item) ? (this.c.repeat?.[item.group] ?? 0) : 0;
   }
 
   /** What opening a group shows, in program order, chips left out. */
   children(group: number): Item[] {
     const nodes = Array.from(this.nodesIn(group)).filter((node) => !this.isChip[node]);
     const groups = (this.childGroups.get(group) ?? []).filter((child) => this.to[child]! > this.from[child]!);
-    const at = new Map(
-      [...nodes, ...groups.map(groupItem)].map((item) => [item, isGroup(item) ? this.when(~item) : item]),
-    );
+    const at = new Map<Item, number>(nodes.map((node) => [nodeItem(node), node]));
+    for (const child of groups) at.set(groupItem(child), this.when(child));
     return [...at.keys()].sort((a, b) => at.get(a)! - at.get(b)!);
   }
 
@@ -295,49 +281,56 @@ export class Graph {
 
   /** The groups that opening an item shows the inside of. */
   inside(item: Item): number[] {
-    if (isMore(item)) return [];
-    if (!isGroup(item)) return this.calledBy.get(item) ?? [];
+    if (isNode(item)) return this.calledBy.get(item.node) ?? [];
+    if (!isGroup(item)) return [];
     // Repeated layers are laid out once: one iteration stands for all.
-    return [this.isRepeat(~item) ? this.iterations(~item)[this.shown.get(~item) ?? 0]! : ~item];
+    const { group } = item;
+    return [this.isRepeat(group) ? this.iterations(group)[this.shown.get(group) ?? 0]! : group];
   }
 
   /**
    * For any node, the position among `items` of the one directly inside `group` that holds it; -1 for elsewhere and
    * chips.
    */
-  positions(group: number, items: Item[], chains: ReadonlyMap<Item, number[]> = new Map()): (node: number) => number {
+  positions(group: number, items: Item[], chains: ReadonlyMap<number, number[]> = new Map()): (node: number) => number {
     const { groups, groupOf } = this.c;
-    const ofItem = new Map(items.map((item, i) => [item, i]));
-    for (const [first, chain] of chains) for (const node of chain) ofItem.set(node, ofItem.get(first)!);
-    // A hundred thousand nodes ask, a few groups answer.
+    const ofNode = new Map<number, number>();
+    const ofItem = new Map<Item, number>();
+    items.forEach((item, i) => {
+      if (isNode(item)) ofNode.set(item.node, i);
+      else ofItem.set(item, i);
+    });
+    for (const [first, chain] of chains) for (const node of chain) ofNode.set(node, ofNode.get(first)!);
+    // There are a hundred thousand nodes in a few groups: what a group's position is is looked up once.
     const ofGroup = new Map<number, number>([[-1, -1]]);
     const find = (at: number): number => {
       let position = ofGroup.get(at);
       if (position === undefined) {
         const { parent, caller } = groups[at]!;
-        position = parent === group ? (ofItem.get(caller >= 0 ? caller : groupItem(at)) ?? -1) : find(parent);
+        const own = caller >= 0 ? ofNode.get(caller) : ofItem.get(groupItem(at));
+        position = parent === group ? (own ?? -1) : find(parent);
         ofGroup.set(at, position);
       }
       return position;
     };
     return (node) => {
       if (this.isChip[node]) return -1;
-      return groupOf[node] === group ? (ofItem.get(node) ?? -1) : find(groupOf[node]!);
+      return groupOf[node] === group ? (ofNode.get(node) ?? -1) : find(groupOf[node]!);
     };
   }
 
   /** The groups around a node, or around a group and itself, outermost first. */
   ancestors(item: Item): number[] {
     const groups: number[] = [];
-    for (let at = isGroup(item) ? ~item : this.c.groupOf[item]!; at >= 0; at = this.c.groups[at]!.parent)
-      groups.unshift(at);
+    const from = isNode(item) ? this.c.groupOf[item.node]! : item.group;
+    for (let at = from; at >= 0; at = this.c.groups[at]!.parent) groups.unshift(at);
     return groups;
   }
 
   /** What stands for the inside of a group in the picture: the node that calls it, or the group itself. */
   itemOf(group: number): Item {
     const { caller } = this.c.groups[group]!;
-    return caller >= 0 ? caller : groupItem(group);
+    return caller >= 0 ? nodeItem(caller) : groupItem(group);
   }
 
   /** Does the node lie in the place that runs, not inside a kernel? Then it is a kernel of its own. */
@@ -346,80 +339,4 @@ export class Graph {
     if (group && (group.kind === "fusion" || group.kind === "apply")) return false;
     return this.opRuns[this.c.op[node]!]!;
   }
-}
-
-const NO_KERNEL = new RegExp(
-  "^(parameter|constant|tuple|get-tuple-element|bitcast|while|conditional|call|after-all|opt-barrier|return)$|" +
-    /^(stablehlo|func)\./.source,
-);
-
-export class Stage {
-  /** Nothing is read until it is asked for; the frames alone are enough for the source pane's colours. */
-  constructor(
-    readonly name: string,
-    private readonly readText: () => string,
-    private readonly readGraph: () => Graph,
-    private readonly readFrames: () => Frame[],
-    readonly size: number,
-    readonly coverage: number,
-    private readonly readMemory?: () => Memory,
-    private readonly readFates?: () => Fates,
-  ) {}
-  private text_?: string[];
-  private graph_?: Graph;
-  private frames_?: Frame[];
-  private memory_?: Memory | undefined;
-  private fates_?: Fates | undefined;
-  get frames(): Frame[] {
-    return (this.frames_ ??= this.readFrames());
-  }
-  get lines(): string[] {
-    return (this.text_ ??= this.readText().split("\n"));
-  }
-  get graph(): Graph {
-    return (this.graph_ ??= this.readGraph());
-  }
-  /** What became of the equations; not of the last stage, which they became. */
-  get fates(): Fates | undefined {
-    return (this.fates_ ??= this.readFates?.());
-  }
-  /** What is in memory at each step; only of a stage that has a schedule. */
-  get memory(): Memory | undefined {
-    return (this.memory_ ??= this.readMemory?.());
-  }
-}
-
-export class Capture {
-  constructor(
-    readonly header: Header,
-    readonly stages: Stage[],
-    private readonly readPasses?: () => Passes,
-  ) {}
-
-  private passes_?: Passes | undefined;
-  /** What each pass of the compiler did, where that was recorded. */
-  get passes(): Passes | undefined {
-    return (this.passes_ ??= this.readPasses?.());
-  }
-
-  stage(name: string): Stage {
-    return this.stages.find((stage) => stage.name === name) ?? this.stages[this.stages.length - 1]!;
-  }
-
-  /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/analysis/links/provenance.py. */
-  linked(from: Stage, node: number, to: Stage): number[] {
-    if (from === to) return [node];
-    const first = this.stages[0]!;
-    if (from !== first && to !== first)
-      return [...new Set(this.linked(from, node, first).flatMap((at) => this.linked(first, at, to)))].sort(
-        (a, b) => a - b,
-      );
-    return to.graph.nodesOfKey(from.name, from.graph.c.keys[to.name]?.[node] ?? -1);
-  }
-}
-
-export function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const list = map.get(key);
-  if (list) list.push(value);
-  else map.set(key, [value]);
 }

@@ -1,6 +1,7 @@
 // What a kernel computes, in a few words, and how much of the whole it is.
 
-import { type Graph, type Item, isGroup } from "./graph";
+import type { Graph } from "./graph";
+import { type Item, isNode } from "./item";
 
 const MOST_WORDS = 3;
 const WORDS: Record<string, string> = {
@@ -130,7 +131,7 @@ export function total(graph: Graph, measure: string, item?: Item): number {
   if (!sum) return NaN;
   if (item === undefined) return sum[graph.size]!;
   // A fusion's own number counts its inside already.
-  if (!isGroup(item) && graph.isKernel(item)) return graph.c.measures[measure]![item]!;
+  if (isNode(item) && graph.isKernel(item.node)) return graph.c.measures[measure]![item.node]!;
   const [from, to] = graph.range(item);
   return sum[to]! - sum[from]!;
 }

@@ -1,6 +1,8 @@
 // How things are called on the screen.
 
-import { type Graph, groupItem, type Item, isGroup, type Stage } from "./graph";
+import type { Stage } from "./capture";
+import type { Graph } from "./graph";
+import { type GroupItem, groupItem, type Item, isGroup, isRest } from "./item";
 import { computes, shareText } from "./kernel_titles";
 
 export const STAGE_TITLES: Record<string, string> = {
@@ -72,18 +74,19 @@ export interface Label {
 
 export function labelOf(graph: Graph, stage: string, item: Item): Label {
   if (isGroup(item)) return groupLabel(graph, stage, item);
-  const type = shortType(graph.type(item));
-  const op = opText(graph.op(item));
+  if (isRest(item)) return { title: "", sub: "" };
+  const { node } = item;
+  const type = shortType(graph.type(node));
+  const op = opText(graph.op(node));
   const inner = graph.inside(item);
-  if (isInKernel(graph, item) && !inner.length)
-    return { title: cut(op === "parameter" ? graph.name(item) : op, 30), sub: "" };
+  const name = graph.name(node);
+  if (isInKernel(graph, node) && !inner.length) return { title: cut(op === "parameter" ? name : op, 30), sub: "" };
   const isNamed = stage === "hlo";
-  const name = graph.name(item);
-  const title = op === "parameter" ? graph.scope(item) || name : isNamed ? name : op;
+  const title = op === "parameter" ? graph.scope(node) || name : isNamed ? name : op;
   const share = stage === "hlo" ? shareText(graph, item) : "";
   if (op === "fusion" && inner.length) {
     // What it computes says more than the compiler's name, which stays for finding it in the text.
-    const words = computes(graph, item);
+    const words = computes(graph, node);
     return words
       ? { title: cut(words, 34), sub: joined(cut(name, 30), share) }
       : { title: cut(name, 34), sub: joined(cut(type, 22), share) };
@@ -101,9 +104,8 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
   };
 }
 
-function groupLabel(graph: Graph, stage: string, item: Item): Label {
-  const group = graph.c.groups[~item]!;
-  const { kind, name, caller } = group;
+function groupLabel(graph: Graph, stage: string, item: GroupItem): Label {
+  const { kind, name, caller } = graph.c.groups[item.group]!;
   const times = graph.times(item);
   if (kind === "inputs") return { title: name, sub: count(graph.count(item), "array") };
   if (kind === "outputs") {
@@ -121,11 +123,11 @@ function groupLabel(graph: Graph, stage: string, item: Item): Label {
   const share = stage === "hlo" ? shareText(graph, item) : "";
   if (kind !== "repeat")
     return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: contents(graph, stage, item) };
-  const [first] = graph.iterations(~item).map(groupItem);
+  const [first] = graph.iterations(item.group).map(groupItem);
   const kernels = first !== undefined && stage === "hlo" ? graph.kernelsIn(first) : 0;
   const content = kernels ? count(kernels, "kernel") : first === undefined ? "" : units(stage, graph.count(first));
   const each = content && `${content} each`;
-  const differ = graph.c.differ?.[~item] ?? 0;
+  const differ = graph.c.differ?.[item.group] ?? 0;
   return {
     title: `${cut(title, 30)} ×${number(times)}`,
     sub: joined(each + (differ ? `, ${number(differ)} not alike` : ""), share),

@@ -1,7 +1,9 @@
 // What is shown and what is in focus: the one state that every pane draws.
 
 import { Lines, lineKey } from "../source/source_lines";
-import { type Capture, type Frame, type Item, isGroup, type Stage } from "./graph";
+import type { Capture, Stage } from "./capture";
+import type { Frame } from "./graph";
+import { type Item, isGroup, isNode, nodeItem } from "./item";
 import { find, QueryError } from "./query";
 
 export type Mode = "graph" | "text" | "table" | "lines" | "memory" | "passes";
@@ -98,10 +100,25 @@ export class Session {
     else if (query) this.focus = this.ofQuery(query);
     else if (nodes.size) {
       const linked = new Set([...nodes].flatMap((node) => this.capture.linked(from, node, to)));
-      const item = linked.size === 1 ? [...linked][0] : undefined;
+      const item = linked.size === 1 ? nodeItem([...linked][0]!) : undefined;
       this.focus = { nodes: linked, lines: this.focus.lines, ...(item === undefined ? {} : { item }) };
     }
     this.tell("stage");
+  }
+
+  /** The node that was chosen, if one was. */
+  get chosenNode(): number | undefined {
+    const { item } = this.focus;
+    return isNode(item) ? item.node : undefined;
+  }
+
+  /** The node that was chosen, else the first of those in focus. */
+  get firstNode(): number | undefined {
+    return this.chosenNode ?? this.focus.nodes.values().next().value;
+  }
+
+  focusNode(node: number): void {
+    this.focusItem(nodeItem(node));
   }
 
   focusItem(item: Item | undefined): void {
@@ -133,6 +150,10 @@ export class Session {
   search(query: string): void {
     this.focus = query.trim() ? this.ofQuery(query) : NOTHING;
     this.tell("focus");
+  }
+
+  previewNode(node: number | undefined): void {
+    this.previewItem(node === undefined ? undefined : nodeItem(node));
   }
 
   previewItem(item: Item | undefined): void {

@@ -4,8 +4,9 @@ import { Memory } from "../memory/memory";
 import { type PassesHeader, readPasses } from "../passes/wire";
 import type { Finding } from "../source/finding_badge";
 import type { DiffHeader } from "../viewer/diff_viewer";
+import { Capture, type Source, Stage } from "./capture";
 import { Fates } from "./fates";
-import { Capture, type Frame, Graph, type Group, type Source, Stage } from "./graph";
+import { type Frame, Graph, type Group } from "./graph";
 
 const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
 const VERSION = 2;

@@ -1,7 +1,8 @@
 // What is known about what is chosen; of the whole program while nothing is.
 
 import { element } from "../core/dom";
-import { type Frame, type Graph, isGroup } from "../core/graph";
+import type { Frame, Graph } from "../core/graph";
+import { groupItem, isGroup, isNode } from "../core/item";
 import { total } from "../core/kernel_titles";
 import {
   bytesOf,
@@ -39,8 +40,8 @@ export class DetailsPane {
   fill(): void {
     const { focus } = this.session;
     this.root.scrollTop = 0;
-    if (focus.item !== undefined)
-      this.root.replaceChildren(...(isGroup(focus.item) ? this.group(~focus.item) : this.node(focus.item)));
+    if (isGroup(focus.item)) this.root.replaceChildren(...this.group(focus.item.group));
+    else if (isNode(focus.item)) this.root.replaceChildren(...this.node(focus.item.node));
     else if (focus.nodes.size) this.root.replaceChildren(...this.found([...focus.nodes]));
     else this.root.replaceChildren(...this.program());
   }
@@ -70,8 +71,8 @@ export class DetailsPane {
   private group(group: number): Node[] {
     const { graph, name } = this.session.stage;
     const nodes = graph.below(group);
-    const { title: label } = labelOf(graph, name, ~group);
-    const runs = name === "hlo" ? ` in ${count(graph.kernelsIn(~group), "kernel")}` : "";
+    const { title: label } = labelOf(graph, name, groupItem(group));
+    const runs = name === "hlo" ? ` in ${count(graph.kernelsIn(groupItem(group)), "kernel")}` : "";
     return [title(label), note(`${units(name, nodes.length)}${runs}`), ...this.operations(nodes)];
   }
 
@@ -245,7 +246,7 @@ export class DetailsPane {
 
   private choose(node: number, stage = this.session.stage.name): void {
     this.session.setStage(stage);
-    this.session.focusItem(node);
+    this.session.focusNode(node);
     this.reveal(node);
   }
 

@@ -1,13 +1,14 @@
 // Where what is chosen lies: forward ▸ block ×24 ▸ attention ▸ the kernel. Each part is a way back.
 
 import { element } from "../core/dom";
-import { groupItem, type Item } from "../core/graph";
+import type { Item } from "../core/item";
 import { labelOf } from "../core/labels";
 import type { Session } from "../core/session";
 
 export class Breadcrumbs {
   readonly root = element("nav", { class: "crumbs", "aria-label": "place in the program" });
-  private told = "";
+  /** What the parts were made from: the stage, the items, and which iteration of each repeat is drawn. */
+  private state: unknown[] = [];
 
   constructor(
     private readonly session: Session,
@@ -18,9 +19,9 @@ export class Breadcrumbs {
     const { stage, focus } = this.session;
     const { graph } = stage;
     const items = focus.item === undefined ? [] : this.around(focus.item);
-    const key = `${stage.name} ${items.join()} ${[...graph.shown.values()].join()}`;
-    if (key === this.told) return;
-    this.told = key;
+    const state = [stage, ...items, ...graph.shown.values()];
+    if (state.length === this.state.length && state.every((value, i) => value === this.state[i])) return;
+    this.state = state;
     const parts = items.map((item, i) => {
       const { title } = labelOf(graph, stage.name, item);
       const button = element(
@@ -37,11 +38,11 @@ export class Breadcrumbs {
     this.root.hidden = !parts.length;
   }
 
-  /** The items around one, outermost first, itself last; an iteration is told by its repeat. */
+  /** The items around an item, outermost first, itself last; the repeat stands for its iterations. */
   private around(item: Item): Item[] {
     const { graph } = this.session.stage;
     const groups = graph.ancestors(item).filter((group) => graph.c.groups[group]!.kind !== "iteration");
-    const items = groups.map((group) => (graph.c.groups[group]!.caller >= 0 ? graph.itemOf(group) : groupItem(group)));
+    const items = groups.map((group) => graph.itemOf(group));
     return [...new Set([...items, item])];
   }
 }

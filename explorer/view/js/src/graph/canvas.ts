@@ -1,7 +1,8 @@
 // The drawing of a scene: moved and zoomed as a whole, and only what is in sight is in the document.
 
+import type { Stage } from "../core/capture";
 import { svg } from "../core/dom";
-import { type Item, isGroup, isMore, type Stage } from "../core/graph";
+import { groupItem, type Item, isNode, nodeItem } from "../core/item";
 import type { Session } from "../core/session";
 import { Colouring } from "./colours";
 import { arrowHead, drawBox, drawLine, head, paintBox, path, place, sourceOf } from "./draw";
@@ -122,13 +123,12 @@ export class GraphCanvas {
   boxOf(node: number): Box | undefined {
     const { graph } = this.session.stage;
     const drawn = graph.drawn(node);
-    const own = this.byItem.get(drawn) ?? this.chainOf.get(drawn);
+    const own = this.byItem.get(nodeItem(drawn)) ?? this.chainOf.get(drawn);
     if (own) return own;
-    const closed = graph
-      .ancestors(drawn)
+    return graph
+      .ancestors(nodeItem(drawn))
       .map((group) => this.byItem.get(graph.itemOf(group)))
       .find((box) => box?.open === false);
-    return closed;
   }
 
   get colours(): Colouring {
@@ -141,10 +141,8 @@ export class GraphCanvas {
   }
 
   private colourOf({ item }: Box) {
-    const line =
-      isGroup(item) || isMore(item) || this.session.colourBy !== "line"
-        ? -1
-        : this.session.lines.colour(sourceOf(this.session, item));
+    const isLine = isNode(item) && this.session.colourBy === "line";
+    const line = isLine ? this.session.lines.colour(sourceOf(this.session, item.node)) : -1;
     return this.colours.of(item, line);
   }
 
@@ -193,9 +191,9 @@ export class GraphCanvas {
     this.lit.set(graph, focus.nodes);
     this.over.set(graph, preview.nodes);
     this.kept.set(graph, this.session.filter ?? NOTHING);
-    this.near = new Set(
-      focus.item !== undefined && focus.item >= 0 ? [...graph.operands(focus.item), ...graph.users(focus.item)] : [],
-    );
+    const { chosenNode } = this.session;
+    const near = chosenNode === undefined ? [] : [...graph.operands(chosenNode), ...graph.users(chosenNode)];
+    this.near = new Set(near.map(nodeItem));
     let lit = 0;
     for (const { box, element } of this.boxes.values()) lit += this.lightBox(box, element) ? 1 : 0;
     this.lightLines();
@@ -205,12 +203,12 @@ export class GraphCanvas {
   /** In how many iterations of a repeat something is lit. */
   litIterations(group: number): number {
     const { graph } = this.session.stage;
-    return graph.iterations(group).filter((iteration) => this.lit.has(...graph.range(~iteration))).length;
+    return graph.iterations(group).filter((iteration) => this.lit.has(...graph.range(groupItem(iteration)))).length;
   }
 
   private lightBox(box: Box, element: SVGElement): boolean {
     const { focus, stage } = this.session;
-    const ranges = (box.chain ?? [box.item]).map((item) => stage.graph.range(item));
+    const ranges = (box.chain?.map(nodeItem) ?? [box.item]).map((item) => stage.graph.range(item));
     const isLit = ranges.some(([from, to]) => this.lit.any(from, to));
     element.classList.toggle("lit", isLit && !this.trace);
     element.classList.toggle("chosen", box.item === focus.item);

@@ -1,6 +1,7 @@
 // Runs of operations that only change how an array is looked at: one box stands for each, until it is opened.
 
-import type { Graph, Item } from "../core/graph";
+import type { Graph } from "../core/graph";
+import { type Item, isNode } from "../core/item";
 
 // Operations in every stage's spelling, `_` as `-`.
 const PLAIN = new RegExp(
@@ -9,10 +10,14 @@ const PLAIN = new RegExp(
     "optimization-barrier|opt-barrier|stop-gradient|reduce-precision|pbroadcast|pvary)$",
 );
 
-/** The chains among `items`, by their first node; each at least two nodes, every one read by the next alone. */
-export function chainsOf(graph: Graph, items: readonly Item[]): Map<Item, number[]> {
+/** The chains among `items`, by their first node; each at least two nodes, of which each is read by the next alone. */
+export function chainsOf(graph: Graph, items: readonly Item[]): Map<number, number[]> {
   const plain = new Set(
-    items.filter((item) => item >= 0 && !graph.inside(item).length && PLAIN.test(graph.op(item).replaceAll("_", "-"))),
+    items
+      .filter(isNode)
+      .filter((item) => !graph.inside(item).length)
+      .map(({ node }) => node)
+      .filter((node) => PLAIN.test(graph.op(node).replaceAll("_", "-"))),
   );
   const next = new Map<number, number>();
   const hasBefore = new Set<number>();
@@ -23,7 +28,7 @@ export function chainsOf(graph: Graph, items: readonly Item[]): Map<Item, number
     next.set(node, only);
     hasBefore.add(only);
   }
-  const chains = new Map<Item, number[]>();
+  const chains = new Map<number, number[]>();
   for (const node of plain) {
     if (hasBefore.has(node) || !next.has(node)) continue;
     const chain = [node];

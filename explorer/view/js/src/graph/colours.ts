@@ -1,7 +1,9 @@
 // What colour a box has: that of its source line, of a category, or of a number.
 
 import { arrays } from "../core/array_types";
-import { type Graph, type Item, isGroup, isMore, type Stage } from "../core/graph";
+import type { Stage } from "../core/capture";
+import type { Graph } from "../core/graph";
+import { type Item, isNode, isRest } from "../core/item";
 import { total } from "../core/kernel_titles";
 import { opText, shortType } from "../core/labels";
 import type { Session } from "../core/session";
@@ -152,12 +154,13 @@ export class Colouring {
   /** The colour of an item; `line` is the palette's number of its source line. */
   of(item: Item, line: number): Colour {
     const { graph } = this.session.stage;
-    if (this.by === "line" || isMore(item)) return { kind: line };
+    if (this.by === "line" || isRest(item)) return { kind: line };
     const category = CATEGORIES[this.by];
     if (category)
-      return { kind: isGroup(item) ? -1 : (this.kinds.get(category.of(graph, item, this.session.stage)) ?? -1) };
-    const isWhole = isGroup(item) || (MEASURES[this.by] && !graph.isKernel(item)); // a loop is what runs in it
-    const own = isWhole ? NaN : (graph.c.measures[this.by]?.[item] ?? NaN);
+      return { kind: isNode(item) ? (this.kinds.get(category.of(graph, item.node, this.session.stage)) ?? -1) : -1 };
+    // A group or a loop is what runs in it.
+    const isOwn = isNode(item) && (!MEASURES[this.by] || graph.isKernel(item.node));
+    const own = isOwn ? (graph.c.measures[this.by]?.[item.node] ?? NaN) : NaN;
     const value = own >= 0 ? own : MEASURES[this.by] ? total(graph, this.by, item) : NaN;
     return value > 0 ? { kind: -1, css: ramp(this.place(value)) } : { kind: -1 };
   }

@@ -1,7 +1,8 @@
 // One box, one line of the graph, as SVG.
 
 import { svg } from "../core/dom";
-import { type Frame, type Graph, type Item, isGroup, isMore } from "../core/graph";
+import type { Frame, Graph } from "../core/graph";
+import { type Item, isGroup, isNode, isRest } from "../core/item";
 import { shareOf } from "../core/kernel_titles";
 import { cut, units } from "../core/labels";
 import type { Session } from "../core/session";
@@ -15,7 +16,7 @@ const COLLECTIVE = new RegExp(
 );
 
 export const isCollective = (graph: Graph, item: Item): boolean =>
-  item >= 0 && COLLECTIVE.test(graph.op(item).replaceAll("_", "-"));
+  isNode(item) && COLLECTIVE.test(graph.op(item.node).replaceAll("_", "-"));
 
 /** A box; from afar, without the text that nobody could read. */
 export function drawBox(session: Session, box: Box, colour: Colour, far: boolean): SVGElement {
@@ -28,11 +29,11 @@ export function drawBox(session: Session, box: Box, colour: Colour, far: boolean
     "aria-label": says(session, box),
   });
   paintBox(g, colour);
-  if (isMore(item)) g.dataset.more = String(item);
-  else if (isGroup(item)) g.dataset.group = String(~item);
+  const inside = graph.inside(item);
+  if (isRest(item)) g.dataset.rest = `${item.group} ${item.isBefore ? "before" : "after"}`;
+  else if (isGroup(item)) g.dataset.group = String(item.group);
   else {
-    g.dataset.node = String(item);
-    const inside = graph.inside(item);
+    g.dataset.node = String(item.node);
     if (inside.length) g.dataset.group = String(inside[0]);
   }
   if (box.open !== undefined) g.setAttribute("aria-expanded", String(box.open));
@@ -71,27 +72,27 @@ export function paintBox(drawn: SVGElement, { kind, css }: Colour): void {
 
 function kindOf({ stage: { graph } }: Session, box: Box): string {
   const { item } = box;
-  if (isMore(item)) return "more";
+  if (isRest(item)) return "rest";
   if (box.chain) return "node chain";
-  if (isGroup(item)) return `group ${graph.c.groups[~item]!.kind}`;
+  if (isGroup(item)) return `group ${graph.c.groups[item.group]!.kind}`;
   const kind = graph.inside(item).length ? "kernel" : box.pill ? "pill" : "node";
   return isCollective(graph, item) ? `${kind} collective` : kind;
 }
 
 function says(session: Session, { item, label, chain }: Box): string {
   const { graph } = session.stage;
-  const plain = isMore(item) || chain || isGroup(item);
-  const from = plain ? undefined : sourceOf(session, item);
-  return [label.title, plain ? "" : graph.op(item), label.sub, from ? `line ${from.line}` : ""]
+  const node = isNode(item) && !chain ? item.node : undefined;
+  const from = node === undefined ? undefined : sourceOf(session, node);
+  return [label.title, node === undefined ? "" : graph.op(node), label.sub, from ? `line ${from.line}` : ""]
     .filter(Boolean)
     .join(", ");
 }
 
 function tipOf({ stage: { graph, name } }: Session, { item, label, chain }: Box): string {
-  if (isMore(item)) return label.title;
+  if (isRest(item)) return label.title;
   if (chain) return chain.map((node) => graph.name(node)).join(" ▸ ");
   if (isGroup(item)) return `${label.title}: ${units(name, graph.count(item))}`;
-  return `${graph.name(item)} = ${cut(graph.type(item), 200)} ${graph.op(item)}`;
+  return `${graph.name(item.node)} = ${cut(graph.type(item.node), 200)} ${graph.op(item.node)}`;
 }
 
 /** The shape: a pack for what repeats, cut corners for what talks to other devices. */
@@ -112,7 +113,7 @@ function outline({ stage: { graph } }: Session, box: Box): SVGElement[] {
 function words({ item, label, open, pill, width }: Box): SVGElement[] {
   const mark = open === undefined ? "" : open ? " ▾" : " ▸";
   if (pill) return [text(label.title, width / 2, 16, "op")];
-  if (isMore(item)) return [text(label.title, 11, 18, "title"), text(label.sub, 11, 34, "sub")];
+  if (isRest(item)) return [text(label.title, 11, 18, "title"), text(label.sub, 11, 34, "sub")];
   if (open)
     return [text(label.title + mark, 12, 20, "title"), text(label.sub, 26 + (label.title.length + 2) * 7, 20, "sub")];
   return [text(label.title + mark, 11, 18, "title"), ...(label.sub ? [text(label.sub, 11, 34, "sub")] : [])];
@@ -169,7 +170,7 @@ function text(content: string, x: number, y: number, kind: string): SVGTextEleme
   return made;
 }
 
-export function path({ points }: Line): string {
+export function path({ points }: Pick<Line, "points">): string {
   let drawn = "";
   for (let i = 0; i < points.length; i += 2)
     drawn += `${i ? "L" : "M"}${points[i]!.toFixed(1)} ${points[i + 1]!.toFixed(1)}`;
@@ -177,7 +178,7 @@ export function path({ points }: Line): string {
 }
 
 /** The arrow head at a line's end, as a triangle along its last piece. */
-export function head({ points }: Line): string {
+export function head({ points }: Pick<Line, "points">): string {
   const n = points.length;
   const [x, y] = [points[n - 2]!, points[n - 1]!];
   const [dx, dy] = [x - points[n - 4]!, y - points[n - 3]!];

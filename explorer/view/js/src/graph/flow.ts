@@ -1,13 +1,14 @@
 // What flows along a line between two boxes: the arrays that one makes and the other reads.
 
-import { type Graph, type Item, isMore } from "../core/graph";
+import type { Graph } from "../core/graph";
+import { type Item, isRest } from "../core/item";
 import { bytesOf, bytesText, count, shortType } from "../core/labels";
 
 const MOST = 20_000; // nodes that are looked through for one line
 
 /** `f32[8,128] · 4.1 kB`, or how many arrays of how many bytes in all; empty where that would take long. */
 export function flowText(graph: Graph, from: Item, to: Item): string {
-  if (isMore(from) || isMore(to)) return "";
+  if (isRest(from) || isRest(to)) return "";
   const [start, end] = graph.range(from);
   const [first, last] = graph.range(to);
   if (last - first > MOST) return "";

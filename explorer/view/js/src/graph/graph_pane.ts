@@ -1,7 +1,8 @@
 // The graph pane: which groups are open, where one looks, and which way through the graph is shown.
 
 import { element } from "../core/dom";
-import { type Graph, groupItem, type Item, isGroup, isMore } from "../core/graph";
+import type { Graph } from "../core/graph";
+import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem } from "../core/item";
 import { count, cut, kernelsOf, labelOf, number, units } from "../core/labels";
 import type { Session } from "../core/session";
 import { Layouter } from "../layout/layouter";
@@ -95,7 +96,7 @@ export class GraphPane {
       if (next === undefined || graph.inside(next).some((group) => graph.children(group).length > MOST_BOXES)) return;
       open.add(next);
       const scene = await this.builder.build(open);
-      const isPhase = isGroup(next) && graph.c.groups[~next]!.kind === "phase";
+      const isPhase = isGroup(next) && graph.c.groups[next.group]!.kind === "phase";
       const isReadable = this.whole(scene) >= (isPhase ? READ : READ_WELL);
       if (isReadable || (alone && open.size === 1)) continue;
       open.delete(next);
@@ -162,9 +163,9 @@ export class GraphPane {
   }
 
   /** Turn a group's page. */
-  async turn(more: Item): Promise<void> {
-    this.builder.turn(more, this.graph.c.groups.keys());
-    await this.redraw(more, false);
+  async turn(rest: RestItem): Promise<void> {
+    this.builder.turn(rest);
+    await this.redraw(rest, false);
   }
 
   /** Show the next iteration of a repeat, or the one before. */
@@ -189,7 +190,7 @@ export class GraphPane {
         if (brings && after) this.bring(after);
         else this.canvas.paint();
       },
-      isMore(item) ? undefined : item,
+      isRest(item) ? undefined : item,
     );
   }
 
@@ -213,7 +214,7 @@ export class GraphPane {
 
   /** Open what is around a node, and bring it into sight. */
   async reveal(node: number): Promise<void> {
-    const box = await this.openTo(node);
+    const box = await this.openTo(nodeItem(node));
     if (box) this.centre(box);
   }
 
@@ -237,17 +238,17 @@ export class GraphPane {
         graph.shown.set(parent, number);
         continue;
       }
-      if (caller >= 0) opens(caller);
+      if (caller >= 0) opens(nodeItem(caller));
       opens(groupItem(group));
       builder.turnTo(graph.itemOf(group));
     }
     builder.turnTo(item);
-    const chain = item >= 0 ? builder.chainAround(item) : undefined;
-    if (chain !== undefined) opens(chain);
+    const chain = isNode(item) ? builder.chainAround(item.node) : undefined;
+    if (chain !== undefined) opens(nodeItem(chain));
     if (changed || !this.canvas.byItem.has(item)) await this.rebuild(() => undefined, item);
     return (
       this.canvas.byItem.get(item) ??
-      (item >= 0 ? this.canvas.boxOf(item) : undefined) ??
+      (isNode(item) ? this.canvas.boxOf(item.node) : undefined) ??
       groups
         .reverse()
         .map((group) => this.canvas.byItem.get(graph.itemOf(group)))
@@ -343,10 +344,8 @@ export class GraphPane {
   wayTo(item: Item, from = this.session.focus.item): void {
     const { graph } = this;
     if (from === undefined) return;
-    const [a, b] = [from, item].map((end) => (isGroup(end) ? Array.from(graph.nodesOf(end)) : [end])) as [
-      number[],
-      number[],
-    ];
+    const [a, b] = [from, item].map((end) => (isNode(end) ? [end.node] : Array.from(graph.nodesOf(end))));
+    if (!a?.length || !b?.length) return;
     const nodes = way(graph, a, b);
     const names = nodes.map((node) => graph.name(node));
     const ends = cut([names[0], names.length > 2 ? "…" : "", names[names.length - 1]].filter(Boolean).join(" → "), 80);
@@ -415,16 +414,12 @@ export class GraphPane {
 
   /** In how many iterations of the repeats in sight something is lit. */
   private iterations(): string {
-    const repeats = this.canvas.scene.boxes.filter(({ item }) => isGroup(item) && this.graph.isRepeat(~item));
-    const lit = repeats
-      .map(
-        ({ item, label }) =>
-          [
-            label.title.replace(/ ×.*/, ""),
-            this.canvas.litIterations(~item),
-            this.graph.iterations(~item).length,
-          ] as const,
-      )
+    const lit = this.canvas.scene.boxes
+      .flatMap(({ item, label }) => (isGroup(item) && this.graph.isRepeat(item.group) ? [{ ...item, label }] : []))
+      .map(({ group, label }) => {
+        const name = label.title.replace(/ ×.*/, "");
+        return [name, this.canvas.litIterations(group), this.graph.iterations(group).length] as const;
+      })
       .filter(([, some]) => some > 0);
     return lit
       .slice(0, 2)

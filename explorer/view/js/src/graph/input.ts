@@ -1,6 +1,6 @@
 // What mouse and keys do in the graph.
 
-import { groupItem, type Item } from "../core/graph";
+import { groupItem, type Item, isGroup, isRest, nodeItem, type RestItem, restItem } from "../core/item";
 import type { Session } from "../core/session";
 import type { GraphCanvas } from "./canvas";
 import type { Box } from "./scene";
@@ -9,7 +9,7 @@ import type { Way } from "./tools";
 /** What the pane does when it is asked to. */
 export interface Acts {
   toggle(item: Item): Promise<void>;
-  turn(more: Item): Promise<void>;
+  turn(rest: RestItem): Promise<void>;
   step(group: number, by: number): Promise<void>;
   wayTo(item: Item, from?: Item): void;
   /** Say that a way starts here. */
@@ -41,10 +41,12 @@ export class GraphInput {
   }
 
   private itemOf(target: EventTarget | null): Item | undefined {
-    const g = (target as Element | null)?.closest?.<SVGGElement>("g[data-node], g[data-group], g[data-more]");
+    const g = (target as Element | null)?.closest?.<SVGGElement>("g[data-node], g[data-group], g[data-rest]");
     if (!g) return undefined;
-    const { node, group, more } = g.dataset;
-    return more !== undefined ? Number(more) : node !== undefined ? Number(node) : groupItem(Number(group));
+    const { node, group, rest } = g.dataset;
+    const [of, side] = rest?.split(" ") ?? [];
+    if (of !== undefined) return restItem(Number(of), side === "before");
+    return node !== undefined ? nodeItem(Number(node)) : groupItem(Number(group));
   }
 
   private listenToPointer(): void {
@@ -72,11 +74,7 @@ export class GraphInput {
     canvas.root.addEventListener("pointerover", (event) => {
       const item = this.itemOf(event.target);
       const box = item === undefined ? undefined : canvas.byItem.get(item);
-      session.previewItem(
-        !box || box.open || "more" in ((event.target as Element).closest<SVGElement>("g.box")?.dataset ?? {})
-          ? undefined
-          : item,
-      );
+      session.previewItem(!box || box.open || isRest(item) ? undefined : item);
     });
     canvas.root.addEventListener("pointerleave", () => session.previewItem(undefined));
   }
@@ -87,9 +85,9 @@ export class GraphInput {
     const item = this.itemOf(event.target);
     const box = item === undefined ? undefined : canvas.byItem.get(item);
     const part = (event.target as Element).closest<SVGElement>("[data-step], [data-chip]")?.dataset;
-    if (part?.step !== undefined && item !== undefined) void acts.step(~item, Number(part.step));
-    else if (box?.label && (event.target as Element).closest("[data-more]")) void acts.turn(item!);
-    else if (part?.chip !== undefined) session.focusItem(Number(part.chip));
+    if (part?.step !== undefined && isGroup(item)) void acts.step(item.group, Number(part.step));
+    else if (isRest(item)) void acts.turn(item);
+    else if (part?.chip !== undefined) session.focusNode(Number(part.chip));
     else if (event.shiftKey && item !== undefined && session.focus.item !== undefined && session.focus.item !== item)
       acts.wayTo(item);
     else {
@@ -134,9 +132,7 @@ export class GraphInput {
     const along = (down: boolean) => lines.find((line) => (down ? line.from : line.to) === current);
     const act = () => {
       if (current === undefined) return;
-      const box = canvas.byItem.get(current);
-      const done =
-        box?.label && canvas.element(current)?.dataset.more !== undefined ? acts.turn(current) : acts.toggle(current);
+      const done = isRest(current) ? acts.turn(current) : acts.toggle(current);
       void done.then(() => go(current));
     };
     const actions: Record<string, () => void> = {

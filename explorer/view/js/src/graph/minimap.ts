@@ -1,7 +1,7 @@
 // A small picture of the whole scene with a frame around what is in sight: drag the frame to move there.
 
 import { element } from "../core/dom";
-import { isGroup } from "../core/graph";
+import { isGroup } from "../core/item";
 import type { GraphCanvas } from "./canvas";
 import type { Scene } from "./scene";
 

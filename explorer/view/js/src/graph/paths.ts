@@ -1,6 +1,7 @@
 // Along the edges: everything that feeds a node, everything it feeds, the way from one to another, the longest way.
 
 import type { Graph } from "../core/graph";
+import { nodeItem } from "../core/item";
 
 /** The node that runs: itself, or the kernel around it. */
 function running(graph: Graph, node: number): number {
@@ -17,7 +18,7 @@ function before(graph: Graph, node: number): ArrayLike<number> {
   const operands = graph.operands(node);
   if (operands.length) return operands;
   const computation = graph
-    .ancestors(node)
+    .ancestors(nodeItem(node))
     .reverse()
     .find((group) => graph.c.groups[group]!.caller >= 0);
   return computation === undefined || graph.op(node) !== "parameter" ? [] : [graph.c.groups[computation]!.caller];

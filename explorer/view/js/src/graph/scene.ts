@@ -1,6 +1,8 @@
 // From open groups to boxes and lines: each group is laid out on its own, from the inside out.
 
-import { type Graph, groupItem, type Item, isGroup, isMore, moreItem, type Stage } from "../core/graph";
+import type { Stage } from "../core/capture";
+import type { Graph } from "../core/graph";
+import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem, restItem } from "../core/item";
 import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
 import { chainsOf } from "./chains";
@@ -66,7 +68,7 @@ interface Content extends Scene {
 interface Inside {
   items: Item[];
   /** Nodes that an item stands for beside itself. */
-  chains: Map<Item, number[]>;
+  chains: Map<number, number[]>;
   edges: number[];
 }
 
@@ -75,7 +77,7 @@ export class SceneBuilder {
   /** The first item that a group's page shows. */
   readonly pages = new Map<number, number>();
   private readonly known = new Map<string, Inside>();
-  private readonly items = new Map<number, { all: Item[]; chains: Map<Item, number[]> }>();
+  private readonly items = new Map<number, { all: Item[]; chains: Map<number, number[]> }>();
   private readonly graph: Graph;
 
   constructor(
@@ -89,8 +91,8 @@ export class SceneBuilder {
     return this.content([-1], open, 0, 0);
   }
 
-  /** The group that holds an item, and its chain if it is folded into one: what must be open to see it. */
-  chainAround(node: number): Item | undefined {
+  /** The first node of the chain that a node is folded into, if it is in one. */
+  chainAround(node: number): number | undefined {
     const group = this.graph.c.groupOf[node]!;
     for (const [first, chain] of this.itemsOf(group).chains) if (chain.includes(node)) return first;
     return undefined;
@@ -99,17 +101,14 @@ export class SceneBuilder {
   /** Turn a group's page so that it shows an item. */
   turnTo(item: Item): void {
     const { graph } = this;
-    const group = isGroup(item) ? graph.c.groups[~item]!.parent : graph.c.groupOf[item]!;
+    const group = isNode(item) ? graph.c.groupOf[item.node]! : graph.c.groups[item.group]!.parent;
     const at = this.itemsOf(group).all.indexOf(item);
     if (at >= 0) this.pages.set(group, Math.floor(at / PAGE) * PAGE);
   }
 
-  turn(more: Item, groups: Iterable<number>): void {
-    for (const group of [-1, ...groups]) {
-      const start = this.pages.get(group) ?? 0;
-      if (moreItem(group, true) === more) this.pages.set(group, Math.max(0, start - PAGE));
-      else if (moreItem(group, false) === more) this.pages.set(group, start + PAGE);
-    }
+  turn({ group, isBefore }: RestItem): void {
+    const start = this.pages.get(group) ?? 0;
+    this.pages.set(group, isBefore ? Math.max(0, start - PAGE) : start + PAGE);
   }
 
   private async content(groups: number[], open: ReadonlySet<Item>, depth: number, header: number): Promise<Content> {
@@ -121,14 +120,15 @@ export class SceneBuilder {
       edges: all,
     } = only !== undefined
       ? this.inside(only, open)
-      : { items: groups.map(groupItem), chains: new Map<Item, number[]>(), edges: [] };
+      : { items: groups.map(groupItem), chains: new Map<number, number[]>(), edges: [] };
     const inner = await Promise.all(
       items.map((item) => {
         const inside = graph.inside(item);
         return inside.length && open.has(item) ? this.content(inside, open, depth + 1, HEADER) : undefined;
       }),
     );
-    const boxes = items.map((item, i): Box => this.box(item, inner[i], depth, chains.get(item), items.length));
+    const chainOf = (item: Item) => (isNode(item) ? chains.get(item.node) : undefined);
+    const boxes = items.map((item, i): Box => this.box(item, inner[i], depth, chainOf(item), items.length));
     const isHair = all.length > 2 * MOST_LINES;
     const edges = isHair ? nearest(all) : all;
     const isRow = only !== undefined && only >= 0 && this.isRow(only, items);
@@ -182,16 +182,16 @@ export class SceneBuilder {
     siblings: number,
   ): Box {
     const { graph } = this;
-    if (isMore(item)) return this.plainBox(item, moreLabel(this.left(item)), depth);
+    if (isRest(item)) return this.plainBox(item, moreLabel(this.left(item)), depth);
     if (chain) return { ...this.plainBox(item, chainLabel(graph, chain), depth), chain, open: false };
     const label = labelOf(graph, this.stage.name, item);
     if (inner?.isHair) label.sub += " · too many lines: choose a box to see its own";
     const hasInside = graph.inside(item).length > 0;
-    const pill = !isGroup(item) && !hasInside && isInKernel(graph, item);
-    const chips = isGroup(item) || pill || inner ? [] : this.chips(item, depth > 0 || siblings > FEW);
+    const pill = isNode(item) && !hasInside && isInKernel(graph, item.node);
+    const chips = isGroup(item) || pill || inner ? [] : this.chips(item.node, depth > 0 || siblings > FEW);
     const step =
-      inner && isGroup(item) && graph.isRepeat(~item)
-        ? { at: graph.shown.get(~item) ?? 0, of: graph.iterations(~item).length }
+      inner && isGroup(item) && graph.isRepeat(item.group)
+        ? { at: graph.shown.get(item.group) ?? 0, of: graph.iterations(item.group).length }
         : undefined;
     const plain = this.plainBox(item, label, depth, pill, hasInside);
     const wide = chips.reduce((all, chip) => all + chip.width + 4, 18);
@@ -241,16 +241,16 @@ export class SceneBuilder {
 
   private inside(group: number, open: ReadonlySet<Item>): Inside {
     const { all, chains } = this.itemsOf(group);
-    const folded = new Map([...chains].filter(([first]) => !open.has(first)));
+    const folded = new Map([...chains].filter(([first]) => !open.has(nodeItem(first))));
     const start = this.pages.get(group) ?? 0;
     const key = `${group} ${start} ${folded.size} ${chains.size === folded.size ? "" : [...folded.keys()].join()}`;
     let known = this.known.get(key);
     if (!known) {
       const hidden = new Set([...folded.values()].flatMap((chain) => chain.slice(1)));
-      const items = all.filter((item) => !hidden.has(item));
+      const items = all.filter((item) => !isNode(item) || !hidden.has(item.node));
       const shown = items.slice(start, start + PAGE);
-      if (start > 0) shown.unshift(moreItem(group, true));
-      if (items.length > start + PAGE) shown.push(moreItem(group, false));
+      if (start > 0) shown.unshift(restItem(group, true));
+      if (items.length > start + PAGE) shown.push(restItem(group, false));
       this.known.set(
         key,
         (known = { items: shown, chains: folded, edges: this.edges(group, shown, items, folded, start) }),
@@ -259,7 +259,7 @@ export class SceneBuilder {
     return known;
   }
 
-  private itemsOf(group: number): { all: Item[]; chains: Map<Item, number[]> } {
+  private itemsOf(group: number): { all: Item[]; chains: Map<number, number[]> } {
     let known = this.items.get(group);
     if (!known) {
       const all = this.graph.children(group);
@@ -270,17 +270,13 @@ export class SceneBuilder {
   }
 
   /** How many items of a page's group are before it, or after it. */
-  private left(more: Item): number {
-    for (const [group, { all }] of this.items) {
-      const start = this.pages.get(group) ?? 0;
-      if (moreItem(group, true) === more) return start;
-      if (moreItem(group, false) === more) return all.length - start - PAGE;
-    }
-    return 0;
+  private left({ group, isBefore }: RestItem): number {
+    const start = this.pages.get(group) ?? 0;
+    return isBefore ? start : this.itemsOf(group).all.length - start - PAGE;
   }
 
   /** The operands of everything below `group`, as pairs of positions in `shown`, each pair once. */
-  private edges(group: number, shown: Item[], items: Item[], chains: Map<Item, number[]>, start: number): number[] {
+  private edges(group: number, shown: Item[], items: Item[], chains: Map<number, number[]>, start: number): number[] {
     const { graph } = this;
     const nodes = graph.below(group);
     const { operand, operandStart } = graph.c;
@@ -293,7 +289,7 @@ export class SceneBuilder {
       return position < start ? 0 : Math.min(position - start + before, shown.length - 1);
     };
     const isInputs = shown.map(
-      (item) => shown.length > FEW && isGroup(item) && graph.c.groups[~item]!.kind === "inputs",
+      (item) => shown.length > FEW && isGroup(item) && graph.c.groups[item.group]!.kind === "inputs",
     );
     const seen = new Set<number>();
     for (const node of nodes) {
@@ -345,7 +341,7 @@ export function openable(graph: Graph, open: ReadonlySet<Item>): Item[] {
       ? inside.flatMap((group) => closed(groupItem(group)))
       : graph.children(inside[0]!).flatMap(closed);
   };
-  const kind = (item: Item) => (isGroup(item) ? graph.c.groups[~item]!.kind : "");
+  const kind = (item: Item) => (isGroup(item) ? graph.c.groups[item.group]!.kind : "");
   const size = (item: Item) => (kind(item) === "phase" ? 2e9 : isGroup(item) ? 1e9 : 0) + graph.count(item);
   return graph
     .children(-1)

@@ -2,6 +2,7 @@
 
 import { element } from "../core/dom";
 import type { Frame, Graph } from "../core/graph";
+import { isNode } from "../core/item";
 import { bytesText, count, kernelsOf, number } from "../core/labels";
 import { Rows } from "../core/row_list";
 import type { Focus, Session } from "../core/session";
@@ -165,7 +166,7 @@ export class MemoryPane {
     if (step === 0) return element("span", {}, "the call");
     const node = this.memory!.c.order[step]!;
     const button = element("button", { type: "button", class: "link" }, this.graph.name(node));
-    button.addEventListener("click", () => this.session.focusItem(node));
+    button.addEventListener("click", () => this.session.focusNode(node));
     return button;
   }
 
@@ -316,7 +317,7 @@ export class MemoryPane {
     this.rows.root.addEventListener("click", (event) => {
       const entry = at(event);
       if (!entry || String(getSelection())) return;
-      if (!this.byLine) session.focusItem(this.nodeOf(entry));
+      if (!this.byLine) session.focusNode(this.nodeOf(entry));
       else if (entry.place) session.focusLine(entry.place.file, entry.place.line);
       else
         session.focusNodes(
@@ -327,7 +328,7 @@ export class MemoryPane {
     this.rows.root.addEventListener("pointerover", (event) => {
       const entry = at(event);
       if (this.byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
-      else session.previewItem(entry && !this.byLine ? this.nodeOf(entry) : undefined);
+      else session.previewNode(entry && !this.byLine ? this.nodeOf(entry) : undefined);
     });
     this.rows.root.addEventListener("pointerleave", () => session.previewItem(undefined));
   }
@@ -352,11 +353,9 @@ export class MemoryPane {
 
   private colourOf(focus: Focus): number {
     const { lines } = this.session;
-    if (focus.line)
-      return lines.colour({ ...focus.line, function: "", column: 0, end_line: 0, end_column: 0, parent: -1 });
-    return focus.item !== undefined && focus.item >= 0
-      ? lines.colour(lines.place(this.graph, this.graph.c.placed[focus.item]!))
-      : -1;
+    if (focus.line) return lines.colourOf(focus.line.file, focus.line.line);
+    const { item } = focus;
+    return isNode(item) ? lines.colour(lines.place(this.graph, this.graph.c.placed[item.node]!)) : -1;
   }
 }
 

@@ -70,7 +70,7 @@ export class ChangeGraph {
     });
     if (turn !== this.drawn) return;
     const lines = edges.map(({ state }, i) => {
-      const line = { from: 0, to: 0, points: placed.edges[i]! };
+      const line = { points: placed.edges[i]! };
       return svg(
         "g",
         { class: `link ${state}${edges[i]!.inside ? " inside" : ""}` },

@@ -1,6 +1,7 @@
 // The user's lines: which line a node belongs to, and the colour that follows it through every pane.
 
-import type { Capture, Frame, Graph, Source } from "../core/graph";
+import type { Capture, Source } from "../core/capture";
+import type { Frame, Graph } from "../core/graph";
 
 export const COLOURS = 6;
 const LIBRARY = /[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python/;

@@ -1,7 +1,7 @@
 // The user's source, with the colour of the kernels each line became, and its share of what they cost.
 
+import type { Source } from "../core/capture";
 import { element } from "../core/dom";
-import type { Source } from "../core/graph";
 import { isInKernel, kernelsOf, number } from "../core/labels";
 import { pythonSpans } from "../core/python_text";
 import type { Session } from "../core/session";

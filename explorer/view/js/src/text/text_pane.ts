@@ -36,9 +36,8 @@ export class TextPane {
   }
 
   scroll(): void {
-    const { focus, stage } = this.session;
-    const first = focus.item !== undefined && focus.item >= 0 ? focus.item : focus.nodes.values().next().value;
-    if (first !== undefined) this.rows.show(stage.graph.c.line[first]!);
+    const { firstNode, stage } = this.session;
+    if (firstNode !== undefined) this.rows.show(stage.graph.c.line[firstNode]!);
   }
 
   private draw(row: number): HTMLElement {
@@ -149,7 +148,7 @@ function marked(row: HTMLElement, session: Session, node: number): HTMLElement {
   if (node >= 0) {
     row.dataset.at = String(node);
     if (session.focus.nodes.has(node)) row.classList.add("lit");
-    if (session.focus.item === node) row.classList.add("chosen");
+    if (session.chosenNode === node) row.classList.add("chosen");
   }
   return row;
 }
@@ -163,8 +162,8 @@ function follow(root: HTMLElement, session: Session, nodeOf: (row: HTMLElement) 
   };
   root.addEventListener("click", (event) => {
     const node = at(event);
-    if (node !== undefined && !String(getSelection())) session.focusItem(node);
+    if (node !== undefined && !String(getSelection())) session.focusNode(node);
   });
-  root.addEventListener("pointerover", (event) => session.previewItem(at(event)));
+  root.addEventListener("pointerover", (event) => session.previewNode(at(event)));
   root.addEventListener("pointerleave", () => session.previewItem(undefined));
 }

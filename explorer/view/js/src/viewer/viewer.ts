@@ -1,7 +1,7 @@
 // The panes around one session.
 
+import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
-import type { Capture } from "../core/graph";
 import { followPython, type Model, type Shown, tellSelection } from "../core/kernel_link";
 import { count } from "../core/labels";
 import { type Mode, Session } from "../core/session";
@@ -201,11 +201,10 @@ export class Viewer {
 
   /** Bring what is in focus into sight. */
   private follow(): void {
-    const { focus, mode } = this.session;
-    const first = focus.item !== undefined && focus.item >= 0 ? focus.item : focus.nodes.values().next().value;
-    if (first === undefined) return;
+    const { focus, mode, firstNode } = this.session;
+    if (firstNode === undefined) return;
     if (mode !== "graph") this.pane.scroll?.();
-    else if (focus.item !== undefined) void this.graph.reveal(first);
+    else if (focus.item !== undefined) void this.graph.reveal(firstNode);
   }
 
   private reveal(node: number): void {

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Capture, Graph, type Group, groupItem, type Item, isGroup, isMore, Stage } from "../../src/core/graph";
+import { Capture, Stage } from "../../src/core/capture";
+import { Graph, type Group } from "../../src/core/graph";
+import { groupItem, type Item, isGroup, isRest, nodeItem } from "../../src/core/item";
 import { computes, shareOf, shareText } from "../../src/core/kernel_titles";
 import { chainLabel, chipText, labelOf } from "../../src/core/labels";
 import { Session } from "../../src/core/session";
@@ -11,7 +13,7 @@ import { Colouring, columnsOf, ramp } from "../../src/graph/colours";
 import { flowText } from "../../src/graph/flow";
 import { Marks } from "../../src/graph/marked_ranges";
 import { criticalPath, reach, way } from "../../src/graph/paths";
-import { openable, PAGE, SceneBuilder } from "../../src/graph/scene";
+import { openable, PAGE, type Scene, SceneBuilder } from "../../src/graph/scene";
 import { layout } from "../../src/layout/layout";
 
 interface Row {
@@ -79,6 +81,9 @@ const stageOf = (graph: Graph, name = "hlo", text = ""): Stage =>
   );
 
 const sceneOf = (graph: Graph, open: Item[] = [], builder = builderOf(graph)) => builder.build(new Set(open));
+/** A node's number, or `group 3`. */
+const textOf = (item: Item): number | string => (item.kind === "node" ? item.node : `${item.kind} ${item.group}`);
+const itemsOf = (scene: Scene): (number | string)[] => scene.boxes.map((box) => textOf(box.item));
 const builderOf = (graph: Graph) => new SceneBuilder(stageOf(graph), (input) => Promise.resolve(layout(input)));
 
 /** A loop of three iterations of two operations each, between a start and an end. */
@@ -106,30 +111,21 @@ test("a repeat is one box that says how often, and opens to one of its iteration
   const graph = loop();
   assert.deepEqual(labelOf(graph, "hlo", groupItem(0)), { title: "block ×3", sub: "2 kernels each" });
   const closed = await sceneOf(graph);
-  assert.deepEqual(
-    closed.boxes.map((box) => box.item),
-    [0, groupItem(0), 7],
-  );
+  assert.deepEqual(itemsOf(closed), [0, "group 0", 7]);
   const open = await sceneOf(graph, [groupItem(0)]);
-  assert.deepEqual(
-    open.boxes.map((box) => box.item).sort((a, b) => a - b),
-    [groupItem(0), 0, 1, 2, 7],
-  );
+  assert.deepEqual(itemsOf(open).sort(), [0, 1, 2, 7, "group 0"]);
   assert.deepEqual(open.boxes.find((box) => box.item === groupItem(0))!.step, { at: 0, of: 3 });
   graph.shown.set(0, 2);
   const last = await sceneOf(graph, [groupItem(0)]);
-  assert.deepEqual(
-    last.boxes.map((box) => box.item).sort((a, b) => a - b),
-    [groupItem(0), 0, 5, 6, 7],
-  );
+  assert.deepEqual(itemsOf(last).sort(), [0, 5, 6, 7, "group 0"]);
 });
 
 test("what is lit in an iteration that is not drawn lights up its counterpart", () => {
   const graph = loop();
   const marks = new Marks();
   marks.set(graph, new Set([5]));
-  assert.ok(marks.any(...graph.range(1)) && marks.any(...graph.range(groupItem(0))));
-  assert.ok(!marks.any(...graph.range(2)) && !marks.any(...graph.range(0)));
+  assert.ok(marks.any(...graph.range(nodeItem(1))) && marks.any(...graph.range(groupItem(0))));
+  assert.ok(!marks.any(...graph.range(nodeItem(2))) && !marks.any(...graph.range(nodeItem(0))));
   assert.deepEqual(
     graph.iterations(0).map((group) => marks.has(...graph.range(groupItem(group)))),
     [false, false, true],
@@ -150,17 +146,18 @@ test("of a group with very many boxes a page is shown, and how many there are be
   const builder = builderOf(graph);
   const scene = await sceneOf(graph, [groupItem(0)], builder);
   assert.equal(scene.boxes.length, 2 + PAGE + 1);
-  const more = scene.boxes.find((box) => isMore(box.item))!;
+  const more = scene.boxes.find((box) => isRest(box.item))!;
   assert.equal(more.label.title, `… and ${many - PAGE} more`);
-  builder.turn(more.item, [0]);
+  assert.ok(isRest(more.item));
+  builder.turn(more.item);
   const second = await sceneOf(graph, [groupItem(0)], builder);
   assert.deepEqual(
-    second.boxes.filter((box) => isMore(box.item)).map((box) => box.label.title),
+    second.boxes.filter((box) => isRest(box.item)).map((box) => box.label.title),
     [`… and ${PAGE} more`, `… and ${many - 2 * PAGE} more`],
   );
-  builder.turnTo(many);
+  builder.turnTo(nodeItem(many));
   const last = await sceneOf(graph, [groupItem(0)], builder);
-  assert.ok(last.boxes.some((box) => box.item === many));
+  assert.ok(last.boxes.some((box) => box.item === nodeItem(many)));
 });
 
 test("a chain of operations that only look at an array otherwise is one box until it is opened", async () => {
@@ -177,12 +174,9 @@ test("a chain of operations that only look at an array otherwise is one box unti
   assert.deepEqual([...chains], [[1, [1, 2, 3]]], "a single copy is a box as ever");
   assert.deepEqual(chainLabel(graph, [1, 2, 3]), { title: "bitcast, reshape, convert", sub: "3 folded · f32[8,128]" });
   const folded = await sceneOf(graph);
+  assert.deepEqual(itemsOf(folded), [0, 1, 4, 5, 6]);
   assert.deepEqual(
-    folded.boxes.map((box) => box.item),
-    [0, 1, 4, 5, 6],
-  );
-  assert.deepEqual(
-    folded.lines.map(({ from, to }) => [from, to]),
+    folded.lines.map(({ from, to }) => [textOf(from), textOf(to)]),
     [
       [0, 1],
       [0, 4],
@@ -192,11 +186,8 @@ test("a chain of operations that only look at an array otherwise is one box unti
       [5, 6],
     ],
   );
-  const unfolded = await sceneOf(graph, [1]);
-  assert.deepEqual(
-    unfolded.boxes.map((box) => box.item),
-    [0, 1, 2, 3, 4, 5, 6],
-  );
+  const unfolded = await sceneOf(graph, [nodeItem(1)]);
+  assert.deepEqual(itemsOf(unfolded), [0, 1, 2, 3, 4, 5, 6]);
 });
 
 test("a value that two read breaks a chain", () => {
@@ -220,7 +211,7 @@ test("constants are chips with their value, on the box of what reads them", asyn
   assert.equal(chipText(stage, 1), "0.5");
   const scene = await new SceneBuilder(stage, (input) => Promise.resolve(layout(input))).build(new Set());
   assert.deepEqual(
-    scene.boxes.map((box) => [box.item, box.chips.map((chip) => chip.text)]),
+    scene.boxes.map((box) => [textOf(box.item), box.chips.map((chip) => chip.text)]),
     [
       [2, ["parameter", "0.5"]],
       [3, []],
@@ -243,9 +234,9 @@ test("a kernel is called by what it computes, and says how much of the whole tha
     [{ kind: "fusion", caller: 1 }],
   );
   assert.equal(computes(graph, 1), "max, exp, sum");
-  assert.deepEqual(labelOf(graph, "hlo", 1), { title: "max, exp, sum", sub: "fusion.1 · 30% of FLOPs" });
-  assert.deepEqual(shareOf(graph, 7), { measure: "bytes", share: 0.9 });
-  assert.equal(shareText(graph, 0), "");
+  assert.deepEqual(labelOf(graph, "hlo", nodeItem(1)), { title: "max, exp, sum", sub: "fusion.1 · 30% of FLOPs" });
+  assert.deepEqual(shareOf(graph, nodeItem(7)), { measure: "bytes", share: 0.9 });
+  assert.equal(shareText(graph, nodeItem(0)), "");
 });
 
 test("what flows along a line is told in type and bytes", () => {
@@ -257,9 +248,9 @@ test("what flows along a line is told in type and bytes", () => {
     ],
     [{}],
   );
-  assert.equal(flowText(graph, 0, 1), "f32[8,4,128,128] · 2.1 MB");
-  assert.equal(flowText(graph, 1, groupItem(0)), "f32[2] · 8 B");
-  assert.equal(flowText(graph, 1, 0), "");
+  assert.equal(flowText(graph, nodeItem(0), nodeItem(1)), "f32[8,4,128,128] · 2.1 MB");
+  assert.equal(flowText(graph, nodeItem(1), groupItem(0)), "f32[2] · 8 B");
+  assert.equal(flowText(graph, nodeItem(1), nodeItem(0)), "");
 });
 
 const diamond = () =>
@@ -325,8 +316,8 @@ test("numbers are coloured along a ramp, categories by how frequent they are", (
   );
   const flops = new Colouring(session, "flops");
   assert.deepEqual(flops.legend?.ramp, { low: 26 / 1e4, high: 26, isLog: true });
-  assert.notEqual(flops.of(1, 3).css, flops.of(0, 3).css);
-  assert.equal(new Colouring(session, "line").of(0, 3).kind, 3);
+  assert.notEqual(flops.of(nodeItem(1), 3).css, flops.of(nodeItem(0), 3).css);
+  assert.equal(new Colouring(session, "line").of(nodeItem(0), 3).kind, 3);
   const ops = new Colouring(
     sessionOf(graphOf([{ op: "add" }, { op: "dot", operands: [0] }, { op: "add", operands: [1] }])),
     "op",
@@ -335,7 +326,7 @@ test("numbers are coloured along a ramp, categories by how frequent they are", (
     ops.legend?.entries.map(({ text }) => text),
     ["add", "dot"],
   );
-  assert.deepEqual([ops.of(0, -1).kind, ops.of(1, -1).kind], [0, 1]);
+  assert.deepEqual([ops.of(nodeItem(0), -1).kind, ops.of(nodeItem(1), -1).kind], [0, 1]);
 });
 
 test("where time was measured that is the colour unasked, and a loop is as hot as what runs in it", () => {
@@ -352,8 +343,8 @@ test("where time was measured that is the colour unasked, and a loop is as hot a
   assert.equal(session.colourBy, "time");
   const time = new Colouring(session, "time");
   assert.equal(time.legend?.ramp?.high, 18);
-  assert.equal(time.of(0, -1).css, time.of(3, -1).css, "1 of its own and 7 inside");
-  assert.match(labelOf(graph, "hlo", 0).sub, /44% of the time/);
+  assert.equal(time.of(nodeItem(0), -1).css, time.of(nodeItem(3), -1).css, "1 of its own and 7 inside");
+  assert.match(labelOf(graph, "hlo", nodeItem(0)).sub, /44% of the time/);
   session.setColour("op");
   assert.equal(session.colourBy, "op");
   session.setColour();

@@ -1,0 +1,78 @@
+// A capture in the browser: the stages of one program, each read when it is first needed.
+
+import type { Memory } from "../memory/memory";
+import type { Passes } from "../passes/passes";
+import type { Fates } from "./fates";
+import type { Frame, Graph } from "./graph";
+import type { Header } from "./wire";
+
+export interface Source {
+  file: string;
+  label: string;
+  text: string;
+}
+
+export class Stage {
+  /** Nothing is read until it is asked for; the frames alone are enough for the source pane's colours. */
+  constructor(
+    readonly name: string,
+    private readonly readText: () => string,
+    private readonly readGraph: () => Graph,
+    private readonly readFrames: () => Frame[],
+    readonly size: number,
+    readonly coverage: number,
+    private readonly readMemory?: () => Memory,
+    private readonly readFates?: () => Fates,
+  ) {}
+  private text_?: string[];
+  private graph_?: Graph;
+  private frames_?: Frame[];
+  private memory_?: Memory | undefined;
+  private fates_?: Fates | undefined;
+  get frames(): Frame[] {
+    return (this.frames_ ??= this.readFrames());
+  }
+  get lines(): string[] {
+    return (this.text_ ??= this.readText().split("\n"));
+  }
+  get graph(): Graph {
+    return (this.graph_ ??= this.readGraph());
+  }
+  /** What became of the equations; not of the last stage, which they became. */
+  get fates(): Fates | undefined {
+    return (this.fates_ ??= this.readFates?.());
+  }
+  /** What is in memory at each step; only of a stage that has a schedule. */
+  get memory(): Memory | undefined {
+    return (this.memory_ ??= this.readMemory?.());
+  }
+}
+
+export class Capture {
+  constructor(
+    readonly header: Header,
+    readonly stages: Stage[],
+    private readonly readPasses?: () => Passes,
+  ) {}
+
+  private passes_?: Passes | undefined;
+  /** What each pass of the compiler did, where that was recorded. */
+  get passes(): Passes | undefined {
+    return (this.passes_ ??= this.readPasses?.());
+  }
+
+  stage(name: string): Stage {
+    return this.stages.find((stage) => stage.name === name) ?? this.stages[this.stages.length - 1]!;
+  }
+
+  /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/analysis/links/provenance.py. */
+  linked(from: Stage, node: number, to: Stage): number[] {
+    if (from === to) return [node];
+    const first = this.stages[0]!;
+    if (from !== first && to !== first)
+      return [...new Set(this.linked(from, node, first).flatMap((at) => this.linked(first, at, to)))].sort(
+        (a, b) => a - b,
+      );
+    return to.graph.nodesOfKey(from.name, from.graph.c.keys[to.name]?.[node] ?? -1);
+  }
+}
