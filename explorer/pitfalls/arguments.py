@@ -12,14 +12,22 @@ import jax
 
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_at
+from explorer.pitfalls.function_source import FunctionSource, function_source
+from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.reach import reachable
-from explorer.pitfalls.recorder import Ran
+from explorer.pitfalls.recorder import ExecutedFunction
 from explorer.pitfalls.safe import member
 from explorer.pitfalls.state import snapshot
-from explorer.pitfalls.syntax import Written, written
 
-__all__ = ["Argument", "arguments_of", "given_to", "parameter_place", "reached", "root_of", "written_of"]
+__all__ = [
+    "Argument",
+    "arguments_of",
+    "parameter_location",
+    "passed_values",
+    "reachable_values",
+    "root_of",
+    "source_of_target",
+]
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ def arguments_of(evidence: Evidence) -> tuple[Argument, ...]:
     )
 
 
-def given_to(evidence: Evidence) -> Iterator[tuple[str, Any]]:
+def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:
     """What was passed, array by array, by path."""
     function = _called(evidence)
     if function is None:
@@ -74,7 +82,7 @@ def given_to(evidence: Evidence) -> Iterator[tuple[str, Any]]:
             yield name + jax.tree_util.keystr(path), leaf
 
 
-def reached(evidence: Evidence) -> dict[str, Any]:
+def reachable_values(evidence: Evidence) -> dict[str, Any]:
     """What the function has by name besides its arguments, by path."""
     before = evidence.before if evidence.before.holders else snapshot(reachable(evidence.function))
     return before.values
@@ -85,11 +93,11 @@ def root_of(path: str) -> str:
     return path.partition("[")[0].partition(".")[0]
 
 
-def written_of(evidence: Evidence) -> Written | None:
+def source_of_target(evidence: Evidence) -> FunctionSource | None:
     """The text of the function itself; of an object, that of its `__call__`."""
     function: Any = _called(evidence)
     function = function.__func__ if type(function) is MethodType else function
-    return written(Ran(function.__code__, function.__globals__)) if function is not None else None
+    return function_source(ExecutedFunction(function.__code__, function.__globals__)) if function is not None else None
 
 
 def _called(evidence: Evidence) -> Any:
@@ -103,13 +111,13 @@ def _called(evidence: Evidence) -> Any:
     return call if type(call) is MethodType and type(call.__func__) is FunctionType else None
 
 
-def parameter_place(evidence: Evidence, path: str) -> dict[str, Any]:
+def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
     """Where an argument stands in the head of the function; its first line where that can't be told."""
-    function: Any = written_of(evidence)
+    function: Any = source_of_target(evidence)
     if function is None:
         return {}
     arguments = function.node.args
     several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     node = next((one for one in several if one is not None and one.arg == root_of(path)), None)
     span = Span.of(node) if node is not None else function.header
-    return place_at(function.file, span)
+    return span_location(function.file, span)

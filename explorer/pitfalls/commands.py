@@ -39,15 +39,15 @@ def add_lint(verbs: Any) -> None:
 
 
 def _lint(given: argparse.Namespace) -> int:
-    from explorer.pitfalls.lint import Asked, looked_at
+    from explorer.pitfalls.lint import LintOptions, run_rules
 
     try:
         # What the user's code prints while it is imported and traced is no part of the report.
         with contextlib.redirect_stdout(sys.stderr):
             function, module = function_of(given.target)
             args, kwargs = arguments_of(function, given.arg, vars(module))
-            asked = Asked(given.rules, given.ignore, given.thorough, given.fix)
-            found = looked_at(function, args, kwargs, asked)
+            asked = LintOptions(given.rules, given.ignore, given.thorough, given.fix)
+            found = run_rules(function, args, kwargs, asked)
     except (ExplorerError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return _NOT_LOOKED_AT

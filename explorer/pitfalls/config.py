@@ -18,13 +18,13 @@ from explorer.errors import OptionError
 from explorer.model.findings.finding import SEVERITIES
 from explorer.pitfalls.rule import Rule, all_rules
 
-__all__ = ["chosen", "severities"]
+__all__ = ["select_rules", "severities"]
 
 _OFF = "off"
 _LEVELS = (*SEVERITIES, _OFF)
 
 
-def chosen(
+def select_rules(
     rules: str | Iterable[str] | None = None, ignore: str | Iterable[str] = (), config: Mapping[str, str] | None = None
 ) -> tuple[Rule, ...]:
     """The rules to ask: those named (all, if none are), without the ignored and those that are off.

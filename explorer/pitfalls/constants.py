@@ -9,13 +9,13 @@ import numpy as np
 
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 
-__all__ = ["Known"]
+__all__ = ["ConstantValues"]
 
 _MOST = 4_096  # elements
 _DEEPEST = 30  # operations
 
 
-class Known:
+class ConstantValues:
     """The values of a program that depend on no argument, computed with NumPy as far as indices need it."""
 
     def __init__(self, program: Program) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in, traced_names
-from explorer.pitfalls.recorder import Call, Ran
+from explorer.pitfalls.function_source import FunctionSource, function_source
+from explorer.pitfalls.recorder import Call, ExecutedFunction
 from explorer.pitfalls.safe import is_a, is_users_file
-from explorer.pitfalls.syntax import Written, written
 
 __all__ = ["printed"]
 
@@ -24,7 +24,7 @@ _MAYBE = (
 )  # fmt: skip
 
 
-def printed(evidence: Evidence) -> Iterator[tuple[Call, Written]]:
+def printed(evidence: Evidence) -> Iterator[tuple[Call, FunctionSource]]:
     """The calls of `print` that every trace of the function comes by."""
     function: Any = evidence.function
     function = function.__func__ if type(function) is MethodType else function
@@ -34,9 +34,9 @@ def printed(evidence: Evidence) -> Iterator[tuple[Call, Written]]:
 
 def _in(
     evidence: Evidence, function: FunctionType, traced: dict[str, str], left: int
-) -> Iterator[tuple[Call, Written]]:
+) -> Iterator[tuple[Call, FunctionSource]]:
     code = function.__code__
-    text = written(Ran(code, function.__globals__, _free(function), traced=traced))
+    text = function_source(ExecutedFunction(code, function.__globals__, _free(function), traced=traced))
     if text is None:
         return
     names = traced_names(evidence, text)

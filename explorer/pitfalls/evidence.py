@@ -13,10 +13,10 @@ from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
+from explorer.pitfalls.function_source import FunctionSource, function_source
 from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.safe import is_tracer
 from explorer.pitfalls.state import Change, Snapshot, snapshot
-from explorer.pitfalls.syntax import Written, written
 
 __all__ = ["Evidence"]
 
@@ -29,7 +29,7 @@ class Evidence:
         function: The user's function below `jax.jit`, `partial` and decorators.
         target: What was traced: `function`, or the `jax.jit` around it.
         args, kwargs: As they were given.
-        recording: What ran and was called; None where only rules that need none are asked (`Rule.cheap`).
+        recording: What ran and was called; None where only rules that need none are asked (`Rule.passive`).
         before, after: What the function can reach by name, around the trace.
         traced: The `jax.stages.Traced`; None if the trace failed, or none was made.
         error: What ended the trace.
@@ -66,17 +66,18 @@ class Evidence:
         return None if self.jaxpr is None else Program(self.jaxpr)
 
     @cached_property
-    def functions(self) -> tuple[Written, ...]:
+    def functions(self) -> tuple[FunctionSource, ...]:
         """The user's functions that ran, those whose text can be had, in the order in which they first did."""
         ran = {} if self.recording is None else self.recording.ran
         return tuple(
             found
             for one in ran.values()
-            if (found := written(one, (ran[code] for code in comprehensions(one.code) if code in ran))) is not None
+            if (found := function_source(one, (ran[code] for code in comprehensions(one.code) if code in ran)))
+            is not None
         )
 
     @cached_property
-    def by_code(self) -> dict[CodeType, Written]:
+    def by_code(self) -> dict[CodeType, FunctionSource]:
         """Each function by its code, and by that of its comprehensions where Python made functions of them."""
         return {
             code: function
@@ -84,7 +85,7 @@ class Evidence:
             for code in (function.ran.code, *comprehensions(function.ran.code))
         }
 
-    def calls(self, *callees: str) -> Iterator[tuple[Call, Written | None]]:
+    def calls(self, *callees: str) -> Iterator[tuple[Call, FunctionSource | None]]:
         """The calls of these, by name with module (`time.time`); one that ends in a dot stands for all below it.
 
         Without names: all calls.
@@ -96,7 +97,7 @@ class Evidence:
                 yield call, function
 
     @cached_property
-    def _calls(self) -> tuple[tuple[Call, Written | None], ...]:
+    def _calls(self) -> tuple[tuple[Call, FunctionSource | None], ...]:
         calls = () if self.recording is None else self.recording.calls
         found = tuple((call, self.by_code.get(call.code)) for call in calls)
         for call, function in found:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from explorer.pitfalls.evidence import Evidence
-    from explorer.pitfalls.syntax import Written
+    from explorer.pitfalls.function_source import FunctionSource
 
 __all__ = ["listed", "traced_in", "traced_names"]
 
@@ -53,7 +53,7 @@ def _last(function: ast.AST) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def traced_names(evidence: Evidence, function: Written) -> dict[str, str]:
+def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]:
     """A function's own names that stood for traced values, with their types where those were seen.
 
     What was seen: at its calls. What is told by its text: names given what operators and JAX make of traced values.
@@ -73,7 +73,7 @@ def traced_names(evidence: Evidence, function: Written) -> dict[str, str]:
     return found
 
 
-def _computes(function: Written, node: ast.expr, names: Mapping[str, str]) -> bool:
+def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]) -> bool:
     """Whether a value is certainly traced: made of traced ones by operators, indexing and JAX's functions."""
     match node:
         case ast.Name(id=name):

@@ -13,28 +13,28 @@ import jax
 
 from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.capture.sources import Span
-from explorer.pitfalls.recorder import Ran
+from explorer.pitfalls.function_source import FunctionSource, function_source
+from explorer.pitfalls.recorder import ExecutedFunction
 from explorer.pitfalls.safe import class_name, class_variables
-from explorer.pitfalls.syntax import Written, written
 
 __all__ = [
-    "Given",
+    "CallArgument",
+    "call_arguments",
     "decorator",
-    "given",
     "hash_of",
     "is_jit",
     "is_jit_call",
     "jit_target",
     "parameter",
     "short_name",
-    "text_of",
+    "source_of",
 ]
 
 _JITS = ("jax.jit", "jax.pmap", "equinox.filter_jit", "equinox._jit.filter_jit", "flax.nnx.jit")
 
 
 @dataclass(frozen=True)
-class Given:
+class CallArgument:
     """An argument of a call, by its parameter's name.
 
     Args:
@@ -48,7 +48,7 @@ class Given:
     static: bool
 
 
-def given(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Given]:
+def call_arguments(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[CallArgument]:
     """The arguments of a call of `target`, those of a bound method with its `self`."""
     if type(target) is MethodType and is_jitted(target.__func__):
         target, args = target.__func__, (target.__self__, *args)
@@ -57,9 +57,9 @@ def given(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterat
     count = len(args)
     for i, value in enumerate(args):
         name = parameters[i] if i < len(parameters) else f"args[{i - len(parameters)}]"
-        yield Given(name, value, i in numbers or i - count in numbers or name in names)
+        yield CallArgument(name, value, i in numbers or i - count in numbers or name in names)
     for name, value in kwargs.items():
-        yield Given(name, value, name in names)
+        yield CallArgument(name, value, name in names)
 
 
 def _parameters(target: Any) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def _parameters(target: Any) -> tuple[str, ...]:
     return ()
 
 
-def text_of(function: Any) -> Written | None:
+def source_of(function: Any) -> FunctionSource | None:
     """The text of a function that need not have run."""
     if type(function) is MethodType:
         function = function.__func__
@@ -87,10 +87,10 @@ def text_of(function: Any) -> Written | None:
             free[name] = cell.cell_contents
         except ValueError:
             continue
-    return written(Ran(function.__code__, function.__globals__, free))
+    return function_source(ExecutedFunction(function.__code__, function.__globals__, free))
 
 
-def parameter(function: Written, name: str) -> Span | None:
+def parameter(function: FunctionSource, name: str) -> Span | None:
     """Where a parameter stands in the text."""
     arguments = function.node.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
@@ -98,13 +98,13 @@ def parameter(function: Written, name: str) -> Span | None:
     return next((Span.of(one) for one in every if one is not None and one.arg == root), None)
 
 
-def decorator(function: Written) -> ast.expr | None:
+def decorator(function: FunctionSource) -> ast.expr | None:
     """The decorator that makes a `jax.jit` function of a `def`."""
     decorators: list[ast.expr] = getattr(function.node, "decorator_list", [])
     return next((one for one in decorators if is_jit(function, one)), None)
 
 
-def is_jit(function: Written, node: ast.expr) -> bool:
+def is_jit(function: FunctionSource, node: ast.expr) -> bool:
     """Whether an expression is `jax.jit`, `jax.jit(…)` with options alone, or `partial(jax.jit, …)`."""
     if isinstance(node, ast.Call):
         if function.value(node.func) is partial and node.args:
@@ -114,12 +114,12 @@ def is_jit(function: Written, node: ast.expr) -> bool:
     return value is jax.jit or value is jax.pmap or (type(value) is FunctionType and _dotted(value) in _JITS)
 
 
-def is_jit_call(function: Written, node: ast.Call) -> bool:
+def is_jit_call(function: FunctionSource, node: ast.Call) -> bool:
     """Whether a call makes a `jax.jit` function: `jax.jit(f)`, `partial(jax.jit, static_argnums=0)(f)`."""
     return bool(node.args) and function.value(node.func) is not partial and is_jit(function, node.func)
 
 
-def jit_target(function: Written, node: ast.Call) -> Any:
+def jit_target(function: FunctionSource, node: ast.Call) -> Any:
     """The `jax.jit` function that a call calls, if its name says; else None."""
     value = function.value(node.func)
     return value if is_jitted(value) else None

@@ -22,7 +22,7 @@ from explorer.errors import NotCallableError
 from explorer.model.events.ledger import Ledger
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
-from explorer.pitfalls.config import chosen, severities
+from explorer.pitfalls.config import select_rules, severities
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import hash_of
 from explorer.pitfalls.reach import reachable
@@ -31,10 +31,10 @@ from explorer.pitfalls.rule import Rule, all_rules
 from explorer.pitfalls.safe import is_users_file, is_users_object, kind_of
 from explorer.pitfalls.state import snapshot
 from explorer.pitfalls.suppress import is_suppressed
-from explorer.pitfalls.symbols import for_all_sizes
-from explorer.pitfalls.thorough import differing
+from explorer.pitfalls.symbolic_arguments import symbolic_arguments
+from explorer.pitfalls.thorough import trace_differences
 
-__all__ = ["Asked", "gather", "judge", "lint", "looked_at", "plain", "reachable"]
+__all__ = ["LintOptions", "check_rules", "gather", "lint", "reachable", "run_rules", "unwrap"]
 
 
 def lint(
@@ -80,12 +80,12 @@ def lint(
         ['impure-print']
     """
     __tracebackhide__ = True
-    asked = Asked(rules, ignore, thorough, fixes, ledger)
-    return looked_at(function, args, kwargs, asked)
+    asked = LintOptions(rules, ignore, thorough, fixes, ledger)
+    return run_rules(function, args, kwargs, asked)
 
 
 @dataclass(frozen=True)
-class Asked:
+class LintOptions:
     """What lint() is asked, apart from the function and its arguments; `lint` says what each means."""
 
     rules: str | Iterable[str] | None = None
@@ -95,7 +95,9 @@ class Asked:
     ledger: Ledger | None = None
 
 
-def looked_at(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], asked: Asked) -> Findings:
+def run_rules(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], asked: LintOptions
+) -> Findings:
     """lint(), for arguments of any name."""
     __tracebackhide__ = True
     if not callable(function):
@@ -103,21 +105,21 @@ def looked_at(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[st
             f"lint takes a function and its arguments; it got {type(function).__name__}. "
             "Hint: write lint(f, x), not lint(f(x))."
         )
-    users = plain(function)
+    users = unwrap(function)
     levels = severities(getattr(getattr(users, "__code__", None), "co_filename", ""))
-    rules = chosen(asked.rules, asked.ignore, levels)
+    rules = select_rules(asked.rules, asked.ignore, levels)
     plainly = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: issubclass(type(leaf), Described))
-    args, kwargs = for_all_sizes(args, kwargs) or plainly
+    args, kwargs = symbolic_arguments(args, kwargs) or plainly
     evidence = gather(function, args, kwargs)
-    if evidence.error is not None and args is not plainly[0] and judge(evidence).failure:
+    if evidence.error is not None and args is not plainly[0] and check_rules(evidence).failure:
         # Not for all sizes at once, then: as compile(), which says so.
         args, kwargs = plainly
         evidence = gather(function, args, kwargs)
     evidence.events = () if asked.ledger is None else asked.ledger.events
-    found = judge(evidence, rules, levels)
+    found = check_rules(evidence, rules, levels)
     if asked.thorough:
         again = gather(function, args, kwargs, record=False)
-        found = found.changed([*found, *differing(evidence, again, found)])
+        found = found.changed([*found, *trace_differences(evidence, again, found)])
     fixer = partial(_fixed, evidence, function, args, kwargs)
     cured = [replace(one, fix=fixer(one)) for one in found] if asked.fixes else found
     return found.changed(cured, fixer, partial(_stale, evidence))
@@ -136,14 +138,14 @@ def _fixed(
 
     def again(rule: str, further: dict[str, Any]) -> tuple[Evidence, Findings]:
         later = gather(function, args, kwargs | further)
-        return later, judge(later, chosen([rule]))
+        return later, check_rules(later, select_rules([rule]))
 
     return fixed(evidence, again, finding)
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
     """Trace a function once and keep all that rules look at."""
-    users = plain(function)
+    users = unwrap(function)
     target: Any = function
     evidence = Evidence(users, function, args, kwargs)
     if isinstance(target, MethodType) and is_jitted(target.__func__):  # whose `trace` knows no self
@@ -168,7 +170,9 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     return evidence
 
 
-def judge(evidence: Evidence, rules: Sequence[Rule] | None = None, levels: Mapping[str, str] | None = None) -> Findings:
+def check_rules(
+    evidence: Evidence, rules: Sequence[Rule] | None = None, levels: Mapping[str, str] | None = None
+) -> Findings:
     """What the rules find, as grave as `levels` say by a rule's number.
 
     One that fails costs its own findings, and is named in `Findings.faults`.
@@ -176,7 +180,7 @@ def judge(evidence: Evidence, rules: Sequence[Rule] | None = None, levels: Mappi
     found: list[Finding] = []
     faults: list[str] = []
     rules = all_rules() if rules is None else rules
-    rules = [rule for rule in rules if rule.cheap or evidence.recording is not None]
+    rules = [rule for rule in rules if rule.passive or evidence.recording is not None]
     for rule in rules:
         try:
             told = [finding for finding in rule.check(evidence) if not is_suppressed(finding)]
@@ -227,13 +231,13 @@ def _asked_at(file: str, line: int) -> tuple[str, int]:
     return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (file, line)
 
 
-def plain(function: Any) -> Any:
+def unwrap(function: Any) -> Any:
     """The user's function below jit, partial() and decorators that say what they wrap."""
     for _ in range(100):
         if isinstance(function, partial):
             function = function.func
         elif type(function) is MethodType and is_jitted(function.__func__):
-            function = MethodType(plain(function.__func__), function.__self__)
+            function = MethodType(unwrap(function.__func__), function.__self__)
         elif type(function) is not MethodType and "__wrapped__" in getattr(function, "__dict__", {}):
             function = function.__wrapped__
         else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from explorer.capture.sources import Span, read_source
-from explorer.pitfalls.syntax import parsed
+from explorer.pitfalls.syntax_trees import parse
 
 __all__ = ["Loop", "loop_around"]
 
@@ -82,7 +82,7 @@ def _size(span: Span) -> tuple[int, int]:
 
 @lru_cache(maxsize=32)
 def _loops(text: str) -> tuple[Sequence[Loop], Sequence[Span]]:
-    tree = parsed(text)
+    tree = parse(text)
     if tree is None:
         return (), ()
     functions: list[Span] = []

@@ -7,14 +7,14 @@ from typing import Any
 
 from explorer.errors import OptionError
 from explorer.model.findings.findings import Findings
-from explorer.pitfalls.config import chosen, severities
+from explorer.pitfalls.config import select_rules, severities
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.lint import judge, plain
+from explorer.pitfalls.lint import check_rules, unwrap
 
-__all__ = ["cheap_findings"]
+__all__ = ["check"]
 
 
-def cheap_findings(
+def check(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None
 ) -> Findings:
     """What the cheap rules find in a function that was just traced, or couldn't be. Nothing of the user's runs.
@@ -25,13 +25,13 @@ def cheap_findings(
         traced: The `jax.stages.Traced`; None if the trace failed.
         error: What ended the trace.
     """
-    users = plain(function)
+    users = unwrap(function)
     levels: Mapping[str, str] = {}
     faults: tuple[str, ...] = ()
     try:
         levels = severities(getattr(getattr(users, "__code__", None), "co_filename", ""))
     except OptionError as refused:  # lint() raises it; who only compiles is told
         faults = (str(refused),)
-    rules = [rule for rule in chosen(config=levels) if rule.cheap]
-    found = judge(Evidence(users, function, args, kwargs, traced=traced, error=error), rules, levels)
+    rules = [rule for rule in select_rules(config=levels) if rule.passive]
+    found = check_rules(Evidence(users, function, args, kwargs, traced=traced, error=error), rules, levels)
     return Findings(found, found.function, (*faults, *found.faults), asked=found.asked)  # a capture has its own failure

@@ -14,9 +14,9 @@ import numpy as np
 
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.safe import is_a, is_exactly, is_plain, is_tracer
 from explorer.pitfalls.state import Snapshot, same
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["Read", "holds_data", "is_constant", "reads"]
 
@@ -33,7 +33,7 @@ class Read:
         holder: The object or container whose attribute or item it is; None for a name.
     """
 
-    function: Written
+    function: FunctionSource
     node: ast.expr
     path: str
     value: Any
@@ -76,13 +76,13 @@ def _is_state(read: Read, evidence: Evidence) -> bool:
     return bool({id(read.value), id(read.holder)} & evidence.captured)
 
 
-def _is_inner(function: Written, node: ast.AST) -> bool:
+def _is_inner(function: FunctionSource, node: ast.AST) -> bool:
     """Whether more of the same path follows."""
     outer = function.parents.get(node)
     return isinstance(outer, (ast.Attribute, ast.Subscript)) and outer.value is node and isinstance(outer.ctx, ast.Load)
 
 
-def _innermost_data(function: Written, node: ast.expr) -> tuple[ast.expr, Any] | None:
+def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr, Any] | None:
     """The longest path to data: of `scale.sum()` that is `scale`."""
     root: ast.AST = node
     while isinstance(root, (ast.Attribute, ast.Subscript)):
@@ -97,7 +97,7 @@ def _innermost_data(function: Written, node: ast.expr) -> tuple[ast.expr, Any] |
     return None
 
 
-def _read(function: Written, node: ast.expr, value: Any, before: Snapshot) -> Read | None:
+def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot) -> Read | None:
     """What was read, as it was before the trace, not as it is when this is asked; None if the trace itself made it."""
     if isinstance(node, ast.Name):
         was = before.values.get(node.id, ...)

@@ -21,11 +21,11 @@ from typing import Any
 
 from explorer._jax.uncached_traces import unchecked_leaks
 from explorer.capture.sources import Span, read_source
-from explorer.pitfalls.parsing import parsed
 from explorer.pitfalls.safe import callee_name, class_name, find, is_exactly, is_tracer, is_users_file, kind_of, mro
 from explorer.pitfalls.state import Snapshot, snapshot
+from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["Call", "Ran", "Recording", "is_users_file", "recorded"]
+__all__ = ["Call", "ExecutedFunction", "Recording", "is_users_file", "recorded"]
 
 _MOST_RECEIVERS = 8  # of one call expression that are told apart, and kept alive
 _MOST_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
@@ -58,7 +58,7 @@ class Call:
 
 
 @dataclass(repr=False)
-class Ran:
+class ExecutedFunction:
     """One of the user's functions that ran.
 
     Args:
@@ -82,7 +82,7 @@ class Ran:
     traced: dict[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
-    def of(cls, frame: FrameType) -> Ran:
+    def of(cls, frame: FrameType) -> ExecutedFunction:
         code, known = frame.f_code, frame.f_locals
         free = {name: known[name] for name in code.co_freevars if name in known}
         given = {name: known[name] for name in _parameters(code) if name in known}
@@ -120,7 +120,7 @@ class Recording:
         started: When, in seconds since 1970.
     """
 
-    ran: dict[CodeType, Ran] = field(default_factory=dict[CodeType, Ran])
+    ran: dict[CodeType, ExecutedFunction] = field(default_factory=dict[CodeType, ExecutedFunction])
     watched: CodeType | None = None
     given: Snapshot = field(default_factory=Snapshot)
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -132,12 +132,12 @@ class Recording:
         """In the order in which they were first reached, one for each receiver."""
         return tuple(call for calls in self._calls.values() for call in calls)
 
-    def entered(self, frame: FrameType) -> Ran:
+    def entered(self, frame: FrameType) -> ExecutedFunction:
         known = self.ran.get(frame.f_code)
         if known is not None:
             known.count += 1
             return known
-        self.ran[frame.f_code] = known = Ran.of(frame)
+        self.ran[frame.f_code] = known = ExecutedFunction.of(frame)
         if frame.f_code is self.watched:
             self.arguments = known.given
             self.given = snapshot(known.given)
@@ -233,7 +233,7 @@ def _stepped(recording: Recording) -> Generator[None]:
             recording.called(frame, frame.f_lasti, *callee_name(callee))
             unknown = None
 
-    def stepper(ran: Ran, calls: dict[int, ast.expr | None]) -> Callable[[FrameType, str, Any], Any]:
+    def stepper(ran: ExecutedFunction, calls: dict[int, ast.expr | None]) -> Callable[[FrameType, str, Any], Any]:
         reached, left = ran.offsets, _MOST_INSTRUCTIONS
 
         def step(frame: FrameType, event: str, _: Any) -> Any:
@@ -283,7 +283,7 @@ def _callees(code: CodeType) -> dict[int, ast.expr | None]:
 
 @lru_cache(maxsize=32)
 def calls_by_end(text: str) -> dict[tuple[int | None, int | None], ast.expr]:
-    tree = parsed(text)
+    tree = parse(text)
     nodes = ast.walk(tree) if tree is not None else ()
     return {(node.end_lineno, node.end_col_offset): node.func for node in nodes if isinstance(node, ast.Call)}
 

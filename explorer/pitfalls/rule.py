@@ -12,7 +12,7 @@ from typing import Any
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding, Fix
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.syntax import Written
+from explorer.pitfalls.function_source import FunctionSource
 
 __all__ = ["Rule", "all_rules"]
 
@@ -39,13 +39,13 @@ class Rule:
     summary: str
     documentation: str
     check: Callable[[Evidence], Iterable[Finding]]
-    cheap: bool = False
+    passive: bool = False
 
-    def found(
+    def finding(
         self,
         message: str,
         *,
-        function: Written | None = None,
+        function: FunctionSource | None = None,
         span: Span | None = None,
         evidence: str = "",
         fix: str | Fix = "",

@@ -9,12 +9,12 @@ import numpy as np
 
 from explorer.pitfalls.safe import class_name, is_a, is_exactly, is_plain, is_tracer, kind_of
 
-__all__ = ["told"]
+__all__ = ["safe_text"]
 
 _LONGEST = 40
 
 
-def told(value: Any) -> str:
+def safe_text(value: Any) -> str:
     """`3.0`, `a list of 2`, `float32[3]`, `a Model`: a value as a message names it."""
     kind = kind_of(value)
     if value is ...:

@@ -31,7 +31,7 @@ from explorer.pitfalls.safe import (
     kind_of,
 )
 
-__all__ = ["Change", "Holder", "Snapshot", "same", "snapshot"]
+__all__ = ["Change", "Container", "Snapshot", "same", "snapshot"]
 
 _MOST = 5_000  # objects
 _DEEPEST = 6
@@ -41,7 +41,7 @@ _OTHERS = ("argparse.Namespace", "types.SimpleNamespace")  # of the standard lib
 
 
 @dataclass(frozen=True, repr=False)
-class Holder:
+class Container:
     """A container, and what was in it: both kept alive, so that an address names no other object later.
 
     Args:
@@ -86,7 +86,7 @@ class Snapshot:
         cut: The walk was ended: there was more.
     """
 
-    holders: dict[int, Holder] = field(default_factory=dict[int, Holder])
+    holders: dict[int, Container] = field(default_factory=dict[int, Container])
     cut: bool = False
 
     @cached_property
@@ -112,7 +112,7 @@ class Snapshot:
             if was.content != now.content:
                 yield Change(now.path, was.value, now.value, "content", now.value, now.path)
 
-    def tracers(self) -> Iterator[tuple[str, Any, Holder]]:
+    def tracers(self) -> Iterator[tuple[str, Any, Container]]:
         """The traced values in it, with their paths and what holds them."""
         for holder in self.holders.values():
             for name, value in holder.inner.items():
@@ -122,7 +122,7 @@ class Snapshot:
 
 def snapshot(roots: Mapping[str, Any]) -> Snapshot:
     """All that can be reached from some named values."""
-    taken = Snapshot({0: Holder(None, "", dict(roots))})
+    taken = Snapshot({0: Container(None, "", dict(roots))})
     waiting = deque((name, value, 0) for name, value in roots.items())
     left = _MOST
     while waiting:
@@ -136,7 +136,7 @@ def snapshot(roots: Mapping[str, Any]) -> Snapshot:
         inner = dict(islice(items, left)) if items is not None else {}
         left -= 1 + len(inner)
         if items is not None or content is not None:
-            taken.holders[id(value)] = Holder(value, path, inner, content)
+            taken.holders[id(value)] = Container(value, path, inner, content)
             waiting.extend((path + name, item, depth + 1) for name, item in inner.items())
     return taken
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from explorer.capture.sources import read_source
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.parsing import parsed
+from explorer.pitfalls.syntax_trees import parse
 
 __all__ = ["is_suppressed"]
 
@@ -58,7 +58,7 @@ def _named(names: str | None) -> frozenset[str]:
 def _lines(text: str, line: int) -> set[int]:
     """The lines whose comments hold for a line: those of its statement, and of the heads of the functions around it."""
     lines = {line}
-    tree = parsed(text)
+    tree = parse(text)
     block: list[ast.AST] = [tree] if tree is not None else []
     while block:
         node = block.pop()

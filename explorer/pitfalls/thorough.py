@@ -13,13 +13,13 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule, all_rules
 
-__all__ = ["differing"]
+__all__ = ["trace_differences"]
 
 _RULE = "impure-random"
 _MOST = 20  # places; a program that is another altogether differs everywhere
 
 
-def differing(one: Evidence, other: Evidence, found: Iterable[Finding]) -> list[Finding]:
+def trace_differences(one: Evidence, other: Evidence, found: Iterable[Finding]) -> list[Finding]:
     """A finding for each line where the second trace made something else of it, and nothing was found yet."""
     rule = next((rule for rule in all_rules() if rule.name == _RULE), None)
     if rule is None or one.jaxpr is None or other.jaxpr is None:
@@ -46,7 +46,7 @@ def _finding(rule: Rule, evidence: Evidence, equation: Any, how: str) -> Finding
         lines = source.text.splitlines() if source is not None else []
         text = lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
         place = {"file": frame.file, "line": frame.line, "label": label(frame.file), "text": text}
-    return rule.found(
+    return rule.finding(
         f"{evidence.name} traced twice with the same arguments gives two programs: something made while tracing is "
         "baked in here",
         evidence=how,

@@ -9,9 +9,9 @@ from typing import Any
 
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.safe import is_a
 from explorer.pitfalls.state import Change
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["MUTATORS", "Write", "holds_tracer", "targets_of", "write_of"]
 
@@ -35,7 +35,7 @@ class Write:
         count: How often it ran; 0 where that isn't known.
     """
 
-    function: Written
+    function: FunctionSource
     node: ast.AST
     span: Span
     count: int = 0
@@ -64,10 +64,10 @@ def _calls(evidence: Evidence, change: Change) -> Iterator[Write]:
             yield Write(function, node, call.span, call.count)
 
 
-def _sets(function: Written, node: ast.Call, change: Change) -> bool:
+def _sets(function: FunctionSource, node: ast.Call, change: Change) -> bool:
     """Whether `setattr(holder, "name", …)` is what made a change."""
     match node.args:
-        case [holder, name, *_] if change.holder is not None and function.held(holder) is change.holder:
+        case [holder, name, *_] if change.holder is not None and function.resolve(holder) is change.holder:
             return not isinstance(name, ast.Constant) or change.path == f"{change.holder_path}.{name.value}"
         case _:
             return False
@@ -101,22 +101,24 @@ def targets_of(node: Any) -> Iterator[ast.expr]:
             yield target
 
 
-def _fits(function: Written, target: ast.expr, node: ast.AST, change: Change) -> bool | None:
+def _fits(function: FunctionSource, target: ast.expr, node: ast.AST, change: Change) -> bool | None:
     """Whether an assignment made a change; None where that can't be excluded."""
     if isinstance(target, ast.Name):
         if target.id in function.declared:
             return change.path == target.id
         # `log += […]` changes a list in place.
-        return isinstance(node, ast.AugAssign) and function.held(target) is change.holder and change.holder is not None
+        return (
+            isinstance(node, ast.AugAssign) and function.resolve(target) is change.holder and change.holder is not None
+        )
     if not isinstance(target, (ast.Attribute, ast.Subscript)) or change.holder is None:
         return False
-    if isinstance(node, ast.AugAssign) and function.held(target) is change.holder:
+    if isinstance(node, ast.AugAssign) and function.resolve(target) is change.holder:
         return True
     if isinstance(target, ast.Attribute) and change.path != f"{change.holder_path}.{target.attr}":
         return False
     if isinstance(target, ast.Subscript) and not _may_be_at(target.slice, change):
         return False
-    holder = function.held(target.value)
+    holder = function.resolve(target.value)
     return None if holder is ... else holder is change.holder
 
 

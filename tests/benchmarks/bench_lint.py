@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 import explorer as ex
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.passive_rules import cheap_findings
+from explorer.pitfalls.passive_rules import check
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 
@@ -33,7 +33,7 @@ def shares():
     for _ in range(ROUNDS):
         jax.clear_caches()  # a plain trace traces jax.numpy's own functions too, as lint always does
         plain, traced = seconds(lambda: jax.jit(step).trace(*args))
-        riding, findings = seconds(lambda t=traced: cheap_findings(step, args, {}, t, None))
+        riding, findings = seconds(lambda t=traced: check(step, args, {}, t, None))
         assert not findings.faults
         jax.clear_caches()
         looking, _ = seconds(lambda: ex.lint(step, *args))

@@ -11,7 +11,7 @@ def findings(rule, function, *args, **kwargs) -> list[Finding]:
     """What one rule says of a function, and no more than its cheap evidence: as it is at each compile."""
     module = import_module(f"explorer.pitfalls.rules.{rule.replace('-', '_')}")
     assert module.RULE.name == rule
-    assert module.RULE.cheap
+    assert module.RULE.passive
     return list(module.RULE.check(gather(function, args, kwargs, record=False)))
 
 

@@ -13,7 +13,7 @@ from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.proof import Trial
 from explorer.pitfalls.fixes.rewrite import Rewrite, rewrites
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, unit_at
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, unit_at
 
 __all__ = ["fixed"]
 
@@ -58,7 +58,7 @@ def _tried(rewrite: Rewrite, original: Unit, trial: Trial) -> Fix | None:
             return None
         if finding is None:
             needed = f" (it needs: {'; '.join(dict.fromkeys(unit.imports))})" if unit.imports else ""
-            call = ", ".join(f"{name}={value}" for name, value in unit.adds.items())
+            call = ", ".join(f"{name}={value}" for name, value in unit.new_parameters.items())
             called = f": call {trial.evidence.name}(…, {call})" if call else ""
             told = replace(trial.finding.fix, text=rewrite.text + called + needed, code=code)
             return replace(told, diff=_diff(original, text))
@@ -73,10 +73,10 @@ def _made(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Un
         try:
             unit = unit_at(whole, finding.line)
             changed = one.make(unit, finding)
-            text = unit.rewritten(changed)
+            text = unit.file_text(changed)
             if text != whole.text:
-                return text, unit.alone(changed), unit
-        except NotCertain:
+                return text, unit.standalone_code(changed), unit
+        except RewriteUncertain:
             continue
         except Exception:  # an odd text that libcst doesn't take, or a rewrite that fails: there is none then
             continue

@@ -22,9 +22,9 @@ from explorer.capture.sources import read_source
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.fixes.unit import NotCertain, Unit
-from explorer.pitfalls.parsing import parsed
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit
 from explorer.pitfalls.rule import all_rules
+from explorer.pitfalls.syntax_trees import parse
 
 __all__ = ["Trial"]
 
@@ -53,22 +53,22 @@ class Trial:
         Else the finding of the same rule in another place that stops the trace now.
 
         Raises:
-            NotCertain: It is none of this.
+            RewriteUncertain: It is none of this.
         """
         origin, rewritten = self.finding.file, f"<rewritten {self.finding.file}>"
         codes = _paired(origin, unit, self.evidence, text, rewritten)
         with _text_of(rewritten, text), _in_place(codes), _imported(unit, self.evidence):
-            further = {name: eval(text, dict(_MODULES)) for name, text in unit.adds.items()}
+            further = {name: eval(text, dict(_MODULES)) for name, text in unit.new_parameters.items()}
             later, found = self.again(self.finding.rule, further)
         if later.error is not None or later.traced is None or found.faults:
             stopped = [one for one in found.errors if one.file == rewritten]
             if not stopped or self.evidence.error is None:
-                raise NotCertain("it can't be traced")
+                raise RewriteUncertain("it can't be traced")
             return stopped[0]
         rule = next(rule for rule in all_rules() if rule.name == self.finding.rule)
         same_types = self.evidence.jaxpr is None or _types(self.evidence) == _types(later)
         if not same_types or len(found) >= sum(1 for _ in rule.check(self.evidence)):
-            raise NotCertain("it gives something else, or is found again")
+            raise RewriteUncertain("it gives something else, or is found again")
         return None
 
 
@@ -78,9 +78,9 @@ def _types(evidence: Evidence) -> Any:
 
 
 def _compiled(text: str, file: str) -> CodeType:
-    tree = parsed(text)
+    tree = parse(text)
     if tree is None:
-        raise NotCertain("what was rewritten can't be parsed")
+        raise RewriteUncertain("what was rewritten can't be parsed")
     return compile(tree, file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
@@ -98,7 +98,7 @@ def _paired(origin: str, unit: Unit, evidence: Evidence, text: str, file: str) -
         if place is not None and len(old) == len(new) and old[place] != new[place]:
             paired[code] = new[place]
     if not paired:
-        raise NotCertain("the function didn't run")
+        raise RewriteUncertain("the function didn't run")
     return paired
 
 
@@ -124,7 +124,7 @@ def _in_place(codes: dict[CodeType, CodeType]) -> Generator[None]:
             for function in gc.get_referrers(old):
                 if type(function) is FunctionType and function.__code__ is old:
                     if function.__code__.co_freevars != new.co_freevars:
-                        raise NotCertain("it would need other variables of the functions around it")
+                        raise RewriteUncertain("it would need other variables of the functions around it")
                     changed.append((function, old))
                     function.__code__ = new
         yield

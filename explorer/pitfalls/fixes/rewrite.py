@@ -23,7 +23,7 @@ class Rewrite:
     Args:
         rule: The rule's name.
         text: What it does, in a sentence.
-        make: Gives the function's text rewritten for one finding; raises `NotCertain` where it can't be sure.
+        make: Gives the function's text rewritten for one finding; raises `RewriteUncertain` where it can't be sure.
     """
 
     rule: str

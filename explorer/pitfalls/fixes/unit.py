@@ -17,16 +17,25 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.parsing import parsed
 from explorer.pitfalls.safe import is_exactly, member
+from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["NotCertain", "Unit", "bracketed", "expression", "place", "replaced", "unit_at", "with_parts"]
+__all__ = [
+    "RewriteUncertain",
+    "Unit",
+    "finding_span",
+    "parenthesized",
+    "parse_expression",
+    "replace_node",
+    "replace_parts",
+    "unit_at",
+]
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-class NotCertain(Exception):
+class RewriteUncertain(Exception):
     """A rewrite that may change more than it should; it isn't offered."""
 
 
@@ -41,7 +50,7 @@ class Unit:
         names: What the names of its module stand for.
         main: The first line of the function that was linted, if it is in this file.
         imports: The statements that a rewrite turned out to need.
-        adds: The parameters that a rewrite gives to that function, each with an expression for a first argument.
+        new_parameters: What a rewrite adds to the parameters of that function: an expression for each first argument.
     """
 
     file: str
@@ -51,7 +60,7 @@ class Unit:
     names: Mapping[str, Any]
     main: int = 0
     imports: list[str] = field(default_factory=list[str])
-    adds: dict[str, str] = field(default_factory=dict[str, str])
+    new_parameters: dict[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def lines(self) -> Sequence[str]:
@@ -106,7 +115,7 @@ class Unit:
         for node in self.around(kind, span):
             if self.span(node) == span or self.span(node).line == span.line:
                 return node
-        raise NotCertain(f"no {kind.__name__} at line {span.line}")
+        raise RewriteUncertain(f"no {kind.__name__} at line {span.line}")
 
     def source(self, node: cst.CSTNode) -> str:
         return self.module.code_for_node(node)
@@ -114,7 +123,7 @@ class Unit:
     @cached_property
     def bound(self) -> frozenset[str]:
         """The names that the function binds itself, in nested functions too."""
-        tree = parsed(self._head + self.own)
+        tree = parse(self._head + self.own)
         found: set[str] = set()
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -127,23 +136,23 @@ class Unit:
                 found.add(node.name)
         return frozenset(found)
 
-    def free(self, name: str) -> str:
+    def unused_name(self, name: str) -> str:
         """A name that nothing has here yet."""
         taken = {node.value for node in self.nodes(cst.Name)} | set(self.names)
         return next(one for one in (name, *(f"{name}_{i}" for i in range(2, 1000))) if one not in taken)
 
-    def called(self, node: cst.BaseExpression) -> Any:
+    def resolve(self, node: cst.BaseExpression) -> Any:
         """What a name, or attributes of a module's name, stand for; `Ellipsis` if that isn't known."""
         if isinstance(node, cst.Name):
             if node.value in self.bound:
                 return ...
             return self.names.get(node.value, getattr(builtins, node.value, ...))
         if isinstance(node, cst.Attribute):
-            owner = self.called(node.value)
+            owner = self.resolve(node.value)
             return member(owner, node.attr.value) if is_exactly(owner, ModuleType) else ...
         return ...
 
-    def dotted(self, path: str) -> str:
+    def qualified_name(self, path: str) -> str:
         """How to write `jax.debug.print` here: by the module's own name for what is in it, else with an import."""
         module, _, rest = path.rpartition(".")
         while module:
@@ -156,18 +165,18 @@ class Unit:
         root, needed = _IMPORTS.get(path.rpartition(".")[0], ("", ""))
         root, needed = (root, needed) if root else (path.partition(".")[0], f"import {path.partition('.')[0]}")
         if root in self.bound or self.names.get(root, ...) is not ...:
-            raise NotCertain(f"{root} stands for something else")
+            raise RewriteUncertain(f"{root} stands for something else")
         self.imports.append(needed)
         return f"{root}.{path.rpartition('.')[2]}" if root == "jnp" else path
 
-    def rewritten(self, changed: cst.Module) -> str:
+    def file_text(self, changed: cst.Module) -> str:
         """All of the file, with the function as it is now."""
         own = changed.code
         if self._head:
             own = own.partition("\n")[2]
         return "".join(self.lines[: self.start - 1]) + own + "".join(self.lines[self.end :])
 
-    def alone(self, changed: cst.Module) -> str:
+    def standalone_code(self, changed: cst.Module) -> str:
         """The function as it is now, by itself: not indented, under the imports that it needs."""
         first: Any = changed.body[0]
         text = (cst.Module(body=[*first.body.body]) if self._head else changed).code
@@ -180,12 +189,12 @@ _IMPORTS = {"jax.numpy": ("jnp", "import jax.numpy as jnp")}
 
 def unit_at(whole: Unit, line: int) -> Unit:
     """The outermost function of a file around a line; the statement, where it stands in none."""
-    tree = parsed(whole.text)
+    tree = parse(whole.text)
     block: Sequence[ast.AST] = tree.body if tree is not None else ()
     while True:
         node: Any = next((one for one in block if _first(one) <= line <= getattr(one, "end_lineno", 0)), None)
         if node is None:
-            raise NotCertain("the text isn't what ran")
+            raise RewriteUncertain("the text isn't what ran")
         inner = [
             part for part in ast.walk(node) if isinstance(part, _FUNCTIONS) and _first(part) <= line <= _last(part)
         ]
@@ -199,7 +208,7 @@ def unit_at(whole: Unit, line: int) -> Unit:
             start=_first(outermost),
             end=_last(outermost),
             imports=[*whole.imports],
-            adds={**whole.adds},
+            new_parameters={**whole.new_parameters},
         )
 
 
@@ -211,12 +220,12 @@ def _last(node: Any) -> int:
     return node.end_lineno or node.lineno
 
 
-def place(finding: Finding) -> Span:
+def finding_span(finding: Finding) -> Span:
     """The piece of the file that a finding means."""
     return Span(finding.line, finding.column, finding.end_line, finding.end_column)
 
 
-def replaced(unit: Unit, old: cst.CSTNode, new: cst.CSTNode) -> cst.Module:
+def replace_node(unit: Unit, old: cst.CSTNode, new: cst.CSTNode) -> cst.Module:
     changed = unit.module.deep_replace(old, new)
     assert isinstance(changed, cst.Module)
     return changed
@@ -231,17 +240,17 @@ class _Replacing(cst.CSTTransformer):
         return self.new.get(id(original_node), updated_node)
 
 
-def with_parts(node: _Node, new: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> _Node:
+def replace_parts(node: _Node, new: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> _Node:
     """A node with others in the place of several of its parts."""
     changed: Any = node.visit(_Replacing(new))
     return changed
 
 
-def bracketed(node: cst.BaseExpression) -> cst.BaseExpression:
+def parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
     """An expression as it can stand beside any operator."""
     simple = isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.BaseNumber) or node.lpar
     return node if simple else node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
-def expression(text: str) -> cst.BaseExpression:
+def parse_expression(text: str) -> cst.BaseExpression:
     return cst.parse_expression(re.sub(r"\s*\n\s*", " ", text) if "\n" in text and "(" not in text else text)

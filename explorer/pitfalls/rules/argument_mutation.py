@@ -12,10 +12,10 @@ from explorer.capture.frames import users_steps
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_users_object
 from explorer.pitfalls.state import Change
-from explorer.pitfalls.syntax import Written
 from explorer.pitfalls.writes import Write, write_of
 
 __all__ = ["RULE"]
@@ -93,7 +93,7 @@ def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
             f"`{write.text}` changes the copy of `{root}` that {evidence.name} was given, not the caller's: "
             "compiled, it changes nothing that anyone sees"
         )
-    return RULE.found(
+    return RULE.finding(
         message,
         function=write.function,
         span=write.span,
@@ -118,7 +118,7 @@ def _arrays(evidence: Evidence) -> Iterator[Finding]:
     found = _assignment(function, step.span) if function is not None else None
     if function is not None and found is not None:
         node, target = found
-        yield RULE.found(
+        yield RULE.finding(
             f"`{function.source(target)} = …` can't change `{function.source(target.value)}`: "
             "a JAX array is never changed in place",
             function=function,
@@ -132,7 +132,7 @@ def _arrays(evidence: Evidence) -> Iterator[Finding]:
 _REFUSED = ("item assignment", "in-place", "are immutable")
 
 
-def _assignment(function: Written, span: Span) -> tuple[ast.Assign | ast.AugAssign, ast.Subscript] | None:
+def _assignment(function: FunctionSource, span: Span) -> tuple[ast.Assign | ast.AugAssign, ast.Subscript] | None:
     for node in function.walk(ast.Assign, ast.AugAssign):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         if isinstance(target, ast.Subscript) and span in Span.of(node):
@@ -140,7 +140,7 @@ def _assignment(function: Written, span: Span) -> tuple[ast.Assign | ast.AugAssi
     return None
 
 
-def _at(function: Written, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> str:
+def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> str:
     """`x = x.at[i].set(v)`, with the user's names."""
     owner, index, value = (function.source(part) for part in (target.value, target.slice, node.value))
     method = "set" if isinstance(node, ast.Assign) else _ADDING.get(type(node.op), "")
@@ -158,7 +158,7 @@ def _shared(evidence: Evidence) -> Iterator[Finding]:
         value = function.value(node.args[0]) if node is not None and node.args else ...
         if node is not None and type(value) is np.ndarray and value.flags.writeable and value.ndim:
             name = function.source(node.args[0])
-            yield RULE.found(
+            yield RULE.finding(
                 f"`{function.source(node)}` may share its memory with the NumPy array `{name}`: writing to `{name}` "
                 "later may or may not change results",
                 function=function,

@@ -19,7 +19,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if error is None or found is None:
         return
     what = f"`{found.text}`" if found.text else "a result"
-    yield RULE.found(
+    yield RULE.finding(
         f"{evidence.name} can't be traced: the shape of {what} depends on values, and a compiled program has one shape",
         evidence=f"the trace ended with {type(error).__name__}",
         fix=found.hint,
@@ -34,5 +34,5 @@ RULE = Rule(
     "The size of an array depends on values, which a compiled program can't have.",
     "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#dynamic-shapes",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -10,7 +10,7 @@ import jax
 from explorer.capture.trace_errors import Refusal, refusal
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_at
+from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE", "asks_for_a_size", "refused_at"]
@@ -23,7 +23,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     names = ", ".join(f'"{name}"' for name in found.counts if name.isidentifier())
     constant = f"\nor, if it may be a constant, jax.jit({evidence.name}, static_argnames=({names},))" if names else ""
-    yield RULE.found(
+    yield RULE.finding(
         f"{evidence.name} can't be traced: {found.problem}",
         evidence=_evidence(error, found),
         fix=found.hint + constant,
@@ -40,7 +40,7 @@ def refused_at(found: Refusal) -> dict[str, Any]:
     """The piece of the user's text that asked for a value."""
     if found.step is None or found.span is None:
         return {}
-    return place_at(found.step.file, found.span)
+    return span_location(found.step.file, found.span)
 
 
 def _evidence(error: BaseException, found: Refusal) -> str:
@@ -55,5 +55,5 @@ RULE = Rule(
     "Python asks for the value of something that has none while it is traced.",
     "https://docs.jax.dev/en/latest/errors.html",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -13,10 +13,10 @@ from jax.extend.core import Literal
 
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
-from explorer.pitfalls.arguments import Argument, arguments_of, parameter_place, root_of
+from explorer.pitfalls.arguments import Argument, arguments_of, parameter_location, root_of
 from explorer.pitfalls.equations import Body, Equation, Program
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_of
+from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE"]
@@ -101,12 +101,12 @@ def _lines(program: Program, live: _Live) -> Iterator[Finding]:
     for line in dead.values():
         count = len(line.ops)
         costly = sorted(set(line.ops) & _COSTLY)
-        yield RULE.found(
+        yield RULE.finding(
             "what this line computes isn't used: XLA leaves it out, and who reads it takes it for a part of the result",
             evidence=f"{count} equation{'s' if count > 1 else ''} that no result depends on"
             + (f", {', '.join(costly)} among them" if costly else ""),
             fix="delete the line, or return what it computes",
-            **place_of(line.first),
+            **frame_location(line.first),
         )
 
 
@@ -140,12 +140,12 @@ def _arguments(evidence: Evidence, live: _Live) -> Iterator[Finding]:
         if not unused or root.startswith("_") or (not is_whole and size < _LARGE):
             continue
         names = ", ".join(f"`{argument.path}`" for argument in unused[:3]) + (" …" if len(unused) > 3 else "")
-        yield RULE.found(
+        yield RULE.finding(
             f"{evidence.name} doesn't use the values of {f'`{root}`' if is_whole else names}",
             evidence=f"no result depends on {'it' if len(unused) == 1 else 'them'}; its shape and dtype may be used. "
             "Another shape or dtype compiles again all the same",
             fix=f"leave `{root}` out" if is_whole else f"leave out of `{root}` what isn't used",
-            **parameter_place(evidence, root),
+            **parameter_location(evidence, root),
         )
 
 
@@ -161,5 +161,5 @@ RULE = Rule(
     "No result depends on what is computed, or on an argument.",
     "https://docs.jax.dev/en/latest/jit-compilation.html",
     check,
-    cheap=True,
+    passive=True,
 )

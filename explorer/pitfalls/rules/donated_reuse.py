@@ -10,12 +10,19 @@ import jax
 
 from explorer.capture.sources import Span, read_source, users_frame
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import arguments_of, given_to, parameter_place, reached, root_of, written_of
+from explorer.pitfalls.arguments import (
+    arguments_of,
+    parameter_location,
+    passed_values,
+    reachable_values,
+    root_of,
+    source_of_target,
+)
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_at
+from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_a
-from explorer.pitfalls.syntax import parsed
+from explorer.pitfalls.syntax_trees import parse
 
 __all__ = ["RULE"]
 
@@ -34,7 +41,7 @@ def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     """One array is two arguments."""
     paths: dict[int, str] = {}
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for path, value in given_to(evidence):
+    for path, value in passed_values(evidence):
         if not is_a(value, jax.Array):
             continue
         before = paths.setdefault(id(value), path)
@@ -44,36 +51,38 @@ def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     for pairs in found.values():
         gone, other = pairs[0]
         more = f", and so are {len(pairs) - 1} more" if len(pairs) > 1 else ""
-        yield RULE.found(
+        yield RULE.finding(
             f"`{other}` is the same array as `{gone}`{more}, which {evidence.name} donates: the call fails",
             evidence=f"one array was passed as both; {gone} is donated",
             fix=f"pass a copy of one of them, jnp.copy, or don't donate `{root_of(gone)}`",
-            **parameter_place(evidence, other),
+            **parameter_location(evidence, other),
         )
 
 
 def _held(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     """A donated array is also what the function has by a name of its own."""
     program = evidence.program
-    given = {id(value): path for path, value in given_to(evidence) if path in donated and is_a(value, jax.Array)}
+    given = {id(value): path for path, value in passed_values(evidence) if path in donated and is_a(value, jax.Array)}
     consts = [const for body in (program.bodies if program is not None else ()) for const in body.consts.values()]
     for const in {id(const): const for const in consts}.values():
         path = given.get(id(const))
         if path is None:
             continue
-        name = next((name for name, value in reached(evidence).items() if value is const), "a value from outside")
-        yield RULE.found(
+        name = next(
+            (name for name, value in reachable_values(evidence).items() if value is const), "a value from outside"
+        )
+        yield RULE.finding(
             f"`{path}`, which {evidence.name} donates, is also `{name}`, which it reads: the first call deletes it",
             evidence=f"the array passed as `{path}` is a constant of the program too",
             fix=f"use the argument `{root_of(path)}` instead of `{name}`, or don't donate it",
             severity="warning",
-            **parameter_place(evidence, path),
+            **parameter_location(evidence, path),
         )
 
 
 def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
     """The text after a call reads what was donated. Looked at are the function's file, and the caller's."""
-    function = written_of(evidence)
+    function = source_of_target(evidence)
     caller = users_frame()
     spaces: list[dict[str, Any]] = [function.ran.globals] if function is not None else []
     spaces += [caller.f_locals, caller.f_globals] if caller is not None else []
@@ -83,7 +92,7 @@ def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
     parameters = function.parameters if function is not None else ()
     for file in sorted(files):
         source = read_source(file)
-        tree = parsed(source.text) if source is not None and names else None
+        tree = parse(source.text) if source is not None and names else None
         if source is None or tree is None:
             continue
         for call, way in _calls(tree, names):
@@ -96,13 +105,13 @@ def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
 def _finding(evidence: Evidence, file: str, call: ast.Call, node: ast.Name, name: str) -> Finding:
     span = Span.of(node)
     is_loop = span in Span.of(call)
-    return RULE.found(
+    return RULE.finding(
         f"`{name}` is read after {evidence.name} was given it to write over: it is deleted"
         if not is_loop
         else f"`{name}` is donated to {evidence.name} in each turn of the loop, and is deleted after the first",
         evidence=f"donated in line {call.lineno}, and not given another value since",
         fix=f"{name} = … of what {evidence.name} returns, or {evidence.name}(jnp.copy({name}), …)",
-        **place_at(file, span),
+        **span_location(file, span),
     )
 
 
@@ -179,5 +188,5 @@ RULE = Rule(
     "A donated array can't be used after the call.",
     "https://docs.jax.dev/en/latest/buffer_donation.html",
     check,
-    cheap=True,
+    passive=True,
 )

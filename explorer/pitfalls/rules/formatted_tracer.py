@@ -12,9 +12,9 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import listed, traced_in, traced_names
 from explorer.pitfalls.formats import as_format
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.impure_print import is_logged
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["RULE"]
 
@@ -52,7 +52,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     names = traced_names(evidence, function)
     shown = list(dict.fromkeys(name for piece in _formatted(function, node) for name in traced_in(piece, names)))
     arguments = as_format([node]) if isinstance(node, ast.JoinedStr) else f'"{{}}", {", ".join(shown)}'
-    yield RULE.found(
+    yield RULE.finding(
         f"`{function.source(node)}` can't be made while tracing: {' and '.join(shown) or 'what it shows'} has no "
         "numbers to be formatted",
         function=function,
@@ -63,7 +63,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _formatted(function: Written, node: Any) -> list[ast.expr]:
+def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
     """What goes into the text that a node makes; nothing if it makes none."""
     match node:
         case ast.JoinedStr(values=values):
@@ -78,7 +78,7 @@ def _formatted(function: Written, node: Any) -> list[ast.expr]:
             return []
 
 
-def _is_said(evidence: Evidence, function: Written, node: ast.AST) -> bool | None:
+def _is_said(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bool | None:
     """Whether `impure-print` says already that a text is printed while tracing; None if it isn't made in any trace."""
     for outer in function.around(node):
         if isinstance(outer, (ast.Raise, ast.Assert, ast.JoinedStr)):
@@ -91,13 +91,13 @@ def _is_said(evidence: Evidence, function: Written, node: ast.AST) -> bool | Non
     return False
 
 
-def _is_silent(evidence: Evidence, function: Written, node: ast.Call) -> bool:
+def _is_silent(evidence: Evidence, function: FunctionSource, node: ast.Call) -> bool:
     """Whether it is a logger's call below its level: then the text is made, and nobody told."""
     calls = (call for call, where in evidence.calls("logging.") if where is function and call.span == Span.of(node))
     return any(not is_logged(call) for call in calls)
 
 
-def _debug_print(function: Written, node: ast.AST) -> ast.Call | None:
+def _debug_print(function: FunctionSource, node: ast.AST) -> ast.Call | None:
     """The jax.debug.print that a text is for."""
     outer = function.parents.get(node)
     if isinstance(outer, ast.Call) and outer.args[:1] == [node]:
@@ -110,12 +110,12 @@ def _is_debug(call: ast.Call) -> bool:
     return ast.unparse(call.func) in ("jax.debug.print", "debug.print")
 
 
-def _found(function: Written, node: Any, shown: list[str], names: dict[str, str], said: bool) -> Finding:
+def _found(function: FunctionSource, node: Any, shown: list[str], names: dict[str, str], said: bool) -> Finding:
     printed = _debug_print(function, node)
     values = listed(names, shown)
     if printed is not None:
         arguments = as_format([node, *printed.args[1:]]) if isinstance(node, ast.JoinedStr) else ""
-        return RULE.found(
+        return RULE.finding(
             f"jax.debug.print was given a finished text: each call prints what {', '.join(shown)} looked like while "
             "it was traced, not its numbers",
             function=function,
@@ -123,7 +123,7 @@ def _found(function: Written, node: Any, shown: list[str], names: dict[str, str]
             evidence=f"the text was made of {values}, while tracing",
             fix=f"jax.debug.print({arguments})" if arguments else f'jax.debug.print("{{}}", {", ".join(shown)})',
         )
-    return RULE.found(
+    return RULE.finding(
         f"`{function.source(node)}` is made while tracing, where {', '.join(shown)} has no numbers to show",
         function=function,
         span=Span.of(node),

@@ -11,12 +11,12 @@ from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in
-from explorer.pitfalls.places import place_of
+from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.slow_path_effect import CALLBACKS, in_loop
 from explorer.pitfalls.safe import is_a, is_tracer, kind_of
-from explorer.pitfalls.safe_text import told
-from explorer.pitfalls.syntax import Written
+from explorer.pitfalls.safe_text import safe_text
 
 __all__ = ["RULE"]
 
@@ -43,15 +43,15 @@ def _callbacks(evidence: Evidence) -> Iterator[Finding]:
     for equation in program.equations if program is not None else ():
         if program is not None and equation.op in ("io_callback", "pure_callback") and in_loop(equation):
             frame = program.called_from(equation)
-            yield RULE.found(
+            yield RULE.finding(
                 f"{CALLBACKS[equation.op]} calls back into Python in each turn of a compiled loop",
                 evidence=f"the loop's body has {equation.op}: arguments go to the host, and what it gives comes back",
                 fix="compute it with JAX in the loop; or collect what is needed, and call back once after it",
-                **place_of(frame),
+                **frame_location(frame),
             )
 
 
-def _waits(function: Written) -> Iterator[tuple[ast.Call, str]]:
+def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
     """In Python loops: what brings the result of a jitted function to the host, and the result's name."""
     for loop in function.walk(*_LOOPS):
         results: dict[str, str] = {}
@@ -69,11 +69,11 @@ def _waits(function: Written) -> Iterator[tuple[ast.Call, str]]:
                 yield from ((node, name) for name in traced_in(source, results)[:1])
 
 
-def _is_jitted_call(function: Written, node: ast.expr) -> bool:
+def _is_jitted_call(function: FunctionSource, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and kind_of(function.value(node.func)) is _JITTED
 
 
-def _is_jax_numpy(function: Written, node: ast.Call) -> bool:
+def _is_jax_numpy(function: FunctionSource, node: ast.Call) -> bool:
     return function.callee(node).startswith(("jax.numpy", "jax._src.numpy"))
 
 
@@ -86,7 +86,7 @@ def _taken(node: ast.Call) -> ast.expr | None:
     return first if name in _FUNCTIONS else None
 
 
-def _is_rare(function: Written, node: ast.AST, loop: ast.AST) -> bool:
+def _is_rare(function: FunctionSource, node: ast.AST, loop: ast.AST) -> bool:
     """Whether it is done in some turns only: `if i % 100 == 0`."""
     for outer in function.around(node):
         if outer is loop:
@@ -96,8 +96,8 @@ def _is_rare(function: Written, node: ast.AST, loop: ast.AST) -> bool:
     return False
 
 
-def _waiting(evidence: Evidence, function: Written, node: ast.Call, name: str) -> Finding:
-    return RULE.found(
+def _waiting(evidence: Evidence, function: FunctionSource, node: ast.Call, name: str) -> Finding:
+    return RULE.finding(
         f"`{function.source(node)}` waits for the device in each turn of the loop: the next step starts only after it",
         function=function,
         span=Span.of(node),
@@ -106,7 +106,7 @@ def _waiting(evidence: Evidence, function: Written, node: ast.Call, name: str) -
     )
 
 
-def _from_outside(function: Written, node: ast.Call) -> object:
+def _from_outside(function: FunctionSource, node: ast.Call) -> object:
     """The concrete array from outside that a call brings to the host; `Ellipsis` for none."""
     called = node.func
     if isinstance(called, ast.Attribute) and called.attr in _METHODS:
@@ -124,12 +124,12 @@ def _from_outside(function: Written, node: ast.Call) -> object:
     return value if is_concrete and function.reached(node) else ...
 
 
-def _copied(evidence: Evidence, function: Written, node: ast.Call, value: object) -> Finding:
-    return RULE.found(
+def _copied(evidence: Evidence, function: FunctionSource, node: ast.Call, value: object) -> Finding:
+    return RULE.finding(
         f"`{function.source(node)}` brings an array to the host while {evidence.name} is traced, and bakes it in",
         function=function,
         span=Span.of(node),
-        evidence=f"it is {told(value)}, and not traced; the trace waited until it was computed",
+        evidence=f"it is {safe_text(value)}, and not traced; the trace waited until it was computed",
         fix="compute with the array itself, or pass it as an argument",
         severity="note",
     )

@@ -11,9 +11,9 @@ from typing import Any
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["RULE"]
 
@@ -67,12 +67,12 @@ def _is_standard(file: Any) -> bool:
     return any(file is stream for stream in (sys.stdout, sys.stderr, sys.stdin, sys.__stdout__, sys.__stderr__))
 
 
-def _found(evidence: Evidence, function: Written | None, span: Span, what: str, count: int) -> Finding:
+def _found(evidence: Evidence, function: FunctionSource | None, span: Span, what: str, count: int) -> Finding:
     node: Any = function.at(span) or function.call_at(span) if function is not None else None
     shown = f"`{function.source(node)}`" if function is not None and node is not None else "this"
     shown = shown if len(shown) < 60 and "\n" not in shown else "this"
     times = "once" if count == 1 else f"{count} times"
-    return RULE.found(
+    return RULE.finding(
         f"{shown} asks {what} while {evidence.name} is traced, and in no call after that: what it gave is baked in",
         function=function,
         span=span,

@@ -13,9 +13,9 @@ from explorer.pitfalls.definite_prints import printed
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import listed, traced_in
 from explorer.pitfalls.formats import as_format
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["RULE", "is_logged"]
 
@@ -59,7 +59,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield _stopped(evidence, call, function, name)
 
 
-def _found(evidence: Evidence, call: Call, function: Written | None, name: str, severity: str = "") -> Finding:
+def _found(evidence: Evidence, call: Call, function: FunctionSource | None, name: str, severity: str = "") -> Finding:
     node = function.call_at(call.span) if function is not None else None
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)] if node is not None else []
     shown = list(dict.fromkeys(one for argument in arguments for one in traced_in(argument, call.traced)))
@@ -67,7 +67,7 @@ def _found(evidence: Evidence, call: Call, function: Written | None, name: str, 
     seen = f"it ran {times}, while {evidence.name} was traced"
     if shown:
         seen += f", and showed tracers, not numbers: it was given {listed(call.traced, shown)}, which had no value yet"
-    return RULE.found(
+    return RULE.finding(
         f"{name} ran while {evidence.name} was traced, and runs in no call after that: calls 2, 3, … print nothing",
         function=function,
         span=call.span,
@@ -78,7 +78,7 @@ def _found(evidence: Evidence, call: Call, function: Written | None, name: str, 
     )
 
 
-def _fix(name: str, function: Written | None, node: ast.Call | None, shown: list[str]) -> str:
+def _fix(name: str, function: FunctionSource | None, node: ast.Call | None, shown: list[str]) -> str:
     is_plain = node is not None and name == "print()" and not node.keywords  # sep, end and file say more
     arguments = as_format(node.args) if node is not None and is_plain else ""
     if arguments:
@@ -103,7 +103,7 @@ def _standard(receiver: Any) -> str:
     return next((name for name, known in streams.items() if any(receiver is one for one in known)), "")
 
 
-def _stop(call: Call, function: Written | None) -> str:
+def _stop(call: Call, function: FunctionSource | None) -> str:
     """`breakpoint`, `set_trace` or `input`, whatever stands for them here: a kernel has functions of its own."""
     if call.callee in _STOPS:
         return call.callee
@@ -113,8 +113,8 @@ def _stop(call: Call, function: Written | None) -> str:
     return name if name in _STOPS and is_own else ""
 
 
-def _stopped(evidence: Evidence, call: Call, function: Written | None, name: str) -> Finding:
-    return RULE.found(
+def _stopped(evidence: Evidence, call: Call, function: FunctionSource | None, name: str) -> Finding:
+    return RULE.finding(
         f"{name.rpartition('.')[2]}() ran while {evidence.name} was traced, and does not in later calls",
         function=function,
         span=call.span,
@@ -130,5 +130,5 @@ RULE = Rule(
     "What is printed in a compiled function is printed once, while it is traced.",
     "https://docs.jax.dev/en/latest/debugging/print_breakpoint.html",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["RULE"]
 
@@ -60,7 +60,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if name in _MAKERS or _is_seeded_here(call, function):
             continue
         shown = _shown(call, function, name)
-        yield RULE.found(
+        yield RULE.finding(
             f"{shown}() draws while {evidence.name} is traced: each call after that gets the same numbers again",
             function=function,
             span=call.span,
@@ -69,7 +69,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _is_seeded_here(call: Call, function: Written | None) -> bool:
+def _is_seeded_here(call: Call, function: FunctionSource | None) -> bool:
     """Whether a generator was made in the function itself, of a seed: then it draws the same without jit."""
     node = function.call_at(call.span) if function is not None else None
     if function is None or node is None or not isinstance(node.func, ast.Attribute):
@@ -86,7 +86,7 @@ def _is(name: str, target: ast.AST) -> bool:
     return isinstance(target, ast.Name) and target.id == name
 
 
-def _shown(call: Call, function: Written | None, name: str) -> str:
+def _shown(call: Call, function: FunctionSource | None, name: str) -> str:
     node = function.call_at(call.span) if function is not None else None
     if node is not None and function is not None and isinstance(node.func, (ast.Name, ast.Attribute)):
         return function.source(node.func)

@@ -24,7 +24,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for call, function in evidence.calls(*_TIMES):
         name = call.callee.removeprefix("datetime.")
         moment = datetime.fromtimestamp(evidence.started).strftime("%H:%M:%S on %Y-%m-%d")
-        yield RULE.found(
+        yield RULE.finding(
             f"{name}() is asked while {evidence.name} is traced: each later call sees that moment again",
             function=function,
             span=call.span,
@@ -33,7 +33,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             f"after jax.block_until_ready({evidence.name}(…))",
         )
     for call, function in evidence.calls("time.sleep"):
-        yield RULE.found(
+        yield RULE.finding(
             f"time.sleep() waits while {evidence.name} is traced, and in no call after that",
             function=function,
             span=call.span,

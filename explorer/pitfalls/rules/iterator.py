@@ -9,9 +9,9 @@ from typing import Any
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import class_name, class_variables, kind_of, mro
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["RULE"]
 
@@ -27,13 +27,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         outside |= {id(value) for value in evidence.recording.given.values.values()}
     for function in evidence.functions:
         for node, source in _gone_through(function):
-            value = function.held(source)
+            value = function.resolve(source)
             # One that was made in the trace is made anew in the next.
             if value is not ... and id(value) in outside and _is_iterator(value) and function.reached(source):
                 yield _found(evidence, function, node, source, value)
 
 
-def _gone_through(function: Written) -> Iterator[tuple[ast.AST, ast.expr]]:
+def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]]:
     """Each piece of the text that takes items, and what it takes them from."""
     for node in function.walk(ast.For, ast.AsyncFor):
         yield node.iter, node.iter
@@ -55,10 +55,10 @@ def _is_iterator(value: Any) -> bool:
     return any("__next__" in class_variables(base) for base in mro(value))
 
 
-def _found(evidence: Evidence, function: Written, node: ast.AST, source: ast.expr, value: Any) -> Finding:
+def _found(evidence: Evidence, function: FunctionSource, node: ast.AST, source: ast.expr, value: Any) -> Finding:
     name = function.source(source)
     took = "the next item" if isinstance(node, ast.Call) and function.source(node.func) == "next" else "items"
-    return RULE.found(
+    return RULE.finding(
         f"`{function.source(node)}` takes {took} of {name} while {evidence.name} is traced: "
         f"calls after that get the same again, and {name} goes no further",
         function=function,

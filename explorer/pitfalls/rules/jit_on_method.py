@@ -13,10 +13,10 @@ from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.jits import decorator, hash_of, short_name, text_of
+from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.jits import decorator, hash_of, short_name, source_of
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import attributes, class_variables, is_a, is_tracer, kind_of, mro
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["RULE"]
 
@@ -29,11 +29,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield from _judged(function, jitted, owner)
 
 
-def _methods(evidence: Evidence) -> Iterator[tuple[Written | None, Any, Any]]:
+def _methods(evidence: Evidence) -> Iterator[tuple[FunctionSource | None, Any, Any]]:
     """Jitted methods: the one that is looked at, and those that ran in it."""
     one = evidence.target
     if type(one) is MethodType and is_jitted(one.__func__):
-        yield text_of(getattr(one.__func__, "__wrapped__", None)), one.__func__, one.__self__
+        yield source_of(getattr(one.__func__, "__wrapped__", None)), one.__func__, one.__self__
     for function in evidence.functions:
         owner = function.ran.owner
         if owner is None:
@@ -44,7 +44,7 @@ def _methods(evidence: Evidence) -> Iterator[tuple[Written | None, Any, Any]]:
             yield function, jitted, owner
 
 
-def _judged(function: Written | None, jitted: Any, owner: Any) -> Iterator[Finding]:
+def _judged(function: FunctionSource | None, jitted: Any, owner: Any) -> Iterator[Finding]:
     if is_a(owner, type) or is_tracer(owner):
         return
     kind = short_name(kind_of(owner))
@@ -57,7 +57,7 @@ def _judged(function: Written | None, jitted: Any, owner: Any) -> Iterator[Findi
         if hashed is None or hashed is object.__hash__:
             yield from _static(function, span, name, kind, owner)
     elif jax.tree_util.all_leaves([owner]):
-        yield RULE.found(
+        yield RULE.finding(
             f"jax.jit takes `self` of {kind}.{name} for an argument to be traced, and a {kind} is no "
             "array: every call fails",
             function=function,
@@ -69,7 +69,7 @@ def _judged(function: Written | None, jitted: Any, owner: Any) -> Iterator[Findi
         )
 
 
-def _static(function: Written | None, span: Span | None, name: str, kind: str, owner: Any) -> Iterator[Finding]:
+def _static(function: FunctionSource | None, span: Span | None, name: str, kind: str, owner: Any) -> Iterator[Finding]:
     if hash_of(kind_of(owner)) is None:
         message = f"`self` of {kind}.{name} is static, and a {kind} has no hash: every call fails"
         evidence, severity = f"{kind} defines __eq__ and no __hash__", "error"
@@ -80,7 +80,7 @@ def _static(function: Written | None, span: Span | None, name: str, kind: str, o
         )
         evidence, severity = f"{kind} has the hash of `object`", "warning"
     told = ", ".join(f"self.{field}" for field in islice(attributes(owner), 3))
-    yield RULE.found(
+    yield RULE.finding(
         message,
         function=function,
         span=span,
@@ -97,5 +97,5 @@ RULE = Rule(
     "jax.jit on a method makes `self` an argument: it fails, or is kept alive and known by identity.",
     "https://docs.jax.dev/en/latest/faq.html#how-to-use-jit-with-methods",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -16,7 +16,7 @@ from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_of
+from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE"]
@@ -119,13 +119,13 @@ def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Valu
         else:
             continue
         told.add(frame)
-        yield RULE.found(
+        yield RULE.finding(
             f"{evidence.name} uses a random key that it used {what}: the numbers are the same",
             evidence=seen,
             fix="key, subkey = jax.random.split(key) before each use, and use the subkey once"
             if loop is None or earlier is not None
             else "jax.random.fold_in(key, i) in the loop, or one key per turn: jax.random.split(key, n)",
-            **place_of(frame),
+            **frame_location(frame),
         )
 
 
@@ -139,13 +139,13 @@ def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, V
         is_made = isinstance(seed, Equation)
         frame = program.called_from(seed if is_made else use)
         is_users = program.frame(use) is not None and bool(program.main.raw.invars)
-        yield RULE.found(
+        yield RULE.finding(
             f"the random numbers of {evidence.name} are the same in each call: "
             + ("its key is made from a constant" if is_made else "its key is a constant of the program"),
             evidence="numbers are drawn with a key that depends on no argument",
             fix=f"pass the key as an argument: {evidence.name}(…, key=key), with a new one for each call",
             severity="warning" if is_users else "note",
-            **place_of(frame),
+            **frame_location(frame),
         )
 
 
@@ -200,5 +200,5 @@ RULE = Rule(
     "A random key that is used twice gives the same numbers twice.",
     "https://docs.jax.dev/en/latest/random-numbers.html",
     check,
-    cheap=True,
+    passive=True,
 )

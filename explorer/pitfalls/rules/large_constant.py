@@ -10,10 +10,10 @@ import jax
 import numpy as np
 
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import reached, root_of
+from explorer.pitfalls.arguments import reachable_values, root_of
 from explorer.pitfalls.equations import Body, Equation, Program
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_of
+from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_a
 
@@ -64,18 +64,18 @@ def _finding(evidence: Evidence, program: Program, root: str, group: _Group) -> 
         fix = "make the object's arrays an argument: register it as a pytree, or pass them apart from it"
     else:
         fix = f"make it an argument: {evidence.name}(…, {root})"
-    return RULE.found(
+    return RULE.finding(
         f"{what} of the compiled {evidence.name}: {_size(group.bytes)} are in the program, and a change of it later "
         "isn't seen",
         evidence=f"{', '.join(dict.fromkeys(group.types[:4]))}: {group.bytes:,} bytes, from outside of the arguments",
         fix=fix,
-        **place_of(program.called_from(use) if use is not None else None),
+        **frame_location(program.called_from(use) if use is not None else None),
     )
 
 
 def _named(evidence: Evidence, consts: Sequence[Any]) -> Iterator[tuple[Any, str]]:
     """The constants with the paths that the function has for them; NumPy's become others, and are known by content."""
-    arrays = [(path, value) for path, value in reached(evidence).items() if is_a(value, jax.Array, np.ndarray)]
+    arrays = [(path, value) for path, value in reachable_values(evidence).items() if is_a(value, jax.Array, np.ndarray)]
     by_identity = {id(value): path for path, value in arrays}
     for const in consts:
         path = by_identity.get(id(const), "")
@@ -123,5 +123,5 @@ RULE = Rule(
     "A large array from outside is compiled into the program instead of being passed to it.",
     "https://docs.jax.dev/en/latest/jit-compilation.html",
     check,
-    cheap=True,
+    passive=True,
 )

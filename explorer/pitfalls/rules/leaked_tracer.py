@@ -8,8 +8,8 @@ from typing import Any
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe_text import told
-from explorer.pitfalls.state import Change, Holder
+from explorer.pitfalls.safe_text import safe_text
+from explorer.pitfalls.state import Change, Container
 from explorer.pitfalls.writes import Write, write_of
 
 __all__ = ["RULE"]
@@ -30,7 +30,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield _left(evidence, path, value, write)
 
 
-def _change(evidence: Evidence, path: str, value: Any, holder: Holder) -> Change:
+def _change(evidence: Evidence, path: str, value: Any, holder: Container) -> Change:
     """The change that brought a value there: that of the container which was there before."""
     changes = evidence.changes
     exact = next((one for one in changes if one.path == path), None)
@@ -40,22 +40,22 @@ def _change(evidence: Evidence, path: str, value: Any, holder: Holder) -> Change
 
 def _left(evidence: Evidence, path: str, value: Any, write: Write | None) -> Finding:
     function = write.function if write is not None else next(iter(evidence.functions), None)
-    return RULE.found(
+    return RULE.finding(
         f"{evidence.name} leaves a traced value in `{path}`: using it after the trace is an error",
         function=function,
         span=write.span if write is not None else None if function is None else function.header,
-        evidence=f"after the trace `{path}` is {told(value)}, which stands for no numbers any more",
+        evidence=f"after the trace `{path}` is {safe_text(value)}, which stands for no numbers any more",
         fix=f"return it from {evidence.name} instead, and set {path.partition('[')[0]} where {evidence.name} is called",
     )
 
 
 def _from_before(evidence: Evidence, path: str, value: Any) -> Finding:
     function = next(iter(evidence.functions), None)
-    return RULE.found(
+    return RULE.finding(
         f"`{path}` holds a traced value that an earlier trace left: {evidence.name} can't compute with it",
         function=function,
         span=None if function is None else function.header,
-        evidence=f"before the trace `{path}` was {told(value)} already",
+        evidence=f"before the trace `{path}` was {safe_text(value)} already",
         fix=f"set {path.partition('[')[0]} anew, and return what is to be kept from the function that set it",
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.jits import given, parameter, text_of
+from explorer.pitfalls.jits import call_arguments, parameter, source_of
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
 
@@ -21,12 +21,12 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for one in given(evidence.target, evidence.args, evidence.kwargs):
+    for one in call_arguments(evidence.target, evidence.args, evidence.kwargs):
         if one.static:
             continue
         for path, count, nested in _lists(one.name, one.value):
-            function = text_of(evidence.function)
-            yield RULE.found(
+            function = source_of(evidence.function)
+            yield RULE.finding(
                 f"`{path}` is a list{' of lists' if nested else ''} of {count:,} numbers, and each of them becomes an "
                 f"argument of {evidence.name} for itself: traced, converted and passed one by one in every call",
                 function=function,
@@ -70,5 +70,5 @@ RULE = Rule(
     "A list of Python numbers is as many arguments as it has numbers.",
     "https://docs.jax.dev/en/latest/pytrees.html",
     check,
-    cheap=True,
+    passive=True,
 )

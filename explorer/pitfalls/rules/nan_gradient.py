@@ -19,7 +19,7 @@ from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_of, span_of
+from explorer.pitfalls.locations import frame_location, span_of
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE"]
@@ -66,14 +66,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         told.add(frame)
         is_differentiated = "jvp" in choice.transform
         what = _NAMES.get(danger.op, danger.op)
-        yield RULE.found(
+        yield RULE.finding(
             f"the gradient of `{_short(written)}` is NaN where the branch with {what} isn't chosen: that branch is "
             "differentiated too, and its infinite derivative times 0 is NaN",
             evidence=f"{what} of a value that only the condition keeps from where its derivative isn't finite"
             + ("" if is_differentiated else "; nothing in this program is differentiated by it yet"),
             fix=_fix(written),
             severity=None if is_differentiated else "note",
-            **place_of(frame),
+            **frame_location(frame),
         )
 
 
@@ -252,5 +252,5 @@ RULE = Rule(
     "A choice between branches is differentiated through both, and 0 times an infinite derivative is NaN.",
     "https://docs.jax.dev/en/latest/faq.html#gradients-contain-nan-where-using-where",
     check,
-    cheap=True,
+    passive=True,
 )

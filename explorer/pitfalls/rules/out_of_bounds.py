@@ -11,10 +11,10 @@ import numpy as np
 from explorer.capture.sources import syntax_at
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
-from explorer.pitfalls.constants import Known
+from explorer.pitfalls.constants import ConstantValues
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_of, span_of
+from explorer.pitfalls.locations import frame_location, span_of
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE"]
@@ -29,7 +29,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
     if program is None:
         return
-    known = Known(program)
+    known = ConstantValues(program)
     told: set[Frame] = set()
     for equation in program.equations:
         op = equation.op
@@ -49,17 +49,17 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         first = index if index >= 0 else index - size  # as it was written: JAX added the size
         what = f"position {first}" if width == 1 else f"positions {first} to {first + width - 1}"
         happens = _happens(equation, index, size - width)
-        yield RULE.found(
+        yield RULE.finding(
             f"`{text}` is outside of `{array}`, whose shape is {shape}: {happens}, and nothing is said",
             evidence=f"it asks for {what} of axis {axis}, which has {size}",
             fix=f"an index from 0 to {size - width}"
             + (", or from the end with -1" if width == 1 else "")
             + f'; {array}.at[i].get(mode="fill", fill_value=0) chooses what is read outside',
-            **place_of(frame),
+            **frame_location(frame),
         )
 
 
-def _outside(equation: Equation, known: Known) -> Iterator[tuple[int, int, int, int]]:
+def _outside(equation: Equation, known: ConstantValues) -> Iterator[tuple[int, int, int, int]]:
     """The axis, position, size and width of what is outside."""
     body, (array, *others) = equation.body, equation.inputs
     shape = array.aval.shape
@@ -134,5 +134,5 @@ RULE = Rule(
     "An index outside of an array reads another element, or drops what is written, without a word.",
     "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#out-of-bounds-indexing",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -11,10 +11,10 @@ from typing import Any
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.jits import is_jit, is_jit_call
 from explorer.pitfalls.recorder import is_users_file
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["RULE"]
 
@@ -28,7 +28,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _in_ledger(evidence)
 
 
-def _in_text(evidence: Evidence, function: Written) -> Iterator[Finding]:
+def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
     loops = [(Span.of(part), loop) for loop in function.walk(*_LOOPS) for part in _turns(loop)]
     defined = {node.name: node for node in function.walk(ast.FunctionDef)}
     called = {id(node.func) for node in function.walk(ast.Call)}
@@ -48,7 +48,7 @@ def _in_text(evidence: Evidence, function: Written) -> Iterator[Finding]:
 
 
 def _found(
-    evidence: Evidence, function: Written, span: Span, what: ast.AST, made: str, loop: ast.AST | None
+    evidence: Evidence, function: FunctionSource, span: Span, what: ast.AST, made: str, loop: ast.AST | None
 ) -> Finding:
     name = function.ran.code.co_name
     if loop is not None:
@@ -61,7 +61,7 @@ def _found(
     times = max([0, *made_here])
     seen = [f"{name} ran {ran} times in this trace"] if ran > 1 else []
     seen += [f"jax.jit was called {times} times here"] if times > 1 else []
-    return RULE.found(
+    return RULE.finding(
         f"{made} is made anew {how_often}, and jax.jit compiles it anew each time: JAX knows functions by identity",
         function=function,
         span=span,
@@ -72,7 +72,7 @@ def _found(
     )
 
 
-def _cure(function: Written, what: ast.AST, loop: ast.AST | None) -> str:
+def _cure(function: FunctionSource, what: ast.AST, loop: ast.AST | None) -> str:
     where = "above the loop" if loop is not None else f"outside of {function.ran.code.co_name}"
     if isinstance(what, ast.FunctionDef):
         return f"move `def {what.name}` with its jax.jit {where}, and pass it what changes as arguments"
@@ -91,7 +91,7 @@ def _turns(loop: Any) -> Iterator[ast.AST]:
         yield loop.elt
 
 
-def _made_anew(function: Written, node: ast.expr, defined: dict[str, Any], loop: ast.AST | None) -> str:
+def _made_anew(function: FunctionSource, node: ast.expr, defined: dict[str, Any], loop: ast.AST | None) -> str:
     """What is new each time that this expression is evaluated, in words; empty if it is one and the same function."""
     match node:
         case ast.Lambda():
@@ -127,7 +127,7 @@ def _in_ledger(evidence: Evidence) -> Iterator[Finding]:
             continue
         place, name = events[0].call_site, events[0].function
         seconds = sum(event.seconds for event in events)
-        yield RULE.found(
+        yield RULE.finding(
             f"{name} was compiled again {len(events)} times here because it was another function object each time",
             file=file,
             line=line,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.equations import Equation
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import place_of
+from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["CALLBACKS", "RULE", "in_loop"]
@@ -32,13 +32,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if place not in seen:
             seen.add(place)
             ordered = _is_ordered(equation)
-            yield RULE.found(
+            yield RULE.finding(
                 f"{name} keeps every call of a compiled {evidence.name} off jit's fast path"
                 + (", and makes calls wait for each other" if ordered else ""),
                 evidence=f"the program has {'an ordered' if ordered else 'the'} effect {equation.op}: "
                 "calls with effects are dispatched in Python",
                 fix=f"take {name} out where calls are short and many, or switch it by a static argument",
-                **place_of(frame),
+                **frame_location(frame),
             )
 
 
@@ -71,5 +71,5 @@ RULE = Rule(
     "A program with effects is dispatched in Python, call by call.",
     "https://docs.jax.dev/en/latest/external-callbacks.html",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.later_assignments import Rewrite, rewrites
 from explorer.pitfalls.reads import Read, holds_data, is_constant, reads
-from explorer.pitfalls.rewrites import Rewrite, rewrites
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
-from explorer.pitfalls.safe_text import told
+from explorer.pitfalls.safe_text import safe_text
 
 __all__ = ["RULE", "stale"]
 
@@ -36,31 +36,31 @@ def _is_changeable(read: Read) -> bool:
 
 
 def _may_change(evidence: Evidence, read: Read) -> Finding:
-    return RULE.found(
+    return RULE.finding(
         f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: if it is changed, a "
         f"compiled {evidence.name} doesn't see it",
         function=read.function,
         span=read.span,
-        evidence=f"at the trace `{read.text}` was {told(read.value)}; nothing in this file changes it later",
+        evidence=f"at the trace `{read.text}` was {safe_text(read.value)}; nothing in this file changes it later",
         fix=_fix(evidence.name, read),
         severity="note",
     )
 
 
 def _found(evidence: Evidence, read: Read, rewrite: Rewrite) -> Finding:
-    return RULE.found(
+    return RULE.finding(
         f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: "
         f"`{rewrite.text}` in {rewrite.place} is not seen by a compiled {evidence.name}",
         function=read.function,
         span=read.span,
-        evidence=f"at the trace `{read.text}` was {told(read.value)}, which is a constant of the program now",
+        evidence=f"at the trace `{read.text}` was {safe_text(read.value)}, which is a constant of the program now",
         fix=_fix(evidence.name, read),
     )
 
 
 def stale(name: str, read: Read, now: object) -> Finding:
     """The finding about a value that has changed since the trace."""
-    return RULE.found(
+    return RULE.finding(
         f"stale now: a compiled {name} still uses the `{read.text}` of its trace, which has changed since",
         function=read.function,
         span=read.span,
@@ -71,7 +71,7 @@ def stale(name: str, read: Read, now: object) -> Finding:
 
 
 def _changed(read: Read, now: object) -> str:
-    was, known = told(read.value), told(now)
+    was, known = safe_text(read.value), safe_text(now)
     if now is read.value:
         return f"what is in `{read.text}` is not what it was at the trace"
     if was == known:  # an array's numbers may be on a device: they aren't told

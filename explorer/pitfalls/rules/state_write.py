@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe_text import told
+from explorer.pitfalls.safe_text import safe_text
 from explorer.pitfalls.state import Change
 from explorer.pitfalls.writes import Write, holds_tracer, write_of
 
@@ -30,7 +30,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _found(evidence: Evidence, change: Change, write: Write) -> Finding:
     name = change.holder_path if isinstance(write.node, ast.Call) or change.how == "content" else change.path
-    before, after = told(change.before), told(change.after)
+    before, after = safe_text(change.before), safe_text(change.after)
     seen = f"`{change.path}` was {before} before the trace and is {after} after it"
     if change.before is ...:
         seen = f"the trace left `{change.path}` = {after}"
@@ -38,7 +38,7 @@ def _found(evidence: Evidence, change: Change, write: Write) -> Finding:
         seen = f"the trace took `{change.path}` away, which was {before}"
     elif change.how == "content":
         seen = f"the trace changed what is in `{change.path}`"
-    return RULE.found(
+    return RULE.finding(
         f"`{write.text}` changes {name} while {evidence.name} is traced, and in no call after that",
         function=write.function,
         span=write.span,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import on_line, place_at
+from explorer.pitfalls.locations import expression_on_line, span_location
 from explorer.pitfalls.recorder import is_users_file
 from explorer.pitfalls.rule import Rule
 
@@ -22,11 +22,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             continue
         told.add(key)
         answer = "True" if " != " in asked.text else "False"
-        yield RULE.found(
+        yield RULE.finding(
             f"{evidence.name} asks whether {asked.text}: that is taken to be {answer} for every size, which it isn't",
             evidence=f"{asked.text} was asked of a symbolic dimension in the trace, and holds for some sizes only",
             fix="compile the special sizes apart, with numbers for them; or compute so that no size is special",
-            **place_at(asked.file, on_line(asked.file, asked.line, lambda node: isinstance(node, ast.Compare))),
+            **span_location(
+                asked.file, expression_on_line(asked.file, asked.line, lambda node: isinstance(node, ast.Compare))
+            ),
         )
 
 
@@ -37,5 +39,5 @@ RULE = Rule(
     "Whether a symbolic dimension equals a number is answered once for all sizes.",
     "https://docs.jax.dev/en/latest/export/shape_poly.html#comparison-of-symbolic-dimensions-is-partially-supported",
     check,
-    cheap=True,
+    passive=True,
 )

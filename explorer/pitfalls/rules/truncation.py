@@ -12,9 +12,9 @@ import numpy as np
 
 from explorer.capture.frames import Step, users_steps
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import given_to, parameter_place, reached, root_of
+from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values, root_of
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.places import on_line, place_at, place_of
+from explorer.pitfalls.locations import expression_on_line, frame_location, span_location
 from explorer.pitfalls.recorder import is_users_file
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.large_constant import same_array
@@ -49,11 +49,11 @@ def _asked(evidence: Evidence) -> Iterator[Finding]:
         if found is None or not is_users_file(file) or (found[1], file, line) in told:
             continue
         told.add((found[1], file, line))
-        yield RULE.found(
+        yield RULE.finding(
             f"{evidence.name} asks for {found[1]} and gets {found[3]}",
             evidence=f"JAX warned in {found[2] or 'the trace'}: jax_enable_x64 is off",
             fix=f"jnp.{found[3]}, or {_X64}",
-            **place_at(file, on_line(file, line, lambda node, dtype=found[1]: _names(node, dtype))),
+            **span_location(file, expression_on_line(file, line, lambda node, dtype=found[1]: _names(node, dtype))),
         )
 
 
@@ -67,8 +67,8 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
         return
     # One that is no argument of this function is one of an operation in it.
     path = match[1] if match is not None and root_of(match[1]) in dict(_roots(evidence)) else ""
-    place = parameter_place(evidence, path) if path else _step_place(step)
-    yield RULE.found(
+    place = parameter_location(evidence, path) if path else _step_place(step)
+    yield RULE.finding(
         f"{evidence.name} can't be called: "
         + (f"`{path}` is" if path else "it computes with")
         + " a whole number that "
@@ -81,22 +81,22 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _roots(evidence: Evidence) -> Iterator[tuple[str, Any]]:
-    return ((root_of(path), value) for path, value in given_to(evidence))
+    return ((root_of(path), value) for path, value in passed_values(evidence))
 
 
 def _step_place(step: Step | None) -> dict[str, Any]:
-    return place_at(step.file, step.span) if step is not None else {}
+    return span_location(step.file, step.span) if step is not None else {}
 
 
 def _given(evidence: Evidence) -> Iterator[Finding]:
     """NumPy's arrays of 64 bits, as arguments and from outside: JAX says nothing of them."""
-    for path, value in given_to(evidence):
+    for path, value in passed_values(evidence):
         found = _lost(value)
         if found is not None:
-            yield _finding(evidence, f"`{path}`", value, *found, parameter_place(evidence, path))
+            yield _finding(evidence, f"`{path}`", value, *found, parameter_location(evidence, path))
     program = evidence.program
     consts = [] if program is None else [(b, name, c) for b in program.bodies for name, c in b.consts.items()]
-    for path, value in reached(evidence).items() if consts else ():
+    for path, value in reachable_values(evidence).items() if consts else ():
         found = _lost(value)
         held = next((one for one in consts if same_array(one[2], value)), None) if found is not None else None
         if found is None or held is None or program is None:
@@ -104,12 +104,12 @@ def _given(evidence: Evidence) -> Iterator[Finding]:
         body, name, _ = held
         use = next((one for one in body.equations if any(operand is name for operand in one.inputs)), None)
         frame = program.called_from(use) if use is not None else None
-        yield _finding(evidence, f"`{path}`, from outside,", value, *found, place_of(frame))
+        yield _finding(evidence, f"`{path}`, from outside,", value, *found, frame_location(frame))
 
 
 def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str, place: dict[str, Any]) -> Finding:
     narrow = _NARROW[value.dtype.name]
-    return RULE.found(
+    return RULE.finding(
         f"{what} is {value.dtype.name} and becomes {narrow} in {evidence.name}: {lost}",
         evidence=f"NumPy's {value.dtype.name}{list(value.shape)}; jax_enable_x64 is off, and JAX doesn't warn here",
         fix=f".astype(np.{narrow}) says that it is meant, or {_X64}",
@@ -161,5 +161,5 @@ RULE = Rule(
     "JAX computes with 32 bits unless told otherwise: 64-bit numbers lose digits, and large ones their value.",
     "https://docs.jax.dev/en/latest/default_dtypes.html",
     check,
-    cheap=True,
+    passive=True,
 )

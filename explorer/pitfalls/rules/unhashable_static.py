@@ -14,10 +14,19 @@ from explorer._jax.jitted import static_arguments
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.jits import Given, decorator, given, hash_of, jit_target, parameter, short_name, text_of
+from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.jits import (
+    CallArgument,
+    call_arguments,
+    decorator,
+    hash_of,
+    jit_target,
+    parameter,
+    short_name,
+    source_of,
+)
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import attributes, class_variables, is_a, is_users_class, kind_of, mro
-from explorer.pitfalls.syntax import Written
 
 __all__ = ["RULE"]
 
@@ -25,7 +34,7 @@ _ARRAY = type(jax.numpy.zeros(()))  # which isn't derived from jax.Array
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for one in given(evidence.target, evidence.args, evidence.kwargs):
+    for one in call_arguments(evidence.target, evidence.args, evidence.kwargs):
         if one.static and one.name != "self":  # that is another rule's
             yield from _given(evidence, one)
     for function in evidence.functions:
@@ -35,8 +44,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 yield from _called(function, call, target)
 
 
-def _given(evidence: Evidence, one: Given) -> Iterator[Finding]:
-    function = text_of(evidence.function)
+def _given(evidence: Evidence, one: CallArgument) -> Iterator[Finding]:
+    function = source_of(evidence.function)
     # JAX names static_argnums at the jit: where the text has it, that is the place.
     node = None if function is None else decorator(function)
     span = Span.of(node) if node is not None else None if function is None else parameter(function, one.name)
@@ -45,7 +54,7 @@ def _given(evidence: Evidence, one: Given) -> Iterator[Finding]:
     if bad is not None:
         path, kind = bad
         where = "" if path == one.name else f" (`{path}`)"
-        yield RULE.found(
+        yield RULE.finding(
             f"{what} is {_a(kind)}{where}, which has no hash: every call fails",
             function=function,
             span=span,
@@ -54,7 +63,7 @@ def _given(evidence: Evidence, one: Given) -> Iterator[Finding]:
         )
     elif _by_identity(kind_of(one.value)):
         kind = short_name(kind_of(one.value))
-        yield RULE.found(
+        yield RULE.finding(
             f"{what} is hashed by identity: each new {kind} compiles anew, and a change to this one isn't seen",
             function=function,
             span=span,
@@ -64,7 +73,7 @@ def _given(evidence: Evidence, one: Given) -> Iterator[Finding]:
         )
 
 
-def _called(function: Written, call: ast.Call, target: Any) -> Iterator[Finding]:
+def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[Finding]:
     """What the text says of the static arguments of a call inside the function."""
     numbers, names = static_arguments(target)
     arguments = [node for i, node in enumerate(call.args) if i in numbers]
@@ -73,7 +82,7 @@ def _called(function: Written, call: ast.Call, target: Any) -> Iterator[Finding]
     for node in arguments:
         told = _display(function, node)
         if told in _CURE:
-            yield RULE.found(
+            yield RULE.finding(
                 f"`{function.source(node)}` is given to {callee} as a static argument, and {_a(told)} has no hash: "
                 "the call fails",
                 function=function,
@@ -82,7 +91,7 @@ def _called(function: Written, call: ast.Call, target: Any) -> Iterator[Finding]
                 fix=_CURE[told].format(function.source(node)),
             )
         elif told:
-            yield RULE.found(
+            yield RULE.finding(
                 f"`{function.source(node)}` is made anew for each call of {callee}, which compiles anew each time: "
                 f"{_a(told)} is hashed by identity",
                 function=function,
@@ -92,7 +101,7 @@ def _called(function: Written, call: ast.Call, target: Any) -> Iterator[Finding]
                 severity="warning",
             )
         elif isinstance(node, ast.Name) and (store := _changed_after(function, call, node.id)) is not None:
-            yield RULE.found(
+            yield RULE.finding(
                 f"`{node.id}` is changed here after {callee} was compiled with it as a static argument: "
                 f"{callee} goes on with what it was",
                 function=function,
@@ -111,7 +120,7 @@ _CURE = {
 }
 
 
-def _display(function: Written, node: ast.expr) -> str:
+def _display(function: FunctionSource, node: ast.expr) -> str:
     """The kind of thing that an expression makes anew, if it has no hash or one by identity."""
     match node:
         case ast.List() | ast.ListComp():
@@ -133,7 +142,7 @@ def _display(function: Written, node: ast.expr) -> str:
             return ""
 
 
-def _changed_after(function: Written, call: ast.Call, name: str) -> ast.AST | None:
+def _changed_after(function: FunctionSource, call: ast.Call, name: str) -> ast.AST | None:
     """Where an attribute or item of a local name is assigned after a call, while the name itself isn't."""
     for node in function.walk(ast.Attribute, ast.Subscript, ast.Name):
         if node.lineno <= call.lineno or not isinstance(node.ctx, ast.Store):
@@ -146,7 +155,7 @@ def _changed_after(function: Written, call: ast.Call, name: str) -> ast.AST | No
     return None
 
 
-def _calls_again(function: Written, call: ast.Call, after: ast.AST) -> bool:
+def _calls_again(function: FunctionSource, call: ast.Call, after: ast.AST) -> bool:
     """Whether the same is called once more below, or in the next turn of a loop around both."""
     callee = function.source(call.func)
     line: int = getattr(after, "lineno", 0)
@@ -195,5 +204,5 @@ RULE = Rule(
     "A static argument needs a hash by value: without one the call fails, with one by identity each object compiles.",
     "https://docs.jax.dev/en/latest/jit-compilation.html#marking-arguments-as-static",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -11,8 +11,8 @@ from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.locations import frame_location, span_of
 from explorer.pitfalls.loops import Loop, loop_around
-from explorer.pitfalls.places import place_of, span_of
 from explorer.pitfalls.recorder import is_users_file
 from explorer.pitfalls.rule import Rule
 
@@ -35,13 +35,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         is_costly = turns >= _COSTLY[0] and seen.equations >= _COSTLY[1]
         if not is_costly and not (turns >= _NOTEWORTHY[0] and seen.equations >= _NOTEWORTHY[1]):
             continue
-        yield RULE.found(
+        yield RULE.finding(
             f"this loop runs in Python, while {evidence.name} is traced: its body is in the program {turns} times",
             evidence=f"{seen.equations:,} of the program's {total:,} equations, {seen.equations / total:.0%}, come of "
             f"it: about {seen.equations // turns} for each turn",
             fix=_fix(loop),
             severity="warning" if is_costly else "note",
-            **place_of(Frame(seen.file, "", *loop.header)),
+            **frame_location(Frame(seen.file, "", *loop.header)),
         )
 
 
@@ -129,5 +129,5 @@ RULE = Rule(
     "A Python loop is unrolled: the program grows, and with it the time to trace and compile, by each turn.",
     "https://docs.jax.dev/en/latest/control-flow.html",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import Argument, arguments_of, parameter_place, root_of
+from explorer.pitfalls.arguments import Argument, arguments_of, parameter_location, root_of
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 
@@ -25,13 +25,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for root, several in unusable.items():
         one = several[0]
         what = f"`{one.path}`" if len(several) == 1 else f"`{one.path}` and {len(several) - 1} more arrays of `{root}`"
-        yield RULE.found(
+        yield RULE.finding(
             f"{evidence.name} donates {what}, and no result can take its memory: nothing is saved, and it is gone "
             "after the call",
             evidence=f"no result is left that is {_short(one.aval)}: there are "
             + (", ".join(dict.fromkeys(_short(output.aval) for output in program.main.raw.outvars)) or "none"),
             fix=f"leave `{root}` out of donate_argnums and donate_argnames, or return an array of its shape and dtype",
-            **parameter_place(evidence, root),
+            **parameter_location(evidence, root),
         )
 
 
@@ -77,5 +77,5 @@ RULE = Rule(
     "A donated argument can only be used for a result of the same shape and dtype.",
     "https://docs.jax.dev/en/latest/buffer_donation.html",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -10,7 +10,7 @@ import jax
 from explorer.analysis.recompiles.fixpoint import Part, predictions
 from explorer.model.events.key import Function, Leaf
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import arguments_of, parameter_place, root_of
+from explorer.pitfalls.arguments import arguments_of, parameter_location, root_of
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 
@@ -27,13 +27,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if ("weak" in found.before) == ("weak" in found.after):
             continue
         root = root_of(found.leaf)
-        yield RULE.found(
+        yield RULE.finding(
             found.text.rstrip("."),
             evidence=f"{found.before} and {found.after} are two types for jax.jit; a weak type is that of a Python "
             "number, which takes on the other operand's",
             fix=found.fix,
             severity=None if root in several else "note",
-            **parameter_place(evidence, root),
+            **parameter_location(evidence, root),
         )
 
 
@@ -84,5 +84,5 @@ RULE = Rule(
     "A value comes back with another type than it was passed with, and the next call compiles again.",
     "https://docs.jax.dev/en/latest/type_promotion.html#weak-types",
     check,
-    cheap=True,
+    passive=True,
 )

@@ -10,7 +10,7 @@ import pytest
 from jax import random
 
 from explorer.pitfalls.equations import Program
-from explorer.pitfalls.lint import gather, judge
+from explorer.pitfalls.lint import check_rules, gather
 from explorer.pitfalls.rule import all_rules
 from tests.examples.corpus import CORPUS
 from tests.examples.training import training_step
@@ -27,14 +27,14 @@ KEY = random.key(0)
 def grave(function, *args):
     evidence = gather(function, args, {}, record=False)
     assert evidence.error is None, evidence.error
-    found = judge(evidence, RULES)
+    found = check_rules(evidence, RULES)
     assert not found.faults
     return [one for one in found if one.severity != "note"]
 
 
 def test_all_the_rules_are_there_and_cheap():
     assert {rule.name for rule in RULES} == set(NAMES)
-    assert all(rule.cheap for rule in RULES)
+    assert all(rule.passive for rule in RULES)
 
 
 ACTIVATIONS = (

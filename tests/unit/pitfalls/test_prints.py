@@ -65,8 +65,8 @@ def test_the_rewritten_print_prints_what_the_print_printed(before, after, load, 
 def test_any_texts_keep_their_characters(texts):
     import libcst as cst
 
+    from explorer.pitfalls.fixes.print_formats import quoted, words
     from explorer.pitfalls.fixes.unit import Unit
-    from explorer.pitfalls.fixes.words import quoted, words
 
     unit = Unit("f", "x\n", 1, 1, {})
     told, values = words(unit, cst.parse_expression(" + ".join(map(repr, texts)) + " + str(x)")).arguments()

@@ -9,7 +9,7 @@ import libcst as cst
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, place, replaced
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, replace_node
 
 __all__ = ["REWRITES"]
 
@@ -28,33 +28,33 @@ _NUMBERS = {
 
 
 def _argument(unit: Unit, finding: Finding) -> cst.Module:
-    span = place(finding)
+    span = finding_span(finding)
     call = next((one for one in unit.around(cst.Call, span) if unit.span(one) == span), None)
     path = _path(unit, call) if call is not None else ""
     if call is None or path not in (*_KEYS, *_NUMBERS):
-        raise NotCertain("it isn't known what it makes")
+        raise RewriteUncertain("it isn't known what it makes")
     function = _main(unit, finding)
     line = next((one for one in function.body.body if _assigns(one, call)), None)
     first = path + f"({', '.join(unit.source(one.value) for one in call.args)})"
     if path.startswith("time.") and sum(_path(unit, one) == path for one in unit.nodes(cst.Call)) > 1:
-        raise NotCertain("it measures, and does so on both sides of a trace")
+        raise RewriteUncertain("it measures, and does so on both sides of a trace")
     if any(not isinstance(one.value, cst.Integer | cst.Float) or one.keyword is not None for one in call.args):
-        raise NotCertain("its arguments are computed")
+        raise RewriteUncertain("its arguments are computed")
     if line is not None:
         name: str = line.body[0].targets[0].target.value
         if line.leading_lines or line.trailing_whitespace.comment is not None or len(function.body.body) == 1:
-            raise NotCertain("a comment would be lost")
+            raise RewriteUncertain("a comment would be lost")
         body = function.body.with_changes(body=[one for one in function.body.body if one is not line])
     else:
-        name = unit.free(_NUMBERS.get(path, "key"))
+        name = unit.unused_name(_NUMBERS.get(path, "key"))
         body: Any = function.body.deep_replace(call, cst.Name(name))
-    unit.adds[name] = first
-    return replaced(unit, function, function.with_changes(params=_with(function.params, name), body=body))
+    unit.new_parameters[name] = first
+    return replace_node(unit, function, function.with_changes(params=_with(function.params, name), body=body))
 
 
 def _path(unit: Unit, call: cst.Call) -> str:
     """`time.time`, for a call of it by any name."""
-    called = unit.called(call.func)
+    called = unit.resolve(call.func)
     for path in (*_KEYS, *_NUMBERS):
         module, _, name = path.rpartition(".")
         imported: Any = sys.modules.get(module)
@@ -65,17 +65,17 @@ def _path(unit: Unit, call: cst.Call) -> str:
 
 def _main(unit: Unit, finding: Finding) -> Any:
     """The function that was linted, if what was found stands in it, in no loop and no function inside."""
-    span = place(finding)
+    span = finding_span(finding)
     inner = [*unit.around(cst.FunctionDef, span), *unit.around(cst.Lambda, span)]
     loops = [one for kind in (cst.For, cst.While, cst.CompFor, cst.GeneratorExp) for one in unit.around(kind, span)]
     function = inner[0] if inner else None
     if not isinstance(function, cst.FunctionDef) or not isinstance(function.body, cst.IndentedBlock):
-        raise NotCertain("it is no function")
+        raise RewriteUncertain("it is no function")
     first = function.decorators[0] if function.decorators else function
     if unit.span(first).line != unit.main or any(isinstance(one, cst.Lambda) for one in inner):
-        raise NotCertain("it isn't the function that was linted")
+        raise RewriteUncertain("it isn't the function that was linted")
     if any(unit.span(one) in unit.span(function) for one in loops):
-        raise NotCertain("each turn of the loop has its own")
+        raise RewriteUncertain("each turn of the loop has its own")
     return function
 
 

@@ -6,7 +6,14 @@ import libcst as cst
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, expression, place, replaced, with_parts
+from explorer.pitfalls.fixes.unit import (
+    RewriteUncertain,
+    Unit,
+    finding_span,
+    parse_expression,
+    replace_node,
+    replace_parts,
+)
 
 __all__ = ["REWRITES"]
 
@@ -16,32 +23,32 @@ _NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex1
 def _narrow(unit: Unit, finding: Finding) -> cst.Module:
     """All such dtypes in the statement of what was found: JAX warns of each line once."""
     new: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-    statement = next(iter(unit.around(cst.SimpleStatementLine, place(finding))), None)
-    for node in unit.nodes(cst.BaseExpression, unit.span(statement) if statement is not None else place(finding)):
+    statement = next(iter(unit.around(cst.SimpleStatementLine, finding_span(finding))), None)
+    for node in unit.nodes(cst.BaseExpression, unit.span(statement) if statement is not None else finding_span(finding)):
         if isinstance(node, cst.Attribute) and node.attr.value in _NARROW:
             new.append((node.attr, cst.Name(_NARROW[node.attr.value])))
         elif isinstance(node, cst.SimpleString) and node.raw_value in _NARROW:
             new.append((node, cst.SimpleString(f"{node.quote}{_NARROW[node.raw_value]}{node.quote}")))
     if not new:
-        raise NotCertain("no dtype is named there")
-    return with_parts(unit.module, new)
+        raise RewriteUncertain("no dtype is named there")
+    return replace_parts(unit.module, new)
 
 
 def _tuple(unit: Unit, finding: Finding) -> cst.Module:
-    span = place(finding)
+    span = finding_span(finding)
     found = next((one for one in unit.around(cst.List, span) if unit.span(one) == span), None)
     if found is None or any(isinstance(one, cst.StarredElement) for one in found.elements):
-        raise NotCertain("it is no list")
+        raise RewriteUncertain("it is no list")
     alone = len(found.elements) == 1
     elements = [one.with_changes(comma=cst.Comma()) if alone else one for one in found.elements]
-    return replaced(unit, found, cst.Tuple(elements))
+    return replace_node(unit, found, cst.Tuple(elements))
 
 
 def _breakpoint(unit: Unit, finding: Finding) -> cst.Module:
-    call = unit.at(place(finding), cst.Call)
+    call = unit.at(finding_span(finding), cst.Call)
     if unit.source(call.func) not in ("breakpoint", "pdb.set_trace") or call.args:
-        raise NotCertain("it is no breakpoint()")
-    return replaced(unit, call.func, expression(unit.dotted("jax.debug.breakpoint")))
+        raise RewriteUncertain("it is no breakpoint()")
+    return replace_node(unit, call.func, parse_expression(unit.qualified_name("jax.debug.breakpoint")))
 
 
 REWRITES = (

@@ -10,21 +10,28 @@ import libcst as cst
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.kinds.values import pure
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, bracketed, expression, place, replaced
+from explorer.pitfalls.fixes.unit import (
+    RewriteUncertain,
+    Unit,
+    finding_span,
+    parenthesized,
+    parse_expression,
+    replace_node,
+)
 
 __all__ = ["BINARY", "REWRITES", "range_of"]
 
 
 def _hoisted(unit: Unit, finding: Finding) -> cst.Module:
     """jax.jit(lambda …) of a loop's body, assigned once above it, if nothing in it changes from turn to turn."""
-    span = place(finding)
+    span = finding_span(finding)
     call = next((one for one in unit.around(cst.Call, span) if unit.span(one) == span), None)
     loop: Any = next(iter(_loops(unit, finding)), None)
     if call is None or loop is None:
-        raise NotCertain("it isn't in a loop")
+        raise RewriteUncertain("it isn't in a loop")
     if _names(call) & _bound_in(loop):
-        raise NotCertain("it isn't the same in every turn")
-    name = unit.free("jitted")
+        raise RewriteUncertain("it isn't the same in every turn")
+    name = unit.unused_name("jitted")
     block = next(iter(one for one in unit.around(cst.IndentedBlock, unit.span(loop)) if loop in one.body), None)
     body: Sequence[Any] = block.body if block is not None else unit.module.body
     made = cst.SimpleStatementLine(
@@ -34,7 +41,9 @@ def _hoisted(unit: Unit, finding: Finding) -> cst.Module:
     at = list(body).index(loop)
     new = [*body[:at], made, below, *body[at + 1 :]]
     return (
-        replaced(unit, block, block.with_changes(body=new)) if block is not None else unit.module.with_changes(body=new)
+        replace_node(unit, block, block.with_changes(body=new))
+        if block is not None
+        else unit.module.with_changes(body=new)
     )
 
 
@@ -42,20 +51,20 @@ def _fori(unit: Unit, finding: Finding) -> cst.Module:
     """`for i in range(n): x = …` with one name that goes from turn to turn."""
     loop = next((one for one in unit.nodes(cst.For) if unit.span(one).line == finding.line), None)
     if loop is None or loop.orelse is not None or loop.asynchronous is not None:
-        raise NotCertain("it is no plain loop")
+        raise RewriteUncertain("it is no plain loop")
     low, high, index = range_of(unit, loop)
     name, value = _only_assignment(loop)
     if index in _read_after(unit, loop):
-        raise NotCertain(f"{index} is read after the loop")
+        raise RewriteUncertain(f"{index} is read after the loop")
     if not pure(unit, value):
-        raise NotCertain("its body may do more than to compute")
+        raise RewriteUncertain("its body may do more than to compute")
     turn = cst.Lambda(cst.Parameters([cst.Param(cst.Name(index)), cst.Param(cst.Name(name))]), value)
-    func = expression(unit.dotted("jax.lax.fori_loop"))
+    func = parse_expression(unit.qualified_name("jax.lax.fori_loop"))
     call = cst.Call(func, [cst.Arg(low), cst.Arg(high), cst.Arg(turn), cst.Arg(cst.Name(name))])
     line = cst.SimpleStatementLine(
         [cst.Assign([cst.AssignTarget(cst.Name(name))], call)], leading_lines=loop.leading_lines
     )
-    return replaced(unit, loop, line)
+    return replace_node(unit, loop, line)
 
 
 def range_of(unit: Unit, loop: cst.For) -> tuple[cst.BaseExpression, cst.BaseExpression, str]:
@@ -68,9 +77,9 @@ def range_of(unit: Unit, loop: cst.For) -> tuple[cst.BaseExpression, cst.BaseExp
         ):
             pass
         case _:
-            raise NotCertain("it doesn't go through a range()")
-    if unit.called(func) is not range:
-        raise NotCertain("it doesn't go through a range()")
+            raise RewriteUncertain("it doesn't go through a range()")
+    if unit.resolve(func) is not range:
+        raise RewriteUncertain("it doesn't go through a range()")
     return low, high, index
 
 
@@ -82,16 +91,16 @@ def _only_assignment(loop: cst.For) -> tuple[str, cst.BaseExpression]:
                 or any(one.comment for one in line.leading_lines)
                 or loop.body.header.comment
             ):
-                raise NotCertain("a comment would be lost")
+                raise RewriteUncertain("a comment would be lost")
         case _:
-            raise NotCertain("its body is more than an assignment")
+            raise RewriteUncertain("its body is more than an assignment")
     match small:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(name))], value=value):
             return name, value
         case cst.AugAssign(target=cst.Name(name), operator=operator, value=value) if type(operator) in BINARY:
-            return name, cst.BinaryOperation(cst.Name(name), BINARY[type(operator)](), bracketed(value))
+            return name, cst.BinaryOperation(cst.Name(name), BINARY[type(operator)](), parenthesized(value))
         case _:
-            raise NotCertain("its body is more than an assignment")
+            raise RewriteUncertain("its body is more than an assignment")
 
 
 BINARY: dict[Any, Any] = {
@@ -105,7 +114,7 @@ BINARY: dict[Any, Any] = {
 
 def _loops(unit: Unit, finding: Finding) -> list[Any]:
     """The loops around a finding, the innermost first."""
-    around = [*unit.around(cst.For, place(finding)), *unit.around(cst.While, place(finding))]
+    around = [*unit.around(cst.For, finding_span(finding)), *unit.around(cst.While, finding_span(finding))]
     return sorted(around, key=lambda loop: -unit.span(loop).line)
 
 

@@ -7,7 +7,7 @@ import libcst.matchers as m
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, place, replaced
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, replace_node
 
 __all__ = ["REWRITES"]
 
@@ -15,7 +15,7 @@ _REDUCTIONS = ("sum", "mean", "prod", "any", "all", "std", "var")
 
 
 def _reduced(unit: Unit, finding: Finding) -> cst.Module:
-    span = place(finding)
+    span = finding_span(finding)
     masked = [*unit.nodes(cst.Subscript, span), *unit.around(cst.Subscript, span)]
     for call in unit.around(cst.Call, span):
         for node in masked:
@@ -23,17 +23,17 @@ def _reduced(unit: Unit, finding: Finding) -> cst.Module:
             if not method or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
                 continue
             if not _has_its_shape(unit, node.slice[0].slice.value, node.value):
-                raise NotCertain("the mask may have fewer dimensions")
+                raise RewriteUncertain("the mask may have fewer dimensions")
             mask = cst.Arg(node.slice[0].slice.value, cst.Name("where"), equal=_EQUAL)
             assert isinstance(call.func, cst.Attribute)
             if call.func.value is node and not call.args:
-                return replaced(
+                return replace_node(
                     unit, call, call.with_changes(func=call.func.with_changes(value=node.value), args=[mask])
                 )
-            called = getattr(unit.called(call.func), "__module__", "")
+            called = getattr(unit.resolve(call.func), "__module__", "")
             if len(call.args) == 1 and call.args[0].value is node and str(called).startswith("jax"):
-                return replaced(unit, call, call.with_changes(args=[cst.Arg(node.value), mask]))
-    raise NotCertain("what is done with it isn't a reduction")
+                return replace_node(unit, call, call.with_changes(args=[cst.Arg(node.value), mask]))
+    raise RewriteUncertain("what is done with it isn't a reduction")
 
 
 def _has_its_shape(unit: Unit, mask: cst.BaseExpression, array: cst.BaseExpression) -> bool:

@@ -7,26 +7,26 @@ from functools import reduce
 import libcst as cst
 
 from explorer.model.findings.finding import Finding
+from explorer.pitfalls.fixes.print_formats import PrintFormat, call_with, is_text, literal, words
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, expression, place, replaced
-from explorer.pitfalls.fixes.words import Words, call_with, is_text, literal, words
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, parse_expression, replace_node
 
 __all__ = ["REWRITES"]
 
 
 def _print(unit: Unit, finding: Finding) -> cst.Module:
-    call = unit.at(place(finding), cst.Call)
+    call = unit.at(finding_span(finding), cst.Call)
     if not isinstance(call.func, cst.Name | cst.Attribute) or unit.source(call.func) not in (
         "print",
         "pprint.pprint",
         "pprint",
     ):
-        raise NotCertain("it is no print")
+        raise RewriteUncertain("it is no print")
     sep, end = " ", "\n"
-    given: list[Words] = []
+    given: list[PrintFormat] = []
     for one in call.args:
         if one.star:
-            raise NotCertain("its values come from a list")
+            raise RewriteUncertain("its values come from a list")
         if one.keyword is None:
             given.append(words(unit, one.value))
         elif one.keyword.value in ("sep", "end"):
@@ -35,39 +35,39 @@ def _print(unit: Unit, finding: Finding) -> cst.Module:
             if not text and isinstance(one.value, cst.SimpleString):
                 sep, end = ("", end) if one.keyword.value == "sep" else (sep, "")
         elif one.keyword.value != "flush":
-            raise NotCertain(f"print has a {one.keyword.value}")
+            raise RewriteUncertain(f"print has a {one.keyword.value}")
     if not end.endswith("\n"):
-        raise NotCertain("jax.debug.print ends with a new line")
-    between = Words([sep])
-    told = reduce(lambda left, right: left + between + right, given) if given else Words()
-    told += Words([end[:-1]])
-    func = expression(unit.dotted("jax.debug.print"))
-    return replaced(unit, call, call_with(call, told, func))
+        raise RewriteUncertain("jax.debug.print ends with a new line")
+    between = PrintFormat([sep])
+    told = reduce(lambda left, right: left + between + right, given) if given else PrintFormat()
+    told += PrintFormat([end[:-1]])
+    func = parse_expression(unit.qualified_name("jax.debug.print"))
+    return replace_node(unit, call, call_with(call, told, func))
 
 
 def _format(unit: Unit, finding: Finding) -> cst.Module:
-    for call in (*unit.around(cst.Call, place(finding)), *unit.nodes(cst.Call, place(finding))):
+    for call in (*unit.around(cst.Call, finding_span(finding)), *unit.nodes(cst.Call, finding_span(finding))):
         name = unit.source(call.func)
         if name.endswith("debug.print") and call.args and is_text(unit, call.args[0].value):
             told = words(unit, call.args[0].value)
             rest = list(call.args[1:])
             named = [one for one in rest if one.keyword is not None]
             if len(named) != len(rest):
-                raise NotCertain("it has values already")
-            return replaced(unit, call, call_with(call, told, None, named))
-    raise NotCertain("it is no jax.debug.print")
+                raise RewriteUncertain("it has values already")
+            return replace_node(unit, call, call_with(call, told, None, named))
+    raise RewriteUncertain("it is no jax.debug.print")
 
 
 def _log(unit: Unit, finding: Finding) -> cst.Module:
     """logger.info("x %s", x): logging fills in the values itself, so that it can be called while the program runs."""
-    call = unit.at(place(finding), cst.Call)
+    call = unit.at(finding_span(finding), cst.Call)
     line = next(iter(unit.around(cst.Expr, unit.span(call))), None)
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _LEVELS or line is None:
-        raise NotCertain("it is no call of a logger")
+        raise RewriteUncertain("it is no call of a logger")
     if line.value is not call or not call.args or any(one.keyword is not None or one.star for one in call.args):
-        raise NotCertain("it is more than a message and its values")
-    func = expression(unit.dotted("jax.debug.callback"))
-    return replaced(unit, call, call.with_changes(func=func, args=[cst.Arg(call.func), *call.args]))
+        raise RewriteUncertain("it is more than a message and its values")
+    func = parse_expression(unit.qualified_name("jax.debug.callback"))
+    return replace_node(unit, call, call.with_changes(func=func, args=[cst.Arg(call.func), *call.args]))
 
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")

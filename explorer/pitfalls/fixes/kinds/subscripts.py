@@ -7,7 +7,7 @@ import libcst as cst
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.kinds.loops import BINARY
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, bracketed, place, replaced
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, parenthesized, replace_node
 
 __all__ = ["REWRITES"]
 
@@ -21,25 +21,25 @@ _IN_PLACE: dict[type[cst.BaseAugOp], str] = {
 
 
 def _at(unit: Unit, finding: Finding) -> cst.Module:
-    span = place(finding)
+    span = finding_span(finding)
     statements = [*unit.around(cst.SimpleStatementLine, span), *unit.nodes(cst.SimpleStatementLine, span)]
     for line in statements:
         match line.body[0]:
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as target)], value=value):
-                return replaced(unit, line.body[0], _changed(target, "set", value))
+                return replace_node(unit, line.body[0], _changed(target, "set", value))
             case cst.AugAssign(target=cst.Subscript() as target, operator=operator, value=value):
                 method = _IN_PLACE.get(type(operator))
                 if method is None:
-                    raise NotCertain("jax.Array.at has no such method")
-                return replaced(unit, line.body[0], _changed(target, method, value))
+                    raise RewriteUncertain("jax.Array.at has no such method")
+                return replace_node(unit, line.body[0], _changed(target, method, value))
             case _:
                 continue
-    raise NotCertain("nothing is assigned there")
+    raise RewriteUncertain("nothing is assigned there")
 
 
 def _changed(target: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.Assign:
     if not isinstance(target.value, cst.Name):
-        raise NotCertain("it isn't a name that is assigned to")
+        raise RewriteUncertain("it isn't a name that is assigned to")
     at = target.with_changes(value=cst.Attribute(target.value, cst.Name("at")))
     call = cst.Call(cst.Attribute(at, cst.Name(method)), [cst.Arg(value)])
     return cst.Assign([cst.AssignTarget(target.value)], call)
@@ -47,7 +47,7 @@ def _changed(target: cst.Subscript, method: str, value: cst.BaseExpression) -> c
 
 def _copied(unit: Unit, finding: Finding) -> cst.Module:
     """A new dict with the change: the caller's stays what it is, compiled or not."""
-    for line in (*unit.around(cst.SimpleStatementLine, place(finding)),):
+    for line in (*unit.around(cst.SimpleStatementLine, finding_span(finding)),):
         match line.body[0]:
             case cst.Assign(
                 targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name() as name, slice=[at]) as target)],
@@ -58,12 +58,12 @@ def _copied(unit: Unit, finding: Finding) -> cst.Module:
                 target=cst.Subscript(value=cst.Name() as name, slice=[at]) as target, operator=operator, value=value
             ) if isinstance(at.slice, cst.Index) and type(operator) in BINARY:
                 key = at.slice.value
-                value = cst.BinaryOperation(target, BINARY[type(operator)](), bracketed(value))
+                value = cst.BinaryOperation(target, BINARY[type(operator)](), parenthesized(value))
             case _:
-                raise NotCertain("nothing is assigned to an item of a name")
+                raise RewriteUncertain("nothing is assigned to an item of a name")
         elements = [cst.StarredDictElement(name), cst.DictElement(key, value)]
-        return replaced(unit, line.body[0], cst.Assign([cst.AssignTarget(name)], cst.Dict(elements)))
-    raise NotCertain("nothing is assigned there")
+        return replace_node(unit, line.body[0], cst.Assign([cst.AssignTarget(name)], cst.Dict(elements)))
+    raise RewriteUncertain("nothing is assigned there")
 
 
 REWRITES = (

@@ -8,7 +8,7 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.kinds.loops import BINARY, range_of
 from explorer.pitfalls.fixes.kinds.values import pure
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, expression
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, parse_expression
 
 __all__ = ["REWRITES"]
 
@@ -16,17 +16,17 @@ __all__ = ["REWRITES"]
 def _fori(unit: Unit, finding: Finding) -> cst.Module:
     loop = next((one for one in unit.nodes(cst.For) if unit.span(one).line == finding.line), None)
     if loop is None or loop.orelse is not None or not isinstance(loop.body, cst.IndentedBlock):
-        raise NotCertain("it is no plain loop")
+        raise RewriteUncertain("it is no plain loop")
     low, high, index = range_of(unit, loop)
     assigned, carried = _names(unit, loop, loop.body, index)
     if index in assigned:
-        raise NotCertain(f"{index} is assigned")
+        raise RewriteUncertain(f"{index} is assigned")
     block = next((one for one in unit.around(cst.IndentedBlock, unit.span(loop)) if loop in one.body), None)
     if block is None or not carried:
-        raise NotCertain("it stands in no function, or nothing goes from turn to turn")
+        raise RewriteUncertain("it stands in no function, or nothing goes from turn to turn")
     alone = len(carried) == 1
-    name = unit.free("body")
-    carry = carried[0] if alone else unit.free("carry")
+    name = unit.unused_name("body")
+    carry = carried[0] if alone else unit.unused_name("carry")
     names = f"{carried[0]}" if alone else ", ".join(carried)
     body = [*loop.body.body, cst.parse_statement(f"return {names}")]
     if not alone:
@@ -35,8 +35,8 @@ def _fori(unit: Unit, finding: Finding) -> cst.Module:
     turn = cst.FunctionDef(
         cst.Name(name), parameters, loop.body.with_changes(body=body), leading_lines=loop.leading_lines
     )
-    func = expression(unit.dotted("jax.lax.fori_loop"))
-    first = expression(carry if alone else f"({names})")
+    func = parse_expression(unit.qualified_name("jax.lax.fori_loop"))
+    first = parse_expression(carry if alone else f"({names})")
     call = cst.Call(func, [cst.Arg(low), cst.Arg(high), cst.Arg(cst.Name(name)), cst.Arg(first)])
     target = cst.Name(carry) if alone else cst.Tuple([cst.Element(cst.Name(one)) for one in carried], lpar=[], rpar=[])
     line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(target)], call)])
@@ -54,7 +54,7 @@ def _names(unit: Unit, loop: cst.For, body: cst.IndentedBlock, index: str) -> tu
         one.value for one in unit.nodes(cst.Name) if unit.span(one) not in inside and not _is_target(unit, one)
     }
     if index in elsewhere:
-        raise NotCertain(f"{index} is read after the loop")
+        raise RewriteUncertain(f"{index} is read after the loop")
     assigned: dict[str, None] = {}
     early: set[str] = set()
     for line in body.body:
@@ -65,12 +65,12 @@ def _names(unit: Unit, loop: cst.For, body: cst.IndentedBlock, index: str) -> tu
                 reads = _read(value)
             case cst.SimpleStatementLine(body=[cst.AugAssign(target=cst.Name(name), operator=operator, value=value)]):
                 if type(operator) not in BINARY:
-                    raise NotCertain("an operator that arrays don't have")
+                    raise RewriteUncertain("an operator that arrays don't have")
                 reads = _read(value) | {name}
             case _:
-                raise NotCertain("its body is more than assignments")
+                raise RewriteUncertain("its body is more than assignments")
         if not pure(unit, value):
-            raise NotCertain("its body may do more than to compute")
+            raise RewriteUncertain("its body may do more than to compute")
         early |= reads - set(assigned)
         assigned[name] = None
     return set(assigned), [name for name in assigned if name in early or name in elsewhere]

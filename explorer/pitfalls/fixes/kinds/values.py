@@ -11,61 +11,70 @@ import numpy as np
 from explorer.capture.sources import as_arrays
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, bracketed, expression, place, replaced
+from explorer.pitfalls.fixes.unit import (
+    RewriteUncertain,
+    Unit,
+    finding_span,
+    parenthesized,
+    parse_expression,
+    replace_node,
+)
 
 __all__ = ["REWRITES", "pure"]
 
 
 def _numpy(unit: Unit, finding: Finding) -> cst.Module:
-    span = place(finding)
+    span = finding_span(finding)
     for call in (*unit.around(cst.Call, span), *unit.nodes(cst.Call, span)):
-        called = unit.called(call.func)
+        called = unit.resolve(call.func)
         name = getattr(called, "__name__", "") if called is not ... and isinstance(call.func, cst.Attribute) else ""
         if name and getattr(np, name, None) is called and callable(getattr(jnp, name, None)):
             if any(one.keyword is not None and one.keyword.value == "out" for one in call.args):
-                raise NotCertain("it writes to an array")
-            return replaced(unit, call.func, expression(unit.dotted(f"jax.numpy.{name}")))
-    raise NotCertain("it is no function of NumPy's that jax.numpy has")
+                raise RewriteUncertain("it writes to an array")
+            return replace_node(unit, call.func, parse_expression(unit.qualified_name(f"jax.numpy.{name}")))
+    raise RewriteUncertain("it is no function of NumPy's that jax.numpy has")
 
 
 def _number(unit: Unit, finding: Finding) -> cst.Module:
     """float(x) where x has a float's dtype already is x; else its value with that dtype."""
-    span = place(finding)
+    span = finding_span(finding)
     for call in (*unit.around(cst.Call, span), *unit.nodes(cst.Call, span)):
-        kind = unit.called(call.func)
+        kind = unit.resolve(call.func)
         match call:
             case cst.Call(args=[cst.Arg(keyword=None, star="", value=value)]) if kind in (float, int, complex):
                 if unit.span(call).line != span.line:
                     continue
                 if kind is float and "(float" in finding.message:
-                    return replaced(unit, call, bracketed(value))
-                array = expression(unit.dotted("jax.numpy.asarray"))
-                return replaced(unit, call, call.with_changes(func=array, args=[cst.Arg(value), cst.Arg(call.func)]))
+                    return replace_node(unit, call, parenthesized(value))
+                array = parse_expression(unit.qualified_name("jax.numpy.asarray"))
+                return replace_node(
+                    unit, call, call.with_changes(func=array, args=[cst.Arg(value), cst.Arg(call.func)])
+                )
             case cst.Call(func=cst.Attribute(value=value, attr=cst.Name("item")), args=[]):
-                return replaced(unit, call, value)
+                return replace_node(unit, call, value)
             case _:
                 continue
-    raise NotCertain("it is no float(…)")
+    raise RewriteUncertain("it is no float(…)")
 
 
 def _choice(unit: Unit, finding: Finding) -> cst.Module:
-    span = place(finding)
+    span = finding_span(finding)
     for node in unit.around(cst.IfExp, span):
         if span in unit.span(node.test):
             if not (pure(unit, node.body) and pure(unit, node.orelse)):
-                raise NotCertain("both of it would run")
-            return replaced(unit, node, _where(unit, node.test, node.body, node.orelse))
+                raise RewriteUncertain("both of it would run")
+            return replace_node(unit, node, _where(unit, node.test, node.body, node.orelse))
     for branch in unit.around(cst.If, span):
         if span in unit.span(branch.test):
             return _branch(unit, branch)
-    raise NotCertain("it is no choice")
+    raise RewriteUncertain("it is no choice")
 
 
 def _branch(unit: Unit, branch: cst.If) -> cst.Module:
     """`if c: y = a` / `else: y = b`, or both `return`: one assignment or return of jnp.where."""
     other = branch.orelse
     if not isinstance(other, cst.Else):
-        raise NotCertain("there is no else")
+        raise RewriteUncertain("there is no else")
     match _only(branch.body), _only(other.body):
         case (
             cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as a)], value=x) as kept,
@@ -75,14 +84,14 @@ def _branch(unit: Unit, branch: cst.If) -> cst.Module:
         case cst.Return(value=cst.BaseExpression() as x) as kept, cst.Return(value=cst.BaseExpression() as y):
             small = kept.with_changes(value=_checked(unit, branch.test, x, y))
         case _:
-            raise NotCertain("its branches do more than to give one value")
+            raise RewriteUncertain("its branches do more than to give one value")
     line = cst.SimpleStatementLine([small], leading_lines=branch.leading_lines)
-    return replaced(unit, branch, line)
+    return replace_node(unit, branch, line)
 
 
 def _checked(unit: Unit, test: cst.BaseExpression, x: cst.BaseExpression, y: cst.BaseExpression) -> cst.BaseExpression:
     if not (pure(unit, x) and pure(unit, y)):
-        raise NotCertain("both of it would run")
+        raise RewriteUncertain("both of it would run")
     return _where(unit, test, x, y)
 
 
@@ -107,9 +116,11 @@ def _where(unit: Unit, test: cst.BaseExpression, x: cst.BaseExpression, y: cst.B
         isinstance(test, cst.Comparison) and len(test.comparisons) == 1
     )
     if not simple:
-        condition = as_arrays(ast.parse(condition, mode="eval").body).replace("jnp.", unit.dotted("jax.numpy._")[:-1])
-    func = expression(unit.dotted("jax.numpy.where"))
-    return cst.Call(func, [cst.Arg(expression(condition)), cst.Arg(x), cst.Arg(y)])
+        condition = as_arrays(ast.parse(condition, mode="eval").body).replace(
+            "jnp.", unit.qualified_name("jax.numpy._")[:-1]
+        )
+    func = parse_expression(unit.qualified_name("jax.numpy.where"))
+    return cst.Call(func, [cst.Arg(parse_expression(condition)), cst.Arg(x), cst.Arg(y)])
 
 
 _PURE = (
@@ -128,7 +139,7 @@ _METHODS = (
 def pure(unit: Unit, node: cst.CSTNode) -> bool:
     """Whether an expression only computes, so that it may run though its value isn't needed."""
     if isinstance(node, cst.Call):
-        called = unit.called(node.func)
+        called = unit.resolve(node.func)
         module = getattr(called, "__module__", "") if called is not ... else ""
         of_jax = isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib", "flax", "optax")
         method = (

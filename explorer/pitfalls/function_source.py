@@ -12,17 +12,17 @@ from types import CodeType
 from typing import Any
 
 from explorer.capture.sources import Span, label, read_source
-from explorer.pitfalls.parsing import parsed
-from explorer.pitfalls.recorder import Ran
+from explorer.pitfalls.recorder import ExecutedFunction
 from explorer.pitfalls.safe import callee_name, find
+from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["Written", "written"]
+__all__ = ["FunctionSource", "function_source"]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Written:
+class FunctionSource:
     """A function that ran, as its author wrote it.
 
     Args:
@@ -32,10 +32,10 @@ class Written:
         inner: What Python made functions of in it: comprehensions, generators.
     """
 
-    ran: Ran
+    ran: ExecutedFunction
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     text: str
-    inner: tuple[Ran, ...] = ()
+    inner: tuple[ExecutedFunction, ...] = ()
 
     @property
     def file(self) -> str:
@@ -120,11 +120,11 @@ class Written:
         """
         return find(node, self.named)
 
-    def held(self, node: ast.AST) -> Any:
+    def resolve(self, node: ast.AST) -> Any:
         """Like `value`, but parameters and names that are given once stand for what they were given as well."""
-        return find(node, self._held)
+        return find(node, self._resolve_name)
 
-    def _held(self, name: str, depth: int = 0) -> Any:
+    def _resolve_name(self, name: str, depth: int = 0) -> Any:
         found = self.named(name)
         given = self._assigned.get(name, [])
         if found is not ... or depth > 4:
@@ -132,7 +132,7 @@ class Written:
         if name in self.parameters and not given:
             return self.ran.given.get(name, ...)
         alias = given[0] if len(given) == 1 else None
-        return ... if alias is None else find(alias, lambda inner: self._held(inner, depth + 1))
+        return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, depth + 1))
 
     @cached_property
     def _assigned(self) -> dict[str, list[ast.expr | None]]:
@@ -183,7 +183,7 @@ class Written:
         return tuple(one.arg for one in several if one is not None)
 
 
-def written(ran: Ran, inner: Iterable[Ran] = ()) -> Written | None:
+def function_source(ran: ExecutedFunction, inner: Iterable[ExecutedFunction] = ()) -> FunctionSource | None:
     """The text of a function; None where it can't be had, or was edited since.
 
     Args:
@@ -195,13 +195,13 @@ def written(ran: Ran, inner: Iterable[Ran] = ()) -> Written | None:
     # By its first line, which is its first decorator's, and its name.
     known = _functions(source.text).get((code.co_firstlineno, code.co_name), ()) if source is not None else ()
     node = next((node for node in known if _same_arguments(node, code)), None)
-    return Written(ran, node, source.text, tuple(inner)) if source is not None and node is not None else None
+    return FunctionSource(ran, node, source.text, tuple(inner)) if source is not None and node is not None else None
 
 
 @lru_cache(maxsize=64)
 def _functions(text: str) -> dict[tuple[int, str], list[Any]]:
     found: dict[tuple[int, str], list[Any]] = {}
-    tree = parsed(text)
+    tree = parse(text)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, _FUNCTIONS):
             decorators: list[ast.expr] = getattr(node, "decorator_list", [])

@@ -8,22 +8,22 @@ from typing import Any
 
 from explorer.capture.sources import Span, label, read_source
 from explorer.model.graph import Frame
-from explorer.pitfalls.syntax import parsed
+from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["on_line", "place_at", "place_of", "span_of"]
+__all__ = ["expression_on_line", "frame_location", "span_location", "span_of"]
 
 
 def span_of(frame: Frame) -> Span:
     return Span(frame.line, frame.column, frame.end_line, frame.end_column)
 
 
-def place_of(frame: Frame | None) -> dict[str, Any]:
-    """A place for `Rule.found`; none for None."""
-    return place_at(frame.file, span_of(frame)) if frame is not None else {}
+def frame_location(frame: Frame | None) -> dict[str, Any]:
+    """A place for `Rule.finding`; none for None."""
+    return span_location(frame.file, span_of(frame)) if frame is not None else {}
 
 
-def place_at(file: str, span: Span) -> dict[str, Any]:
-    """A place for `Rule.found`."""
+def span_location(file: str, span: Span) -> dict[str, Any]:
+    """A place for `Rule.finding`."""
     return {
         "file": file,
         "label": label(file),
@@ -35,10 +35,10 @@ def place_at(file: str, span: Span) -> dict[str, Any]:
     }
 
 
-def on_line(file: str, line: int, is_meant: Callable[[ast.expr], bool]) -> Span:
+def expression_on_line(file: str, line: int, is_meant: Callable[[ast.expr], bool]) -> Span:
     """The smallest expression on a line that is meant; all of the line where there is none."""
     source = read_source(file)
-    tree = parsed(source.text) if source is not None else None
+    tree = parse(source.text) if source is not None else None
     found = [
         Span.of(node)
         for node in (ast.walk(tree) if tree is not None else ())

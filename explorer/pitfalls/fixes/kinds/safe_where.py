@@ -7,20 +7,20 @@ import libcst as cst
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import NotCertain, Unit, place, replaced, with_parts
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, replace_node, replace_parts
 
 __all__ = ["REWRITES"]
 
 
 def _double(unit: Unit, finding: Finding) -> cst.Module:
-    span = place(finding)
-    call = next((one for one in unit.around(cst.Call, span) if unit.called(one.func) is jnp.where), None)
-    call = call or next((one for one in unit.nodes(cst.Call, span) if unit.called(one.func) is jnp.where), None)
+    span = finding_span(finding)
+    call = next((one for one in unit.around(cst.Call, span) if unit.resolve(one.func) is jnp.where), None)
+    call = call or next((one for one in unit.nodes(cst.Call, span) if unit.resolve(one.func) is jnp.where), None)
     if call is None or len(call.args) != 3 or any(one.keyword is not None or one.star for one in call.args):
-        raise NotCertain("it is no jnp.where with two branches")
+        raise RewriteUncertain("it is no jnp.where with two branches")
     condition = call.args[0].value
     if not isinstance(condition, cst.Comparison) or len(condition.comparisons) != 1:
-        raise NotCertain("the condition is no comparison")
+        raise RewriteUncertain("the condition is no comparison")
     for value in (condition.left, condition.comparisons[0].comparator):
         if isinstance(value, cst.BaseNumber):
             continue
@@ -30,10 +30,10 @@ def _double(unit: Unit, finding: Finding) -> cst.Module:
                 chosen = [cst.Arg(condition), cst.Arg(value), cst.Arg(cst.Integer("1"))]
                 if branch == 2:
                     chosen[1:] = reversed(chosen[1:])
-                changed = with_parts(call.args[branch], [(one, cst.Call(call.func, chosen)) for one in same])
+                changed = replace_parts(call.args[branch], [(one, cst.Call(call.func, chosen)) for one in same])
                 args = [changed if i == branch else one for i, one in enumerate(call.args)]
-                return replaced(unit, call, call.with_changes(args=args))
-    raise NotCertain("no branch computes with what is compared")
+                return replace_node(unit, call, call.with_changes(args=args))
+    raise RewriteUncertain("no branch computes with what is compared")
 
 
 def _within(node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -10,21 +10,21 @@ from string import Formatter
 
 import libcst as cst
 
-from explorer.pitfalls.fixes.unit import NotCertain, Unit
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit
 
-__all__ = ["Words", "call_with", "is_text", "literal", "quoted", "words"]
+__all__ = ["PrintFormat", "call_with", "is_text", "literal", "quoted", "words"]
 
 
 @dataclass
-class Words:
+class PrintFormat:
     """What is printed: texts as they come out, and values, each with the field that stands for it in a format."""
 
     parts: list[str | tuple[str, cst.BaseExpression]] = field(
         default_factory=list[str | tuple[str, cst.BaseExpression]]
     )
 
-    def __add__(self, other: Words) -> Words:
-        return Words([*self.parts, *other.parts])
+    def __add__(self, other: PrintFormat) -> PrintFormat:
+        return PrintFormat([*self.parts, *other.parts])
 
     def arguments(self) -> tuple[str, list[cst.BaseExpression]]:
         """The format string for jax.debug.print, and its values.
@@ -42,11 +42,11 @@ class Words:
         return "".join(told), [part[1] for part in parts if not isinstance(part, str)]
 
 
-def words(unit: Unit, node: cst.BaseExpression) -> Words:
+def words(unit: Unit, node: cst.BaseExpression) -> PrintFormat:
     """What an expression prints."""
     match node:
         case cst.SimpleString():
-            return Words([literal(node)])
+            return PrintFormat([literal(node)])
         case cst.ConcatenatedString(left=left, right=right):
             return words(unit, left) + words(unit, right)
         case cst.FormattedString():
@@ -57,15 +57,15 @@ def words(unit: Unit, node: cst.BaseExpression) -> Words:
             return _percent(left, right)
         case cst.Call(func=cst.Attribute(value=cst.SimpleString() as text, attr=cst.Name("format")), args=args):
             if any(one.keyword is not None or one.star for one in args):
-                raise NotCertain("its values are named")
+                raise RewriteUncertain("its values are named")
             return _filled(literal(text), [one.value for one in args])
         case cst.Call(args=[cst.Arg(keyword=None, star="", value=value)]):
             for kind, field in ((str, "{}"), (repr, "{!r}")):
-                if unit.called(node.func) is kind and not _is_shape(value):
-                    return Words([(field, value)])
+                if unit.resolve(node.func) is kind and not _is_shape(value):
+                    return PrintFormat([(field, value)])
         case _:
             pass
-    return Words([("{}", _value(node))])
+    return PrintFormat([("{}", _value(node))])
 
 
 def is_text(unit: Unit, node: cst.BaseExpression) -> bool:
@@ -76,28 +76,28 @@ def is_text(unit: Unit, node: cst.BaseExpression) -> bool:
         case cst.BinaryOperation(left=left, operator=cst.Add(), right=right):
             return is_text(unit, left) or is_text(unit, right)
         case cst.Call(func=func, args=[_]):
-            return unit.called(func) in (str, repr)
+            return unit.resolve(func) in (str, repr)
         case _:
             return False
 
 
-def _formatted(unit: Unit, node: cst.FormattedString) -> Words:
-    found = Words()
+def _formatted(unit: Unit, node: cst.FormattedString) -> PrintFormat:
+    found = PrintFormat()
     raw = "r" if "r" in node.prefix.lower() else ""
     for part in node.parts:
         if isinstance(part, cst.FormattedStringText):
             text = ast.literal_eval(f"{raw}{node.quote}{part.value}{node.quote}")
-            found += Words([text.replace("{{", "{").replace("}}", "}")])
+            found += PrintFormat([text.replace("{{", "{").replace("}}", "}")])
         elif isinstance(part, cst.FormattedStringExpression):
             found += _field(unit, part)
     return found
 
 
-def _field(unit: Unit, part: cst.FormattedStringExpression) -> Words:
+def _field(unit: Unit, part: cst.FormattedStringExpression) -> PrintFormat:
     spec = ""
     for piece in part.format_spec or ():
         if not isinstance(piece, cst.FormattedStringText):
-            raise NotCertain("a format is computed")
+            raise RewriteUncertain("a format is computed")
         spec += piece.value
     told = ""
     if part.equal is not None:
@@ -105,57 +105,57 @@ def _field(unit: Unit, part: cst.FormattedStringExpression) -> Words:
         before, left, right = map(unit.source, blanks)
         told = f"{before}{unit.source(part.expression)}{left}={right}"
     conversion = f"!{part.conversion}" if part.conversion else ""
-    return Words([told, ("{" + conversion + (f":{spec}" if spec else "") + "}", _value(part.expression))])
+    return PrintFormat([told, ("{" + conversion + (f":{spec}" if spec else "") + "}", _value(part.expression))])
 
 
-def _filled(text: str, values: list[cst.BaseExpression]) -> Words:
+def _filled(text: str, values: list[cst.BaseExpression]) -> PrintFormat:
     """What str.format prints."""
-    found = Words()
+    found = PrintFormat()
     for i, (before, name, spec, conversion) in enumerate(Formatter().parse(text)):
-        found += Words([before])
+        found += PrintFormat([before])
         if name is None:
             continue
         if name or "{" in (spec or ""):
-            raise NotCertain("its values are named")
+            raise RewriteUncertain("its values are named")
         how = "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
         count = sum(1 for part in found.parts if not isinstance(part, str))
         if count >= len(values):
-            raise NotCertain(f"part {i} has no value")
-        found += Words([(how, _value(values[count]))])
+            raise RewriteUncertain(f"part {i} has no value")
+        found += PrintFormat([(how, _value(values[count]))])
     return found
 
 
 _PERCENT = re.compile(r"%(?:(%)|(\d*(?:\.\d+)?)([srfeg]))")
 
 
-def _percent(left: cst.SimpleString, right: cst.BaseExpression) -> Words:
+def _percent(left: cst.SimpleString, right: cst.BaseExpression) -> PrintFormat:
     text = literal(left)
     if text.count("%") != sum(2 if one[1] else 1 for one in _PERCENT.finditer(text)):
-        raise NotCertain("a % format that has no twin")
+        raise RewriteUncertain("a % format that has no twin")
     if isinstance(right, cst.Dict):
-        raise NotCertain("its values are named")
+        raise RewriteUncertain("its values are named")
     several = right.elements if isinstance(right, cst.Tuple) else ()
     values = [_value(one.value) for one in several] if isinstance(right, cst.Tuple) else [_value(right)]
-    found, end = Words(), 0
+    found, end = PrintFormat(), 0
     for one in _PERCENT.finditer(text):
-        found += Words([text[end : one.start()]])
+        found += PrintFormat([text[end : one.start()]])
         end = one.end()
         if one[1]:
-            found += Words(["%"])
+            found += PrintFormat(["%"])
         elif not values or (one[3] in "sr" and one[2]):
-            raise NotCertain("a % format that has no twin")
+            raise RewriteUncertain("a % format that has no twin")
         else:
             how = {"s": "{}", "r": "{!r}"}.get(one[3], "{:" + one[2] + one[3] + "}")
-            found += Words([(how, values.pop(0))])
+            found += PrintFormat([(how, values.pop(0))])
     if values:
-        raise NotCertain("another number of values")
-    return found + Words([text[end:]])
+        raise RewriteUncertain("another number of values")
+    return found + PrintFormat([text[end:]])
 
 
 def _value(node: cst.BaseExpression) -> cst.BaseExpression:
     """A value as it can be given: jax.debug.print makes arrays of the numbers in a shape."""
     if isinstance(node, cst.Await | cst.Yield | cst.NamedExpr | cst.StarredElement):
-        raise NotCertain("it does more than to have a value")
+        raise RewriteUncertain("it does more than to have a value")
     return cst.Call(cst.Name("str"), [cst.Arg(node)]) if _is_shape(node) else node
 
 
@@ -171,7 +171,7 @@ def literal(node: cst.BaseExpression) -> str:
     """The text that a string stands for."""
     value = node.evaluated_value if isinstance(node, cst.SimpleString | cst.ConcatenatedString) else None
     if not isinstance(value, str):
-        raise NotCertain("it is no text")
+        raise RewriteUncertain("it is no text")
     return value
 
 
@@ -183,7 +183,7 @@ def quoted(text: str) -> str:
 
 
 def call_with(
-    call: cst.Call, told: Words, func: cst.BaseExpression | None = None, kept: Sequence[cst.Arg] = ()
+    call: cst.Call, told: PrintFormat, func: cst.BaseExpression | None = None, kept: Sequence[cst.Arg] = ()
 ) -> cst.Call:
     """A call of the same shape, over as many lines, with a format string and its values for what it was given.
 
@@ -203,7 +203,7 @@ def call_with(
     args = [one.with_changes(comma=default) if one is last and one is not args[-1] else one for one in args]
     changed = call.with_changes(args=args, func=func if func is not None else call.func)
     if _comments(call) - _comments(changed):
-        raise NotCertain("a comment would be lost")
+        raise RewriteUncertain("a comment would be lost")
     return changed
 
 

@@ -11,10 +11,10 @@ from jax import export
 
 from explorer.capture.explore import Described
 
-__all__ = ["for_all_sizes"]
+__all__ = ["symbolic_arguments"]
 
 
-def for_all_sizes(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
+def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
     """The arguments with a symbol for each size that varies; None if none does, or the bounds can't be said to JAX."""
     leaves, tree = cast(tuple[list[Any], Any], jax.tree.flatten((list(args), kwargs), is_leaf=_is_described))
     varied = [leaf for leaf in leaves if _is_described(leaf) and _varies(leaf)]

@@ -10,9 +10,9 @@ from typing import Any
 
 from explorer.capture.sources import label, later_cells
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.parsing import parsed
 from explorer.pitfalls.reads import Read
 from explorer.pitfalls.safe import class_variables, is_exactly, kind_of, mro
+from explorer.pitfalls.syntax_trees import parse
 from explorer.pitfalls.writes import MUTATORS, targets_of
 
 __all__ = ["Rewrite", "rewrites"]
@@ -74,7 +74,7 @@ def _way(text: str, node: ast.AST) -> tuple[ast.AST, ...]:
 def _changing(text: str) -> dict[str, list[Any]]:
     """The statements and calls of a text that may change something, by the names and attributes that they change."""
     found: dict[str, list[Any]] = {}
-    tree = parsed(text)
+    tree = parse(text)
     for node in ast.walk(tree) if tree is not None else ():
         if not isinstance(node, _CHANGING):
             continue
@@ -88,7 +88,7 @@ def _changing(text: str) -> dict[str, list[Any]]:
 
 @lru_cache(maxsize=32)
 def _parents(text: str) -> dict[ast.AST, ast.AST]:
-    tree = parsed(text)
+    tree = parse(text)
     nodes = ast.walk(tree) if tree is not None else ()
     return {child: node for node in nodes for child in ast.iter_child_nodes(node)}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-__all__ = ["parsed"]
+__all__ = ["parse"]
 
 
 @lru_cache(maxsize=64)
-def parsed(text: str) -> ast.Module | None:
+def parse(text: str) -> ast.Module | None:
     """A text's syntax tree, lines of IPython's own left out; None if it has none."""
     for attempt in (text, _without_magics(text)):
         try:
