@@ -24,7 +24,8 @@ def _narrow(unit: Unit, finding: Finding) -> cst.Module:
     """All such dtypes in the statement of what was found: JAX warns of each line once."""
     new: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     statement = next(iter(unit.around(cst.SimpleStatementLine, finding_span(finding))), None)
-    for node in unit.nodes(cst.BaseExpression, unit.span(statement) if statement is not None else finding_span(finding)):
+    within = unit.span(statement) if statement is not None else finding_span(finding)
+    for node in unit.nodes(cst.BaseExpression, within):
         if isinstance(node, cst.Attribute) and node.attr.value in _NARROW:
             new.append((node.attr, cst.Name(_NARROW[node.attr.value])))
         elif isinstance(node, cst.SimpleString) and node.raw_value in _NARROW:
