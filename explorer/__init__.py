@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.attachments import attach_methods
@@ -64,7 +63,6 @@ from explorer.model.results.timing import Timing
 from explorer.model.results.what_if import WhatIf
 from explorer.view import HtmlViewer
 from explorer.view.diff import HtmlDiffViewer
-from explorer.view.findings import HtmlFindingsViewer
 from explorer.view.ledger import HtmlLedgerViewer
 from explorer.view.measure.memory import HtmlMemoryViewer
 from explorer.view.measure.profile import HtmlProfileViewer
@@ -92,20 +90,8 @@ if TYPE_CHECKING:
     from explorer.pitfalls.lint import lint
 
 
-def _cheap_findings(
-    function: Any, args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None
-) -> Findings:
-    """What may go wrong with what was just traced; the rules are loaded when something is."""
-    from explorer.pitfalls.passive_rules import cheap_findings
-
-    return cheap_findings(function, args, kwargs, traced, error)
-
-
 Capture.viewer = HtmlViewer()  # the model knows that it can be shown; here it learns by whom
 Diff.viewer = HtmlDiffViewer()
-Capture.linter = _cheap_findings
-Findings.viewer = HtmlFindingsViewer()
-Findings.rewritten = lambda: import_module("explorer.pitfalls.fixes.rewrite").rewritten()
 Ledger.viewer = HtmlLedgerViewer()
 Profile.viewer = HtmlProfileViewer()
 Timing.viewer = TimingViewer()

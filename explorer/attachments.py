@@ -32,6 +32,23 @@ _METHODS = {
     "Variant.verdict": "explorer.analysis.what_if_summary:verdict",
     "WhatIf.headline": "explorer.analysis.what_if_summary:headline",
     "WhatIf.to_frame": "explorer.files.result_frames:what_if_frame",
+    "Finding.__rich__": "explorer.view.findings.display:finding_tree",
+    "Finding._repr_mimebundle_": "explorer.view.findings.display:finding_mimebundle",
+    "Fix.apply": "explorer.view.findings.link:apply_fix",
+    "Findings.__rich__": "explorer.view.findings.terminal:tree",
+    "Findings._repr_mimebundle_": "explorer.view.findings.display:mimebundle",
+    "Findings.to_html": "explorer.view.findings.html:write_page",
+    "Findings.to_text": "explorer.view.findings.text:to_text",
+    "Findings.to_frame": "explorer.files.findings:to_frame",
+    "Findings.to_sarif": "explorer.files.sarif:to_sarif",
+    "Findings.to_json": "explorer.files.findings:to_json",
+    "Findings.from_json": "explorer.files.findings:from_json",
+    "Findings.to_dict": "explorer.files.findings:to_dict",
+    "Findings.from_dict": "explorer.files.findings:from_dict",
+    "Findings.fix": "explorer.pitfalls.fixes.fixing:fix",
+    "Findings.recheck": "explorer.pitfalls.stale:recheck",
+    "Findings.can_fix": "explorer.pitfalls.fixes.rewrite:can_fix",
+    "Findings.of_trace": "explorer.pitfalls.passive_rules:check",
 }
 
 

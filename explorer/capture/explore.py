@@ -158,10 +158,8 @@ class CompileRequest:
 
     def lint(self, traced: Any, error: Exception | None = None) -> Findings:
         """What the passive rules say of the trace; whatever becomes of them, the user's call goes on."""
-        if Capture.linter is None:
-            return Findings((), self.name)
         try:
-            return Capture.linter(self.function, self.args, self.kwargs, traced, error)
+            return Findings.of_trace(self.function, self.args, self.kwargs, traced, error)
         except Exception as fault:
             return Findings((), self.name, [f"{type(fault).__name__}: {fault}"])
 

@@ -32,7 +32,7 @@ from explorer.analysis.links.provenance import placed
 from explorer.analysis.memory.live_memory import KINDS, read_memory
 from explorer.analysis.outline.hierarchy import nest
 from explorer.errors import CaptureFileError
-from explorer.files.validate import floats, integer, integers, made, text, texts, texts_by_name
+from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
 from explorer.model.capture import Capture, Constant, Durations, Stage
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Floats, Frame, Graph, Group, Ints
@@ -107,19 +107,19 @@ def decode(data: bytes) -> Capture:
         if data[len(_MAGIC)] == 1 and any("measures" in stage for stage in header["stages"]):
             raise CaptureFileError("this capture was altered: it says format 1, and has what came with format 2.")
         blobs = raw[4 + size :]
-        sources = {source["file"]: made(Source, source) for source in header["sources"]}
+        sources = {source["file"]: dataclass_from(Source, source) for source in header["sources"]}
         return Capture(
             function=text(header["function"]),
             file=text(header["file"]),
             line=integer(header["line"]),
             signature=text(header["signature"]),
             stages=tuple(_read_stage(stage, blobs) for stage in header["stages"]),
-            durations=made(Durations, header["durations"]),
+            durations=dataclass_from(Durations, header["durations"]),
             environment=texts_by_name(header["environment"]),
             failure=text(header["failure"]),
             cost=floats(header["cost"]),
             memory=integers(header["memory"]),
-            constants=tuple(made(Constant, constant) for constant in header["constants"]),
+            constants=tuple(dataclass_from(Constant, constant) for constant in header["constants"]),
             # Captures from before there were rules have none.
             findings=Findings.from_dict(header["findings"]) if "findings" in header else Findings(()),
             read_source=sources.get,

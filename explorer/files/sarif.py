@@ -19,47 +19,47 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 
 def to_sarif(findings: Findings) -> str:
-    rules = {one.code or one.rule: one for one in findings}
+    """One run as JSON; rules that raised and a trace that failed are notifications of an unsuccessful invocation."""
+    rules = {_id(finding): finding for finding in findings}
     index = {code: i for i, code in enumerate(sorted(rules))}
-    driver = {
-        "name": "explorer",
-        "rules": [_rule(code, rules[code]) for code in index],
-    }
+    driver = {"name": "explorer", "rules": [_rule(code, rules[code]) for code in index]}
     run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one, index[one.code or one.rule]) for one in findings],
+        "results": [_result(finding, index[_id(finding)]) for finding in findings],
     }
     failed = [*findings.faults, *filter(None, [findings.failure])]
     if failed:
-        told = [{"level": "error", "message": {"text": fault}} for fault in failed]
-        run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": told}]
+        notifications = [{"level": "error", "message": {"text": fault}} for fault in failed]
+        run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": notifications}]
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
 
 
+def _id(finding: Finding) -> str:
+    return finding.code or finding.rule
+
+
 def _rule(code: str, finding: Finding) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": code, "name": finding.rule}
-    if finding.documentation.startswith("https://"):
-        told["helpUri"] = finding.documentation
-    return told
+    help_uri = {"helpUri": finding.documentation} if finding.documentation.startswith("https://") else {}
+    return {"id": code, "name": finding.rule, **help_uri}
 
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:
-    words = [
+    parts = [
         finding.message,
         finding.evidence and f"Seen: {finding.evidence}",
         finding.fix.text and f"Cure: {finding.fix.text}",
     ]
-    told: dict[str, Any] = {
-        "ruleId": finding.code or finding.rule,
+    result: dict[str, Any] = {
+        "ruleId": _id(finding),
         "ruleIndex": index,
         "level": finding.severity,  # SARIF has the same three
-        "message": {"text": "\n".join(filter(None, words))},
+        "message": {"text": "\n".join(filter(None, parts))},
     }
     if finding.file and finding.line:
         place = {"artifactLocation": {"uri": _uri(finding)}, "region": _region(finding)}
-        told["locations"] = [{"physicalLocation": place}]
-    return told
+        result["locations"] = [{"physicalLocation": place}]
+    return result
 
 
 def _region(finding: Finding) -> dict[str, int]:

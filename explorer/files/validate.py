@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-__all__ = ["floats", "integer", "integers", "made", "text", "texts", "texts_by_name"]
+__all__ = ["dataclass_from", "floats", "integer", "integers", "text", "texts", "texts_by_name"]
 
 _Row = TypeVar("_Row")
 
@@ -50,11 +50,10 @@ def floats(values: dict[str, Any]) -> dict[str, float]:
     return {name: number(value) for name, value in values.items()}
 
 
-def made(kind: type[_Row], values: dict[str, Any]) -> _Row:
-    """A dataclass of texts and numbers."""
-    check = {"str": text, "int": integer, "float": number}
-    given: dict[str, Any] = dict(values)
+def dataclass_from(kind: type[_Row], values: dict[str, Any]) -> _Row:
+    """A dataclass of texts and numbers with these values for its fields; TypeError if one is of another type."""
+    checks = {"str": text, "int": integer, "float": number}
     for field in fields(kind):  # pyright: ignore[reportArgumentType]
-        if field.name in given and str(field.type) in check:
-            check[str(field.type)](given[field.name])
-    return kind(**given)
+        if field.name in values and str(field.type) in checks:
+            checks[str(field.type)](values[field.name])
+    return kind(**values)

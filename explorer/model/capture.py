@@ -18,7 +18,7 @@ from explorer.analysis.links.provenance import Links, placed
 from explorer.analysis.memory.live_memory import LiveMemory, read_memory
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
-from explorer.model.findings.findings import Findings, Linter
+from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph, Node
 from explorer.model.passes import Passes
 from explorer.model.source import Source
@@ -136,7 +136,6 @@ class Capture:
     record_passes: Callable[[], Passes] | None = None
 
     viewer: ClassVar[Viewer | None] = None
-    linter: ClassVar[Linter | None] = None
 
     @cached_property
     def sources(self) -> Mapping[str, Source]:

@@ -8,11 +8,12 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from explorer.capture.sources import Span
+from explorer.model.source import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in, traced_names
 from explorer.pitfalls.function_source import FunctionSource, function_source
 from explorer.pitfalls.recorder import Call, ExecutedFunction
-from explorer.pitfalls.safe import is_a, is_users_file
+from explorer.pitfalls.safe import is_a
 
 __all__ = ["printed"]
 
@@ -74,7 +75,7 @@ def _may_print(function: FunctionType, left: int) -> bool:
     while waiting:
         one, depth = waiting.pop()
         code = one.__code__
-        if code in seen or not is_users_file(code.co_filename):
+        if code in seen or is_library_file(code.co_filename):
             continue
         seen.add(code)
         if "print" in code.co_names:

@@ -19,7 +19,7 @@ from explorer._jax import inner_jaxprs, scan_inputs, user_stack
 from explorer._jax.arguments import jaxpr_place
 from explorer.capture.frames import is_runner
 from explorer.model.graph import Frame
-from explorer.pitfalls.recorder import is_users_file
+from explorer.model.source import is_library_file
 
 __all__ = ["Body", "Equation", "Program", "is_literal"]
 
@@ -181,7 +181,7 @@ class Program:
         stack = self.stack(equation)
         known = self._places.get(id(stack))
         if known is None:
-            at = next((i for i, one in enumerate(stack) if is_users_file(one.file)), -1)
+            at = next((i for i, one in enumerate(stack) if not is_library_file(one.file)), -1)
             known = self._places[id(stack)] = at == 0, stack[at] if at >= 0 else None
         if known[1] is None and caller is not None:  # JAX cuts the stacks of loop bodies
             return self._place(caller)

@@ -68,7 +68,7 @@ class Evidence:
     @cached_property
     def functions(self) -> tuple[FunctionSource, ...]:
         """The user's functions that ran, those whose text can be had, in the order in which they first did."""
-        ran = {} if self.recording is None else self.recording.ran
+        ran = {} if self.recording is None else self.recording.executed
         return tuple(
             found
             for one in ran.values()
@@ -82,7 +82,7 @@ class Evidence:
         return {
             code: function
             for function in self.functions
-            for code in (function.ran.code, *comprehensions(function.ran.code))
+            for code in (function.executed.code, *comprehensions(function.executed.code))
         }
 
     def calls(self, *callees: str) -> Iterator[tuple[Call, FunctionSource | None]]:
@@ -121,8 +121,8 @@ class Evidence:
     @cached_property
     def argument_changes(self) -> tuple[Change, ...]:
         """What the trace left changed in the containers that the function was given: JAX's copies of the user's."""
-        given = self.recording
-        return () if given is None else tuple(given.given.changes(snapshot(given.arguments)))
+        recording = self.recording
+        return () if recording is None else tuple(recording.arguments_before.changes(snapshot(recording.arguments)))
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

@@ -58,9 +58,9 @@ def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]
 
     What was seen: at its calls. What is told by its text: names given what operators and JAX make of traced values.
     """
-    codes = {function.ran.code, *(one.code for one in function.inner)}
+    codes = {function.executed.code, *(one.code for one in function.inner)}
     recording = evidence.recording
-    found: dict[str, str] = dict(function.ran.traced)
+    found: dict[str, str] = dict(function.executed.traced)
     for call in recording.calls if recording is not None else ():
         if call.code in codes:
             found |= call.traced

@@ -26,20 +26,20 @@ class FunctionSource:
     """A function that ran, as its author wrote it.
 
     Args:
-        ran: The function.
+        executed: The function.
         node: Its `def` or `lambda`.
         text: All of its file.
         inner: What Python made functions of in it: comprehensions, generators.
     """
 
-    ran: ExecutedFunction
+    executed: ExecutedFunction
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     text: str
     inner: tuple[ExecutedFunction, ...] = ()
 
     @property
     def file(self) -> str:
-        return self.ran.code.co_filename
+        return self.executed.code.co_filename
 
     @property
     def label(self) -> str:
@@ -100,7 +100,7 @@ class FunctionSource:
 
     @cached_property
     def _reached(self) -> list[Span]:
-        return sorted(span for one in (self.ran, *self.inner) for span in one.reached)
+        return sorted(span for one in (self.executed, *self.inner) for span in one.reached)
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -118,19 +118,19 @@ class FunctionSource:
 
         Nothing that could run code is read: see `safe.find`.
         """
-        return find(node, self.named)
+        return find(node, self.lookup)
 
     def resolve(self, node: ast.AST) -> Any:
         """Like `value`, but parameters and names that are given once stand for what they were given as well."""
         return find(node, self._resolve_name)
 
     def _resolve_name(self, name: str, depth: int = 0) -> Any:
-        found = self.named(name)
+        found = self.lookup(name)
         given = self._assigned.get(name, [])
         if found is not ... or depth > 4:
             return found
         if name in self.parameters and not given:
-            return self.ran.given.get(name, ...)
+            return self.executed.arguments.get(name, ...)
         alias = given[0] if len(given) == 1 else None
         return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, depth + 1))
 
@@ -144,11 +144,11 @@ class FunctionSource:
                 found.setdefault(node.id, []).append(plain.get(id(node)))
         return found
 
-    def named(self, name: str) -> Any:
+    def lookup(self, name: str) -> Any:
         """What a name from outside stood for; `self` is the object whose method this is."""
-        if name == "self" and self.ran.owner is not None:
-            return self.ran.owner
-        return ... if name in self.locals else self.ran.named(name)
+        if name == "self" and self.executed.owner is not None:
+            return self.executed.owner
+        return ... if name in self.locals else self.executed.lookup(name)
 
     def callee(self, call: ast.Call) -> str:
         """What a call calls, with its module: `numpy.random.default_rng`; empty where that can't be known."""
@@ -158,13 +158,13 @@ class FunctionSource:
     def is_builtin(self, node: ast.AST) -> bool:
         """Whether a name is one of Python's own, given no other meaning in the function or its module."""
         name = node.id if isinstance(node, ast.Name) else ""
-        known = (*self.locals, *self.ran.free, *self.ran.globals)
+        known = (*self.locals, *self.executed.free, *self.executed.globals)
         return name in vars(builtins) and name not in known
 
     @cached_property
     def locals(self) -> frozenset[str]:
         names: set[str] = set()
-        for one in (self.ran, *self.inner):
+        for one in (self.executed, *self.inner):
             names |= {*one.code.co_varnames, *one.code.co_cellvars}
         # Python 3.11 has functions of their own for comprehensions.
         return frozenset(names).union(

@@ -137,7 +137,7 @@ def _is_holder(node: ast.expr, tree: ast.AST, read: Read) -> bool:
     """Whether an expression elsewhere in the file is the object that an attribute was read from."""
     if not isinstance(node, ast.Name):
         return False
-    held = read.function.ran.named(node.id)
+    held = read.function.executed.lookup(node.id)
     if held is read.holder or is_exactly(read.holder, kind_of(held)):
         return held is read.holder
     return any(made in _class_names(read.holder) for made in _makers(tree, node.id))
@@ -155,7 +155,7 @@ def _makers(tree: ast.AST, name: str) -> Iterator[str]:
 
 def _is_same_scope(name: str, way: Sequence[ast.AST], read: Read) -> bool:
     """Whether a name means the same variable as in the function that read it."""
-    is_global = name not in read.function.ran.free
+    is_global = name not in read.function.executed.free
     for i, outer in reversed(list(enumerate(way))):
         if isinstance(outer, _FUNCTIONS) and _has_local(outer, name):
             return not is_global and any(one is outer for one in _way(read.function.text, read.function.node))

@@ -1,4 +1,4 @@
-"""lint(): trace a function once, under observation, and ask every rule what it thinks."""
+"""lint(): trace a function once, under observation, and run every rule on what was seen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -20,21 +20,22 @@ from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.errors import NotCallableError
 from explorer.model.events.ledger import Ledger
-from explorer.model.findings.finding import SEVERITIES, Finding, Fix
+from explorer.model.findings.finding import SEVERITIES, Finding
 from explorer.model.findings.findings import Findings
+from explorer.model.source import is_library_file
 from explorer.pitfalls.config import select_rules, severities
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import hash_of
 from explorer.pitfalls.reach import reachable
-from explorer.pitfalls.recorder import recorded
+from explorer.pitfalls.recorder import record_calls
 from explorer.pitfalls.rule import Rule, all_rules
-from explorer.pitfalls.safe import is_users_file, is_users_object, kind_of
+from explorer.pitfalls.safe import is_users_object, kind_of
 from explorer.pitfalls.state import snapshot
 from explorer.pitfalls.suppress import is_suppressed
 from explorer.pitfalls.symbolic_arguments import symbolic_arguments
 from explorer.pitfalls.thorough import trace_differences
 
-__all__ = ["LintOptions", "check_rules", "gather", "lint", "reachable", "run_rules", "unwrap"]
+__all__ = ["LintOptions", "LintRecord", "check_rules", "file_of", "gather", "lint", "run_rules", "unwrap"]
 
 
 def lint(
@@ -59,8 +60,8 @@ def lint(
         args, kwargs: As for a call: arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them. One of a name
             below is given by position. Sizes of an `InputInfo` that vary are traced all at once, as `compile` does;
             where that can't be, once more, at those that it is optimised for.
-        rules: The rules to ask, by name or number; all that the configuration leaves on if None.
-        ignore: Rules not to ask.
+        rules: The rules to run, by name or number; all that the configuration leaves on if None.
+        ignore: Rules not to run.
         thorough: Trace a second time, so that the user's Python runs twice, and compare: what differs was baked in.
         fixes: Also rewrite the function for each finding where a rewrite is certain, and prove it by another trace
             each. `Findings.fix(finding)` does so for one.
@@ -80,13 +81,12 @@ def lint(
         ['impure-print']
     """
     __tracebackhide__ = True
-    asked = LintOptions(rules, ignore, thorough, fixes, ledger)
-    return run_rules(function, args, kwargs, asked)
+    return run_rules(function, args, kwargs, LintOptions(rules, ignore, thorough, fixes, ledger))
 
 
 @dataclass(frozen=True)
 class LintOptions:
-    """What lint() is asked, apart from the function and its arguments; `lint` says what each means."""
+    """The arguments of lint() apart from the function and its own; `lint` says what each means."""
 
     rules: str | Iterable[str] | None = None
     ignore: str | Iterable[str] = ()
@@ -95,8 +95,29 @@ class LintOptions:
     ledger: Ledger | None = None
 
 
+@dataclass(frozen=True, repr=False)
+class LintRecord:
+    """What `Findings.fix` and `Findings.recheck` start from.
+
+    Args:
+        evidence: Of the trace that was checked.
+        function: As the user passed it.
+        args, kwargs: What it was traced with.
+    """
+
+    evidence: Evidence
+    function: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def retrace(self, rule: str, further: dict[str, Any]) -> tuple[Evidence, Findings]:
+        """Trace the function once more, with further arguments by name, and run one rule."""
+        evidence = gather(self.function, self.args, self.kwargs | further)
+        return evidence, check_rules(evidence, select_rules([rule]))
+
+
 def run_rules(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], asked: LintOptions
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: LintOptions
 ) -> Findings:
     """lint(), for arguments of any name."""
     __tracebackhide__ = True
@@ -105,46 +126,28 @@ def run_rules(
             f"lint takes a function and its arguments; it got {type(function).__name__}. "
             "Hint: write lint(f, x), not lint(f(x))."
         )
-    users = unwrap(function)
-    levels = severities(getattr(getattr(users, "__code__", None), "co_filename", ""))
-    rules = select_rules(asked.rules, asked.ignore, levels)
-    plainly = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: issubclass(type(leaf), Described))
-    args, kwargs = symbolic_arguments(args, kwargs) or plainly
+    levels = severities(file_of(unwrap(function)))
+    rules = select_rules(options.rules, options.ignore, levels)
+    plain = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: issubclass(type(leaf), Described))
+    args, kwargs = symbolic_arguments(args, kwargs) or plain
     evidence = gather(function, args, kwargs)
-    if evidence.error is not None and args is not plainly[0] and check_rules(evidence).failure:
-        # Not for all sizes at once, then: as compile(), which says so.
-        args, kwargs = plainly
+    if evidence.error is not None and args is not plain[0] and check_rules(evidence).failure:
+        # It can't be traced for all sizes at once: at one size then, as compile() does, which says so.
+        args, kwargs = plain
         evidence = gather(function, args, kwargs)
-    evidence.events = () if asked.ledger is None else asked.ledger.events
-    found = check_rules(evidence, rules, levels)
-    if asked.thorough:
-        again = gather(function, args, kwargs, record=False)
-        found = found.changed([*found, *trace_differences(evidence, again, found)])
-    fixer = partial(_fixed, evidence, function, args, kwargs)
-    cured = [replace(one, fix=fixer(one)) for one in found] if asked.fixes else found
-    return found.changed(cured, fixer, partial(_stale, evidence))
-
-
-def _stale(evidence: Evidence) -> Findings:
-    from explorer.pitfalls.stale import recheck
-
-    return recheck(evidence)
-
-
-def _fixed(
-    evidence: Evidence, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], finding: Finding
-) -> Fix:
-    from explorer.pitfalls.fixes import fixed  # libcst takes a while to be imported, and most findings are only read
-
-    def again(rule: str, further: dict[str, Any]) -> tuple[Evidence, Findings]:
-        later = gather(function, args, kwargs | further)
-        return later, check_rules(later, select_rules([rule]))
-
-    return fixed(evidence, again, finding)
+    evidence.events = () if options.ledger is None else options.ledger.events
+    findings = check_rules(evidence, rules, levels)
+    if options.thorough:
+        second = gather(function, args, kwargs, record=False)
+        findings = findings.changed([*findings, *trace_differences(evidence, second, findings)])
+    findings = findings.changed(findings, LintRecord(evidence, function, args, kwargs))
+    if not options.fixes:
+        return findings
+    return findings.changed(replace(finding, fix=findings.fix(finding)) for finding in findings)
 
 
 def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], record: bool = True) -> Evidence:
-    """Trace a function once and keep all that rules look at."""
+    """Trace a function once and keep everything that rules check; without `record`, not which calls were made."""
     users = unwrap(function)
     target: Any = function
     evidence = Evidence(users, function, args, kwargs)
@@ -155,47 +158,55 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
         target = filtered(target, args, kwargs)
         args, kwargs = arrays_of((tuple(args), kwargs))
     evidence.before = snapshot(reachable(users))
-    heard: list[tuple[str, str, int]] = []
-    watched = recorded(users) if record else nullcontext()
-    with _heard(heard), fresh_traces(), undecided_equalities() as evidence.undecided, watched as recording:
+    with (
+        _recorded_warnings() as evidence.warnings,
+        fresh_traces(),
+        undecided_equalities() as evidence.undecided,
+        record_calls(users) if record else nullcontext() as evidence.recording,
+    ):
         try:
             target = target if hasattr(target, "trace") else jax.jit(_hashable(target))  # which refuses some callables
             traced = target.trace(*args, **kwargs)
             evidence.traced = traced if hasattr(traced, "jaxpr") else traced.traced  # flax.nnx.jit wraps JAX's
         except Exception as error:  # the rules say why
             evidence.error = error
-    evidence.recording = recording
     evidence.after = snapshot(reachable(users))
-    evidence.warnings = heard
     return evidence
 
 
 def check_rules(
     evidence: Evidence, rules: Sequence[Rule] | None = None, levels: Mapping[str, str] | None = None
 ) -> Findings:
-    """What the rules find, as grave as `levels` say by a rule's number.
+    """The findings of some rules, or of all.
 
-    One that fails costs its own findings, and is named in `Findings.faults`.
+    A rule that raises costs its own findings, and is named in `Findings.faults`.
+
+    Args:
+        evidence: Of one trace; without a recording only passive rules run.
+        rules: Those to run; all of them if None.
+        levels: The severity of a rule's findings, by its number, where the project configures it.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     faults: list[str] = []
     rules = all_rules() if rules is None else rules
     rules = [rule for rule in rules if rule.passive or evidence.recording is not None]
     for rule in rules:
         try:
-            told = [finding for finding in rule.check(evidence) if not is_suppressed(finding)]
-            level = (levels or {}).get(rule.code)
-            found += [replace(one, severity=level) for one in told] if level in SEVERITIES else told
+            findings += _findings_of(rule, evidence, (levels or {}).get(rule.code))
         except Exception as error:
             faults.append(f"{rule.name}: {type(error).__name__}: {error}")
-    explained = any(one.severity == "error" for one in found)
-    failure = "" if evidence.error is None or explained else _told(evidence.error)
-    asked = [rule.name for rule in rules]
-    return Findings(found, function=evidence.name, faults=faults, failure=failure, asked=asked)
+    explained = any(finding.severity == "error" for finding in findings)
+    failure = "" if evidence.error is None or explained else _summarize_error(evidence.error)
+    return Findings(findings, evidence.name, faults, failure, [rule.name for rule in rules])
 
 
-def _told(error: BaseException) -> str:
-    """An error in a line, without asking objects of the user's what they are."""
+def _findings_of(rule: Rule, evidence: Evidence, level: str | None) -> list[Finding]:
+    findings = [finding for finding in rule.check(evidence) if not is_suppressed(finding)]
+    return [replace(finding, severity=level) for finding in findings] if level in SEVERITIES else findings
+
+
+def _summarize_error(error: BaseException) -> str:
+    """An error in a line; no object of the user's among its arguments is formatted, which would run their code."""
     plain_text = all(type(argument) is str for argument in error.args)
     line = str(error.args[0]).strip().partition("\n")[0] if error.args and plain_text else ""
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
@@ -208,32 +219,38 @@ def _hashable(function: Any) -> Any:
 
 
 @contextmanager
-def _heard(heard: list[tuple[str, str, int]]) -> Generator[None]:
-    """Hear what Python warns of, and let it be shown as ever."""
+def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
+    """The warnings within the block, each with its file and line; they are shown as ever."""
+    recorded: list[tuple[str, str, int]] = []
     # What Python showed once it doesn't show again, until the filters change, or seem to: as they do here.
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def listen(message: Any, category: Any, filename: str, lineno: int, *rest: Any, **named: Any) -> None:
-            at = (filename, lineno) if is_users_file(filename) else _asked_at(filename, lineno)
-            heard.append((str(message), *at))
+            at = _users_line(filename, lineno) if is_library_file(filename) else (filename, lineno)
+            recorded.append((str(message), *at))
             show(message, category, filename, lineno, *rest, **named)
 
         warnings.showwarning = listen
-        yield
+        yield recorded
 
 
-def _asked_at(file: str, line: int) -> tuple[str, int]:
-    """The user's line that is running; many warnings of JAX's name a line of its own."""
+def _users_line(file: str, line: int) -> tuple[str, int]:
+    """The user's line that is running, or the one given; many warnings of JAX's name a line of its own."""
     frame = inspect.currentframe()
-    while frame is not None and not is_users_file(frame.f_code.co_filename):
+    while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
     return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (file, line)
 
 
+def file_of(function: Any) -> str:
+    """The file that a Python function was defined in; empty for other callables."""
+    return getattr(getattr(function, "__code__", None), "co_filename", "")
+
+
 def unwrap(function: Any) -> Any:
-    """The user's function below jit, partial() and decorators that say what they wrap."""
-    for _ in range(100):
+    """The user's function below jit, partial() and decorators that name what they wrap in `__wrapped__`."""
+    for _ in range(100):  # a decorator may name itself
         if isinstance(function, partial):
             function = function.func
         elif type(function) is MethodType and is_jitted(function.__func__):

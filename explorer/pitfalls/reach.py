@@ -8,12 +8,12 @@ from typing import Any
 
 import jax
 
+from explorer.model.source import is_library_file
 from explorer.pitfalls.safe import (
     attributes,
     class_variables,
     is_a,
     is_exactly,
-    is_users_file,
     is_users_object,
     kind_of,
     member,
@@ -38,7 +38,7 @@ def reachable(function: Any) -> dict[str, Any]:
             named.setdefault("self", one.__self__)
             waiting += _methods(one.__self__) if is_users_object(one.__self__) else []
             one = one.__func__
-        if type(one) is not FunctionType or id(one) in seen or not is_users_file(one.__code__.co_filename):
+        if type(one) is not FunctionType or id(one) in seen or is_library_file(one.__code__.co_filename):
             continue
         seen.add(id(one))
         for name, value in _names(one):
@@ -87,4 +87,4 @@ def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 def _is_users_module(module: ModuleType) -> bool:
     file = member(module, "__file__")
-    return type(file) is str and is_users_file(file)
+    return type(file) is str and not is_library_file(file)

@@ -101,7 +101,7 @@ def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot
     """What was read, as it was before the trace, not as it is when this is asked; None if the trace itself made it."""
     if isinstance(node, ast.Name):
         was = before.values.get(node.id, ...)
-        is_another = node.id in function.ran.free and not same(was, value)
+        is_another = node.id in function.executed.free and not same(was, value)
         return None if was is ... or is_another else Read(function, node, node.id, was)
     assert isinstance(node, (ast.Attribute, ast.Subscript))
     holder = function.value(node.value)

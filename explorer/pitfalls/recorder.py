@@ -8,6 +8,7 @@ names, attributes and items, and by `sys.setprofile` for that one call where it 
 from __future__ import annotations
 
 import ast
+import dis
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -21,11 +22,12 @@ from typing import Any
 
 from explorer._jax.uncached_traces import unchecked_leaks
 from explorer.capture.sources import Span, read_source
-from explorer.pitfalls.safe import callee_name, class_name, find, is_exactly, is_tracer, is_users_file, kind_of, mro
+from explorer.model.source import is_library_file
+from explorer.pitfalls.safe import callee_name, class_name, find, is_exactly, is_tracer, kind_of, mro
 from explorer.pitfalls.state import Snapshot, snapshot
 from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["Call", "ExecutedFunction", "Recording", "is_users_file", "recorded"]
+__all__ = ["Call", "ExecutedFunction", "Recording", "record_calls"]
 
 _MOST_RECEIVERS = 8  # of one call expression that are told apart, and kept alive
 _MOST_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
@@ -68,7 +70,7 @@ class ExecutedFunction:
         owner: The object whose method it is, by the custom of calling that `self`; else None.
         count: How often.
         offsets: Of the instructions that were reached.
-        given: What its parameters stood for when it first ran.
+        arguments: By parameter, when it first ran.
         traced: Those of them that were traced, with their types.
     """
 
@@ -78,18 +80,18 @@ class ExecutedFunction:
     owner: Any = None
     count: int = 1
     offsets: set[int] = field(default_factory=set[int])
-    given: dict[str, Any] = field(default_factory=dict[str, Any])
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
     traced: dict[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def of(cls, frame: FrameType) -> ExecutedFunction:
-        code, known = frame.f_code, frame.f_locals
-        free = {name: known[name] for name in code.co_freevars if name in known}
-        given = {name: known[name] for name in _parameters(code) if name in known}
-        owner = known.get("self") if code.co_argcount and code.co_varnames[0] == "self" else None
-        return cls(code, frame.f_globals, free, owner, given=given, traced=_traced(given))
+        code, variables = frame.f_code, frame.f_locals
+        free = {name: variables[name] for name in code.co_freevars if name in variables}
+        arguments = {name: variables[name] for name in _parameters(code) if name in variables}
+        owner = variables.get("self") if code.co_argcount and code.co_varnames[0] == "self" else None
+        return cls(code, frame.f_globals, free, owner, arguments=arguments, traced=_traced(arguments))
 
-    def named(self, name: str) -> Any:
+    def lookup(self, name: str) -> Any:
         """What a name that isn't local stood for; `Ellipsis` for nothing."""
         builtins: Any = self.globals.get("__builtins__")
         spaces: tuple[dict[str, Any], ...] = (self.free, self.globals, getattr(builtins, "__dict__", builtins))
@@ -99,10 +101,10 @@ class ExecutedFunction:
     def reached(self) -> frozenset[Span]:
         """The pieces of the text whose instructions were reached."""
         positions = list(self.code.co_positions())
-        found = (positions[offset // 2] for offset in self.offsets if offset // 2 < len(positions))
+        reached = (positions[offset // 2] for offset in self.offsets if offset // 2 < len(positions))
         return frozenset(
             Span(line, column, end_line, end_column)
-            for line, end_line, column, end_column in found
+            for line, end_line, column, end_column in reached
             if line is not None and end_line is not None and column is not None and end_column is not None
         )
 
@@ -112,17 +114,17 @@ class Recording:
     """What was seen while one trace ran.
 
     Args:
-        ran: The user's functions that ran, by their code, in the order in which they first did. Comprehensions that
-            Python compiles to functions are among them.
+        executed: The user's functions that ran, by their code, in the order in which they first did. Comprehensions
+            that Python compiles to functions are among them.
         watched: The code whose arguments are kept.
-        given: What that was given when it first ran, by parameter.
-        arguments: Those themselves.
+        arguments_before: Its arguments by parameter, as they were when it first ran.
+        arguments: The arguments themselves.
         started: When, in seconds since 1970.
     """
 
-    ran: dict[CodeType, ExecutedFunction] = field(default_factory=dict[CodeType, ExecutedFunction])
+    executed: dict[CodeType, ExecutedFunction] = field(default_factory=dict[CodeType, ExecutedFunction])
     watched: CodeType | None = None
-    given: Snapshot = field(default_factory=Snapshot)
+    arguments_before: Snapshot = field(default_factory=Snapshot)
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
     started: float = field(default_factory=time.time)
     _calls: dict[tuple[int, int, str], list[Call]] = field(default_factory=dict[tuple[int, int, str], list[Call]])
@@ -132,27 +134,28 @@ class Recording:
         """In the order in which they were first reached, one for each receiver."""
         return tuple(call for calls in self._calls.values() for call in calls)
 
-    def entered(self, frame: FrameType) -> ExecutedFunction:
-        known = self.ran.get(frame.f_code)
-        if known is not None:
-            known.count += 1
-            return known
-        self.ran[frame.f_code] = known = ExecutedFunction.of(frame)
+    def add_function(self, frame: FrameType) -> ExecutedFunction:
+        """Count a call of the user's function that a frame has just entered."""
+        function = self.executed.get(frame.f_code)
+        if function is not None:
+            function.count += 1
+            return function
+        self.executed[frame.f_code] = function = ExecutedFunction.of(frame)
         if frame.f_code is self.watched:
-            self.arguments = known.given
-            self.given = snapshot(known.given)
-        return known
+            self.arguments = function.arguments
+            self.arguments_before = snapshot(function.arguments)
+        return function
 
-    def called(self, frame: FrameType, offset: int, callee: str, receiver: Any = None) -> int:
-        """Keep a call; how often it was seen."""
+    def add_call(self, frame: FrameType, offset: int, callee: str, receiver: Any = None) -> int:
+        """Count a call made by the instruction at an offset; returns how often it was made with this receiver."""
         # By address: what is recorded is kept alive here, so that none is used again.
         code = frame.f_code
-        known = self._calls.setdefault((id(code), offset, callee), [])
-        same = next((call for call in known if call.receiver is receiver), None)
-        if same is None and len(known) < _MOST_RECEIVERS:
-            known.append(Call(code, _span(code, offset), callee, receiver, 1, _traced(frame.f_locals)))
+        calls = self._calls.setdefault((id(code), offset, callee), [])
+        same = next((call for call in calls if call.receiver is receiver), None)
+        if same is None and len(calls) < _MOST_RECEIVERS:
+            calls.append(Call(code, _span(code, offset), callee, receiver, 1, _traced(frame.f_locals)))
             return 1
-        same = same or known[-1]
+        same = same or calls[-1]
         same.count += 1
         return same.count
 
@@ -175,19 +178,19 @@ def _traced_type(value: Any, depth: int = 0) -> str:
     if depth > 2 or not is_exactly(value, list, tuple, dict):
         return ""
     items: Iterable[Any] = value.values() if kind is dict else value
-    inner = next((found for item in islice(items, 8) if (found := _traced_type(item, depth + 1))), "")
+    inner = next(filter(None, (_traced_type(item, depth + 1) for item in islice(items, 8))), "")
     return f"{kind.__name__} with {inner}" if inner else ""
 
 
 @contextmanager
-def recorded(watched: Any = None) -> Generator[Recording]:
+def record_calls(watched: Any = None) -> Generator[Recording]:
     """Record what the user's code calls on this thread within the block.
 
     Args:
         watched: A function whose arguments are kept as well.
 
-    Where all tools of `sys.monitoring` are in use, nothing is seen, and `Recording.ran` stays empty. On 3.11 another
-    tracer (a debugger, coverage) sees nothing meanwhile.
+    Where all tools of `sys.monitoring` are in use, nothing is seen, and `Recording.executed` stays empty. On 3.11
+    another tracer (a debugger, coverage) sees nothing meanwhile.
     """
     watched = watched.__func__ if type(watched) is MethodType else watched
     recording = Recording(watched=getattr(watched, "__code__", None))
@@ -196,12 +199,13 @@ def recorded(watched: Any = None) -> Generator[Recording]:
         yield recording
 
 
+_Tracer = Callable[[FrameType, str, Any], Any]
+
+
 @contextmanager
 def _stepped(recording: Recording) -> Generator[None]:
     users: dict[str, bool] = {}
-    steppers: dict[
-        int, Callable[[FrameType, str, Any], Any]
-    ] = {}  # by address of a code, which `recording` keeps alive
+    steppers: dict[int, _Tracer] = {}  # by address of a code, which `recording` keeps alive
     ended: set[int] = set()  # the codes of which enough was seen
     unknown: FrameType | None = None  # that is about to call what its text doesn't tell
 
@@ -212,14 +216,14 @@ def _stepped(recording: Recording) -> Generator[None]:
         if unknown is not None:
             if frame.f_back is unknown:
                 name = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
-                recording.called(unknown, unknown.f_lasti, name)
+                recording.add_call(unknown, unknown.f_lasti, name)
             unknown = None
         theirs = users.get(code.co_filename)
         if theirs is None:
-            users[code.co_filename] = theirs = is_users_file(code.co_filename)
+            users[code.co_filename] = theirs = not is_library_file(code.co_filename)
         if not theirs:
             return None
-        ran = recording.entered(frame)
+        ran = recording.add_function(frame)
         step = steppers.get(id(code))
         if step is None:
             steppers[id(code)] = step = stepper(ran, _callees(code))
@@ -230,10 +234,10 @@ def _stepped(recording: Recording) -> Generator[None]:
         nonlocal unknown
         sys.setprofile(None)  # it was there for one call
         if event == "c_call" and frame is unknown:
-            recording.called(frame, frame.f_lasti, *callee_name(callee))
+            recording.add_call(frame, frame.f_lasti, *callee_name(callee))
             unknown = None
 
-    def stepper(ran: ExecutedFunction, calls: dict[int, ast.expr | None]) -> Callable[[FrameType, str, Any], Any]:
+    def stepper(ran: ExecutedFunction, calls: dict[int, ast.expr | None]) -> _Tracer:
         reached, left = ran.offsets, _MOST_INSTRUCTIONS
 
         def step(frame: FrameType, event: str, _: Any) -> Any:
@@ -248,7 +252,7 @@ def _stepped(recording: Recording) -> Generator[None]:
                     node = calls[offset]
                     callee = ... if node is None else find(node, lambda name: _named(frame, name))
                     if callee is not ...:
-                        recording.called(frame, offset, *callee_name(callee))
+                        recording.add_call(frame, offset, *callee_name(callee))
                     elif sys.getprofile() is None:
                         unknown = frame
                         sys.setprofile(called)
@@ -290,8 +294,6 @@ def calls_by_end(text: str) -> dict[tuple[int | None, int | None], ast.expr]:
 
 def _instructions(code: CodeType) -> Iterator[int | None]:
     """The offset of each instruction that is a call; None for the others."""
-    import dis
-
     text = code.co_code
     calls = {dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX") if name in dis.opmap}
     return (offset if text[offset] in calls else None for offset in range(0, len(text), 2))
@@ -320,11 +322,11 @@ def _monitored(recording: Recording) -> Generator[None]:
     watched: list[CodeType] = []
 
     def entered(code: CodeType, _: int) -> Any:
-        if not is_users_file(code.co_filename):
+        if is_library_file(code.co_filename):
             return monitoring.DISABLE
         if get_ident() == thread:
             frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented, and the only way
-            if recording.entered(frame).count == 1:
+            if recording.add_function(frame).count == 1:
                 monitoring.set_local_events(tool, code, events.CALL | events.INSTRUCTION)
                 watched.append(code)
         return None
@@ -332,7 +334,7 @@ def _monitored(recording: Recording) -> Generator[None]:
     def reached(code: CodeType, offset: int) -> Any:
         if get_ident() != thread:
             return None
-        recording.ran[code].offsets.add(offset)
+        recording.executed[code].offsets.add(offset)
         return monitoring.DISABLE
 
     def called(_: CodeType, offset: int, callee: Any, first: Any) -> Any:
@@ -341,7 +343,7 @@ def _monitored(recording: Recording) -> Generator[None]:
         name, receiver = callee_name(callee)
         if receiver is None and _is_method_of(name, first):
             receiver = first  # of a method that was called without being bound: list.append
-        count = recording.called(sys._getframe(1), offset, name, receiver)  # pyright: ignore[reportPrivateUsage]
+        count = recording.add_call(sys._getframe(1), offset, name, receiver)  # pyright: ignore[reportPrivateUsage]
         return monitoring.DISABLE if count >= _MOST_COUNTED else None
 
     callbacks: dict[int, Any] = {events.PY_START: entered, events.CALL: called, events.INSTRUCTION: reached}

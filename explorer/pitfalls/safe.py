@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import sys
 from collections.abc import Callable
 from types import (
@@ -21,6 +20,8 @@ import jax
 import jax.core
 import numpy as np
 
+from explorer.model.source import is_library_file
+
 __all__ = [
     "attributes",
     "callee_name",
@@ -32,7 +33,6 @@ __all__ = [
     "is_plain",
     "is_tracer",
     "is_users_class",
-    "is_users_file",
     "is_users_object",
     "kind_of",
     "member",
@@ -203,24 +203,6 @@ def _text(value: Any) -> str:
     return value if kind_of(value) is str else ""
 
 
-def is_users_file(file: str) -> bool:
-    """Whether a file is the user's own: no package of the environment, nothing of Python's, JAX's or Explorer's."""
-    return not file.startswith(_NOT_THEIRS)
-
-
-def _libraries() -> tuple[str, ...]:
-    import sysconfig
-
-    paths = sysconfig.get_paths()
-    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    folders |= {os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(jax.__file__)}
-    folders |= {os.path.realpath(folder) for folder in folders}
-    return (*(folder + os.sep for folder in sorted(folders)), "<frozen ", "<string>")
-
-
-_NOT_THEIRS = _libraries()
-
-
 def class_variables(kind: type[Any]) -> dict[str, Any]:
     """What a class itself has, past its metaclass."""
     return dict(_VARS(kind))
@@ -231,7 +213,7 @@ def is_users_class(kind: type[Any]) -> bool:
     module = _text(_MODULE(kind))
     file = _text(member(sys.modules.get(module), "__file__"))
     # What has no file was typed into a session, or is part of the interpreter.
-    return is_users_file(file) if file else module == "__main__"
+    return not is_library_file(file) if file else module == "__main__"
 
 
 def is_users_object(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.model.findings.finding import Finding
+from explorer.errors import NotRecordedError
 from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.reach import reachable
@@ -12,11 +12,21 @@ from explorer.pitfalls.reads import Read, reads
 from explorer.pitfalls.rules.stale_closure import stale
 from explorer.pitfalls.state import Change, same, snapshot
 
-__all__ = ["recheck"]
+__all__ = ["recheck", "stale_values"]
 
 
-def recheck(evidence: Evidence) -> Findings:
-    """Which of the values that a function read while it was traced are others now.
+def recheck(findings: Findings) -> Findings:
+    """`stale_values` of the trace that the findings are about."""
+    if findings.record is None:
+        raise NotRecordedError(
+            f"what {findings.function} read while it was traced is not known any more.\n"
+            "  Hint: keep what explorer.lint(f, x) gives, and ask that."
+        )
+    return stale_values(findings.record.evidence)
+
+
+def stale_values(evidence: Evidence) -> Findings:
+    """The values that a function read while it was traced and that have changed since.
 
     Nothing is traced or run: two snapshots are compared, in milliseconds.
 
@@ -31,17 +41,18 @@ def recheck(evidence: Evidence) -> Findings:
         >>> from explorer.pitfalls.lint import gather
         >>> scale = [2.0]
         >>> evidence = gather(lambda x: x * scale[0], [jnp.ones(3)], {})
-        >>> recheck(evidence)
+        >>> stale_values(evidence)
         Findings(<lambda>: nothing found)
     """
     now = snapshot(reachable(evidence.function))
     changes = list(evidence.after.changes(now))
     values = now.values
-    found: list[Finding] = []
-    for read in reads(evidence) if changes else ():
-        if any(_concerns(change, read, values) for change in changes):
-            found.append(stale(evidence.name, read, values.get(read.path, ...)))
-    return Findings(found, function=evidence.name)
+    findings = (
+        stale(evidence.name, read, values.get(read.path, ...))
+        for read in (reads(evidence) if changes else ())
+        if any(_concerns(change, read, values) for change in changes)
+    )
+    return Findings(findings, evidence.name)
 
 
 def _concerns(change: Change, read: Read, values: dict[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from explorer.model.source import is_library_file
 from explorer.pitfalls.safe import (
     attributes,
     class_name,
@@ -26,7 +27,6 @@ from explorer.pitfalls.safe import (
     is_plain,
     is_tracer,
     is_users_class,
-    is_users_file,
     is_users_object,
     kind_of,
 )
@@ -157,7 +157,7 @@ def _items(value: Any) -> Iterator[tuple[str, Any]] | None:
     if is_exactly(value, set, frozenset):  # which hold nothing traced: that has no hash
         return iter(())
     if kind is FunctionType:
-        is_theirs = is_users_file(value.__code__.co_filename)
+        is_theirs = not is_library_file(value.__code__.co_filename)
         return _data(object.__getattribute__(value, "__dict__")) if is_theirs else None
     if is_a(value, type):
         return _data(class_variables(value)) if is_users_class(value) else None

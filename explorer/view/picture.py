@@ -8,7 +8,7 @@ from __future__ import annotations
 from explorer.errors import MissingPackageError
 from explorer.model.capture import Capture
 from explorer.view.drawing import STEPS, box, canvas, shortened, text
-from explorer.view.findings.told import named
+from explorer.view.findings.text_parts import summarize_rules
 from explorer.view.parts import TITLES, Part, parts_of, peak_text, running, seconds_text
 
 __all__ = ["picture", "png", "summary"]
@@ -62,7 +62,7 @@ def picture(capture: Capture, invites: bool = False) -> str:
         parts.append(box(x, 40, width, 24, "#0b62c4" if last else "#eef0f2"))
         parts.append(text(x + 10, 56, label, "w" if last else ""))
         x += width + 8
-    notes = " · ".join(filter(None, (capture.failure, named(capture.findings))))
+    notes = " · ".join(filter(None, (capture.failure, summarize_rules(capture.findings))))
     parts.append(text(x, 56, shortened(notes, int((_WIDTH - 16 - x) / 7.3)), "f"))
     y = 80.0
     if capture.stages:

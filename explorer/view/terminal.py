@@ -9,7 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from explorer.model.capture import Capture, Stage
-from explorer.view.findings.told import named
+from explorer.view.findings.text_parts import summarize_rules
 from explorer.view.parts import TITLES, Part, parts_of, peak_text, running, seconds_text
 
 __all__ = ["ansi", "bar", "plain", "printed", "printed_here", "tree"]
@@ -34,7 +34,7 @@ def tree(capture: Capture) -> Tree:
     if capture.failure:
         root.add(Text(capture.failure, "yellow"))
     if capture.findings:
-        root.add(Text(named(capture.findings), "yellow"))
+        root.add(Text(summarize_rules(capture.findings), "yellow"))
     for stage in capture.stages:
         branch = root.add(_stage(capture, stage))
         if stage is capture.stages[-1]:

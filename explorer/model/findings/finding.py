@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from explorer.model.attached import attached
+
 __all__ = ["SEVERITIES", "Finding", "Fix"]
 
 # error: the result is wrong or the call fails. warning: it surprises or costs. note: worth knowing.
@@ -29,15 +31,14 @@ class Fix:
     def __str__(self) -> str:
         return self.text
 
+    @attached
     def apply(self) -> None:
         """Write `code` into a new cell below the one that runs this.
 
         Raises:
             ViewError: There is no code, or no notebook to write into.
         """
-        from explorer.model.findings.findings import applied
-
-        applied(self)
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +80,11 @@ class Finding:
         where = f" at {self.label or self.file}, line {self.line}" if self.line else ""
         return f"Finding({self.rule}{where}: {self.message})"
 
-    def __rich__(self) -> Any:
-        from explorer.model.findings.findings import Findings
-
-        return Findings((self,)).__rich__()
+    @attached
+    def __rich__(self) -> Any: ...
 
     def _repr_html_(self) -> str | None:
         return self._repr_mimebundle_().get("text/html")
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        from explorer.model.findings.findings import Findings
-
-        return Findings((self,))._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage] - the notebook's protocol
+    @attached
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]: ...

@@ -2,84 +2,54 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from explorer.errors import NotRecordedError, UnreadableTextError, ViewError
+from explorer.model.attached import attached
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Findings", "FindingsViewer", "Linter", "Rewritten"]
-
-_FORMAT = 1
-
-
-class FindingsViewer(Protocol):
-    """What shows findings; `explorer` puts one here."""
-
-    def mimebundle(self, findings: Findings) -> dict[str, str]: ...
-    def html(self, findings: Findings) -> str: ...
-    def rich(self, findings: Findings) -> Any: ...
-    def apply(self, fix: Fix) -> None: ...
-
-
-class Linter(Protocol):
-    """What looks for pitfalls in what was just traced; `explorer` puts one here."""
-
-    def __call__(
-        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None
-    ) -> Findings: ...
-
-
-class Rewritten(Protocol):
-    """Gives the names of the rules that have rewrites; `explorer` puts one here."""
-
-    def __call__(self) -> Container[str]: ...
+__all__ = ["Findings"]
 
 
 class Findings(Sequence[Finding]):
     """What was found, the gravest first, then by line.
 
     Args:
-        findings: What was found.
-        function: The name of the function that was looked at.
-        faults: Rules that failed, and how; their findings are missing.
-        fixer: Rewrites the user's function for a finding; None where that can't be had, as in what was loaded.
-        failure: What ended the trace, where no finding says so: what comes after it was not looked at.
-        asked: The names of the rules that were asked.
-        rechecker: What `recheck` asks.
+        findings: In any order.
+        function: The name of the function that was checked.
+        faults: Rules that raised, each with its error; their findings are missing.
+        failure: What ended the trace, where no finding says so: what comes after it was not checked.
+        rules: The names of the rules that ran.
+        record: What the linter keeps of the trace, for `fix` and `recheck`; None where there is none, as in findings
+            that were loaded or belong to a capture.
 
     Example:
-        >>> found = Findings([Finding("unrolled-loop", "warning", "…", line=3, code="EX012")], "step")
-        >>> found, found.of("EX012")[0].line, len(found.errors)
+        >>> findings = Findings([Finding("unrolled-loop", "warning", "…", line=3, code="EX012")], "step")
+        >>> findings, findings.of("EX012")[0].line, len(findings.errors)
         (Findings(step: 1 warning), 3, 0)
     """
-
-    viewer: ClassVar[FindingsViewer | None] = None
-    rewritten: ClassVar[Rewritten | None] = None
 
     def __init__(
         self,
         findings: Iterable[Finding],
         function: str = "",
         faults: Sequence[str] = (),
-        fixer: Callable[[Finding], Fix] | None = None,
         failure: str = "",
-        asked: Sequence[str] = (),
-        rechecker: Callable[[], Findings] | None = None,
+        rules: Sequence[str] = (),
+        record: Any = None,
     ) -> None:
         self._findings = tuple(sorted(findings, key=_gravest_first))
         self.function = function
         self.faults = tuple(faults)
-        self._fixer = fixer
         self.failure = failure
-        self.asked = tuple(asked)
-        self._rechecker = rechecker
+        self.rules = tuple(rules)
+        self.record = record
 
     @overload
     def __getitem__(self, index: int) -> Finding: ...
@@ -104,57 +74,51 @@ class Findings(Sequence[Finding]):
 
     @property
     def _all(self) -> tuple[Any, ...]:
-        return self._findings, self.function, self.faults, self.failure, self.asked
+        return self._findings, self.function, self.faults, self.failure, self.rules
 
     def of(self, rule: str) -> Findings:
         """Those of one rule, by name or number."""
-        return self.changed(one for one in self if rule in (one.rule, one.code))
+        return self.changed(finding for finding in self if rule in (finding.rule, finding.code))
 
     @property
     def errors(self) -> Findings:
         """Where the result is wrong, or the call fails, for certain."""
-        return self.changed(one for one in self if one.severity == "error")
+        return self._of_severity("error")
 
     @property
     def warnings(self) -> Findings:
         """What surprises or costs."""
-        return self.changed(one for one in self if one.severity == "warning")
+        return self._of_severity("warning")
 
     @property
     def notes(self) -> Findings:
         """What is worth knowing."""
-        return self.changed(one for one in self if one.severity == "note")
+        return self._of_severity("note")
 
-    def changed(
-        self,
-        findings: Iterable[Finding],
-        fixer: Callable[[Finding], Fix] | None = None,
-        rechecker: Callable[[], Findings] | None = None,
-    ) -> Findings:
+    def _of_severity(self, severity: str) -> Findings:
+        return self.changed(finding for finding in self if finding.severity == severity)
+
+    def changed(self, findings: Iterable[Finding], record: Any = None) -> Findings:
         """Other findings about the same function."""
-        fixer, rechecker = fixer or self._fixer, rechecker or self._rechecker
-        return Findings(findings, self.function, self.faults, fixer, self.failure, self.asked, rechecker)
+        return Findings(findings, self.function, self.faults, self.failure, self.rules, record or self.record)
 
+    @attached
     def recheck(self) -> Findings:
-        """What is stale now: values that the function read while it was traced, and that are others since.
+        """The values that the function read while it was traced and that have changed since, each as a finding.
 
-        Calls go on to compute with what they were. Nothing is traced or run.
+        Calls go on to compute with the old values. Nothing is traced or run.
 
         Raises:
-            NotRecordedError: These findings were loaded, or rode on a capture: what was read is not known any more.
+            NotRecordedError: These findings were loaded or belong to a capture: what was read was not recorded.
         """
-        if self._rechecker is None:
-            raise NotRecordedError(
-                f"what {self.function} read while it was traced is not known any more.\n"
-                "  Hint: keep what explorer.lint(f, x) gives, and ask that."
-            )
-        return self._rechecker()
+        ...
 
+    @attached
     def fix(self, finding: Finding | int) -> Fix:
         """The cure of a finding, with the user's function rewritten where a rewrite is certain.
 
-        It is proven before it is given: the rewritten function is traced once more, for which the user's Python runs
-        once, and the rule has to be content with it. Where no rewrite is certain, or the proof failed, `code` is empty.
+        It is proven before it is returned: the rewritten function is traced once more, for which the user's Python runs
+        once, and the rule must not find it again. Where no rewrite is certain, or the proof failed, `code` is empty.
 
         Args:
             finding: One of these findings, or its index.
@@ -162,19 +126,12 @@ class Findings(Sequence[Finding]):
         Raises:
             NotRecordedError: These findings were loaded: the function isn't there any more.
         """
-        one = self[finding] if isinstance(finding, int) else finding
-        if self._fixer is None:
-            raise NotRecordedError(
-                f"these findings about {self.function} were loaded, and have no function to rewrite.\n"
-                "  Hint: findings of explorer.lint(f, x) can be fixed."
-            )
-        return one.fix if one.fix.code else self._fixer(one)
+        ...
 
+    @attached
     def can_fix(self, finding: Finding) -> bool:
         """Whether `fix` may have a rewrite for a finding; the proof is made there."""
-        if finding.fix.code or self._fixer is None or Findings.rewritten is None:
-            return bool(finding.fix.code)
-        return finding.rule in Findings.rewritten()
+        ...
 
     def apply(self, finding: Finding | int) -> None:
         """Write the user's function, rewritten as `fix` has it, into a new cell below the one that runs this.
@@ -189,120 +146,94 @@ class Findings(Sequence[Finding]):
         self.fix(finding).apply()
 
     def __repr__(self) -> str:
-        counts = {severity: sum(one.severity == severity for one in self) for severity in SEVERITIES}
-        told = ", ".join(f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in counts.items() if n)
+        counts = Counter(finding.severity for finding in self)
+        summary = ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name in SEVERITIES if (n := counts[name]))
         ended = f"; its trace failed: {self.failure}" if self.failure else ""
-        return f"Findings({self.function}: {told or 'nothing found'}{ended})"
+        return f"Findings({self.function}: {summary or 'nothing found'}{ended})"
 
     def __str__(self) -> str:
         return self.to_text()
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write the findings as one self-contained page; it needs no network and no kernel."""
-        Path(path).write_text(_viewer().html(self), encoding="utf-8")
-        return Path(path)
-
-    def __rich__(self) -> Any:
-        return self.to_text() if self.viewer is None else self.viewer.rich(self)
+    @attached
+    def __rich__(self) -> Any: ...
 
     def _repr_html_(self) -> str | None:
         """For notebooks that ask for HTML alone, as marimo does; the others ask for the bundle, and get more."""
         return self._repr_mimebundle_().get("text/html")
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
+    @attached
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]: ...
 
+    @attached
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write the findings as one self-contained page, and return its path; it needs no network and no kernel."""
+        ...
+
+    @attached
     def to_text(self) -> str:
-        """All of it for a terminal: place, severity and rule, the line with carets, what was seen, and the cure."""
-        from explorer.view.findings.text import to_text
+        """All of it for a terminal: place, severity and rule, the line, the evidence and the cure of each finding."""
+        ...
 
-        return to_text(self)
-
+    @attached
     def to_frame(self) -> pd.DataFrame:
         """A row for each finding.
 
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        from explorer.view.findings.text import to_frame
+        ...
 
-        return to_frame(self)
-
+    @attached
     def to_sarif(self) -> str:
         """As SARIF 2.1.0, which code hosts and editors show beside the lines."""
-        from explorer.files.sarif import to_sarif
+        ...
 
-        return to_sarif(self)
-
+    @attached
     def to_json(self) -> str:
         """All of it as JSON; `Findings.from_json` reads it.
 
         Example:
-            >>> found = Findings([Finding("unrolled-loop", "warning", "…", line=3)], "step")
-            >>> Findings.from_json(found.to_json()) == found
+            >>> findings = Findings([Finding("unrolled-loop", "warning", "…", line=3)], "step")
+            >>> Findings.from_json(findings.to_json()) == findings
             True
         """
-        return json.dumps({"explorer_findings": _FORMAT, **self.to_dict()}, indent=1)
+        ...
 
-    @classmethod
-    def from_json(cls, text: str) -> Findings:
-        """What `to_json` wrote.
+    @staticmethod
+    @attached
+    def from_json(text: str) -> Findings:
+        """The findings that `to_json` wrote.
 
         Raises:
             UnreadableTextError: The text holds no findings, or those of a newer Explorer.
         """
-        try:
-            told = json.loads(text)
-            version = told["explorer_findings"]
-            if version != _FORMAT:
-                raise UnreadableTextError(f"these findings have format {version!r}; this Explorer reads {_FORMAT}.")
-            return cls.from_dict(told)
-        except UnreadableTextError:
-            raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise UnreadableTextError(
-                f"this text holds no findings: {type(error).__name__}: {error}.\n"
-                "  Hint: Findings.to_json() writes them."
-            ) from None
+        ...
 
+    @attached
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain dicts, lists, texts and numbers."""
-        from dataclasses import asdict
+        ...
 
-        return {
-            "function": self.function,
-            "findings": [asdict(one) for one in self],
-            "faults": list(self.faults),
-            "failure": self.failure,
-            "asked": list(self.asked),
-        }
+    @staticmethod
+    @attached
+    def from_dict(values: dict[str, Any]) -> Findings:
+        """The findings that `to_dict` gave; TypeError, ValueError or KeyError if the values are something else."""
+        ...
 
-    @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> Findings:
-        """What `to_dict` gave; TypeError, ValueError or KeyError if it is something else."""
-        from explorer.files.validate import made, text, texts
+    @staticmethod
+    @attached
+    def of_trace(
+        function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: Exception | None
+    ) -> Findings:
+        """The findings of the passive rules about a trace that was made anyway; nothing of the user's runs.
 
-        found: list[Finding] = []
-        for one in told["findings"]:
-            finding = made(Finding, {**one, "fix": made(Fix, one["fix"])})
-            if finding.severity not in SEVERITIES:
-                raise ValueError(f"{finding.severity!r} is no severity")
-            found.append(finding)
-        failure, asked = text(told.get("failure", "")), texts(told.get("asked", []))
-        return cls(found, text(told["function"]), texts(told["faults"]), failure=failure, asked=asked)
-
-
-def applied(fix: Fix) -> None:
-    """Write a rewritten function into a new cell."""
-    if not fix.code:
-        raise ViewError("no rewrite of this is certain.\n  Hint: Fix.text says what to do.")
-    _viewer().apply(fix)
-
-
-def _viewer() -> FindingsViewer:
-    if Findings.viewer is None:
-        raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-    return Findings.viewer
+        Args:
+            function: The function, as the user passed it.
+            args, kwargs: What it was traced with.
+            traced: The `jax.stages.Traced`; None if the trace failed.
+            error: What ended the trace.
+        """
+        ...
 
 
 def _gravest_first(finding: Finding) -> tuple[Any, ...]:

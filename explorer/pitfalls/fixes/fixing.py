@@ -1,78 +1,77 @@
-"""fixed(): the rewrite for a finding, proven before it is given."""
+"""fix(): the rewrite for a finding, proven before it is returned; attached to `Findings`."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from explorer.capture.sources import read_source
+from explorer.errors import NotRecordedError
 from explorer.model.findings.finding import Finding, Fix
 from explorer.model.findings.findings import Findings
-from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.fixes.proof import Trial
+from explorer.pitfalls.fixes.proof import prove
 from explorer.pitfalls.fixes.rewrite import Rewrite, rewrites
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, unit_at
+from explorer.pitfalls.lint import LintRecord
 
-__all__ = ["fixed"]
+__all__ = ["fix"]
 
 _MOST = 12  # places of one function that have to be rewritten together for it to be traced
 
 
-def fixed(
-    evidence: Evidence, again: Callable[[str, dict[str, Any]], tuple[Evidence, Findings]], finding: Finding
-) -> Fix:
-    """The finding's cure; with the function rewritten, if one of the rewrites for its rule is certain and is proven.
-
-    Args:
-        evidence: What the finding was made from.
-        again: Traces the function once more, with further arguments by name, and asks a rule.
-        finding: What to cure.
-    """
-    source = read_source(finding.file) if finding.file and finding.line else None
+def fix(findings: Findings, finding: Finding | int) -> Fix:
+    """The finding's cure; with the function rewritten, if one of the rewrites for its rule is certain and is proven."""
+    finding = findings[finding] if isinstance(finding, int) else finding
+    record: LintRecord | None = findings.record
+    if record is None:
+        raise NotRecordedError(
+            f"these findings about {findings.function} were loaded, and have no function to rewrite.\n"
+            "  Hint: findings of explorer.lint(f, x) can be fixed."
+        )
+    source = read_source(finding.file) if finding.file and finding.line and not finding.fix.code else None
     if source is None:
         return finding.fix
-    names = next((one.ran.globals for one in evidence.functions if one.file == finding.file), dict[str, Any]())
+    evidence = record.evidence
+    executed = (function.executed for function in evidence.functions if function.file == finding.file)
+    names = next((function.globals for function in executed), dict[str, Any]())
     code = getattr(evidence.function, "__code__", None)
     main = code.co_firstlineno if code is not None and code.co_filename == finding.file else 0
     unit = Unit(finding.file, source.text, 1, 1, names, main)
-    for rewrite in rewrites():
-        if rewrite.rule == finding.rule and (fix := _tried(rewrite, unit, Trial(evidence, again, finding))) is not None:
-            return fix
-    return finding.fix
+    candidates = (rewrite for rewrite in rewrites() if rewrite.rule == finding.rule)
+    proven = (_proven(rewrite, unit, record, finding) for rewrite in candidates)
+    return next((one for one in proven if one is not None), finding.fix)
 
 
-def _tried(rewrite: Rewrite, original: Unit, trial: Trial) -> Fix | None:
-    """The rewrite, if it is proven; where the trace then comes to another place where the same is wrong, of both."""
-    finding: Finding | None = trial.finding
-    unit = original
+def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Finding) -> Fix | None:
+    """The rewrite, if it is proven; of both places, where the trace then stops at another one with the same mistake."""
+    unit, place = original, finding
     for _ in range(_MOST):
-        made = _made(rewrite, unit, finding)
-        if made is None:
+        rewritten = _apply(rewrite, unit, place)
+        if rewritten is None:
             return None
-        text, code, unit = made
+        text, code, unit = rewritten
         try:
-            finding = trial.next(unit, text)
+            stopped = prove(record, finding, unit, text)
         except Exception:  # it can't be put in the place of what ran, or what it runs raises
             return None
-        if finding is None:
+        if stopped is None:
             needed = f" (it needs: {'; '.join(dict.fromkeys(unit.imports))})" if unit.imports else ""
             call = ", ".join(f"{name}={value}" for name, value in unit.new_parameters.items())
-            called = f": call {trial.evidence.name}(…, {call})" if call else ""
-            told = replace(trial.finding.fix, text=rewrite.text + called + needed, code=code)
-            return replace(told, diff=_diff(original, text))
-        unit = replace(unit, file=finding.file, text=text)
+            called = f": call {record.evidence.name}(…, {call})" if call else ""
+            return replace(finding.fix, text=rewrite.text + called + needed, code=code, diff=_diff(original, text))
+        unit, place = replace(unit, file=stopped.file, text=text), stopped
     return None
 
 
-def _made(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Unit] | None:
-    """The file's text and the function's own after a rewrite."""
-    several = [rewrite, *(one for one in rewrites() if one.rule == finding.rule and one is not rewrite)]
-    for one in several if finding.file.startswith("<rewritten ") else [rewrite]:
+def _apply(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Unit] | None:
+    """The file's text and the function's own after a rewrite; None if it isn't certain."""
+    # At a place further on, in a text that is rewritten already, another rewrite for the same rule may be the one.
+    others = [other for other in rewrites() if other.rule == finding.rule and other is not rewrite]
+    for candidate in [rewrite, *others] if finding.file.startswith("<rewritten ") else [rewrite]:
         try:
             unit = unit_at(whole, finding.line)
-            changed = one.make(unit, finding)
+            changed = candidate.make(unit, finding)
             text = unit.file_text(changed)
             if text != whole.text:
                 return text, unit.standalone_code(changed), unit
@@ -86,6 +85,5 @@ def _made(rewrite: Rewrite, whole: Unit, finding: Finding) -> tuple[str, str, Un
 def _diff(unit: Unit, text: str) -> str:
     name = unit.file if not unit.file.startswith("<") else "cell"
     before, after = unit.text.splitlines(keepends=True), text.splitlines(keepends=True)
-    return "".join(
-        line if line.endswith("\n") else line + "\n" for line in difflib.unified_diff(before, after, name, name, n=2)
-    )
+    lines = difflib.unified_diff(before, after, name, name, n=2)
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)

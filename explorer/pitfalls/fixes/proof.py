@@ -9,9 +9,8 @@ from __future__ import annotations
 import ast
 import gc
 import linecache
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
@@ -20,61 +19,55 @@ import jax
 
 from explorer.capture.sources import read_source
 from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit
+from explorer.pitfalls.lint import LintRecord
 from explorer.pitfalls.rule import all_rules
 from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["Trial"]
+__all__ = ["prove"]
 
 
 # What the expressions for further arguments are made of; they are Explorer's own, none is the user's.
 _MODULES = {name: import_module(name) for name in ("jax", "random", "time", "numpy")}
 
 
-@dataclass(frozen=True)
-class Trial:
-    """What a rewrite has to pass.
+def prove(record: LintRecord, finding: Finding, unit: Unit, text: str) -> Finding | None:
+    """Trace the function with its file's text rewritten.
 
     Args:
-        evidence: What the finding was made from.
-        again: Traces the function once more, with further arguments by name, and asks a rule.
-        finding: What to cure.
+        record: Of the trace with the text as it is.
+        finding: What the rewrite cures.
+        unit: The function that was rewritten.
+        text: All of its file, rewritten.
+
+    Returns:
+        None if the function is traced, gives the same types, and has one finding of the rule less: it is proven. Else
+        the finding of the same rule in another place that stops the trace now.
+
+    Raises:
+        RewriteUncertain: It is none of this.
     """
-
-    evidence: Evidence
-    again: Callable[[str, dict[str, Any]], tuple[Evidence, Findings]]
-    finding: Finding
-
-    def next(self, unit: Unit, text: str) -> Finding | None:
-        """None if the function, with its file's text like this, is traced, gives the same types, and has one less.
-
-        Else the finding of the same rule in another place that stops the trace now.
-
-        Raises:
-            RewriteUncertain: It is none of this.
-        """
-        origin, rewritten = self.finding.file, f"<rewritten {self.finding.file}>"
-        codes = _paired(origin, unit, self.evidence, text, rewritten)
-        with _text_of(rewritten, text), _in_place(codes), _imported(unit, self.evidence):
-            further = {name: eval(text, dict(_MODULES)) for name, text in unit.new_parameters.items()}
-            later, found = self.again(self.finding.rule, further)
-        if later.error is not None or later.traced is None or found.faults:
-            stopped = [one for one in found.errors if one.file == rewritten]
-            if not stopped or self.evidence.error is None:
-                raise RewriteUncertain("it can't be traced")
-            return stopped[0]
-        rule = next(rule for rule in all_rules() if rule.name == self.finding.rule)
-        same_types = self.evidence.jaxpr is None or _types(self.evidence) == _types(later)
-        if not same_types or len(found) >= sum(1 for _ in rule.check(self.evidence)):
-            raise RewriteUncertain("it gives something else, or is found again")
-        return None
+    evidence, rewritten = record.evidence, f"<rewritten {finding.file}>"
+    codes = _paired_codes(finding.file, unit, evidence, text, rewritten)
+    with _registered_text(rewritten, text), _replaced_codes(codes), _imported(unit, evidence):
+        further = {name: eval(value, dict(_MODULES)) for name, value in unit.new_parameters.items()}
+        later, findings = record.retrace(finding.rule, further)
+    if later.error is not None or later.traced is None or findings.faults:
+        stopped = [error for error in findings.errors if error.file == rewritten]
+        if not stopped or evidence.error is None:
+            raise RewriteUncertain("it can't be traced")
+        return stopped[0]
+    rule = next(rule for rule in all_rules() if rule.name == finding.rule)
+    same_types = evidence.jaxpr is None or _types(evidence) == _types(later)
+    if not same_types or len(findings) >= sum(1 for _ in rule.check(evidence)):
+        raise RewriteUncertain("it gives something else, or is found again")
+    return None
 
 
 def _types(evidence: Evidence) -> Any:
     outputs: list[Any] = jax.tree.leaves(evidence.traced.out_info)
-    return jax.tree.structure(evidence.traced.out_info), [(one.shape, one.dtype) for one in outputs]
+    return jax.tree.structure(evidence.traced.out_info), [(output.shape, output.dtype) for output in outputs]
 
 
 def _compiled(text: str, file: str) -> CodeType:
@@ -84,17 +77,17 @@ def _compiled(text: str, file: str) -> CodeType:
     return compile(tree, file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def _paired(origin: str, unit: Unit, evidence: Evidence, text: str, file: str) -> dict[CodeType, CodeType]:
+def _paired_codes(origin: str, unit: Unit, evidence: Evidence, text: str, file: str) -> dict[CodeType, CodeType]:
     """The functions of the rewritten piece that ran, each with its code as it is now: by name, in the text's order."""
     source = read_source(origin)
     before = _by_name(_compiled("" if source is None else source.text, origin))
     after = _by_name(_compiled(text, file))
     paired: dict[CodeType, CodeType] = {}
-    for code in () if evidence.recording is None else evidence.recording.ran:
+    for code in () if evidence.recording is None else evidence.recording.executed:
         if code.co_filename != origin:
             continue
         old, new = before.get(code.co_qualname, []), after.get(code.co_qualname, [])
-        place = next((i for i, one in enumerate(old) if one.co_firstlineno == code.co_firstlineno), None)
+        place = next((i for i, was in enumerate(old) if was.co_firstlineno == code.co_firstlineno), None)
         if place is not None and len(old) == len(new) and old[place] != new[place]:
             paired[code] = new[place]
     if not paired:
@@ -103,20 +96,20 @@ def _paired(origin: str, unit: Unit, evidence: Evidence, text: str, file: str) -
 
 
 def _by_name(module: CodeType) -> dict[str, list[CodeType]]:
-    found: dict[str, list[CodeType]] = {}
+    codes: dict[str, list[CodeType]] = {}
     waiting = [module]
     while waiting:
         code = waiting.pop()
         inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
         waiting += reversed(inner)
-        for one in inner:
-            found.setdefault(one.co_qualname, []).append(one)
-    return {name: sorted(codes, key=lambda one: one.co_firstlineno) for name, codes in found.items()}
+        for function in inner:
+            codes.setdefault(function.co_qualname, []).append(function)
+    return {name: sorted(same, key=lambda code: code.co_firstlineno) for name, same in codes.items()}
 
 
 @contextmanager
-def _in_place(codes: dict[CodeType, CodeType]) -> Generator[None]:
-    """The functions that have the codes have others within."""
+def _replaced_codes(codes: dict[CodeType, CodeType]) -> Generator[None]:
+    """Within the block the functions that have the codes `codes` maps from have those that it maps to."""
     changed: list[tuple[FunctionType, CodeType]] = []
     try:
         for old, new in codes.items():
@@ -134,7 +127,7 @@ def _in_place(codes: dict[CodeType, CodeType]) -> Generator[None]:
 
 
 @contextmanager
-def _text_of(file: str, text: str) -> Generator[None]:
+def _registered_text(file: str, text: str) -> Generator[None]:
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     try:
         yield
@@ -149,7 +142,7 @@ def _imported(unit: Unit, evidence: Evidence) -> Generator[None]:
     for statement in unit.imports:
         exec(statement, needed)
     needed.pop("__builtins__", None)
-    spaces = {id(function.ran.globals): function.ran.globals for function in evidence.functions}
+    spaces = {id(function.executed.globals): function.executed.globals for function in evidence.functions}
     added: list[tuple[dict[str, Any], str]] = []
     try:
         for space in spaces.values():

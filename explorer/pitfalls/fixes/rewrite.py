@@ -11,9 +11,10 @@ from pkgutil import iter_modules
 import libcst as cst
 
 from explorer.model.findings.finding import Finding
+from explorer.model.findings.findings import Findings
 from explorer.pitfalls.fixes.unit import Unit
 
-__all__ = ["Rewrite", "rewrites", "rewritten"]
+__all__ = ["Rewrite", "can_fix", "rewrites"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ def rewrites() -> tuple[Rewrite, ...]:
 
 
 @cache
-def rewritten() -> frozenset[str]:
-    """The rules that have one."""
+def _rules() -> frozenset[str]:
     return frozenset(rewrite.rule for rewrite in rewrites())
+
+
+def can_fix(findings: Findings, finding: Finding) -> bool:
+    """Whether there is a rewrite of the finding, or may be one that is proven when it is asked for."""
+    return bool(finding.fix.code) or (findings.record is not None and finding.rule in _rules())

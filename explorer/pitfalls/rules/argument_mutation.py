@@ -52,7 +52,7 @@ def _containers(evidence: Evidence) -> Iterator[Finding]:
 def _is_returned(evidence: Evidence, change: Change) -> bool:
     """Whether the function gives back what it changed: the caller has it from there."""
     root = change.path.partition("[")[0].partition(".")[0]
-    function = next((one for one in evidence.functions if one.ran.code is _code(evidence)), None)
+    function = next((one for one in evidence.functions if one.executed.code is _code(evidence)), None)
     if function is None:
         return False
     if isinstance(function.node, ast.Lambda):

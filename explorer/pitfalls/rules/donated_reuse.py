@@ -84,7 +84,7 @@ def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
     """The text after a call reads what was donated. Looked at are the function's file, and the caller's."""
     function = source_of_target(evidence)
     caller = users_frame()
-    spaces: list[dict[str, Any]] = [function.ran.globals] if function is not None else []
+    spaces: list[dict[str, Any]] = [function.executed.globals] if function is not None else []
     spaces += [caller.f_locals, caller.f_globals] if caller is not None else []
     files = {function.file} if function is not None else set[str]()
     files |= {caller.f_code.co_filename} if caller is not None else set()

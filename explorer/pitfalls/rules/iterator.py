@@ -24,7 +24,7 @@ _TAKERS = frozenset(
 def check(evidence: Evidence) -> Iterator[Finding]:
     outside = {id(value) for value in evidence.before.values.values()}
     if evidence.recording is not None:
-        outside |= {id(value) for value in evidence.recording.given.values.values()}
+        outside |= {id(value) for value in evidence.recording.arguments_before.values.values()}
     for function in evidence.functions:
         for node, source in _gone_through(function):
             value = function.resolve(source)

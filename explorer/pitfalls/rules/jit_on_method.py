@@ -35,10 +35,10 @@ def _methods(evidence: Evidence) -> Iterator[tuple[FunctionSource | None, Any, A
     if type(one) is MethodType and is_jitted(one.__func__):
         yield source_of(getattr(one.__func__, "__wrapped__", None)), one.__func__, one.__self__
     for function in evidence.functions:
-        owner = function.ran.owner
+        owner = function.executed.owner
         if owner is None:
             continue
-        name = function.ran.code.co_name
+        name = function.executed.code.co_name
         jitted = next((held[name] for base in mro(owner) if name in (held := class_variables(base))), None)
         if is_jitted(jitted):
             yield function, jitted, owner
@@ -49,7 +49,7 @@ def _judged(function: FunctionSource | None, jitted: Any, owner: Any) -> Iterato
         return
     kind = short_name(kind_of(owner))
     hashed = hash_of(kind_of(owner))
-    name = function.ran.code.co_name if function is not None else "the method"
+    name = function.executed.code.co_name if function is not None else "the method"
     node = decorator(function) if function is not None else None
     span = None if function is None else Span.of(node if node is not None else function.node)
     numbers, _ = static_arguments(jitted)

@@ -10,10 +10,10 @@ from typing import Any
 
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
+from explorer.model.source import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.jits import is_jit, is_jit_call
-from explorer.pitfalls.recorder import is_users_file
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE"]
@@ -38,25 +38,25 @@ def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
         span = Span.of(node)
         loop = next((one for piece, one in loops if span in piece), None)
         made = _made_anew(function, node.args[0], defined, loop)
-        if made and (loop is not None or function.ran.count > 1 or id(node) in called):
+        if made and (loop is not None or function.executed.count > 1 or id(node) in called):
             yield _found(evidence, function, span, node.args[0], made, loop)
     for node in defined.values():
         wraps = next((one for one in node.decorator_list if is_jit(function, one)), None)
         loop = next((one for piece, one in loops if Span.of(node) in piece), None)
-        if wraps is not None and (loop is not None or function.ran.count > 1):
+        if wraps is not None and (loop is not None or function.executed.count > 1):
             yield _found(evidence, function, Span.of(wraps), node, f"the function {node.name}", loop)
 
 
 def _found(
     evidence: Evidence, function: FunctionSource, span: Span, what: ast.AST, made: str, loop: ast.AST | None
 ) -> Finding:
-    name = function.ran.code.co_name
+    name = function.executed.code.co_name
     if loop is not None:
         line: int = getattr(loop, "lineno", 0)
         how_often = f"in every turn of the loop in line {line}"
     else:
         how_often = f"in every call of {name}"
-    ran = function.ran.count
+    ran = function.executed.count
     made_here = (call.count for call, at in evidence.calls() if at is function and call.span == span)
     times = max([0, *made_here])
     seen = [f"{name} ran {ran} times in this trace"] if ran > 1 else []
@@ -73,7 +73,7 @@ def _found(
 
 
 def _cure(function: FunctionSource, what: ast.AST, loop: ast.AST | None) -> str:
-    where = "above the loop" if loop is not None else f"outside of {function.ran.code.co_name}"
+    where = "above the loop" if loop is not None else f"outside of {function.executed.code.co_name}"
     if isinstance(what, ast.FunctionDef):
         return f"move `def {what.name}` with its jax.jit {where}, and pass it what changes as arguments"
     source = " ".join(function.source(what).split())
@@ -123,7 +123,7 @@ def _in_ledger(evidence: Evidence) -> Iterator[Finding]:
         if event.kind == "compile" and event.reason.kind == "function" and place is not None:
             by_place.setdefault((place.file, place.line), []).append(event)
     for (file, line), events in by_place.items():
-        if not is_users_file(file):
+        if is_library_file(file):
             continue
         place, name = events[0].call_site, events[0].function
         seconds = sum(event.seconds for event in events)

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from explorer.model.findings.finding import Finding
+from explorer.model.source import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import expression_on_line, span_location
-from explorer.pitfalls.recorder import is_users_file
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE"]
@@ -18,7 +18,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     told: set[tuple[str, str, int]] = set()
     for asked in evidence.undecided:
         key = asked.text, asked.file, asked.line
-        if key in told or not is_users_file(asked.file):
+        if key in told or is_library_file(asked.file):
             continue
         told.add(key)
         answer = "True" if " != " in asked.text else "False"

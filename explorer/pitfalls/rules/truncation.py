@@ -12,10 +12,10 @@ import numpy as np
 
 from explorer.capture.frames import Step, users_steps
 from explorer.model.findings.finding import Finding
+from explorer.model.source import is_library_file
 from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values, root_of
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import expression_on_line, frame_location, span_location
-from explorer.pitfalls.recorder import is_users_file
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.large_constant import same_array
 from explorer.pitfalls.safe import is_a
@@ -46,7 +46,7 @@ def _asked(evidence: Evidence) -> Iterator[Finding]:
     told: set[tuple[str, str, int]] = set()
     for message, file, line in heard:
         found = _WARNING.search(message)
-        if found is None or not is_users_file(file) or (found[1], file, line) in told:
+        if found is None or is_library_file(file) or (found[1], file, line) in told:
             continue
         told.add((found[1], file, line))
         yield RULE.finding(

@@ -97,7 +97,7 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
                 function=function,
                 span=Span.of(node),
                 evidence=f"a new {told} in each call",
-                fix=f"make it once, outside of {function.ran.code.co_name}, and give {callee} that one",
+                fix=f"make it once, outside of {function.executed.code.co_name}, and give {callee} that one",
                 severity="warning",
             )
         elif isinstance(node, ast.Name) and (store := _changed_after(function, call, node.id)) is not None:

@@ -9,11 +9,11 @@ from typing import Any
 
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
+from explorer.model.source import is_library_file
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location, span_of
 from explorer.pitfalls.loops import Loop, loop_around
-from explorer.pitfalls.recorder import is_users_file
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE"]
@@ -85,7 +85,7 @@ def _loops(program: Program) -> dict[Loop, _Seen]:
 
 def _loop_of(frame: Frame, known: dict[int, Loop | None]) -> Loop | None:
     if id(frame) not in known:
-        known[id(frame)] = loop_around(frame.file, span_of(frame)) if is_users_file(frame.file) else None
+        known[id(frame)] = loop_around(frame.file, span_of(frame)) if not is_library_file(frame.file) else None
     return known[id(frame)]
 
 

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
+from os import PathLike
 from pathlib import Path
 
 from explorer.model.findings.finding import SEVERITIES, Finding
 from explorer.model.findings.findings import Findings
-from explorer.view.findings.told import (
+from explorer.view.findings.text_parts import (
     SIGNS,
     Group,
     changed_lines,
-    coded,
-    grouped,
+    describe_no_findings,
+    group_by_file,
     lines_of,
-    looked,
     printable,
     silencing,
+    split_code,
 )
 from explorer.view.html import bundle, document
 
-__all__ = ["fragment", "page"]
+__all__ = ["fragment", "page", "write_page"]
 
 _STATIC = Path(__file__).parents[1] / "static"
 _OPEN = 4  # findings that are unfolded
 _SCROLLED = 12  # from there on they scroll, so that a notebook stays one
-_MOST = 100  # findings that are told whole
+_MOST = 100  # findings that are shown whole
 _SITES = ("https://", "http://")
 
 
@@ -41,34 +43,40 @@ def page(findings: Findings) -> str:
     return document(f"pitfalls of {findings.function or 'a function'} – Explorer", fragment(findings))
 
 
+def write_page(findings: Findings, path: str | PathLike[str]) -> Path:
+    """Write the page, and return its path."""
+    Path(path).write_text(page(findings), encoding="utf-8")
+    return Path(path)
+
+
 def fragment(findings: Findings, name: str = "") -> str:
     """The HTML of one output; `name` is what a wire to Python is known by."""
     findings = printable(findings)
-    groups = grouped(findings)
-    shown = "".join(_group(findings, group, len(groups) > 1) for group in groups) or _nothing(findings)
+    groups = group_by_file(findings)
+    body = "".join(_group(findings, group, len(groups) > 1) for group in groups) or _nothing(findings)
     more = findings[_MOST:]
     faults = "".join(f'<p class="xf-fault">{escape(fault)}</p>' for fault in _faults(findings))
     kind = "xf-list xf-many" if len(findings) > _SCROLLED else "xf-list"
-    told = f'{_head(findings, groups)}<div class="{kind}">{shown}{_rest(more)}</div>{faults}'
+    content = f'{_head(findings, groups)}<div class="{kind}">{body}{_rest(more)}</div>{faults}'
     return (
         # Lab's own shortcuts must not take the keys typed here.
         f'<div class="explorer-findings" data-lm-suppress-shortcuts="true" data-explorer-findings="{escape(name)}">'
-        f"<style>{_style()}</style>{told}</div>"
+        f"<style>{_style()}</style>{content}</div>"
         f'<script type="module">{bundle("findings")}</script>'
     )
 
 
 def _head(findings: Findings, groups: Sequence[Group]) -> str:
-    counts = [(name, sum(one.severity == name for one in findings)) for name in SEVERITIES]
-    told = "".join(
+    counts = Counter(finding.severity for finding in findings)
+    summary = "".join(
         f'<span class="xf-count xf-{name}"><b aria-hidden="true">{SIGNS[name]}</b> {count:,} '
         f"{name}{'s' if count > 1 else ''}</span> "
-        for name, count in counts
-        if count
+        for name in SEVERITIES
+        if (count := counts[name])
     )
     place = f'<span class="xf-file">{escape(groups[0].label)}</span>' if len(groups) == 1 and groups[0].label else ""
     name = f"<code>{escape(findings.function)}</code> " if findings.function else ""
-    return f'<div class="xf-head">{name}{told or _none(findings)}{place}</div>'
+    return f'<div class="xf-head">{name}{summary or _none(findings)}{place}</div>'
 
 
 def _none(findings: Findings) -> str:
@@ -79,7 +87,7 @@ def _none(findings: Findings) -> str:
 
 
 def _nothing(findings: Findings) -> str:
-    return f'<p class="xf-nothing">{escape(looked(findings))}</p>'
+    return f'<p class="xf-nothing">{escape(describe_no_findings(findings))}</p>'
 
 
 def _faults(findings: Findings) -> list[str]:
@@ -90,16 +98,16 @@ def _faults(findings: Findings) -> list[str]:
 def _group(findings: Findings, group: Group, is_named: bool) -> str:
     whole = [(number, finding) for number, finding in group.numbered if number < _MOST]
     name = f'<p class="xf-file">{escape(group.label)}</p>' if is_named and group.label and whole else ""
-    return name + "".join(_one(findings, number, finding) for number, finding in whole)
+    return name + "".join(_finding(findings, number, finding) for number, finding in whole)
 
 
-def _one(findings: Findings, number: int, finding: Finding) -> str:
+def _finding(findings: Findings, number: int, finding: Finding) -> str:
     line = f"line {finding.line}" if finding.line else ""
     body = _source(finding) + _facts(finding) + _cure(findings, number, finding) + _foot(finding)
     return (
         f'<details class="xf-one xf-{finding.severity}"{" open" if number < _OPEN else ""}>'
         f'<summary><span class="xf-what"><b class="xf-sign"><span aria-hidden="true">{SIGNS[finding.severity]}</span> '
-        f'{finding.severity}</b> <span class="xf-message">{_said(finding.message)}</span></span> '
+        f'{finding.severity}</b> <span class="xf-message">{_marked_code(finding.message)}</span></span> '
         f'<span class="xf-place">{line}</span></summary>'
         f'<div class="xf-body">{body}</div></details>'
     )
@@ -115,12 +123,16 @@ def _source(finding: Finding) -> str:
 
 
 def _facts(finding: Finding) -> str:
-    return f'<div class="xf-fact"><b>seen</b> <span>{_said(finding.evidence)}</span></div>' if finding.evidence else ""
+    return (
+        f'<div class="xf-fact"><b>seen</b> <span>{_marked_code(finding.evidence)}</span></div>'
+        if finding.evidence
+        else ""
+    )
 
 
 def _cure(findings: Findings, number: int, finding: Finding) -> str:
     fix = finding.fix
-    told = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{_said(fix.text)}</span></div>' if fix.text else ""
+    text = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{_marked_code(fix.text)}</span></div>' if fix.text else ""
     change = _change(fix.diff) if fix.diff else ""
     code = (
         '<details class="xf-code"><summary>the function with it</summary>'
@@ -129,7 +141,7 @@ def _cure(findings: Findings, number: int, finding: Finding) -> str:
         else ""
     )
     asks = f' data-fix="{number}"' if findings.can_fix(finding) else ""
-    return f'<div class="xf-fix"{asks}>{told}{change}{code}</div>' if told or change or code else ""
+    return f'<div class="xf-fix"{asks}>{text}{change}{code}</div>' if text or change or code else ""
 
 
 def _change(diff: str) -> str:
@@ -160,7 +172,7 @@ def _foot(finding: Finding) -> str:
 
 
 def _rest(findings: Sequence[Finding]) -> str:
-    """What is too much to be told whole: a row each."""
+    """The findings past `_MOST` as a table, a row each."""
     if not findings:
         return ""
     rows = "".join(
@@ -175,5 +187,5 @@ def _rest(findings: Sequence[Finding]) -> str:
     )
 
 
-def _said(text: str) -> str:
-    return "".join(f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in coded(text))
+def _marked_code(text: str) -> str:
+    return "".join(f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in split_code(text))

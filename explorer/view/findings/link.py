@@ -11,49 +11,58 @@ from uuid import uuid4
 from weakref import ref
 
 from explorer.errors import ExplorerError, ViewError
+from explorer.model.findings.finding import Fix
 from explorer.model.findings.findings import Findings
 from explorer.view import live
 
-__all__ = ["connect", "write_next"]
+__all__ = ["apply_fix", "connect", "write_next"]
 
 _KEPT = 8
 # The last ones that were displayed: findings know the arguments of the function, which may be large.
-_shown: deque[Findings] = deque(maxlen=_KEPT)
+_displayed: deque[Findings] = deque(maxlen=_KEPT)
 
 
 def connect(findings: Findings) -> str:
     """The name that the page knows findings by; with a wire under it, where there is something to ask for."""
     name = uuid4().hex[:16]
-    if live.in_kernel() and any(findings.can_fix(one) and not one.fix.code for one in findings):
-        _shown.append(findings)
-        known = ref(findings)
+    if live.in_kernel() and any(findings.can_fix(finding) and not finding.fix.code for finding in findings):
+        _displayed.append(findings)
+        reference = ref(findings)
 
-        def answer(wire: Any, said: Any, _: object) -> None:
-            wire.send(_answer(known(), said))
+        def answer(wire: Any, message: Any, _: object) -> None:
+            wire.send(_answer(reference(), message))
 
         live.made_wire(name).on_msg(answer)
     return name
 
 
-def _answer(findings: Findings | None, said: Any) -> dict[str, Any]:
-    asked: dict[str, Any] = said if isinstance(said, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-    number = asked.get("of")
-    told: dict[str, Any] = {"of": number}
+def _answer(findings: Findings | None, message: Any) -> dict[str, Any]:
+    """What the page gets for its message `{"ask": "fix", "of": number}`: the fix, or why there is none."""
+    request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    number = request.get("of")
+    reply: dict[str, Any] = {"of": number}
     if findings is None:
-        return told | {"failed": "These findings are of an earlier time: run the cell again."}
-    if asked.get("ask") != "fix" or not isinstance(number, int) or not 0 <= number < len(findings):
-        return told | {"failed": "There is no such finding."}
+        return reply | {"failed": "These findings are of an earlier time: run the cell again."}
+    if request.get("ask") != "fix" or not isinstance(number, int) or not 0 <= number < len(findings):
+        return reply | {"failed": "There is no such finding."}
     try:
         # What the user's code prints in the trace that proves it is no part of any cell.
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             fix = findings.fix(number)
     except ExplorerError as error:
-        return told | {"failed": str(error)}
+        return reply | {"failed": str(error)}
     except Exception as error:
-        return told | {"failed": f"{type(error).__name__}: {error}"}
+        return reply | {"failed": f"{type(error).__name__}: {error}"}
     if not fix.code:
-        return told | {"failed": "No rewrite could be proven here: it is for you to apply the cure."}
-    return told | asdict(fix)
+        return reply | {"failed": "No rewrite could be proven here: it is for you to apply the cure."}
+    return reply | asdict(fix)
+
+
+def apply_fix(fix: Fix) -> None:
+    """Write a rewritten function into a new cell."""
+    if not fix.code:
+        raise ViewError("no rewrite of this is certain.\n  Hint: Fix.text says what to do.")
+    write_next(fix.code)
 
 
 def write_next(code: str) -> None:

@@ -9,22 +9,22 @@ from rich.text import Text
 
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
-from explorer.view.findings.told import (
+from explorer.view.findings.text_parts import (
     SIGNS,
     changed_lines,
-    coded,
-    counted,
-    grouped,
+    describe_no_findings,
+    format_counts,
+    group_by_file,
     lines_of,
-    looked,
     printable,
     silencing,
+    split_code,
 )
 from explorer.view.terminal import printed, printed_here
 
 __all__ = ["ansi", "plain", "tree"]
 
-_MOST = 30  # findings that are told whole
+_MOST = 30  # findings that are shown whole
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _CHANGES = {"+": "green", "-": "red", "@": "dim"}
 
@@ -42,59 +42,57 @@ def ansi(findings: Findings) -> str:
 def tree(findings: Findings) -> RenderableType:
     """What `rich.print(findings)` shows."""
     findings = printable(findings)
-    count = counted(findings) or ("could not be traced" if findings.failure else "nothing found")
+    count = format_counts(findings) or ("could not be traced" if findings.failure else "nothing found")
     parts: list[RenderableType] = [Text.assemble((findings.function, "bold"), "  " if findings.function else "", count)]
     if findings.failure:
         parts.append(Text(f"the trace failed: {findings.failure}", "yellow"))
     if not findings:
-        parts.append(Text(looked(findings), "dim"))
-    groups = grouped(findings)
-    for group in groups:
-        for number, finding in group.numbered:
-            if number < _MOST:
-                parts += [Text(""), _one(finding, group.label)]
+        parts.append(Text(describe_no_findings(findings), "dim"))
+    for group in group_by_file(findings):
+        whole = (finding for number, finding in group.numbered if number < _MOST)
+        parts += [part for finding in whole for part in (Text(""), _finding(finding, group.label))]
     if len(findings) > _MOST:
         parts += [Text(""), Text(f"and {len(findings) - _MOST:,} more", "dim")]
     parts += [Text(f"a rule failed, its findings are missing: {fault}", "yellow") for fault in findings.faults]
     return Group(*parts)
 
 
-def _one(finding: Finding, label: str) -> RenderableType:
+def _finding(finding: Finding, label: str) -> RenderableType:
     place = f"{label}, line {finding.line}" if finding.line else label
     head = Text.assemble((f"{SIGNS[finding.severity]} {finding.severity}", _STYLES[finding.severity]), "  ", place)
     head.append(f"  {finding.code} {finding.rule}", "dim")
-    told = Table.grid(padding=(0, 2))
-    told.add_column(style="dim", no_wrap=True)
-    told.add_column()
+    details = Table.grid(padding=(0, 2))
+    details.add_column(style="dim", no_wrap=True)
+    details.add_column()
     for name, text in (("seen", finding.evidence), ("cure", finding.fix.text)):
         if text:
-            told.add_row(name, _said(text))
+            details.add_row(name, _bold_code(text))
     if finding.fix.diff:
-        told.add_row("", _change(finding.fix.diff))
+        details.add_row("", _change(finding.fix.diff))
     if finding.documentation:
-        told.add_row("read", Text(finding.documentation, overflow="fold"))
-    told.add_row("silence", Text(silencing(finding)))  # brackets in a str would be its markup
-    body = Group(_said(finding.message), *_lines(finding), told)
+        details.add_row("read", Text(finding.documentation, overflow="fold"))
+    details.add_row("silence", Text(silencing(finding)))  # brackets in a str would be its markup
+    body = Group(_bold_code(finding.message), *_lines(finding), details)
     return Group(head, Padding(body, (0, 0, 0, 2)))
 
 
 def _lines(finding: Finding) -> list[RenderableType]:
-    shown: list[RenderableType] = []
+    rows: list[RenderableType] = []
     for line in lines_of(finding):
         number = f"{line.number:>4} │ " if line.number else "     │ "
         parts = (number, "dim"), line.before, (line.piece, "bold"), line.after
-        shown.append(Text.assemble(*parts, no_wrap=True, overflow="ellipsis"))
+        rows.append(Text.assemble(*parts, no_wrap=True, overflow="ellipsis"))
         if line.carets:
-            shown.append(Text.assemble(("     │ ", "dim"), (line.carets, _STYLES[finding.severity]), no_wrap=True))
-    return shown
+            rows.append(Text.assemble(("     │ ", "dim"), (line.carets, _STYLES[finding.severity]), no_wrap=True))
+    return rows
 
 
-def _said(text: str) -> Text:
-    return Text.assemble(*((part, "bold" if is_code else "") for part, is_code in coded(text)))
+def _bold_code(text: str) -> Text:
+    return Text.assemble(*((part, "bold" if is_code else "") for part, is_code in split_code(text)))
 
 
 def _change(diff: str) -> Text:
     rows = ((f"{sign if sign != '@' else ' '} {text}\n", _CHANGES.get(sign, "")) for sign, text in changed_lines(diff))
-    made = Text.assemble(*rows, no_wrap=True)
-    made.rstrip()
-    return made
+    change = Text.assemble(*rows, no_wrap=True)
+    change.rstrip()
+    return change

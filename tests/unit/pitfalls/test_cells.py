@@ -8,7 +8,7 @@ DEFINITIONS = """
 import time
 import jax.numpy as jnp
 from explorer.pitfalls.lint import gather, lint
-from explorer.pitfalls.stale import recheck
+from explorer.pitfalls.stale import stale_values
 x = jnp.ones(3)
 """
 
@@ -50,8 +50,8 @@ def test_a_later_cell_that_changes_a_name_is_told(shell):
 def test_a_value_changed_since_the_trace_is_stale_now(shell):
     run(shell, STEP)
     run(shell, "evidence = gather(step, [x], {})")
-    assert not run(shell, "recheck(evidence)")
+    assert not run(shell, "stale_values(evidence)")
     run(shell, "rate = 3.0")
-    [one] = run(shell, "recheck(evidence)")
+    [one] = run(shell, "stale_values(evidence)")
     assert one.severity == "error"
     assert one.evidence == "`rate` was 2.0 at the trace and is 3.0 now"

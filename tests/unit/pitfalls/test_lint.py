@@ -16,8 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.capture.explore import CompileRequest, compile_stages
-from explorer.model.capture import Capture
 from explorer.pitfalls import config, suppress
 from explorer.pitfalls.rule import all_rules
 
@@ -295,11 +293,9 @@ def test_a_linter_that_fails_costs_the_user_nothing(monkeypatch):
     def broken(*traced):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Capture, "linter", broken)
+    monkeypatch.setattr(ex.Findings, "of_trace", broken)
     capture = ex.explore(unrolled, X)
     assert (len(capture.stages), capture.findings.faults) == (3, ("RuntimeError: a bug",))
-    monkeypatch.setattr(Capture, "linter", None)
-    assert len(compile_stages(CompileRequest(unrolled, (X,), {})).capture.findings) == 0
 
 
 def test_findings_tell_what_has_become_stale_since():

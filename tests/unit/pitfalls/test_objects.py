@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from explorer.pitfalls.lint import gather, lint
-from explorer.pitfalls.stale import recheck
+from explorer.pitfalls.stale import stale_values
 
 X = jnp.ones(3)
 
@@ -137,7 +137,7 @@ def test_hostile_objects_are_never_asked():
     Hostile.asked.clear()
     evidence = gather(function, [X], {})
     findings = lint(function, X)
-    recheck(evidence)
+    stale_values(evidence)
     assert Hostile.asked == []
     assert findings.faults == ()
     assert [one.rule for one in findings] == ["state-write"]

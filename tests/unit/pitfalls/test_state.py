@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from explorer.pitfalls.lint import gather
-from explorer.pitfalls.stale import recheck
+from explorer.pitfalls.stale import stale_values
 from tests.examples.linted import found, hits, piece
 
 X = jnp.ones(3)
@@ -153,9 +153,9 @@ def restored():
 def test_recheck_tells_what_has_changed_since_the_trace(restored):
     global gain
     evidence = gather(reads_outside, [X], {})
-    assert not recheck(evidence)
+    assert not stale_values(evidence)
     retune()
-    stale = recheck(evidence)
+    stale = stale_values(evidence)
     assert [one.text.split("  #")[0] for one in stale] == [
         "y = x * gain",
         'y = y + settings["bias"]',
@@ -170,11 +170,11 @@ def test_recheck_sees_attributes_and_new_containers(restored):
     global settings
     evidence = gather(scaler, [X], {})
     scaler.scale = 5.0
-    assert [piece(one) for one in recheck(evidence)] == ["self.scale"]
+    assert [piece(one) for one in stale_values(evidence)] == ["self.scale"]
     evidence = gather(reads_power, [X], {})
     before, settings = settings, {"bias": 1.0, "power": 7}
     try:
-        assert [piece(one) for one in recheck(evidence)] == ['settings["power"]']
+        assert [piece(one) for one in stale_values(evidence)] == ['settings["power"]']
     finally:
         settings = before
 
@@ -184,7 +184,7 @@ def test_recheck_is_quiet_about_equal_values(restored):
     settings["bias"] = 5.0
     settings["bias"] = 1.0
     scaler.scale = 2.0
-    assert not recheck(evidence)
+    assert not stale_values(evidence)
 
 
 REGISTER = {}
@@ -231,6 +231,6 @@ def test_recheck_tells_of_another_array_of_the_same_type():
     scale = [jnp.float32(1)]
     evidence = gather(lambda x: x * scale[0], [X], {})
     scale[0] = jnp.float32(5)
-    assert [one.evidence for one in recheck(evidence)] == [
+    assert [one.evidence for one in stale_values(evidence)] == [
         "`scale[0]` was float32[] at the trace, and another float32[] is there now"
     ]

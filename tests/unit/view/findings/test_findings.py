@@ -16,7 +16,7 @@ from explorer.files import capture as wire
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
 from explorer.view import live
-from explorer.view.findings import link, terminal, told
+from explorer.view.findings import link, terminal, text_parts
 from explorer.view.findings.html import fragment
 from explorer.view.picture import picture
 from explorer.view.terminal import plain
@@ -70,7 +70,7 @@ def test_a_finding_says_severity_place_line_evidence_cure_page_and_how_to_silenc
 
 def test_the_piece_that_is_meant_is_marked_also_behind_letters_of_several_bytes(capsys):
     [finding] = ex.lint(behind, jnp.ones(3)).of("impure-print")
-    [line] = told.lines_of(finding)
+    [line] = text_parts.lines_of(finding)
     assert (line.before, line.piece) == ('return ["é", jnp.sin(x), ', 'print("héé", x)')
     assert line.carets == " " * len(line.before) + "^" * len(line.piece)
     assert line.carets in terminal.plain(Findings([finding]))
@@ -79,15 +79,15 @@ def test_the_piece_that_is_meant_is_marked_also_behind_letters_of_several_bytes(
 def test_a_finding_whose_file_is_gone_or_has_changed_shows_the_line_that_it_knows(tmp_path):
     file = tmp_path / "f.py"
     one = Finding("impure-print", "warning", "m", str(file), 1, text="print(x)", end_line=1, column=4, end_column=12)
-    assert [line.text for line in told.lines_of(one)] == ["print(x)"]
+    assert [line.text for line in text_parts.lines_of(one)] == ["print(x)"]
     file.write_text("something_else()\n")
-    assert [line.text for line in told.lines_of(one)] == ["print(x)"]
+    assert [line.text for line in text_parts.lines_of(one)] == ["print(x)"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such file")
 def test_a_file_without_an_end_is_not_read():
     endless = Finding("impure-print", "warning", "m", "/dev/zero", 1, text="print(x)")
-    assert [line.text for line in told.lines_of(endless)] == ["print(x)"]
+    assert [line.text for line in text_parts.lines_of(endless)] == ["print(x)"]
 
 
 def test_hostile_texts_make_no_tag():
@@ -115,12 +115,12 @@ def test_any_text_can_be_shown_everywhere(message, evidence, fix):
 
 @given(st.text(alphabet="ab`()'\" .,", max_size=40))
 def test_the_parts_of_a_sentence_are_the_sentence(text):
-    parts = list(told.coded(text))
+    parts = list(text_parts.split_code(text))
     assert "".join(part for part, _ in parts).replace("`", "") == text.replace("`", "")
 
 
 def test_calls_and_what_stands_in_backticks_are_code():
-    parts = list(told.coded('jax.debug.print("a) {}", x) prints `y`, while (x) not'))
+    parts = list(text_parts.split_code('jax.debug.print("a) {}", x) prints `y`, while (x) not'))
     assert [part for part, is_code in parts if is_code] == ['jax.debug.print("a) {}", x)', "y"]
 
 
@@ -135,20 +135,20 @@ def test_however_many_there_are_the_page_stays_small_and_counts_all(count):
 
 
 def test_the_gravest_file_comes_first_and_all_of_a_file_stand_together():
-    groups = told.grouped(Findings([*several(7), Finding("r", "error", "m", "z.py", 1)]))
+    groups = text_parts.group_by_file(Findings([*several(7), Finding("r", "error", "m", "z.py", 1)]))
     assert [group.file for group in groups][:2] == ["f0.py", "f2.py"]
     assert [finding.severity for _, finding in groups[0].numbered] == ["error", "warning"]
 
 
 def test_nothing_found_says_what_was_looked_at():
     clean = ex.lint(lambda x: x * 2, jnp.ones(3))
-    assert clean.asked
+    assert clean.rules
     assert not clean
-    assert f"{len(clean.asked)} rules looked at one trace" in "".join(shown(clean).text)
-    assert f"{len(clean.asked)} rules looked at one trace" in " ".join(terminal.plain(clean).split())
-    assert Findings.from_json(clean.to_json()).asked == clean.asked
+    assert f"{len(clean.rules)} rules looked at one trace" in "".join(shown(clean).text)
+    assert f"{len(clean.rules)} rules looked at one trace" in " ".join(terminal.plain(clean).split())
+    assert Findings.from_json(clean.to_json()).rules == clean.rules
     some = ex.lint(lambda x: x * 2, jnp.ones(3), rules="EX001")
-    assert some.asked == ("impure-print",)
+    assert some.rules == ("impure-print",)
     assert "1 rule looked at" in "".join(shown(some).text)
 
 
@@ -172,7 +172,7 @@ def test_a_notebook_gets_html_and_text_and_one_finding_can_be_shown_alone(capsys
 
 
 def test_a_fault_in_the_view_costs_nothing(monkeypatch):
-    monkeypatch.setattr("explorer.view.findings.html.grouped", lambda findings: 1 / 0)
+    monkeypatch.setattr("explorer.view.findings.html.group_by_file", lambda findings: 1 / 0)
     bundle = Findings([], "step")._repr_mimebundle_()
     assert bundle == {
         "text/plain": "Findings(step: nothing found)\n(the view failed: ZeroDivisionError: division by zero)"
@@ -273,7 +273,7 @@ def test_a_capture_from_before_there_were_findings_still_opens_and_altered_ones_
 def test_a_capture_without_findings_says_nothing_of_them():
     capture = ex.explore(lambda x: x * 2, jnp.ones(3))
     assert "✖" not in plain(capture, 200)
-    assert told.named(capture.findings) == ""
+    assert text_parts.summarize_rules(capture.findings) == ""
 
 
 def test_in_a_notebook_a_text_is_given_not_displayed(monkeypatch):

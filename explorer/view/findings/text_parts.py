@@ -17,14 +17,14 @@ __all__ = [
     "Group",
     "Line",
     "changed_lines",
-    "coded",
-    "counted",
-    "grouped",
+    "describe_no_findings",
+    "format_counts",
+    "group_by_file",
     "lines_of",
-    "looked",
-    "named",
     "printable",
     "silencing",
+    "split_code",
+    "summarize_rules",
 ]
 
 # What is never told by colour alone.
@@ -88,7 +88,7 @@ def _visible(text: str) -> str:
     return _ODD.sub("\ufffd", text)
 
 
-def grouped(findings: Findings) -> list[Group]:
+def group_by_file(findings: Findings) -> list[Group]:
     """By file: the one with the gravest finding first."""
     files: dict[str, list[tuple[int, Finding]]] = {}
     for number, finding in enumerate(findings):
@@ -100,28 +100,28 @@ def _label(finding: Finding) -> str:
     return finding.label or os.path.basename(finding.file)
 
 
-def counted(findings: Findings) -> str:
+def format_counts(findings: Findings) -> str:
     """`1 error, 2 warnings`."""
     counts: Mapping[str, int] = {name: sum(one.severity == name for one in findings) for name in SEVERITIES}
     return ", ".join(f"{count:,} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count)
 
 
-def named(findings: Findings) -> str:
+def summarize_rules(findings: Findings) -> str:
     """`▲ 2 warnings: large-constant in line 3, weak-type in line 5`; nothing where there are none."""
     if not findings:
         return ""
     first = list(dict.fromkeys(f"{one.rule} in line {one.line}" if one.line else one.rule for one in findings))
     more = ", …" if len(first) > _NAMED else ""
-    return f"{SIGNS[findings[0].severity]} {counted(findings)}: {', '.join(first[:_NAMED])}{more}"
+    return f"{SIGNS[findings[0].severity]} {format_counts(findings)}: {', '.join(first[:_NAMED])}{more}"
 
 
-def looked(findings: Findings) -> str:
+def describe_no_findings(findings: Findings) -> str:
     """What was looked at, where nothing was found."""
     of = findings.function or "it"
     if findings.failure:
         return f"The trace of {of} failed, and what comes after that was not looked at."
-    if findings.asked:
-        rules = "1 rule" if len(findings.asked) == 1 else f"{len(findings.asked)} rules"
+    if findings.rules:
+        rules = "1 rule" if len(findings.rules) == 1 else f"{len(findings.rules)} rules"
         looked_at = "the calls that its Python makes, its jaxpr, and the state that it reaches"
         return f"{rules} looked at one trace of {of}: {looked_at}."
     return f"No rule found anything in {of}."
@@ -172,7 +172,7 @@ def _letters(text: str, column: int) -> int:
     return len(text.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
 
 
-def coded(text: str) -> Iterator[tuple[str, bool]]:
+def split_code(text: str) -> Iterator[tuple[str, bool]]:
     """A sentence in parts, and which of them are code: what stands in backticks, and calls."""
     at = 0
     for match in _CALLED.finditer(text):

@@ -1,0 +1,67 @@
+"""Findings as plain values and as JSON, and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from explorer.errors import UnreadableTextError
+from explorer.files.frames import frame_of
+from explorer.files.validate import dataclass_from, text, texts
+from explorer.model.findings.finding import SEVERITIES, Finding, Fix
+from explorer.model.findings.findings import Findings
+
+__all__ = ["COLUMNS", "from_dict", "from_json", "to_dict", "to_frame", "to_json"]
+
+_FORMAT = 1
+COLUMNS = (
+    "severity", "code", "rule", "message", "label", "line", "column", "text", "evidence", "fix", "documentation",
+    "file",
+)  # fmt: skip
+
+
+def to_frame(findings: Findings) -> Any:
+    """A pandas DataFrame with a row for each finding and the columns `COLUMNS`; of a fix, its text."""
+    return frame_of((asdict(finding) | {"fix": finding.fix.text} for finding in findings), COLUMNS)
+
+
+def to_dict(findings: Findings) -> dict[str, Any]:
+    return {
+        "function": findings.function,
+        "findings": [asdict(finding) for finding in findings],
+        "faults": list(findings.faults),
+        "failure": findings.failure,
+        "asked": list(findings.rules),
+    }
+
+
+def from_dict(values: dict[str, Any]) -> Findings:
+    findings = [
+        dataclass_from(Finding, {**fields, "fix": dataclass_from(Fix, fields["fix"])}) for fields in values["findings"]
+    ]
+    for finding in findings:
+        if finding.severity not in SEVERITIES:
+            raise ValueError(f"{finding.severity!r} is no severity")
+    # Captures of the first versions say neither what failed nor which rules ran.
+    failure, rules = text(values.get("failure", "")), texts(values.get("asked", []))
+    return Findings(findings, text(values["function"]), texts(values["faults"]), failure, rules)
+
+
+def to_json(findings: Findings) -> str:
+    return json.dumps({"explorer_findings": _FORMAT, **to_dict(findings)}, indent=1)
+
+
+def from_json(text: str) -> Findings:
+    try:
+        values = json.loads(text)
+        version = values["explorer_findings"]
+        if version != _FORMAT:
+            raise UnreadableTextError(f"these findings have format {version!r}; this Explorer reads {_FORMAT}.")
+        return from_dict(values)
+    except UnreadableTextError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise UnreadableTextError(
+            f"this text holds no findings: {type(error).__name__}: {error}.\n  Hint: Findings.to_json() writes them."
+        ) from None
