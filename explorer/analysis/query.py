@@ -320,7 +320,7 @@ def _on_stack(graph: Graph, field: str, test: Callable[[str], bool]) -> Mask:
 
 
 def _stacks(graph: Graph) -> Sequence[Sequence[int]]:
-    from explorer.analysis.links.provenance import stacks
+    from explorer.analysis.links.placement import stacks
 
     return stacks(graph)
 

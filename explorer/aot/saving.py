@@ -30,8 +30,9 @@ from explorer.aot.trees import tree_from_json, tree_to_json
 from explorer.capture.explore import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError
-from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.capture import Capture, Durations
 from explorer.model.specialization import Specialization
+from explorer.model.stage import Stage
 
 if TYPE_CHECKING:
     from explorer.aot.executable import Executable

@@ -21,9 +21,10 @@ from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
-from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.capture import Capture, Durations
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph
+from explorer.model.stage import Stage
 
 __all__ = ["Compilation", "CompileRequest", "compile_stages", "environment", "explore", "run_step"]
 

@@ -19,10 +19,11 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import read_source
 from explorer.errors import OpenError, UnreadableTextError
-from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.capture import Capture, Durations
 from explorer.model.graph import Graph
 from explorer.model.graph_builder import GraphBuilder
 from explorer.model.source import Source, is_library_file
+from explorer.model.stage import Stage
 
 __all__ = ["open_hlo"]
 

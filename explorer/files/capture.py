@@ -26,18 +26,16 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.cost.trip_counts import trips
-from explorer.analysis.fates.fates import KINDS as FATES
-from explorer.analysis.links.provenance import placed
 from explorer.analysis.memory.live_memory import KINDS, read_memory
-from explorer.analysis.outline.hierarchy import nest
 from explorer.errors import CaptureFileError
 from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
-from explorer.model.capture import Capture, Constant, Durations, Stage
+from explorer.model.capture import Capture, Constant, Durations
+from explorer.model.fates import KINDS as FATES
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Floats, Frame, Graph, Group, Ints
 from explorer.model.passes import Passes
 from explorer.model.source import Source
+from explorer.model.stage import Stage
 
 __all__ = ["VERSION", "Blobs", "decode", "encode", "load", "pack", "read_column", "read_numbers", "read_table", "table"]
 
@@ -221,7 +219,7 @@ def read_column(place: list[int], blobs: memoryview) -> Ints:
 
 def _stage(blobs: Blobs, stage: Stage, keys: Mapping[str, Ints], coverage: float) -> dict[str, Any]:
     graph = stage.graph
-    tree = nest(graph, trips(graph, stage.text))
+    tree = stage.hierarchy
     return {
         "name": stage.name,
         "text": blobs.add(stage.text.encode("utf-8", "surrogatepass")),
@@ -236,7 +234,7 @@ def _stage(blobs: Blobs, stage: Stage, keys: Mapping[str, Ints], coverage: float
         "frames": table(blobs, graph.frames, Frame),
         # For the viewer, which has no reader of its own; a loaded capture makes them anew.
         "coverage": coverage,
-        "placed": blobs.column(placed(graph)),
+        "placed": blobs.column(graph.placed),
         "keys": {name: blobs.column(values) for name, values in keys.items()},
         "tree": table(blobs, tree.groups, Group),
         "tree_of": blobs.column(tree.group),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 from explorer.errors import MissingPackageError
+from explorer.model.line_table import LineRow, LineTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["frame_of", "import_pandas"]
+__all__ = ["frame_of", "import_pandas", "line_frame"]
 
 
 def frame_of(rows: Iterable[object], columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -30,6 +32,11 @@ def frame_of(rows: Iterable[object], columns: Sequence[str] | None = None) -> pd
     pandas = import_pandas()
     records = [_record(row, columns or ()) for row in rows]
     return pandas.DataFrame(records, columns=None if columns is None else list(columns))
+
+
+def line_frame(table: LineTable) -> pd.DataFrame:
+    """What each line of the source costs, one row a line."""
+    return frame_of(table, [field.name for field in fields(LineRow)])
 
 
 def import_pandas() -> Any:

@@ -17,8 +17,9 @@ from explorer.capture.open import open_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.errors import ArgumentsError
 from explorer.measure.subject import signature_of, subject_of
-from explorer.model.capture import Capture, Stage
+from explorer.model.capture import Capture
 from explorer.model.results.profile_events import Events
+from explorer.model.stage import Stage
 
 __all__ = ["Profiled", "captures_of", "prepared"]
 

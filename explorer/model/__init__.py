@@ -1,7 +1,8 @@
 """What was seen, as plain values: no JAX, no IPython."""
 
-from explorer.model.capture import Capture, Constant, Durations, Stage
+from explorer.model.capture import Capture, Constant, Durations
 from explorer.model.graph import Frame, Graph, Group, Node
 from explorer.model.source import Source
+from explorer.model.stage import Stage
 
 __all__ = ["Capture", "Constant", "Durations", "Frame", "Graph", "Group", "Node", "Source", "Stage"]

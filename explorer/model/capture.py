@@ -9,54 +9,23 @@ from functools import cached_property
 from hashlib import blake2b
 from os import PathLike, getpid
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from explorer.analysis.cost.lines import LineTable, line_table
-from explorer.analysis.fates.fates import Fate, Fates
-from explorer.analysis.fates.metadata_fates import Instructions
-from explorer.analysis.links.provenance import Links, placed
-from explorer.analysis.memory.live_memory import LiveMemory, read_memory
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
+from explorer.model.fates import Fate, Fates
 from explorer.model.findings.findings import Findings
-from explorer.model.graph import Graph, Node
+from explorer.model.graph import Node
+from explorer.model.line_table import LineTable
+from explorer.model.links import Links
 from explorer.model.passes import Passes
 from explorer.model.source import Source
+from explorer.model.stage import Stage
+
+if TYPE_CHECKING:
+    from explorer.analysis.memory.live_memory import LiveMemory
 
 __all__ = ["Capture", "Constant", "Durations", "Stage", "Viewer"]
-
-
-@dataclass(eq=False, repr=False)
-class Stage:
-    """One representation of the function: its text, and its graph linked to the text by line.
-
-    Nothing is read until it is asked for: `read` is called at the first look, once.
-
-    Args:
-        name: `jaxpr`, `stablehlo`, `hlo`.
-        read: Gives the text and its graph.
-    """
-
-    name: str
-    read: Callable[[], tuple[str, Graph]]
-
-    @cached_property
-    def _content(self) -> tuple[str, Graph]:
-        content = self.read()
-        # What was read from, an executable with its memory, is not held for longer.
-        self.read = lambda: content
-        return content
-
-    @property
-    def text(self) -> str:
-        return self._content[0]
-
-    @property
-    def graph(self) -> Graph:
-        return self._content[1]
-
-    def __repr__(self) -> str:
-        return f"Stage({self.name!r})"
 
 
 @dataclass(frozen=True)
@@ -141,17 +110,17 @@ class Capture:
     def sources(self) -> Mapping[str, Source]:
         """By file name, the source of every file that a stack goes through; the function's own file first."""
         files = dict.fromkeys([self.file, *(frame.file for stage in self.stages for frame in stage.graph.frames)])
-        found = {file: self.read_source(file) for file in files if file}
-        return {file: source for file, source in found.items() if source is not None}
+        return {file: source for file in files if file and (source := self.read_source(file)) is not None}
 
     @cached_property
+    @attached
     def links(self) -> Links:
         """Which nodes of different stages are the same operation."""
-        return Links({s.name: s.graph for s in self.stages}, {s.name: s.text for s in self.stages})
+        ...
 
     @cached_property
     def passes(self) -> Passes:
-        """What each pass of the compiler did; the first look records them, which takes one more compilation.
+        """What each pass of the compiler did; the first access records them, which takes one more compilation.
 
         They are kept in the capture from then on, and saved with it.
 
@@ -169,9 +138,9 @@ class Capture:
                 f"the compiler's passes were not recorded in this capture of {self.function}.\n"
                 "  Hint: explore the function again and look at `.passes` before saving, or use %explore --passes."
             )
-        found = read()
-        self.__dict__.pop("wire", None)  # it was made without them
-        return found
+        passes = read()
+        self.__dict__.pop("wire", None)  # it was encoded without them
+        return passes
 
     @property
     def has_passes(self) -> bool:
@@ -179,13 +148,13 @@ class Capture:
         return self.read_passes is not None or "passes" in self.__dict__
 
     def record_small(self) -> None:
-        """Record the passes if that takes a moment only, as it does for most functions that one looks at in a notebook.
+        """Record the passes if that takes a moment only, as it does for most functions that one explores in a notebook.
 
-        What can't be recorded is not: a view does without.
+        Where that fails they stay unrecorded, and a view does without.
         """
         if self.has_passes or self.record_passes is None or self.durations.compile > _MOMENT:
             return
-        if len(self.stages) == 3 and len(self.hlo.graph) <= _SMALL:
+        if len(self.stages) == 3 and len(self.hlo.graph.names) <= _SMALL:
             with suppress(Exception):
                 _ = self.passes
 
@@ -195,6 +164,7 @@ class Capture:
         return blake2b(self.wire, digest_size=8).hexdigest()
 
     @cached_property
+    @attached
     def live_memory(self) -> LiveMemory:
         """What is in memory at each step of the optimised program; UnknownNameError where there is none.
 
@@ -203,15 +173,15 @@ class Capture:
             >>> explorer.explore(lambda x: jnp.sin(x) @ x, jnp.ones((64, 64))).live_memory.peak
             49152
         """
-        return read_memory(self.hlo.text, self.hlo.graph)
+        ...
 
     def stage(self, name: str) -> Stage:
         """The stage of this name; UnknownNameError lists the ones there are."""
         for stage in self.stages:
             if stage.name == name:
                 return stage
-        there = ", ".join(stage.name for stage in self.stages) or "none"
-        raise UnknownNameError(f"this capture has no stage {name!r}; it has: {there}" + self._failed())
+        names = ", ".join(stage.name for stage in self.stages) or "none"
+        raise UnknownNameError(f"this capture has no stage {name!r}; it has: {names}" + self._failed())
 
     @property
     def jaxpr(self) -> Stage:
@@ -238,28 +208,23 @@ class Capture:
         hit = [any(f.file == file and f.line == line for f in graph.stack(i)) for i in range(len(graph.frames))]
         return tuple(Node(graph, i) for i, frame in enumerate(graph.frame.tolist()) if frame >= 0 and hit[frame])
 
+    @attached
     def coverage(self, stage: str) -> float:
         """The share of a stage's nodes, 0 to 1, that know a place in the user's source.
 
         Most know it from the compiler; parameters, constants and layout plumbing are placed by what they belong to.
         """
-        graph = self.stage(stage).graph
-        return float((placed(graph) >= 0).mean()) if len(graph) else 0.0
+        ...
 
     @cached_property
-    def _fates(self) -> dict[str, Fates]:
-        return {}
-
-    @cached_property
-    def instructions(self) -> Instructions:
-        """What the fates of every stage ask of the `hlo` stage."""
-        return Instructions(self.hlo.graph)
+    @attached
+    def all_fates(self) -> Mapping[str, Fates]:
+        """By stage before `hlo`, what became of its equations, column-wise; UnknownNameError without `hlo`."""
+        ...
 
     def fates_of(self, stage: str) -> Fates:
         """What became of every equation of a stage before `hlo`, column-wise."""
-        if stage not in self._fates:
-            self._fates[stage] = Fates(self, stage)
-        return self._fates[stage]
+        return self.all_fates[stage]
 
     def fate(self, node: Node) -> Fate:
         """What became of an equation of the jaxpr, or of a StableHLO operation, in the optimised program.
@@ -287,9 +252,10 @@ class Capture:
         """The share of a stage's equations, 0 to 1, of which it is known what became of them."""
         return self.fates_of(stage).mapped
 
+    @attached
     def lines(self) -> LineTable:
         """What each line of the source costs: its equations, its kernels, its share of FLOPs, bytes and seconds."""
-        return line_table(self)
+        ...
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, whole or not at all; `Capture.load` gives it back exactly."""

@@ -206,9 +206,15 @@ class Graph:
         ...
 
     @cached_property
+    @attached
+    def placed(self) -> Ints:
+        """For each node, the node whose place in the source it has: itself, or what it belongs to; -1 for none."""
+        ...
+
+    @cached_property
     def user_columns(self) -> tuple[Ints, Ints]:
         """The operand rows turned around: `(user_start, user)`, each user once."""
-        count = len(self)
+        count = len(self.names)
         reader = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.operand_start))
         pairs = np.sort(self.operand.astype(np.int64) * count + reader)
         pairs = pairs[np.diff(pairs, prepend=-1) != 0]

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from explorer.analysis.cost.kernels import BOUNDARY, PLUMBING
 from explorer.analysis.outline.hierarchy import nest
-from explorer.model.capture import Capture, Stage
+from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Group
+from explorer.model.stage import Stage
 from explorer.model.units import bytes_text
 
 __all__ = ["TITLES", "Part", "parts_of", "peak_text", "running", "seconds_text"]

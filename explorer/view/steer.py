@@ -8,8 +8,9 @@ from typing import Any
 from weakref import ref
 
 from explorer.errors import ViewError
-from explorer.model.capture import Capture, Stage
+from explorer.model.capture import Capture
 from explorer.model.graph import Node
+from explorer.model.stage import Stage
 
 __all__ = ["Shown", "View"]
 

@@ -8,7 +8,8 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from explorer.model.capture import Capture, Stage
+from explorer.model.capture import Capture
+from explorer.model.stage import Stage
 from explorer.view.findings.text_parts import summarize_rules
 from explorer.view.parts import TITLES, Part, parts_of, peak_text, running, seconds_text
 

@@ -17,7 +17,8 @@ import jax
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
 from explorer.files.capture import encode
-from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.capture import Capture, Durations
+from explorer.model.stage import Stage
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 

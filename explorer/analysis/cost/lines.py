@@ -12,11 +12,9 @@ So each column adds up to the program; what no line is known for is a row of its
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, overload
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,115 +22,140 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.elementwise import SEARCHES, WEIGHTS
 from explorer.analysis.cost.kernels import kernel_of
 from explorer.analysis.links.keys import is_equation
-from explorer.analysis.links.provenance import placed
-from explorer.analysis.links.relocation import lost_places
+from explorer.analysis.links.placement import placed
+from explorer.analysis.links.relocation import relocate_unattributed
+from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
+from explorer.model.line_table import LineRow, LineTable
 from explorer.model.source import Source, is_library_file
 from explorer.model.types import bytes_of, elements
 
-if TYPE_CHECKING:
-    from explorer.model.capture import Capture
+__all__ = [
+    "InstructionTimes",
+    "LineSplit",
+    "innermost_own_frames",
+    "line_parts",
+    "line_table",
+    "own_files",
+    "split_by_line",
+]
 
-__all__ = ["LineRow", "LineTable", "line_parts", "splitting"]
-
-_PATH = re.compile(r"[/\\]")
 _BYTE = 4.0  # additions in the time of moving a byte: between a cache's and the memory's, for one core of today
-_WIDEST = 48
 _DEEPEST = 16  # calls in each other: of loops, branches and fusions
 
 
-@dataclass(frozen=True, slots=True)
-class LineRow:
-    """What one line of the source costs.
+@dataclass(frozen=True, eq=False)
+class LineSplit:
+    """The nodes of a capture's `hlo` stage by the line that they come from.
 
     Args:
-        file, line: Its place, the line from 1; empty and 0 for what no line is known for.
-        text: The line without its indentation; empty where the source is not known.
-        equations: How many equations of the jaxpr it makes.
-        kernels: How many kernels something of it runs in.
-        flops, bytes: Its part of theirs; `flops_share` and `bytes_share` of the program's, 0 to 1.
-        seconds: Its part of the time measured, None where none was.
+        graph: Of the `hlo` stage.
+        sources: Of the capture.
+        places: (file, line) of each line that any node comes from.
+        line: For each node the index of its line in `places`, -1 for none, shape `[n]`.
+        by: For each node, the node whose place it has: itself, or what it belongs to; -1 for none, shape `[n]`.
+        lost: For each node whose place is that of an equation, the equation's row in the jaxpr.
+        equations: How many equations each line makes, shape `[len(places) + 1]`.
+        kernel: For each node, the kernel that runs it; -1 for plumbing, shape `[n]`.
     """
 
-    file: str
-    line: int
-    text: str
-    equations: int
-    kernels: int
-    flops: float
-    flops_share: float
-    bytes: float
-    bytes_share: float
-    seconds: float | None = None
+    graph: Graph
+    sources: Mapping[str, Source]
+    places: Sequence[tuple[str, int]]
+    line: Ints
+    by: Ints
+    lost: Mapping[int, int]
+    equations: Ints
+    kernel: Ints
+
+    def times(self) -> InstructionTimes | None:
+        """The seconds that each instruction has of each kernel's; None where none were measured."""
+        return _times(self.graph, self.kernel, _moved_bytes(self.graph, self.kernel))
+
+    def table(self) -> LineTable:
+        """What each line costs."""
+        return _table(self)
+
+    def parts(self) -> Iterator[tuple[int, str, int, float]]:
+        """What each line has of each kernel's measured time: see `line_parts`."""
+        times = self.times()
+        if times is None:
+            return
+        places = [*self.places, ("", 0)]
+        line = self.line[times.instruction] % len(places)
+        pairs, at = np.unique(times.kernel.astype(np.int64) * len(places) + line, return_inverse=True)
+        seconds = _sums(at.astype(np.int32), times.seconds, len(pairs))
+        for pair, part in zip(pairs.tolist(), seconds.tolist(), strict=True):
+            if part > 0:
+                yield pair // len(places), *places[pair % len(places)], part
 
 
-class LineTable(Sequence[LineRow]):
-    """The rows, by file and line; what no line is known for is last.
-
-    Example:
-        >>> import explorer, jax.numpy as jnp
-        >>> table = explorer.explore(lambda x: jnp.sin(x) @ x, jnp.ones((64, 64))).lines()
-        >>> sum(row.flops for row in table) == table.flops
-        True
-    """
-
-    def __init__(self, rows: Sequence[LineRow], flops: float, bytes_: float, seconds: float | None) -> None:
-        self._rows = tuple(rows)
-        self.flops, self.bytes, self.seconds = flops, bytes_, seconds
-
-    @overload
-    def __getitem__(self, index: int) -> LineRow: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[LineRow, ...]: ...
-    def __getitem__(self, index: int | slice) -> LineRow | tuple[LineRow, ...]:
-        return self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[LineRow]:
-        return iter(self._rows)
-
-    def to_frame(self) -> object:
-        """The same as a pandas DataFrame; ImportError where there is no pandas."""
-        pandas: Any = import_module("pandas")
-        return pandas.DataFrame([{name: getattr(row, name) for name in LineRow.__slots__} for row in self._rows])
-
-    def __repr__(self) -> str:
-        head = ("line", "source", "equations", "kernels", "FLOPs", "", "bytes", "")
-        rows = [head, *(_written(row) for row in self._rows)]
-        rows.append(("", "total", "", "", amount(self.flops), "", f"{amount(self.bytes)}B", ""))
-        if self.seconds is not None:
-            seconds = ["seconds", *(f"{row.seconds or 0:.2e}" for row in self._rows), f"{self.seconds:.2e}"]
-            rows = [(*row, text) for row, text in zip(rows, seconds, strict=True)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        aligned = ("  ".join(_aligned(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows)
-        return "\n".join(aligned)
+def split_by_line(capture: Capture) -> LineSplit:
+    """Find the line of every node of the `hlo` stage, for the table, the parts of lines, and those of instructions."""
+    stages = {stage.name: stage.graph for stage in capture.stages}
+    graph, jaxpr, sources = stages["hlo"], stages.get("jaxpr"), capture.sources
+    own = own_files(sources)
+    number: dict[tuple[str, int], int] = {}
+    lost = relocate_unattributed(capture)
+    by = placed(graph, [*lost]) if lost else graph.placed
+    line = _lines_of(graph, own, by, number)
+    equations = np.zeros(0, np.int64)
+    if jaxpr is not None:
+        line_of_row = _lines_of(jaxpr, own, jaxpr.placed, number)
+        for node, row in lost.items():
+            line[by == node] = line_of_row[row]
+        line_of_row = line_of_row[is_equation(jaxpr)]
+        equations = np.bincount(line_of_row[line_of_row >= 0], minlength=len(number))
+    equations = np.append(equations, np.zeros(len(number) + 1 - len(equations), np.int64))
+    return LineSplit(graph, sources, [*number], line, by, lost, equations.astype(np.int32), kernel_of(graph))
 
 
-def _written(row: LineRow) -> tuple[str, ...]:
-    text = row.text if len(row.text) <= _WIDEST else row.text[: _WIDEST - 1] + "…"
-    name = text or _PATH.split(row.file)[-1] or "(no line)"
-    share = (f"{row.flops_share:.1%}", f"{row.bytes_share:.1%}")
-    count = (str(row.equations), str(row.kernels))
-    return (str(row.line or ""), name, *count, amount(row.flops), share[0], f"{amount(row.bytes)}B", share[1])
-
-
-def _aligned(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column == 1 else cell.rjust(width)
-
-
-def amount(value: float) -> str:
-    """`1.5 M`: a number with at most four digits."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.1f} {unit}"
-    return f"{value:.0f} "
+def _lines_of(graph: Graph, own: set[str], by: Ints, number: dict[tuple[str, int], int]) -> Ints:
+    """For each node, the number of its line, -1 for none; lines that have none yet get the next numbers."""
+    codes: list[int] = []
+    for frame in innermost_own_frames(graph, own):
+        codes.append(number.setdefault((frame.file, frame.line), len(number)) if frame.file else -1)
+    table = np.asarray([*codes, -1], np.int32)
+    return table[np.where(by >= 0, graph.frame[by], -1)]
 
 
 def line_table(capture: Capture) -> LineTable:
-    """Split what the kernels of the `hlo` stage cost over the lines that they come from."""
-    return _Splitting(capture).table()
+    """Split what the kernels of the `hlo` stage cost over the lines that they come from.
+
+    Raises:
+        KeyError: The capture has no `hlo` stage.
+    """
+    return _table(split_by_line(capture))
+
+
+def _table(split: LineSplit) -> LineTable:
+    places = [*split.places, ("", 0)]  # the last is for what no line is known for
+    flops, bytes_, seconds = _costs_of_lines(split)
+    kernels = _kernels_of_lines(split, len(places))
+    totals = float(flops.sum()), float(bytes_.sum())
+    texts = {file: source.text.splitlines() for file, source in split.sources.items()}
+    rows: list[LineRow] = []
+    for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
+        file, line = places[i]
+        time = None if seconds is None else float(seconds[i])
+        if not (split.equations[i] or kernels[i] or flops[i] or bytes_[i] or time):
+            continue
+        lines = texts.get(file, [])
+        rows.append(
+            LineRow(
+                file,
+                line,
+                text=lines[line - 1].strip() if 0 < line <= len(lines) else "",
+                equations=int(split.equations[i]),
+                kernels=int(kernels[i]),
+                flops=float(flops[i]),
+                flops_share=float(flops[i]) / totals[0] if totals[0] else 0.0,
+                bytes=float(bytes_[i]),
+                bytes_share=float(bytes_[i]) / totals[1] if totals[1] else 0.0,
+                seconds=time,
+            )
+        )
+    return LineTable(rows, *totals, None if seconds is None else float(seconds.sum()))
 
 
 def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
@@ -140,187 +163,135 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
 
     File and line are empty and 0 for what no line is known for; none at all where no time was measured.
     """
-    return splitting(capture).parts()
+    return split_by_line(capture).parts()
 
 
-def splitting(capture: Capture) -> _Splitting:
-    """The same, for who asks for several: the table, the parts of lines, of instructions."""
-    return _Splitting(capture)
+def _kernels_of_lines(split: LineSplit, count: int) -> NDArray[np.int64]:
+    """How many kernels each line has something in."""
+    runs = split.kernel >= 0
+    pairs = np.unique(np.stack([split.kernel[runs], split.line[runs]]), axis=1)
+    return np.bincount(pairs[1] % count, minlength=count)
 
 
-class _Splitting:
-    def __init__(self, capture: Capture) -> None:
-        self.graph = graph = capture.hlo.graph
-        self.sources = capture.sources
-        self.places: dict[tuple[str, int], int] = {}
-        own = own_files(capture.sources)
-        self.lost = lost = lost_places(capture)
-        self.by = by = placed(graph, [*lost])
-        self.line = self.lines_of(graph, own, by)
-        self.equations = np.zeros(0, np.int64)
-        if any(stage.name == "jaxpr" for stage in capture.stages):
-            jaxpr = capture.jaxpr.graph
-            line = self.lines_of(jaxpr, own, placed(jaxpr))
-            for node, row in lost.items():
-                self.line[by == node] = line[row]
-            line = line[is_equation(jaxpr)]
-            self.equations = np.bincount(line[line >= 0], minlength=len(self.places))
-        self.kernel = kernel_of(graph)
-        self.count = len(self.places) + 1  # the last is for what no line is known for
+def _costs_of_lines(split: LineSplit) -> tuple[Floats, Floats, Floats | None]:
+    """FLOPs, bytes and seconds of each line, the last for what no line is known for."""
+    graph, lines, size = split.graph, len(split.places) + 1, len(split.graph.names)
+    line = split.line % lines
+    moved = _moved_bytes(graph, split.kernel)
+    whole = np.nan_to_num(graph.measures.get("bytes", np.zeros(size)))
+    # A kernel of which it isn't known who moves its bytes has them on its own line.
+    bytes_ = _sums(line, np.where(moved.total > 0, 0.0, whole), lines)
+    bytes_ += _sums(line[moved.instruction], moved.share * whole[moved.kernel], lines)
+    times = _times(graph, split.kernel, moved)
+    seconds = None if times is None else _sums(line[times.instruction], times.seconds, lines)
+    return _sums(line, _own_flops(graph), lines), bytes_, seconds
 
-    def lines_of(self, graph: Graph, own: set[str], by: Ints) -> Ints:
-        """For each node, the number of its line; -1 for none."""
-        of_frame = [place_of(graph, frame, own) for frame in range(len(graph.frames))]
-        keys = [(place.file, place.line) for place in of_frame]
-        codes = [self.places.setdefault(key, len(self.places)) if key[0] else -1 for key in keys]
-        table = np.asarray([*codes, -1], np.int32)
-        return table[np.where(by >= 0, graph.frame[by], -1)]
 
-    def table(self) -> LineTable:
-        flops, bytes_, seconds = self.split()
-        kernels = self.kernels()
-        totals = (flops.sum(), bytes_.sum())
-        rows: list[LineRow] = []
-        texts: dict[str, list[str]] = {}
-        places = [*self.places, ("", 0)]
-        for i in sorted(range(self.count), key=lambda i: (not places[i][0], *places[i])):
-            file, line = places[i]
-            equations = int(self.equations[i]) if i < len(self.equations) else 0
-            time = None if seconds is None else float(seconds[i])
-            if not (equations or kernels[i] or flops[i] or bytes_[i] or time):
-                continue
-            share = [
-                float(part / total) if total else 0.0 for part, total in ((flops[i], totals[0]), (bytes_[i], totals[1]))
-            ]
-            if file not in texts:
-                texts[file] = self.sources[file].text.splitlines() if file in self.sources else []
-            text = texts[file][line - 1].strip() if 0 < line <= len(texts[file]) else ""
-            one = (float(flops[i]), share[0], float(bytes_[i]), share[1], time)
-            rows.append(LineRow(file, line, text, equations, int(kernels[i]), *one))
-        return LineTable(rows, float(totals[0]), float(totals[1]), None if seconds is None else float(seconds.sum()))
+class InstructionTimes(NamedTuple):
+    """Seconds that instructions have of a kernel's: row by row the kernel, the instruction, its seconds."""
 
-    def kernels(self) -> NDArray[np.int64]:
-        """How many kernels each line has something in."""
-        runs = self.kernel >= 0
-        pairs = np.unique(np.stack([self.kernel[runs], self.line[runs]]), axis=1)
-        return np.bincount(pairs[1] % self.count, minlength=self.count)
+    kernel: Ints
+    instruction: Ints
+    seconds: Floats
 
-    def split(self) -> tuple[Floats, Floats, Floats | None]:
-        """FLOPs, bytes and seconds of each line."""
-        graph, count = self.graph, len(self.graph)
-        moved = np.nan_to_num(graph.measures.get("bytes", np.zeros(count)))
-        flops = self.inner_flops()
-        line = self.line % self.count
-        by_flops = _sums(line, flops, self.count)
-        node, at, part = self.movers()
-        per_kernel = _sums(node, part, count)
-        whole = np.where(per_kernel > 0, moved, 0.0)
-        by_bytes = _sums(line, np.where(per_kernel > 0, 0.0, moved), self.count)
-        share = part / np.where(per_kernel > 0, per_kernel, 1.0)[node]
-        by_bytes += _sums(line[at], share * whole[node], self.count)
-        times = self.times((node, at, part))
-        if times is None:
-            return by_flops, by_bytes, None
-        return by_flops, by_bytes, _sums(line[times[1]], times[2], self.count)
 
-    def times(self, movers: tuple[Ints, Ints, Floats] | None = None) -> tuple[Ints, Ints, Floats] | None:
-        """Of each kernel, the seconds that each of its instructions has of it: kernels, instructions, seconds.
+def _times(graph: Graph, kernel: Ints, moved: _MovedBytes) -> InstructionTimes | None:
+    """Split each measured time over what is inside, by work and bytes; None where none were measured."""
+    measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
+    time, size = measures.get("time"), len(kernel)
+    if time is None:
+        return None
+    work, whole_bytes = _work(graph), measures.get("bytes", np.zeros(size))
+    inside, own, holder = kernel >= 0, np.arange(size, dtype=np.int32), _time_holders(graph, time)
+    is_split = moved.total > 0
+    is_alone = (kernel == own) & ~is_split
+    split_bytes, alone_bytes = (np.where(rows, _BYTE * whole_bytes, 0.0) for rows in (is_split, is_alone))
+    held = holder[kernel[inside]]
+    whole = _sums(held, work[inside], size) + _sums(holder, split_bytes + alone_bytes, size)
+    per_unit = np.where(whole > 0, time / np.where(whole > 0, whole, 1.0), 0.0)
+    rest = np.where(whole > 0, 0.0, time) + alone_bytes * per_unit[holder]
+    by_bytes = moved.share * split_bytes[moved.kernel] * per_unit[holder[moved.kernel]]
+    return InstructionTimes(
+        np.concatenate((holder[moved.kernel], held, np.where(is_alone, holder, own))),
+        np.concatenate((moved.instruction, own[inside], own)),
+        np.concatenate((by_bytes, work[inside] * per_unit[held], rest)),
+    )
 
-        None where none was measured.
-        """
-        graph, kernel, count = self.graph, self.kernel, len(self.graph)
-        measures = {name: np.nan_to_num(values) for name, values in graph.measures.items()}
-        time = measures.get("time")
-        if time is None:
-            return None
-        work, moved = self.work(), measures.get("bytes", np.zeros(count))
-        node, at, part = movers or self.movers()
-        per_kernel = _sums(node, part, count)
-        share = part / np.where(per_kernel > 0, per_kernel, 1.0)[node]
-        inside, own, holder = kernel >= 0, np.arange(count, dtype=np.int32), self.holders(time)
-        is_alone = (kernel == own) & (per_kernel == 0)
-        as_bytes, whole_bytes = np.where(per_kernel > 0, _BYTE * moved, 0.0), np.where(is_alone, _BYTE * moved, 0.0)
-        held = holder[kernel[inside]]
-        whole = _sums(held, work[inside], count) + _sums(holder, as_bytes + whole_bytes, count)
-        per_unit = np.where(whole > 0, time / np.where(whole > 0, whole, 1.0), 0.0)
-        rest = np.where(whole > 0, 0.0, time) + whole_bytes * per_unit[holder]
-        seconds = (share * as_bytes[node] * per_unit[holder[node]], work[inside] * per_unit[held], rest)
-        nodes = (holder[node], held, np.where(is_alone, holder, own))
-        return np.concatenate(nodes), np.concatenate((at, own[inside], own)), np.concatenate(seconds)
 
-    def holders(self, time: Floats) -> Ints:
-        """For each instruction, the one whose time it is part of: itself, or what calls it.
+def _time_holders(graph: Graph, time: Floats) -> Ints:
+    """For each instruction, the one whose time it is part of: itself, or what calls it.
 
-        A small loop may be compiled as one, and only its call be timed: then what is inside shares that time.
-        """
-        graph, count = self.graph, len(self.graph)
-        caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
-        holds_timed = np.zeros(count, bool)
-        at = caller[time > 0]
-        for _ in range(_DEEPEST):
-            at = at[at >= 0]
-            holds_timed[at] = True
-            at = caller[at]
-        holder, at = np.arange(count, dtype=np.int32), caller
-        for _ in range(_DEEPEST):
-            is_held = (at >= 0) & (time == 0) & (time[at] > 0) & ~holds_timed[at]
-            holder = np.where(is_held, at, holder).astype(np.int32)
-            at = np.where(at >= 0, caller[at], np.int32(-1))
-        return holder
+    A small loop may be compiled as one, and only its call be timed: then what is inside shares that time.
+    """
+    size = len(time)
+    caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
+    holds_timed = np.zeros(size, bool)
+    at = caller[time > 0]
+    for _ in range(_DEEPEST):
+        at = at[at >= 0]
+        holds_timed[at] = True
+        at = caller[at]
+    holder, at = np.arange(size, dtype=np.int32), caller
+    for _ in range(_DEEPEST):
+        is_held = (at >= 0) & (time == 0) & (time[at] > 0) & ~holds_timed[at]
+        holder = np.where(is_held, at, holder).astype(np.int32)
+        at = np.where(at >= 0, caller[at], np.int32(-1))
+    return holder
 
-    def parts(self) -> Iterator[tuple[int, str, int, float]]:
-        """What `line_parts` gives."""
-        times = self.times()
-        if times is None:
-            return
-        line = self.line[times[1]] % self.count
-        pairs, at = np.unique(times[0].astype(np.int64) * self.count + line, return_inverse=True)
-        seconds = _sums(at.astype(np.int32), times[2], len(pairs))
-        places = [*self.places, ("", 0)]
-        for pair, part in zip(pairs.tolist(), seconds.tolist(), strict=True):
-            if part > 0:
-                yield pair // self.count, *places[pair % self.count], part
 
-    def work(self) -> Floats:
-        """What each instruction does itself, in additions."""
-        graph = self.graph
-        weights = np.asarray([WEIGHTS.get(op, 1.0) for op in graph.ops] or [1.0])
-        searches = np.asarray([SEARCHES.get(op, 0.0) for op in graph.ops] or [0.0])[graph.op]
-        size = np.asarray([elements(type_) for type_ in graph.types] or [0.0])[graph.type]
-        runs = np.nan_to_num(graph.measures.get("runs", np.ones(len(graph))), nan=1.0)
-        return self.inner_flops() * weights[graph.op] + searches * size * runs
+def _work(graph: Graph) -> Floats:
+    """What each instruction does itself, in additions."""
+    weights = np.asarray([WEIGHTS.get(op, 1.0) for op in graph.ops] or [1.0])
+    searches = np.asarray([SEARCHES.get(op, 0.0) for op in graph.ops] or [0.0])[graph.op]
+    size = np.asarray([elements(type_) for type_ in graph.types] or [0.0])[graph.type]
+    runs = np.nan_to_num(graph.measures.get("runs", np.ones(len(size))), nan=1.0)
+    return _own_flops(graph) * weights[graph.op] + searches * size * runs
 
-    def inner_flops(self) -> Floats:
-        """The FLOPs of each instruction that does them itself."""
-        graph = self.graph
-        flops = np.nan_to_num(graph.measures.get("flops", np.zeros(len(graph))))
-        # What a fusion has is the sum of its inside; what a reducer does is in its reduction.
-        applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
-        fusion = np.asarray([op == "fusion" for op in graph.ops] or [False])[graph.op]
-        return np.where(applied | (fusion & (self.called() > 0)), 0.0, flops)
 
-    def called(self) -> Ints:
-        """How many groups each node calls."""
-        callers = np.asarray([group.caller for group in self.graph.groups], np.int64)
-        return np.bincount(callers[callers >= 0], minlength=len(self.graph)).astype(np.int32)
+def _own_flops(graph: Graph) -> Floats:
+    """The FLOPs of each instruction that does them itself.
 
-    def movers(self) -> tuple[Ints, Ints, Floats]:
-        """Of each fusion, which of its instructions read and write how many bytes: kernels, instructions, bytes."""
-        graph = self.graph
-        inside = np.asarray([g.kind == "fusion" and g.caller >= 0 for g in graph.groups] + [False])[graph.group]
-        size = np.asarray([bytes_of(type_) for type_ in graph.types] or [0], np.float64)[graph.type]
-        reader = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(graph.operand_start))
-        is_parameter = np.asarray([op == "parameter" for op in graph.ops] or [False])[graph.op]
-        edge = inside[reader] & is_parameter[graph.operand]
-        readers = np.bincount(graph.operand[edge], minlength=len(graph))
-        read = size[graph.operand[edge]] / readers[graph.operand[edge]]
-        used = np.bincount(graph.operand, minlength=len(graph)) > 0
-        writes = np.flatnonzero(inside & ~used & ~is_parameter)
-        node = np.concatenate([self.kernel[reader[edge]], self.kernel[writes]])
-        at = np.concatenate([reader[edge], writes])
-        part = np.concatenate([read, size[writes]])
-        runs = node >= 0
-        return node[runs].astype(np.int32), at[runs].astype(np.int32), part[runs]
+    What a fusion has is the sum of its inside; what a reducer does is counted in its reduction.
+    """
+    size = len(graph.names)
+    flops = np.nan_to_num(graph.measures.get("flops", np.zeros(size)))
+    applied = np.asarray([group.kind == "apply" for group in graph.groups] + [False])[graph.group]
+    fusion = np.asarray([op == "fusion" for op in graph.ops] or [False])[graph.op]
+    callers = np.asarray([group.caller for group in graph.groups], np.int64)
+    calls = np.bincount(callers[callers >= 0], minlength=size) > 0
+    return np.where(applied | (fusion & calls), 0.0, flops)
+
+
+class _MovedBytes(NamedTuple):
+    """Which instructions of a fusion read and write how much of its bytes: row by row kernel, instruction, share.
+
+    `total` is each kernel's sum in bytes, 0 for one that is no fusion, shape `[n]`.
+    """
+
+    kernel: Ints
+    instruction: Ints
+    share: Floats
+    total: Floats
+
+
+def _moved_bytes(graph: Graph, kernel: Ints) -> _MovedBytes:
+    count = len(kernel)
+    inside = np.asarray([g.kind == "fusion" and g.caller >= 0 for g in graph.groups] + [False])[graph.group]
+    size = np.asarray([bytes_of(type_) for type_ in graph.types] or [0], np.float64)[graph.type]
+    reader = np.repeat(np.arange(count, dtype=np.int32), np.diff(graph.operand_start))
+    is_parameter = np.asarray([op == "parameter" for op in graph.ops] or [False])[graph.op]
+    edge = inside[reader] & is_parameter[graph.operand]
+    readers = np.bincount(graph.operand[edge], minlength=count)
+    read = size[graph.operand[edge]] / readers[graph.operand[edge]]
+    used = np.bincount(graph.operand, minlength=count) > 0
+    writes = np.flatnonzero(inside & ~used & ~is_parameter)
+    home = np.concatenate([kernel[reader[edge]], kernel[writes]])
+    at = np.concatenate([reader[edge], writes])
+    part = np.concatenate([read, size[writes]])
+    runs = home >= 0
+    home, at, part = home[runs].astype(np.int32), at[runs].astype(np.int32), part[runs]
+    total = _sums(home, part, count)
+    return _MovedBytes(home, at, part / np.where(total > 0, total, 1.0)[home], total)
 
 
 def _sums(at: Ints, values: Floats, count: int) -> Floats:
@@ -332,7 +303,13 @@ def own_files(sources: Mapping[str, Source]) -> set[str]:
     return {file for file in sources if not is_library_file(file)} or set(sources)
 
 
-def place_of(graph: Graph, frame: int, own: set[str]) -> Frame:
-    """The innermost frame in the user's own files; in a library only where there is no other."""
-    stack = graph.stack(frame)
-    return next((one for one in stack if one.file in own), stack[0])
+def innermost_own_frames(graph: Graph, own: set[str]) -> list[Frame]:
+    """For each frame of a graph, the innermost of its stack in the user's own files; itself where there is none."""
+    frames, found = graph.frames, list[Frame]()
+    for frame in frames:
+        at, steps = frame, 0
+        # The steps end the walk where parents of damaged input go in a circle.
+        while at.file not in own and 0 <= at.parent < len(frames) and steps < len(frames):
+            at, steps = frames[at.parent], steps + 1
+        found.append(at if at.file in own else frame)
+    return found

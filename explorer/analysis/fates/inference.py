@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from explorer.analysis.fates.metadata_fates import Row, Told, only_calls
+from explorer.analysis.fates.metadata_fates import MetadataFates, Row, only_calls
 from explorer.analysis.links.equations import is_dead, twins
 from explorer.model.graph import Graph
 from explorer.model.types import elements
-
-if TYPE_CHECKING:
-    from explorer.model.capture import Capture
 
 __all__ = ["infer"]
 
@@ -20,38 +17,47 @@ _NOTHING = frozenset(["stop_gradient", "name", "pvary", "optimization_barrier"])
 _MAYBE_NOTHING = frozenset(["convert_element_type", "broadcast_in_dim", "reshape", "squeeze", "copy", "copy_p"])
 # Only another view of the same elements, in any stage.
 _VIEWS = frozenset(["reshape", "squeeze", "expand_dims", "stablehlo.reshape"])
+_DEAD = Row("eliminated", (), True, "nothing that is returned depends on it")
 
 
-def infer(capture: Capture, stage: str, told: Told) -> None:
-    """Fill what is unmapped where only one answer is left."""
-    graph, rows = told.graph, told.rows
-    if not any(row.kind in ("unmapped", "inlined") for row in rows):
-        return
-    text = capture.stage(stage).text
+def infer(fates: MetadataFates, text: str, depends: Sequence[int]) -> None:
+    """Replace the rows of `fates` that are unmapped where only one answer is left.
+
+    Args:
+        fates: Of one stage.
+        text: The stage's.
+        depends: For each node, which arguments its value depends on; 0 for none.
+    """
+    # The order counts: each step takes what the ones before it found for settled.
+    _eliminate(fates, text)
+    _fold(fates, depends)
+    _take_from_caller(fates)
+    _take_from_transpose(fates)
+    _place_between(fates, depends)
+
+
+def _unmapped(fates: MetadataFates) -> list[int]:
+    return [node for node, row in enumerate(fates.rows) if row.kind == "unmapped"]
+
+
+def _eliminate(fates: MetadataFates, text: str) -> None:
+    """What nothing reads, changes nothing, or is written twice is gone."""
+    graph, rows = fates.graph, fates.rows
     dead = is_dead(graph, text).tolist()
-    same = twins(graph, text)
+    first_of = twins(graph, text)
     alike: dict[int, list[int]] = {}
-    for node, one in same.items():
-        alike.setdefault(one, [one]).append(node)
+    for node, first in first_of.items():
+        alike.setdefault(first, [first]).append(node)
     for node, row in enumerate(rows):
-        if row.kind == "inlined" and dead[node]:
-            rows[node] = Row("eliminated", (), True, "nothing that is returned depends on it")
-        elif row.kind != "unmapped":
-            continue
-        elif dead[node]:
-            rows[node] = Row("eliminated", (), True, "nothing that is returned depends on it")
-        elif _does_nothing(graph, node):
+        if dead[node] and row.kind in ("inlined", "unmapped"):
+            rows[node] = _DEAD
+        elif row.kind == "unmapped" and _does_nothing(graph, node):
             rows[node] = Row("eliminated", (), True, "it changes no value")
-        else:
-            others = alike.get(same.get(node, node), ())
+        elif row.kind == "unmapped":
+            others = alike.get(first_of.get(node, node), ())
             kept = next((i for i in others if rows[i].kernels), None)
             if kept is not None:
                 rows[node] = Row("eliminated", (), True, f"the same as {graph.names[kept]}, which stands for both")
-    depends = told.links.reach(stage)
-    _fold(told, depends)
-    _with_callers(told)
-    _with_transposes(told)
-    _Between(told, depends).fill()
 
 
 def _does_nothing(graph: Graph, node: int) -> bool:
@@ -61,43 +67,39 @@ def _does_nothing(graph: Graph, node: int) -> bool:
     return op in _NOTHING or (op in _MAYBE_NOTHING and is_same)
 
 
-def _with_callers(told: Told) -> None:
-    """What a reduction or a scatter applies to each pair is where that is."""
-    graph, rows = told.graph, told.rows
-    callers = [group.caller for group in graph.groups] + [-1]
-    for node, row in enumerate(rows):
-        caller = callers[int(graph.group[node])]
-        if row.kind != "unmapped" or caller < 0 or only_calls(graph.ops[int(graph.op[caller])]):
-            continue
-        if rows[caller].kernels:
-            above = rows[caller]
-            rows[node] = Row(above.kind, above.kernels, True, f"part of {graph.names[caller]}")
-
-
-def _fold(told: Told, depends: Sequence[int]) -> None:
+def _fold(fates: MetadataFates, depends: Sequence[int]) -> None:
     """A number that depends on no argument is computed while compiling; a whole array may be made where it is read."""
-    graph, rows = told.graph, told.rows
+    graph, rows = fates.graph, fates.rows
     is_number = [elements(type_) == 1 for type_ in graph.types]
-    for node, row in enumerate(rows):
-        if row.kind != "unmapped" or depends[node] or node in told.calls or not is_number[int(graph.type[node])]:
+    for node in _unmapped(fates):
+        if depends[node] or node in fates.callers or not is_number[int(graph.type[node])]:
             continue
         operands = graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]].tolist()
         if all(rows[i].kind in ("", "folded") and is_number[int(graph.type[i])] for i in operands):
             rows[node] = Row("folded", (), True, "it depends on no argument: computed while compiling")
 
 
-def _with_transposes(told: Told) -> None:
+def _take_from_caller(fates: MetadataFates) -> None:
+    """What a reduction or a scatter applies to each pair is where that is."""
+    graph, rows = fates.graph, fates.rows
+    callers = [group.caller for group in graph.groups] + [-1]
+    for node in _unmapped(fates):
+        caller = callers[int(graph.group[node])]
+        if caller >= 0 and rows[caller].kernels and not only_calls(graph.ops[int(graph.op[caller])]):
+            above = rows[caller]
+            rows[node] = Row(above.kind, above.kernels, True, f"part of {graph.names[caller]}")
+
+
+def _take_from_transpose(fates: MetadataFates) -> None:
     """A product that is transposed is computed transposed: then the instruction has the transpose's name."""
-    graph, rows, hlo = told.graph, told.rows, told.hlo
+    graph, rows, hlo = fates.graph, fates.rows, fates.hlo
     user_start, user = graph.user_columns
-    for node, row in enumerate(rows):
-        code = hlo.named.get(_PRODUCTS.get(graph.ops[told.op[node]], ""), -1)
-        if row.kind != "unmapped" or code < 0:
-            continue
+    for node in _unmapped(fates):
+        code = hlo.code.get(_PRODUCTS.get(graph.ops[int(graph.op[node])], ""), -1)
         readers: list[int] = user[user_start[node] : user_start[node + 1]].tolist()
-        if len(readers) != 1 or not graph.ops[told.op[readers[0]]].endswith("transpose"):
+        if code < 0 or len(readers) != 1 or not graph.ops[int(graph.op[readers[0]])].endswith("transpose"):
             continue
-        products = [i for i in told.linked.get(readers[0], ()) if hlo.code[i] == code]
+        products = [i for i in fates.linked.get(readers[0], ()) if hlo.op_code[i] == code]
         if len(products) == 1 and rows[readers[0]].kernels:
             above = rows[readers[0]]
             rows[node] = Row(above.kind, above.kernels, True, f"computed transposed, with {graph.names[readers[0]]}")
@@ -111,101 +113,123 @@ _PRODUCTS = {
 }
 
 
-class _Between:
+@dataclass(frozen=True)
+class _Surroundings:
+    """A stage's dataflow around the equations that are still unmapped.
+
+    Args:
+        fates: The fates as they are before any equation is placed between others.
+        depends: For each node, which arguments its value depends on; 0 for none.
+        operands, users: Of each node.
+    """
+
+    fates: MetadataFates
+    depends: Sequence[int]
+    operands: Sequence[Sequence[int]]
+    users: Sequence[Sequence[int]]
+
+
+def _place_between(fates: MetadataFates, depends: Sequence[int]) -> None:
     """What is made and read in one kernel happens in that kernel, or not at all."""
+    graph = fates.graph
+    start, operand = graph.operand_start.tolist(), graph.operand.tolist()
+    operands: list[list[int]] = [operand[start[i] : start[i + 1]] for i in range(len(start) - 1)]
+    users: list[list[int]] = [[] for _ in operands]
+    for node, read in enumerate(operands):
+        for i in read:
+            users[i].append(node)
+    around = _Surroundings(fates, depends, operands, users)
+    # All are found before any is written: one inference is no evidence for the next.
+    placed = {node: row for node in _unmapped(fates) if (row := _between(around, node)) is not None}
+    for node, row in placed.items():
+        fates.rows[node] = row
 
-    def __init__(self, told: Told, depends: Sequence[int]) -> None:
-        self.told, self.graph, self.rows = told, told.graph, told.rows
-        self.depends = depends
-        self.users: list[list[int]] = [[] for _ in range(len(self.graph))]
-        start, operand = self.graph.operand_start.tolist(), self.graph.operand.tolist()
-        self.operands = [operand[start[i] : start[i + 1]] for i in range(len(self.graph))]
-        for node, operands in enumerate(self.operands):
-            for i in operands:
-                self.users[i].append(node)
 
-    def fill(self) -> None:
-        open_ = [node for node, row in enumerate(self.rows) if row.kind == "unmapped"]
-        found = {node: row for node in open_ if (row := self.between(node)) is not None}
-        for node, row in found.items():
-            self.rows[node] = row
-
-    def between(self, node: int) -> Row | None:
-        makers, readers = self.ends(node, self.operands), self.ends(node, self.users)
-        if makers is None or not readers:
+def _between(around: _Surroundings, node: int) -> Row | None:
+    graph, hlo = around.fates.graph, around.fates.hlo
+    makers, readers = _makers(around, node), _readers(around, node)
+    if makers is None or not readers:
+        return None
+    if makers == readers and len(readers) == 1:
+        return Row("fused", tuple(readers), True, "all that it reads and all that reads it is in this kernel")
+    arguments = {i for i in makers if hlo.graph.ops[hlo.op_code[i]] == "parameter"}
+    kernels = tuple(sorted((makers - arguments) | readers))
+    if len(kernels) > _MOST or not _reads_only(around.fates, readers, makers):
+        return None
+    if not makers:
+        # A constant that several kernels read may be in each of them.
+        if around.depends[node] or len(readers) > 1:
             return None
-        if makers == readers and len(readers) == 1:
-            return Row("fused", tuple(readers), True, "all that it reads and all that reads it is in this kernel")
-        ran = sorted({i for i in makers if self.told.hlo.op(i) != "parameter"} | readers)
-        if len(ran) > _MOST or not self.reads_only(readers, makers):
+        return Row("fused", kernels, True, "only this kernel reads it, and nothing else makes it")
+    if graph.ops[int(graph.op[node])] in _VIEWS:
+        return Row("eliminated", (), True, "only another view: its reader takes the value as it is")
+    if len(kernels) == 1:
+        return Row("fused", kernels, True, "no kernel runs between what it reads and this one")
+    return Row("fused", kernels, True, "in some of these: no other runs between")
+
+
+def _makers(around: _Surroundings, node: int) -> set[int] | None:
+    """The kernels and arguments whose values reach an equation through unmapped ones; None where one is not known."""
+    return _ends(around, node, around.operands, may_be_folded=True)
+
+
+def _readers(around: _Surroundings, node: int) -> set[int] | None:
+    """The kernels that its value reaches through unmapped equations; None where one is not known or it is returned."""
+    return _ends(around, node, around.users, may_be_folded=False) if around.users[node] else None
+
+
+def _ends(around: _Surroundings, node: int, along: Sequence[Sequence[int]], *, may_be_folded: bool) -> set[int] | None:
+    rows, linked = around.fates.rows, around.fates.linked
+    ends: set[int] = set()
+    seen, todo = {node}, list(along[node])
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        row = rows[at]
+        if row.kernels:
+            ends.update(row.kernels)
+        elif row.kind in ("unmapped", "eliminated") and along[at] and len(seen) < _FARTHEST:
+            todo += along[at]
+        elif row.kind == "" and len(linked.get(at, ())) == 1:
+            ends.add(linked[at][0])
+        elif not (
+            (row.kind == "" and not around.depends[at] and not around.operands[at])  # a constant is made nowhere
+            or (row.kind == "folded" and may_be_folded)
+        ):
             return None
-        if not makers:
-            # A constant that several kernels read may be in each of them.
-            is_made_there = not self.depends[node] and len(readers) == 1
-            return (
-                Row("fused", tuple(ran), True, "only this kernel reads it, and nothing else makes it")
-                if is_made_there
-                else None
-            )
-        if self.graph.ops[int(self.graph.op[node])] in _VIEWS:
-            return Row("eliminated", (), True, "only another view: its reader takes the value as it is")
-        why = (
-            "no kernel runs between what it reads and this one"
-            if len(ran) == 1
-            else "in some of these: no other runs between"
-        )
-        return Row("fused", tuple(ran), True, why)
+    return ends
 
-    def ends(self, node: int, along: Sequence[Sequence[int]]) -> set[int] | None:
-        """The kernels and arguments at the ends of the unmapped equations around one; None where one is not known."""
-        found: set[int] = set()
-        seen, todo = {node}, list(along[node])
-        if not todo and along is self.users:
-            return None  # it is returned
-        while todo:
-            at = todo.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            row = self.rows[at]
-            if row.kernels:
-                found.update(row.kernels)
-            elif row.kind in ("unmapped", "eliminated") and along[at] and len(seen) < _FARTHEST:
-                todo += along[at]
-            elif row.kind == "" and len(self.told.linked.get(at, ())) == 1:
-                found.add(self.told.linked[at][0])
-            elif row.kind == "" and not self.depends[at] and not self.operands[at]:
-                pass  # a constant is made nowhere
-            elif row.kind != "folded" or along is self.users:
-                return None
-        return found
 
-    def reads_only(self, readers: set[int], makers: set[int]) -> bool:
-        """Whether kernels take all these values as they are: nothing unknown stands between."""
-        operands, taken = self.operands_of_kernel, set[int]()
-        todo = [i for reader in readers for i in operands(reader)]
-        for at in todo:  # grows while it is walked
-            if at in makers:
-                taken.add(at)
-            elif self.told.hlo.op(at) in _PASSING and len(todo) < _FARTHEST:
-                todo += operands(at)
-            elif at not in self.told.known and self.depends_on(at, makers):
-                return False
-        return taken == makers - readers
+def _reads_only(fates: MetadataFates, readers: set[int], makers: set[int]) -> bool:
+    """True if kernels take all these values as they are: no kernel of an unknown equation stands between."""
+    taken = set[int]()
+    todo = [i for reader in readers for i in _kernel_operands(fates, reader)]
+    for at in todo:  # grows while it is walked
+        if at in makers:
+            taken.add(at)
+        elif fates.hlo.graph.ops[fates.hlo.op_code[at]] in _PASSING and len(todo) < _FARTHEST:
+            todo += _kernel_operands(fates, at)
+        elif at not in fates.attributed and _may_consume(fates, at, makers):
+            return False
+    return taken == makers - readers
 
-    def depends_on(self, kernel: int, makers: set[int]) -> bool:
-        """Whether a kernel of which it is not known what it is may have one of some values from anywhere."""
-        todo = [kernel]
-        for at in todo:
-            if at in makers or len(todo) > _FARTHEST:
-                return True
-            if at not in self.told.known:
-                todo += self.operands_of_kernel(at)
-        return False
 
-    def operands_of_kernel(self, kernel: int) -> list[int]:
-        graph = self.told.hlo.graph
-        return graph.operand[graph.operand_start[kernel] : graph.operand_start[kernel + 1]].tolist()
+def _may_consume(fates: MetadataFates, kernel: int, makers: set[int]) -> bool:
+    """True if `kernel`, whose equation is unknown, may consume one of `makers` through any path."""
+    todo = [kernel]
+    for at in todo:  # grows while it is walked
+        if at in makers or len(todo) > _FARTHEST:
+            return True
+        if at not in fates.attributed:
+            todo += _kernel_operands(fates, at)
+    return False
+
+
+def _kernel_operands(fates: MetadataFates, kernel: int) -> list[int]:
+    graph = fates.hlo.graph
+    return graph.operand[graph.operand_start[kernel] : graph.operand_start[kernel + 1]].tolist()
 
 
 _PASSING = ("bitcast", "get-tuple-element", "tuple")

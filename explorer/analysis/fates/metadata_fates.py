@@ -1,4 +1,4 @@
-"""What the compiler's own metadata tells of each equation: the instructions that bear its place and primitive."""
+"""What the compiler's own metadata says of each equation: the instructions that bear its place and primitive."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from explorer.analysis.cost.kernels import PLUMBING, kernel_of
 from explorer.analysis.links.keys import is_equation
 from explorer.model.graph import Graph
+from explorer.model.links import Links
 
-if TYPE_CHECKING:
-    from explorer.model.capture import Capture
-
-__all__ = ["Instructions", "Row", "Told", "only_calls"]
+__all__ = ["Instructions", "MetadataFates", "Row", "instructions_of", "metadata_fates", "only_calls"]
 
 # Equations that only call; a scatter or a reduction does something itself.
 _CALLS = re.compile(
@@ -33,7 +30,7 @@ _APART = "told from others like it by what it reads, serves and follows"
 
 @dataclass(slots=True)
 class Row:
-    """The fate of one equation while it is being found; `kernels` are rows of the `hlo` stage."""
+    """The fate of one equation; `kernels` are rows of the `hlo` stage."""
 
     kind: str = ""
     kernels: tuple[int, ...] = ()
@@ -42,34 +39,44 @@ class Row:
 
 
 def only_calls(op: str) -> bool:
-    """Whether an equation only passes on to what it calls."""
+    """True if an equation does nothing itself but pass on to what it calls."""
     return _CALLS.search(op) is not None
 
 
 _FUSION, _LOOP, _RUNS, _MAIN, _FREE, _VALUE = (1 << bit for bit in range(6))
 
 
+@dataclass(frozen=True, eq=False)
 class Instructions:
-    """What fates ask of the instructions of the `hlo` stage, the same for every stage before it.
+    """The `hlo` stage's graph with what the fates of every earlier stage need of it.
 
-    Attributes:
+    Args:
+        graph: Of the `hlo` stage.
+        op_code, type_code: The graph's columns, as lists.
         kernel: Of each instruction, the kernel that runs it; -1 for plumbing.
         flags: What kind of instruction it is, as bits.
-        busy: How many instructions are inside each kernel.
+        inside: How many instructions that do something are inside each kernel, apart from itself.
+        code: By op, its code.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.kernel: list[int] = kernel_of(graph).tolist()
-        self.code: list[int] = graph.op.tolist()
-        self.type: list[int] = graph.type.tolist()
-        of_op = [_flags(op) for op in graph.ops]
-        self.flags = [of_op[code] for code in self.code]
-        self.busy = Counter(k for i, k in enumerate(self.kernel) if k not in (i, -1) and self.flags[i] & _RUNS)
-        self.named = {op: code for code, op in enumerate(graph.ops)}
+    graph: Graph
+    op_code: list[int]
+    type_code: list[int]
+    kernel: list[int]
+    flags: list[int]
+    inside: Counter[int]
+    code: dict[str, int]
 
-    def op(self, row: int) -> str:
-        return self.graph.ops[self.code[row]]
+
+def instructions_of(graph: Graph) -> Instructions:
+    """The instructions of the `hlo` stage by kind and kernel."""
+    kernel: list[int] = kernel_of(graph).tolist()
+    op_code: list[int] = graph.op.tolist()
+    flags_of_op = [_flags(op) for op in graph.ops]
+    flags = [flags_of_op[code] for code in op_code]
+    inside = Counter(k for i, k in enumerate(kernel) if k not in (i, -1) and flags[i] & _RUNS)
+    code = {op: code for code, op in enumerate(graph.ops)}
+    return Instructions(graph, op_code, graph.type.tolist(), kernel, flags, inside, code)
 
 
 def _flags(op: str) -> int:
@@ -84,66 +91,93 @@ def _flags(op: str) -> int:
     )
 
 
-class Told:
-    """What the metadata of the instructions say."""
+@dataclass(frozen=True, eq=False)
+class MetadataFates:
+    """The fates that the metadata of the instructions shows, of one stage's equations.
 
-    def __init__(self, capture: Capture, stage: str) -> None:
-        self.graph, self.hlo = capture.stage(stage).graph, capture.instructions
-        self.links = capture.links
-        self.calls = {group.caller for group in self.graph.groups}
-        self.sharing = self.links.sharing(stage, "hlo")
-        self.linked = self.links.table(stage, "hlo")
-        lists = {id(rows): rows for rows in self.linked.values()}.values()
-        self.known = {self.hlo.kernel[i] for rows in lists for i in rows}
-        self.op: list[int] = self.graph.op.tolist()
-        # A jaxpr's operation may be several of StableHLO's, of which each has its own instructions.
-        own = [op.removeprefix("stablehlo.").replace("_in_dim", "").replace("_", "-") for op in self.graph.ops]
-        self.own = [self.hlo.named.get(op, -1) for op in own]
-        self.only_calls = [only_calls(op) for op in self.graph.ops]
-        equations = is_equation(self.graph).tolist()
-        self.known_rows: dict[tuple[int, int, bool, int], Row] = {}
-        self.rows = [self.row_of(i) if equations[i] else Row() for i in range(len(self.graph))]
+    Args:
+        graph: Of the stage.
+        hlo: The instructions.
+        rows: Of each node of the stage its fate; `unmapped` where no instruction bears its name.
+        linked: For each node that has any, the instructions that bear its name.
+        callers: The nodes that call a group.
+        attributed: The kernels that bear the name of any equation of the stage.
+    """
 
-    def row_of(self, node: int) -> Row:
-        """What is asked once for all equations that have the same instructions."""
-        linked = self.linked.get(node, _NONE)
-        key = (id(linked), self.op[node], node in self.calls, self.sharing[node])
-        row = self.known_rows.get(key)
+    graph: Graph
+    hlo: Instructions
+    rows: list[Row]
+    linked: dict[int, list[int]]
+    callers: set[int]
+    attributed: set[int]
+
+
+def metadata_fates(stage: str, graph: Graph, links: Links, hlo: Instructions) -> MetadataFates:
+    """Find the fates of a stage's equations by the instructions that they are linked to."""
+    callers = {group.caller for group in graph.groups}
+    shares, linked = links.equation_counts(stage, "hlo"), links.table(stage, "hlo")
+    lists = {id(rows): rows for rows in linked.values()}.values()
+    attributed = {hlo.kernel[i] for rows in lists for i in rows}
+    # A jaxpr's operation may be several of StableHLO's, of which each has its own instructions.
+    hlo_names = [op.removeprefix("stablehlo.").replace("_in_dim", "").replace("_", "-") for op in graph.ops]
+    own_code = [hlo.code.get(name, -1) for name in hlo_names]
+    is_only_call = [only_calls(op) for op in graph.ops]
+    shared: dict[tuple[int, int, bool, int], Row] = {}  # equations with the same instructions have the same fate
+    rows: list[Row] = []
+    codes: list[int] = graph.op.tolist()
+    for node, (op, does) in enumerate(zip(codes, is_equation(graph).tolist(), strict=True)):
+        instructions, calls = linked.get(node, _NONE), node in callers
+        key = (id(instructions), op, calls, shares[node])
+        if not does:
+            rows.append(Row())
+            continue
+        row = shared.get(key)
         if row is None:
-            row = self.known_rows[key] = self.row(node, linked)
-        return row
+            row = shared[key] = _row(hlo, instructions, own_code[op], shares[node], calls and is_only_call[op])
+        rows.append(row)
+    return MetadataFates(graph, hlo, rows, linked, callers, attributed)
 
-    def row(self, node: int, linked: Sequence[int]) -> Row:
-        """Of one equation, given the instructions that are it."""
-        hlo, flags, op = self.hlo, self.hlo.flags, self.op[node]
-        rows = [i for i in linked if not flags[i] & _FUSION] or linked
-        own = self.own[op]
-        if own >= 0 and len(rows) > 1:
-            rows = [i for i in rows if hlo.code[i] == own] or rows
-        kinds = [flags[i] for i in rows]
-        if control := [i for i, flag in zip(rows, kinds, strict=True) if flag & _LOOP]:
-            return Row("kept", tuple(control), False, "it is the loop, branch or call itself")
-        if node in self.calls and self.only_calls[op]:
-            return Row("inlined", (), False, "what it calls stands in its place")
-        runs = [i for i, flag in zip(rows, kinds, strict=True) if flag & _RUNS]
-        if not runs:
-            return _plumbing(kinds)
-        main = [i for i in runs if flags[i] & _MAIN] or runs
-        kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
-        many = self.sharing[node]
-        why = f"one of {many} equations that its instructions may be of" if many > 1 else "" if many else _APART
-        if len(kernels) > 1:
-            copies = Counter((hlo.code[i], hlo.type[i]) for i in main if not flags[i] & _FUSION)
-            times = max(copies.values(), default=0)
-            if times > max(many, 1):
-                return Row("duplicated", kernels, many != 1, f"computed {times} times, in {len(kernels)} kernels")
-        mine = [hlo.kernel[i] for i in runs]
-        is_alone = all(not flags[i] & _FUSION or mine.count(i) >= hlo.busy[i] > 0 for i in kernels)
-        return Row("kept" if is_alone else "fused", kernels, many != 1, why)
+
+def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is_only_call: bool) -> Row:
+    """The fate of an equation.
+
+    Args:
+        hlo: The instructions.
+        linked: Those that bear the equation's name.
+        own_code: The op code of the instruction that does what the equation does, -1 if there is none.
+        share: How many equations `linked` may belong to; 0 if structure told this one apart.
+        is_only_call: Whether the equation only passes on to what it calls.
+    """
+    flags = hlo.flags
+    rows = [i for i in linked if not flags[i] & _FUSION] or linked
+    if own_code >= 0 and len(rows) > 1:
+        rows = [i for i in rows if hlo.op_code[i] == own_code] or rows
+    if control := [i for i in rows if flags[i] & _LOOP]:
+        return Row("kept", tuple(control), False, "it is the loop, branch or call itself")
+    if is_only_call:
+        return Row("inlined", (), False, "what it calls stands in its place")
+    runs = [i for i in rows if flags[i] & _RUNS]
+    return _running(hlo, runs, share) if runs else _plumbing([flags[i] for i in rows])
+
+
+def _running(hlo: Instructions, runs: Sequence[int], share: int) -> Row:
+    """The fate of an equation whose instructions run in kernels."""
+    flags = hlo.flags
+    main = [i for i in runs if flags[i] & _MAIN] or runs
+    kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
+    if len(kernels) > 1:
+        copies = Counter((hlo.op_code[i], hlo.type_code[i]) for i in main if not flags[i] & _FUSION)
+        times = max(copies.values(), default=0)
+        if times > max(share, 1):
+            return Row("duplicated", kernels, share != 1, f"computed {times} times, in {len(kernels)} kernels")
+    mine = [hlo.kernel[i] for i in runs]
+    is_alone = all(not flags[i] & _FUSION or mine.count(i) >= hlo.inside[i] > 0 for i in kernels)
+    why = f"one of {share} equations that its instructions may be of" if share > 1 else "" if share else _APART
+    return Row("kept" if is_alone else "fused", kernels, share != 1, why)
 
 
 def _plumbing(kinds: Sequence[int]) -> Row:
-    """Of an equation whose instructions run nothing."""
+    """The fate of an equation whose instructions run nothing, by their flags."""
     if kinds and all(flag & _VALUE for flag in kinds):
         return Row("folded", (), False, "its value is a constant of the program")
     if any(flag & _FREE for flag in kinds):

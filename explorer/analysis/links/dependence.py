@@ -9,12 +9,12 @@ import numpy as np
 from explorer.analysis.links.equations import returned_in_order
 from explorer.model.graph import Graph
 
-__all__ = ["reach", "serve"]
+__all__ = ["argument_sets", "result_sets"]
 
 _NUMBER = re.compile(r"\bparameter\((\d+)\)")
 
 
-def reach(graph: Graph, text: str, bit: dict[str, int]) -> list[int]:
+def argument_sets(graph: Graph, text: str, bit: dict[str, int]) -> list[int]:
     """For each node, the set of arguments that its value depends on, as the bits of an integer; 0 for unknown or none.
 
     Args:
@@ -54,7 +54,7 @@ def reach(graph: Graph, text: str, bit: dict[str, int]) -> list[int]:
     return sets
 
 
-def serve(graph: Graph, text: str) -> list[int]:
+def result_sets(graph: Graph, text: str) -> list[int]:
     """For each node, the set of results that depend on its value, as the bits of an integer; 0 for unknown or none.
 
     Args:

@@ -1,9 +1,10 @@
-"""By what nodes of different stages are known to each other: their keys, and what tells equal ones apart."""
+"""The keys by which nodes of different stages correspond, and what tells nodes of one key apart."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from explorer.model.graph import Graph, Ints
 from explorer.model.types import elements
 
-__all__ = ["Keys", "is_equation", "phase"]
+__all__ = ["Dependencies", "FirstKeys", "first_keys", "is_equation", "pair_keys", "phase"]
 
-_Key = tuple[object, ...]
-_Dependencies = Callable[[], tuple[tuple[Ints, Ints], tuple[Ints, Ints]]]
+_Name = tuple[object, ...]
+Dependencies = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
+"""Codes of both stages' nodes: for what each depends on, then for what depends on it; -1 for nothing known."""
 _ROUNDS = 8  # how deep calls are nested
 
 
@@ -33,58 +35,74 @@ def is_equation(graph: Graph) -> NDArray[np.bool_]:
 _NO_EQUATION = frozenset(["parameter", "constant", "stablehlo.constant", "return", "func.return", "stablehlo.return"])
 
 
-class Keys:
-    """The keys of the first stage's nodes, and of another's that fit to them."""
+class FirstKeys(NamedTuple):
+    """The keys of the first stage's nodes, and what another stage's are looked up in.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.code: dict[_Key, int] = {}
-        sole: dict[_Key, int] = {}  # the key of the only equation at a place; -2 for several
-        pairs, row = _distinct(graph)
-        self.keys = np.full(len(graph), -1, np.int32)
-        codes = [self._own(graph, frame, scope, loops) for frame, scope, loops in pairs]
-        if codes:
-            self.keys = np.where(is_equation(graph), np.asarray(codes, np.int32)[row], -1)
-        for i in np.flatnonzero(self.keys >= 0).tolist():
-            frame, scope, _ = pairs[int(row[i])]
-            if frame >= 0:
-                at = _place(graph, frame, scope)
-                code = int(self.keys[i])
-                sole[at] = code if sole.get(at, code) == code else -2
-        self.sole = {at: code for at, code in sole.items() if code >= 0}
-        self._add_arguments(graph, self.keys, new=True)
+    Args:
+        graph: The first stage's.
+        keys: Of each node, -1 for none, shape `[n]`.
+        code: The key of each name.
+        sole: The key of the only equation at a place, by the place.
+    """
 
-    def _own(self, graph: Graph, frame: int, scope: str, loops: int) -> int:
-        keys = _names(graph, frame, scope, loops)
-        return self.code.setdefault(keys[0], len(self.code)) if keys else -1
+    graph: Graph
+    keys: Ints
+    code: dict[_Name, int]
+    sole: dict[_Name, int]
 
-    def _add_arguments(self, graph: Graph, keys: Ints, *, new: bool) -> None:
-        """The program's arguments have a path for a name."""
-        entries = np.asarray([group.kind == "entry" for group in graph.groups] + [False])[graph.group]
-        is_argument = np.asarray([op == "parameter" for op in graph.ops] + [False])[graph.op] & entries
-        for i in np.flatnonzero(is_argument & (graph.frame < 0)).tolist():
-            scope = graph.scopes[int(graph.scope[i])]
-            key = ("argument", scope)
-            keys[i] = -1 if not scope else self.code.setdefault(key, len(self.code)) if new else self.code.get(key, -1)
 
-    def pair(self, other: Graph, dependencies: _Dependencies) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-        """The keys of both graphs' nodes, refined until equal for as few as can be; and which keys were refined.
+def first_keys(graph: Graph) -> FirstKeys:
+    """A key for each equation of the first stage, the same for those that have the same name."""
+    code: dict[_Name, int] = {}
+    pairs, row = _distinct(graph)
+    codes = [
+        code.setdefault(names[0], len(code)) if (names := _names(graph, frame, scope, loops)) else -1
+        for frame, scope, loops in pairs
+    ]
+    keys = np.where(is_equation(graph), np.asarray([*codes, -1], np.int32)[row], -1).astype(np.int32)
+    at_place: dict[_Name, set[int]] = {}
+    used: list[int] = np.unique(row[keys >= 0]).tolist()
+    for i in used:
+        frame, scope, _ = pairs[i]
+        if frame >= 0:
+            at_place.setdefault(_place(graph, frame, scope), set()).add(codes[i])
+    sole = {at: codes.pop() for at, codes in at_place.items() if len(codes) == 1}
+    for i, name in _arguments(graph):
+        keys[i] = code.setdefault(name, len(code)) if name[1] else -1
+    return FirstKeys(graph, keys, code, sole)
 
-        Args:
-            other: The graph of a later stage.
-            dependencies: Gives codes by which nodes of one key are told apart; asked only if there are such.
-        """
-        pairs, row = _distinct(other)
-        codes = [self._fitting(other, frame, scope, loops) for frame, scope, loops in pairs]
-        there = np.asarray(codes, np.int32)[row] if codes else np.full(len(other), -1, np.int32)
-        self._add_arguments(other, there, new=False)
-        return _refine(self.graph, self.keys, other, there, dependencies)
 
-    def _fitting(self, graph: Graph, frame: int, scope: str, loops: int) -> int:
-        for key in _names(graph, frame, scope, loops):
-            if key in self.code:
-                return self.code[key]
-        return self.sole.get(_place(graph, frame, scope), -1) if frame >= 0 and scope else -1
+def pair_keys(
+    first: FirstKeys, other: Graph, dependencies: Callable[[], Dependencies]
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """The keys of both graphs' nodes, refined until equal for as few as can be; and which keys were refined.
+
+    Args:
+        first: The keys of the first stage.
+        other: The graph of a later stage.
+        dependencies: Returns codes by which nodes of one key are told apart; called only if there are such.
+    """
+    pairs, row = _distinct(other)
+    codes = [_matching_key(first, other, *pair) for pair in pairs]
+    keys = np.asarray([*codes, -1], np.int32)[row]
+    for i, name in _arguments(other):
+        keys[i] = first.code.get(name, -1) if name[1] else -1
+    return _refine(first.graph, first.keys, other, keys, dependencies)
+
+
+def _matching_key(first: FirstKeys, graph: Graph, frame: int, scope: str, loops: int) -> int:
+    for name in _names(graph, frame, scope, loops):
+        if name in first.code:
+            return first.code[name]
+    return first.sole.get(_place(graph, frame, scope), -1) if frame >= 0 and scope else -1
+
+
+def _arguments(graph: Graph) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The program's arguments: each node with its name, which is its path."""
+    entries = np.asarray([group.kind == "entry" for group in graph.groups] + [False])[graph.group]
+    is_argument = np.asarray([op == "parameter" for op in graph.ops] + [False])[graph.op] & entries
+    for i in np.flatnonzero(is_argument & (graph.frame < 0)).tolist():
+        yield i, ("argument", graph.scopes[int(graph.scope[i])])
 
 
 def _distinct(graph: Graph) -> tuple[list[tuple[int, str, int]], Ints]:
@@ -92,7 +110,7 @@ def _distinct(graph: Graph) -> tuple[list[tuple[int, str, int]], Ints]:
 
     A function that was traced before keeps no frames inside: where it is called is its place.
     """
-    frame, loops = graph.frame.copy(), np.zeros(len(graph), np.int64)
+    frame, loops = graph.frame.copy(), np.zeros(len(graph.op), np.int64)
     callers = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
     is_loop = np.asarray([op in _LOOPS for op in graph.ops] or [False])
     caller = callers[graph.group]
@@ -116,14 +134,14 @@ def _distinct(graph: Graph) -> tuple[list[tuple[int, str, int]], Ints]:
 _LOOPS = frozenset(["scan", "while", "stablehlo.while"])
 
 
-def _place(graph: Graph, frame: int, scope: str) -> _Key:
+def _place(graph: Graph, frame: int, scope: str) -> _Name:
     place = graph.frames[frame]
     return (place.file, place.line, place.column, phase(scope))
 
 
-def _names(graph: Graph, frame: int, scope: str, loops: int) -> list[_Key]:
+def _names(graph: Graph, frame: int, scope: str, loops: int) -> list[_Name]:
     """By what a node may be known to another stage, the surest first. `loops`: how deep inside loops it stands."""
-    keys: list[_Key] = []
+    keys: list[_Name] = []
     # XLA joins the paths of merged instructions with `;`: the last is the one that the merged one ends in.
     for path in reversed(scope.split(";")):
         *outer, primitive = path.split("/")
@@ -140,7 +158,7 @@ def _names(graph: Graph, frame: int, scope: str, loops: int) -> list[_Key]:
     return keys
 
 
-def _words(outer: Sequence[str]) -> _Key:
+def _words(outer: Sequence[str]) -> _Name:
     """A path without the calls in it, which not every stage writes."""
     return tuple(word for part in outer if (word := _CALL.sub("", part)))
 
@@ -149,7 +167,7 @@ _CALL = re.compile(r"(?:p?jit|checkpoint|remat)\([^()]*\)|^(?:while|body|cond|cl
 
 
 def _refine(
-    first: Graph, here: Ints, other: Graph, there: Ints, dependencies: _Dependencies
+    first: Graph, here: Ints, other: Graph, there: Ints, dependencies: Callable[[], Dependencies]
 ) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """Keys that fewer nodes share, and which keys are such."""
     is_shared = (_tally(here, there) > 1) & (_tally(there, here) > 1)  # one on either side: all correspond to it
@@ -257,8 +275,8 @@ def _rank(codes: Ints, by: Ints) -> Ints:
 
 def _order(graph: Graph) -> Ints:
     """When each node runs, compared to the others."""
-    order = np.empty(len(graph), np.int32)
-    order[np.lexsort((graph.line, _when(graph)))] = np.arange(len(graph))
+    order = np.empty(len(graph.op), np.int32)
+    order[np.lexsort((graph.line, _when(graph)))] = np.arange(len(graph.op))
     return order
 
 
@@ -266,7 +284,7 @@ def _when(graph: Graph) -> Ints:
     """The line of what runs each node: fusions stand in the text before what calls them, in no order."""
     inside = np.asarray([group.kind in ("fusion", "apply", "call") for group in graph.groups] + [False])
     caller = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)
-    at = np.arange(len(graph), dtype=np.int32)
+    at = np.arange(len(graph.op), dtype=np.int32)
     for _ in range(_ROUNDS):
         up = np.where(inside[graph.group[at]], caller[graph.group[at]], -1)
         if not (up >= 0).any():

@@ -11,18 +11,15 @@ And where XLA folds a transpose into the product before it, the product is left 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.model.capture import Capture
 from explorer.model.graph import Graph
 from explorer.model.types import elements
 
-if TYPE_CHECKING:
-    from explorer.model.capture import Capture
-
-__all__ = ["lost_places"]
+__all__ = ["relocate_unattributed"]
 
 # What the jaxpr calls it, by what HLO does.
 _PRIMITIVES: Mapping[str, frozenset[str]] = {
@@ -43,7 +40,7 @@ _PRIMITIVES: Mapping[str, frozenset[str]] = {
 _VIEWS = frozenset(("bitcast", "copy", "reshape", "transpose"))
 
 
-def lost_places(capture: Capture) -> dict[int, int]:
+def relocate_unattributed(capture: Capture) -> dict[int, int]:
     """For each instruction of the `hlo` stage that lost its place, the node of the jaxpr that it was."""
     if all(stage.name != "jaxpr" for stage in capture.stages):
         return {}

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from explorer.analysis.memory.liveness import Walk
 from explorer.errors import OutOfRangeError
+from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.shapes import read_shape
 from explorer.model.units import bytes_text
 
-__all__ = ["KINDS", "Buffer", "Donation", "LiveMemory", "read_memory"]
+__all__ = ["KINDS", "Buffer", "Donation", "LiveMemory", "live_memory", "read_memory"]
 
 KINDS = ("argument", "donated", "constant", "temp", "output", "aliased")
 _SHOWN = 8  # rows of a table before it says how many more there are
@@ -193,6 +194,12 @@ class LiveMemory:
 
     def __repr__(self) -> str:
         return f"LiveMemory({self.table()})"
+
+
+def live_memory(capture: Capture) -> LiveMemory:
+    """What is in memory at each step of a capture's optimised program; KeyError where there is none."""
+    hlo = capture.hlo
+    return read_memory(hlo.text, hlo.graph)
 
 
 def read_memory(text: str, graph: Graph) -> LiveMemory:

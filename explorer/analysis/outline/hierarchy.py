@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
-from explorer.analysis.links.provenance import phase
-from explorer.analysis.links.source_paths import Places, Step, parameter_names
+from explorer.analysis.cost.trip_counts import trips
+from explorer.analysis.links.keys import phase
 from explorer.analysis.outline.group_tree import Tree
 from explorer.analysis.outline.loop_context import Loop, tell
 from explorer.analysis.outline.repeats import Repeats
+from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names
 from explorer.model.graph import Graph, Group, Ints
+from explorer.model.hierarchy import Hierarchy
+from explorer.model.stage import Stage
 
-__all__ = ["Hierarchy", "nest"]
+__all__ = ["nest", "stage_hierarchy"]
 
 _RETURNS = ("return", "func.return", "stablehlo.return", "tuple")
 _NEARLY = 0.9  # of a loop's nodes are in the group that holds it: the others are strays
@@ -37,26 +39,9 @@ _TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>$")
 _LAYOUT = re.compile(r"\{[^}]*\}")
 
 
-@dataclass(frozen=True, eq=False)
-class Hierarchy:
-    """A tree of groups over a graph: `group[i]` is the group of node `i`, an index into `groups`, -1 for the top.
-
-    A group's `parent` comes before it, or is -1. Its `kind` is the computation's (`fusion`, `body`, …), `inputs`,
-    `outputs`, `phase`, `function`, `scope`, `part` (what is before or after a loop), `repeat` (its children are the
-    iterations), `iteration`, or `single` (an iteration that is not like the others).
-
-    Args:
-        groups, group: The tree.
-        repeat: Of each group, how often it runs, where that is known to be more than once; else 0.
-        differ: Of each `repeat`, how many nodes of an iteration differ, in what they call, from one to another.
-        twin: Of each node, its counterpart in the first of the iterations that are equal; itself where there are none.
-    """
-
-    groups: list[Group]
-    group: Ints
-    repeat: list[int] = field(default_factory=list[int])
-    differ: list[int] = field(default_factory=list[int])
-    twin: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+def stage_hierarchy(stage: Stage) -> Hierarchy:
+    """The groups of a stage's graph, with how often the text says that its loops run."""
+    return nest(stage.graph, trips(stage.graph, stage.text))
 
 
 def nest(graph: Graph, trips: Mapping[int, int] | None = None) -> Hierarchy:
@@ -74,7 +59,7 @@ class _Nesting:
         self.graph = graph
         self.trips = trips
         self.tree = Tree(graph)
-        self.places = Places(graph)
+        self.places = SourcePaths(graph)
         flat = np.asarray([*(group.kind in BOUNDARY for group in graph.groups), False], bool)
         self.repeats = Repeats(graph, self.places.frame, self.places.line, ~flat[graph.group])
         self.phases = [phase(scope) for scope in graph.scopes]

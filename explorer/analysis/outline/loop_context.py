@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.links.source_paths import Places, parameter_names
 from explorer.analysis.outline.group_tree import Tree
+from explorer.analysis.outline.source_paths import SourcePaths, parameter_names
 from explorer.model.graph import Graph, Ints
 
 __all__ = ["Loop", "tell"]
@@ -31,7 +31,7 @@ class Loop(NamedTuple):
     lines: tuple[int, int]
 
 
-def tell(tree: Tree, graph: Graph, places: Places, loops: list[Loop]) -> None:
+def tell(tree: Tree, graph: Graph, places: SourcePaths, loops: list[Loop]) -> None:
     """Group what stands before and after each loop."""
     names: dict[tuple[str, tuple[int, int], str], str] = {}
     for loop in sorted(loops, key=lambda loop: _phase_order(tree, loop.parent)):
@@ -44,7 +44,7 @@ def _phase_order(tree: Tree, group: int) -> int:
 
 
 def _tell(
-    tree: Tree, graph: Graph, places: Places, loop: Loop, names: dict[tuple[str, tuple[int, int], str], str]
+    tree: Tree, graph: Graph, places: SourcePaths, loop: Loop, names: dict[tuple[str, tuple[int, int], str], str]
 ) -> None:
     parent, (first, last) = loop.parent, loop.lines
     level = tree.level[parent] if parent >= 0 else 0

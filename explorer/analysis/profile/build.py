@@ -10,18 +10,19 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.lines import splitting
-from explorer.analysis.links.source_paths import named_scopes
+from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.outline.source_paths import named_scopes
 from explorer.analysis.profile.attribution import segments, shares
 from explorer.analysis.profile.costs import OpCost, op_costs
 from explorer.analysis.profile.host import host_times
 from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolved
 from explorer.analysis.profile.timeline import timeline_of
-from explorer.model.capture import Capture, Stage
+from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import Events
 from explorer.model.results.profile_rows import LineTime, OpTime
+from explorer.model.stage import Stage
 
 __all__ = ["build_profile", "steady_runs"]
 
@@ -219,7 +220,7 @@ class _Told:
     def __init__(self, capture: Capture, time: Floats) -> None:
         self.graph = graph = capture.hlo.graph
         self.jaxpr = capture.jaxpr.graph if any(stage.name == "jaxpr" for stage in capture.stages) else None
-        self.split = splitting(capture)
+        self.split = split_by_line(capture)
         self.most = _most(self.split.times(), len(graph))
         self.stacks: dict[int, tuple[Frame, ...]] = {}
         self.scopes: dict[int, str] = {}

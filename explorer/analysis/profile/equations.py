@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.analysis.cost.lines import own_files, place_of, splitting
+from explorer.analysis.cost.lines import innermost_own_frames, own_files, split_by_line
 from explorer.model.capture import Capture
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import EquationTime
@@ -32,7 +32,7 @@ def _of(capture: Capture, number: int, module: str, device: float) -> list[Equat
     jaxpr = capture.jaxpr.graph
     linked = capture.links.table("hlo", "jaxpr")
     seconds = np.zeros(len(jaxpr))
-    split = splitting(capture)
+    split = split_by_line(capture)
     times = split.times()
     if times is None:
         return []
@@ -41,11 +41,11 @@ def _of(capture: Capture, number: int, module: str, device: float) -> list[Equat
         rows = [split.lost[node]] if node in split.lost else linked.get(node, ())
         for row in rows:
             seconds[row] += of_node[node] / len(rows)
-    own = own_files(capture.sources)
+    places = innermost_own_frames(jaxpr, own_files(capture.sources))
     found: list[EquationTime] = []
     for row in np.flatnonzero(seconds > 0).tolist():
         frame = int(jaxpr.frame[row])
-        place = place_of(jaxpr, frame, own) if frame >= 0 else None
+        place = places[frame] if frame >= 0 else None
         found.append(
             EquationTime(
                 jaxpr.names[row],

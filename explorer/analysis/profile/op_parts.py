@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from explorer.analysis.cost.lines import splitting
-from explorer.analysis.links.provenance import phase
-from explorer.analysis.links.source_paths import named_scopes
+from explorer.analysis.cost.lines import split_by_line
+from explorer.analysis.links.keys import phase
+from explorer.analysis.outline.source_paths import named_scopes
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph
 from explorer.model.results.profile import Profile
@@ -37,7 +37,7 @@ class _Places:
     """Where the instructions inside each kernel of one program come from."""
 
     def __init__(self, capture: Capture) -> None:
-        self.split = split = splitting(capture)
+        self.split = split = split_by_line(capture)
         self.graph = graph = split.graph
         self.jaxpr = capture.jaxpr.graph if split.lost else graph
         self.stacks: dict[tuple[int, int], tuple[Frame, ...]] = {}

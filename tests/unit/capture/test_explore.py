@@ -11,7 +11,7 @@ from flax import nnx
 
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
-from explorer.model.capture import Stage
+from explorer.model.stage import Stage
 from tests.support.functions import loss
 
 WEIGHTS, X = jnp.ones((3, 16, 16)), jnp.ones((4, 16))

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.files.capture import VERSION, Blobs, _read_stage, decode, encode, table
-from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.capture import Capture, Durations
 from explorer.model.graph import Frame, Graph, Group
+from explorer.model.stage import Stage
 from tests.support.functions import loss
 
 COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")

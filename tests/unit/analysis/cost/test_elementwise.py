@@ -10,7 +10,7 @@ import pytest
 import explorer as ex
 from explorer.analysis.cost.elementwise import SEARCHES, WEIGHTS
 from explorer.analysis.cost.kernels import kernel_of
-from explorer.model.capture import Stage
+from explorer.model.stage import Stage
 
 X = jnp.linspace(0.5, 1.5, 4096)
 

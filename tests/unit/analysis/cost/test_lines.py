@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.cost.lines import LineRow, LineTable
-from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.capture import Capture, Durations
 from explorer.model.graph import Frame, Graph, Group
+from explorer.model.line_table import LineRow, LineTable
+from explorer.model.stage import Stage
 
 X, W = jnp.ones((128, 64)), jnp.ones((64, 64))
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.fates.fates import KINDS, Fate
 from explorer.analysis.links.equations import is_dead, twins
 from explorer.capture.readers.jaxpr import read_jaxpr
+from explorer.model.fates import KINDS, Fate
 
 X = jnp.ones((128, 64))
 

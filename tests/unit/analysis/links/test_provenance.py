@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.analysis.links.provenance import elements, placed
+from explorer.analysis.links.placement import placed
 from explorer.analysis.outline.hierarchy import nest
+from explorer.model.types import elements
 from tests.support.functions import loss
 
 

@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 
 import explorer as ex
-from explorer.analysis.links.provenance import placed
-from explorer.analysis.links.relocation import lost_places
+from explorer.analysis.links.placement import placed
+from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.capture.readers.hlo import read_hlo
-from explorer.model.capture import Capture, Durations, Stage
+from explorer.model.capture import Capture, Durations
+from explorer.model.stage import Stage
 
 X = jnp.ones((1, 1, 16, 16))
 
@@ -35,7 +36,7 @@ def lines_found(function, *args):
     capture = without_places(ex.explore(function, *args))
     jaxpr = capture.jaxpr.graph
     first = function.__code__.co_firstlineno
-    found = lost_places(capture)
+    found = relocate_unattributed(capture)
     return [jaxpr.frames[int(jaxpr.frame[row])].line - first for _, row in sorted(found.items())]
 
 
@@ -46,7 +47,7 @@ def test_the_only_convolution_is_found():
 
     # In conv() itself: the innermost line of the user's.
     capture = without_places(ex.explore(f, X, kernel(3)))
-    found = lost_places(capture)
+    found = relocate_unattributed(capture)
     (row,) = found.values()
     assert capture.jaxpr.graph.ops[int(capture.jaxpr.graph.op[row])] == "conv_general_dilated"
     lines = {line.line: line for line in capture.lines()}
@@ -84,14 +85,14 @@ def test_where_it_does_not_come_out_even_nothing_is_said():
     stages = [
         stage if stage.name != "hlo" else Stage("hlo", lambda: (fewer, read_hlo(fewer))) for stage in capture.stages
     ]
-    assert lost_places(Capture("f", "", stages, Durations())) == {}
+    assert relocate_unattributed(Capture("f", "", stages, Durations())) == {}
 
 
 def test_without_a_jaxpr_nothing_is_found():
     capture = without_places(ex.explore(conv, X, kernel(3)))
     text = capture.hlo.text
     alone = Capture("f", "", [Stage("hlo", lambda: (text, read_hlo(text)))], Durations())
-    assert lost_places(alone) == {}
+    assert relocate_unattributed(alone) == {}
 
 
 def test_what_is_inside_of_a_kernel_that_finds_its_place_by_its_reader_has_it_too():
@@ -132,5 +133,5 @@ def test_a_product_named_as_a_transpose_of_its_own_line_keeps_its_place():
         return jnp.tanh(a @ b.T)
 
     a, b = jnp.ones((64, 512)), jnp.ones((32, 512))
-    assert not lost_places(ex.explore(f, a, b))
-    assert not lost_places(ex.explore(jax.grad(lambda a, b: f(a, b).sum()), a, b))
+    assert not relocate_unattributed(ex.explore(f, a, b))
+    assert not relocate_unattributed(ex.explore(jax.grad(lambda a, b: f(a, b).sum()), a, b))

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.links.provenance import placed, stacks
+from explorer.analysis.links.placement import stacks
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["Places", "Step", "named_scopes", "parameter_names"]
+__all__ = ["SourcePaths", "Step", "named_scopes", "parameter_names"]
 
 _TRANSFORM = re.compile(r"^(?:jvp|transpose|vmap|pmap|remat|checkpoint|rematted_computation|custom_\w+)\((.*)\)$")
 _JIT = re.compile(r"^(?:p?jit|xla_call)\((.*)\)$")
@@ -76,7 +76,7 @@ def parameter_names(graph: Graph, nodes: Ints) -> list[str]:
     return [name for name, _ in times.most_common()]
 
 
-class Places:
+class SourcePaths:
     """The steps to every node of a graph, and the innermost frame that it or what it belongs to has.
 
     `line` is like `frame`, but one for all that the same calls made on one line.
@@ -84,8 +84,8 @@ class Places:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        by = placed(graph)
-        own = np.arange(len(graph), dtype=np.int32)
+        by = graph.placed
+        own = np.arange(len(by), dtype=np.int32)
         self.frame = np.where(by >= 0, graph.frame[by], np.int32(-1))
         self.scope = graph.scope[np.where(by >= 0, by, own)]
         self.is_known = by >= 0

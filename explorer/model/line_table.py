@@ -1,0 +1,115 @@
+"""What each line of the user's source costs, as a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
+
+from explorer.model.attached import attached
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LineRow", "LineTable"]
+
+_PATH = re.compile(r"[/\\]")
+_WIDEST = 48  # characters of a line's text in a repr
+
+
+@dataclass(frozen=True, slots=True)
+class LineRow:
+    """What one line of the source costs.
+
+    Args:
+        file, line: Its place, the line from 1; empty and 0 for what no line is known for.
+        text: The line without its indentation; empty where the source is not known.
+        equations: How many equations of the jaxpr it makes.
+        kernels: How many kernels something of it runs in.
+        flops, bytes: Its part of theirs; `flops_share` and `bytes_share` of the program's, 0 to 1.
+        seconds: Its part of the time measured, None where none was.
+    """
+
+    file: str
+    line: int
+    text: str
+    equations: int
+    kernels: int
+    flops: float
+    flops_share: float
+    bytes: float
+    bytes_share: float
+    seconds: float | None = None
+
+
+class LineTable(Sequence[LineRow]):
+    """The rows, by file and line; what no line is known for is last.
+
+    Args:
+        rows: The rows.
+        flops, bytes_, seconds: Of the whole program: each column's sum; seconds None where none were measured.
+
+    Example:
+        >>> import explorer, jax.numpy as jnp
+        >>> table = explorer.explore(lambda x: jnp.sin(x) @ x, jnp.ones((64, 64))).lines()
+        >>> sum(row.flops for row in table) == table.flops
+        True
+    """
+
+    def __init__(self, rows: Sequence[LineRow], flops: float, bytes_: float, seconds: float | None) -> None:
+        self._rows = tuple(rows)
+        self.flops, self.bytes, self.seconds = flops, bytes_, seconds
+
+    @overload
+    def __getitem__(self, index: int) -> LineRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[LineRow, ...]: ...
+    def __getitem__(self, index: int | slice) -> LineRow | tuple[LineRow, ...]:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[LineRow]:
+        return iter(self._rows)
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """The same as a pandas DataFrame, with one row a line.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        ...
+
+    def __repr__(self) -> str:
+        head = ("line", "source", "equations", "kernels", "FLOPs", "", "bytes", "")
+        rows = [head, *(_cells(row) for row in self._rows)]
+        rows.append(("", "total", "", "", _amount(self.flops), "", f"{_amount(self.bytes)}B", ""))
+        if self.seconds is not None:
+            seconds = ["seconds", *(f"{row.seconds or 0:.2e}" for row in self._rows), f"{self.seconds:.2e}"]
+            rows = [(*row, text) for row, text in zip(rows, seconds, strict=True)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        aligned = ("  ".join(_aligned(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows)
+        return "\n".join(aligned)
+
+
+def _cells(row: LineRow) -> tuple[str, ...]:
+    text = row.text if len(row.text) <= _WIDEST else row.text[: _WIDEST - 1] + "…"
+    name = text or _PATH.split(row.file)[-1] or "(no line)"
+    share = (f"{row.flops_share:.1%}", f"{row.bytes_share:.1%}")
+    count = (str(row.equations), str(row.kernels))
+    return (str(row.line or ""), name, *count, _amount(row.flops), share[0], f"{_amount(row.bytes)}B", share[1])
+
+
+def _aligned(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column == 1 else cell.rjust(width)
+
+
+def _amount(value: float) -> str:
+    """`1.5 M`: a number with at most four digits."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.0f} "
