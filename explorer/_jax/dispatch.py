@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from explorer._jax.internals import parts
+from explorer._jax.internals import internals
 
 __all__ = ["dispatcher", "with_fast_path"]
 
@@ -21,7 +21,7 @@ def dispatcher(name: str, miss: Callable[..., tuple[Any, Any]], capacity: int) -
         miss: Takes a call, and gives its result and `fast_path(…)` of what ran, or None to be asked each time.
         capacity: How many kinds of calls are kept.
     """
-    if parts is None:
+    if internals is None:
         return None
 
     def answer(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
@@ -32,7 +32,7 @@ def dispatcher(name: str, miss: Callable[..., tuple[Any, Any]], capacity: int) -
         __tracebackhide__ = True
         return miss(*args, **kwargs)[0]
 
-    how = parts
+    how = internals
     cache = how.cache(capacity=capacity)
     made = how.function(name, undispatched, answer, [], [], how.key(), how.registry, how.shard, cache)
     made._fun = undispatched  # what JAX asks again when jax_debug_nans finds one in C++
@@ -44,7 +44,7 @@ def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
 
     The latter is None where Python must take part in each call, as with host callbacks.
     """
-    call = compiled._executable.create_cpp_call(compiled._params) if parts is not None else None
+    call = compiled._executable.create_cpp_call(compiled._params) if internals is not None else None
     if call is None:
         return lambda *args: (compiled(*args), None)
 
@@ -52,7 +52,7 @@ def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
         __tracebackhide__ = True
         try:
             return call._cache_miss(*args)[:2]
-        except parts.not_finite as error:  # with jax_debug_nans; jax.jit turns it into this too
+        except internals.not_finite as error:  # with jax_debug_nans; jax.jit turns it into this too
             raise FloatingPointError(f"invalid value ({error.ty}) encountered in {error.name}") from None
 
     return run

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["parts"]
+__all__ = ["internals"]
 
-parts: Any  # of jax.jit's dispatcher, and of what jax.experimental.serialize_executable pickles
+internals: Any  # of jax.jit's dispatcher, and of what jax.experimental.serialize_executable pickles
 try:
     from jax._src import api_util as _api_util  # pyright: ignore
     from jax._src import core as _core  # pyright: ignore
@@ -18,7 +18,7 @@ try:
     from jax._src.lib import _jax as _jaxlib  # pyright: ignore
     from jax._src.lib import xla_client as _xla_client  # pyright: ignore
 
-    parts = SimpleNamespace(
+    internals = SimpleNamespace(
         function=_jaxlib.pjit,
         cache=_jaxlib.PjitFunctionCache,
         key=_pxla.JitGlobalCppCacheKeys,
@@ -32,4 +32,4 @@ try:
         initialize_lapack=_initialize_lapack,
     )
 except (ImportError, AttributeError):  # pragma: no cover - calls go through Python, native code is compiled anew
-    parts = None
+    internals = None

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import jax
 
-from explorer._jax.internals import parts
+from explorer._jax.internals import internals
 
 __all__ = ["Native", "load_native", "native_code"]
 
@@ -76,12 +76,12 @@ def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> A
         Exception: Whatever the runtime says of code that isn't its own.
     """
     if b"lapack_" in native.code:  # lowering does so otherwise; without it the code calls address 0
-        parts.initialize_lapack()
-    devices = parts.devices((device,))
+        internals.initialize_lapack()
+    devices = internals.devices((device,))
     where = jax.sharding.SingleDeviceSharding(device)
 
     def avals(structs: Sequence[jax.ShapeDtypeStruct]) -> list[Any]:
-        return [parts.aval(struct.shape, struct.dtype, weak_type=struct.weak_type) for struct in structs]
+        return [internals.aval(struct.shape, struct.dtype, weak_type=struct.weak_type) for struct in structs]
 
     inputs, outputs = avals(native.inputs), avals(native.outputs)
     fields: dict[str, Any] = {
@@ -106,10 +106,10 @@ def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> A
         "all_args_info": None,
         "pgle_profiler": None,
     }
-    executable = parts.executable(**fields).load()
+    executable = internals.executable(**fields).load()
     structs, tree = cast(tuple[list[Any], Any], jax.tree.flatten((arguments, {})))
-    told = [parts.argument(aval, donated) for aval, donated in zip(avals(structs), native.donated, strict=True)]
-    return jax.stages.Compiled(executable, [], tree.unflatten(told), out_tree, no_kwargs=True)
+    infos = [internals.argument(aval, donated) for aval, donated in zip(avals(structs), native.donated, strict=True)]
+    return jax.stages.Compiled(executable, [], tree.unflatten(infos), out_tree, no_kwargs=True)
 
 
 def _struct(aval: Any) -> jax.ShapeDtypeStruct:

@@ -6,23 +6,23 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["own", "unseen"]
+__all__ = ["suppress_recording", "suppression"]
 
 
-class _Own(threading.local):
+class _Suppression(threading.local):
     """Whether what this thread compiles is Explorer's own."""
 
     is_on = False
 
 
-own = _Own()
+suppression = _Suppression()
 
 
 @contextmanager
-def unseen() -> Generator[None]:
+def suppress_recording() -> Generator[None]:
     """While this lasts, what the thread compiles is Explorer's own, and no watch records it."""
-    before, own.is_on = own.is_on, True
+    before, suppression.is_on = suppression.is_on, True
     try:
         yield
     finally:
-        own.is_on = before
+        suppression.is_on = before

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-__all__ = ["fresh_traces", "unchecked_leaks"]
+__all__ = ["uncached_traces", "unchecked_leaks"]
 
 try:
     # Experimental, hence here. It is part of every trace's cache key, that of inner jits too, and changes nothing else.
@@ -21,7 +21,7 @@ _number = count(1)
 
 
 @contextmanager
-def fresh_traces() -> Generator[None]:
+def uncached_traces() -> Generator[None]:
     """Nothing that JAX remembers of earlier traces is used within, nor used again later."""
     with _metadata(explorer_trace=str(next(_number))) if _metadata is not None else nullcontext():
         yield

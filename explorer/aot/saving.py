@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 
 from explorer._jax import Native, load_native, native_code, with_fast_path
-from explorer.aot.archive import array_from_bytes, array_to_bytes, read_archive, write_archive
 from explorer.aot.arguments import Parameter, is_input, parameter_of
+from explorer.aot.arrays import array_from_bytes, array_to_bytes
 from explorer.aot.binaries import Binaries, Binary, Plan
 from explorer.aot.exported import ExportedProgram, Part, parts_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, dtype_named
@@ -30,6 +30,7 @@ from explorer.aot.trees import tree_from_json, tree_to_json
 from explorer.capture.explore import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError
+from explorer.files.executable_archive import read_archive, write_archive
 from explorer.model.capture import Capture, Durations
 from explorer.model.specialization import Specialization
 from explorer.model.stage import Stage

@@ -12,7 +12,7 @@ from time import perf_counter, thread_time
 from typing import Any, Protocol
 
 from explorer._jax.calls import hooks, is_inside_a_trace
-from explorer._jax.suppress_recording import own
+from explorer._jax.suppress_recording import suppression
 from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
 from explorer.ledger.causes import Causes, Told
@@ -123,7 +123,7 @@ class Recorder:
         self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool
     ) -> Call | None:
         here = self._thread
-        if own.is_on:
+        if suppression.is_on:
             return None
         call = Call(function, wrapper, args, kwargs, runs, here.call and self._outer())
         here.call = self._calls[here.ident] = call
@@ -143,7 +143,7 @@ class Recorder:
         here = self._thread
         call = here.call
         if call is None or call.stage is not WAITING or call.program is not program:
-            if own.is_on or is_inside_a_trace():
+            if suppression.is_on or is_inside_a_trace():
                 return None
             call = here.call = self._calls[here.ident] = Call(None, None, (), {}, True, self._outer())
             call.program, call.values = program, values
@@ -152,7 +152,7 @@ class Recorder:
 
     def derive(self, params: dict[str, Any], values: tuple[Any, ...]) -> Call | None:
         here = self._thread
-        if own.is_on or (here.call is not None and here.call.stage is RUN):
+        if suppression.is_on or (here.call is not None and here.call.stage is RUN):
             return None
         call = here.call = self._calls[here.ident] = Call(None, None, (), {}, True, self._outer())
         call.derived, call.values, call.stage = params, values, RUN
@@ -174,7 +174,7 @@ class Recorder:
 
     def hear(self, event: str, seconds: float, name: str) -> None:
         kind = _STEPS.get(event)
-        if kind is not None and not own.is_on:
+        if kind is not None and not suppression.is_on:
             self._guarded(self._heard, kind, seconds, name)
         elif event == _SAVED:
             self._thread.saved = max(seconds, 0.0)

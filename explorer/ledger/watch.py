@@ -11,7 +11,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
-from explorer._jax.suppress_recording import unseen
+from explorer._jax.suppress_recording import suppress_recording
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.analysis.recompiles.storms import STORM
 from explorer.capture.sources import label
@@ -167,7 +167,7 @@ class Watch(Ledger):
             >>> ledger.capture(ledger.events[-1])
             Capture(<lambda>: jaxpr → stablehlo → hlo)
         """
-        with unseen():
+        with suppress_recording():
             return self._replays.capture(event, self.events)
 
     def diff(self, event: Event) -> Diff:
@@ -177,12 +177,12 @@ class Watch(Ledger):
             NotRecordedError: Nothing can be had of one of the two; or it was the first.
         """
         before = self._replays.before(event)
-        with unseen():
+        with suppress_recording():
             return diff(self.capture(replace(event, call=before)), self.capture(event))
 
     def unseen(self) -> AbstractContextManager[None]:
         """While this lasts, what the thread compiles is Explorer's own, and no watch records it."""
-        return unseen()
+        return suppress_recording()
 
     def keep(self, call: int, replay: Replay) -> None:
         """Have what a call compiled for `capture`."""

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from explorer._jax.suppress_recording import unseen
+from explorer._jax.suppress_recording import suppress_recording
 from explorer.measure import probes
 from explorer.measure.device import default_device
 from explorer.measure.machine import cores, last_cache, load, memory_bytes, processor
@@ -66,7 +66,7 @@ def peaks(*, refresh: bool = False) -> Peaks:
     # What a busy machine gave is kept until there is a quieter moment.
     if found is None or refresh or (key not in _known and found.is_provisional and not _is_busy()):
         print(f"explorer: measuring this machine once, about {_SECONDS} s", file=sys.stderr, flush=True)
-        with unseen():
+        with suppress_recording():
             measured = _measure(environment)
         found = measured if found is None else found.better(measured)
         _write(file, found)

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from explorer._jax.uncached_traces import fresh_traces
+from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.explore import CompileRequest, environment, run_step
 from explorer.measure.calls import Calls
 from explorer.measure.machine import cores, load
@@ -118,7 +118,7 @@ class _Timer:
         __tracebackhide__ = True
         subject = self.subject
         part = 1 - _EAGER if eager and subject.eager is not None else 1.0
-        with fresh_traces(), _nothing_cached():
+        with uncached_traces(), _nothing_cached():
             if subject.is_traced:
                 self.compile()
             calls = self.first_run()

@@ -15,7 +15,7 @@ import jax
 
 from explorer._jax import undecided_equalities
 from explorer._jax.jitted import is_jitted
-from explorer._jax.uncached_traces import fresh_traces
+from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.errors import NotCallableError
@@ -160,7 +160,7 @@ def gather(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     evidence.before = snapshot(reachable(users))
     with (
         _recorded_warnings() as evidence.warnings,
-        fresh_traces(),
+        uncached_traces(),
         undecided_equalities() as evidence.undecided,
         record_calls(users) if record else nullcontext() as evidence.recording,
     ):

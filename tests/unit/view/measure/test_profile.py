@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer._jax.uncached_traces import fresh_traces
+from explorer._jax.uncached_traces import uncached_traces
 from explorer.analysis.cost.lines import line_parts
 from explorer.analysis.profile.flame import flame
 from explorer.model.graph import Frame
@@ -46,7 +46,7 @@ def looped(x, w):
 
 @pytest.fixture(scope="module")
 def profile() -> Profile:
-    with fresh_traces():  # what JAX traced of its own functions in other tests has their lines
+    with uncached_traces():  # what JAX traced of its own functions in other tests has their lines
         return profile_of(ex.explore(looped, jnp.ones((64, 64)), jnp.ones((64, 64))), gap=0.3)
 
 

@@ -27,13 +27,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, NoReturn, cast
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
 from explorer.errors import ArchiveError
 
-__all__ = ["VERSION", "Archive", "array_from_bytes", "array_to_bytes", "read_archive", "write_archive"]
+__all__ = ["VERSION", "Archive", "read_archive", "write_archive"]
 
 VERSION = 1
 LARGEST = 16 * 2**30  # bytes of all members together, unpacked: more is a mistake, or meant to fill the memory
@@ -85,8 +81,8 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: 
         raise ArchiveError(f"{total:,} bytes are too many for a file: at most {LARGEST:,} can be loaded.")
     listed = {name: {"size": len(content), "blake2b": _digest(content)} for name, content in contents.items()}
     try:
-        said = {"format": _FORMAT, "version": VERSION, "members": listed, "about": dict(about)}
-        manifest = json.dumps(said, allow_nan=False, separators=(",", ":")).encode("ascii")
+        header = {"format": _FORMAT, "version": VERSION, "members": listed, "about": dict(about)}
+        manifest = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise ArchiveError(f"this can't be in a file's manifest: {error}.") from None
     if len(manifest) > _LARGEST_MANIFEST:
@@ -250,10 +246,10 @@ def _finite(text: str) -> float:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return entries
 
 
 def _check_version(version: Any) -> None:
@@ -270,14 +266,14 @@ def _listed(manifest: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, str]
     """The size and checksum of each member, as the manifest has them."""
     sizes: dict[str, int] = {}
     digests: dict[str, str] = {}
-    for name, said in manifest["members"].items():
+    for name, entry in manifest["members"].items():
         if name == _MANIFEST or not _is_name(name):
             _refuse(f"{name!r:.100} can't name a member")
-        match said:
+        match entry:
             case {"size": int(size), "blake2b": str(digest), **rest} if not rest and type(size) is int and size >= 0:
                 sizes[name], digests[name] = size, digest
             case _:
-                _refuse(f"it lists {name} as {said!r:.100}")
+                _refuse(f"it lists {name} as {entry!r:.100}")
     total = sum(sizes.values())
     if total > LARGEST:
         raise ArchiveError(f"says that it unpacks to {total:,} bytes; at most {LARGEST:,} are read.")
@@ -326,67 +322,3 @@ def _digest(content: bytes) -> str:
 
 def _refuse(what: str, cause: BaseException | None = None) -> NoReturn:
     raise ArchiveError(f"was altered: {what}.\n  Hint: copy it again, or save it again.") from cause
-
-
-# Arrays --------------------------------------------------------------------------------------------------------------
-
-_DTYPES: dict[str, Any] = {
-    kind.dtype.name: kind.dtype for kind in vars(jnp).values() if isinstance(getattr(kind, "dtype", None), np.dtype)
-}
-
-
-def array_to_bytes(array: Any) -> tuple[dict[str, Any], bytes]:
-    """An array as its description in JSON and its bytes, little-endian, the last dimension fastest.
-
-    Args:
-        array: A JAX or NumPy array of any shape and of any of JAX's dtypes, PRNG keys too.
-
-    Raises:
-        ArchiveError: It has another dtype.
-
-    Example:
-        >>> array_to_bytes(np.arange(3, dtype="int16"))
-        ({'dtype': 'int16', 'shape': [3]}, b'\\x00\\x00\\x01\\x00\\x02\\x00')
-    """
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        said, content = array_to_bytes(jax.random.key_data(array))
-        return {**said, "key": str(jax.random.key_impl(array))}, content
-    held = np.asarray(array)
-    if held.dtype.name not in _DTYPES:
-        raise ArchiveError(f"an array of dtype {held.dtype} can't be in a file; those of JAX's dtypes can.")
-    # A NumPy array may have the other byte order; JAX runs on little-endian machines only.
-    plain = held.astype(_DTYPES[held.dtype.name], copy=False)
-    return {"dtype": plain.dtype.name, "shape": list(plain.shape)}, plain.tobytes()
-
-
-def _is_shape(shape: list[Any]) -> bool:
-    return all(type(size) is int and size >= 0 for size in shape)
-
-
-def array_from_bytes(said: Mapping[str, Any], content: bytes) -> Any:
-    """The reverse of `array_to_bytes`; what `said` has besides is not looked at.
-
-    Returns:
-        A read-only NumPy array over `content`, which is not copied; or a JAX array, of PRNG keys.
-
-    Raises:
-        ArchiveError: They describe no array.
-
-    Example:
-        >>> array_from_bytes({"dtype": "int16", "shape": [3]}, bytes(6))
-        array([0, 0, 0], dtype=int16)
-    """
-    match said:
-        case {"dtype": str(name), "shape": [*shape]} if name in _DTYPES and _is_shape(shape):
-            dtype = _DTYPES[name]
-        case _:
-            raise ArchiveError(f"{said!r:.200} describes no array.")
-    if math.prod(shape) * dtype.itemsize != len(content):
-        raise ArchiveError(f"{len(content):,} bytes are no {name} array of shape {shape!s:.200}.")
-    if name == "bool" and content.strip(b"\0\1"):
-        raise ArchiveError("a bool array has bytes other than 0 and 1.")
-    try:
-        array: Any = np.ndarray(shape, dtype, buffer=content)
-        return array if "key" not in said else cast(Any, jax.random.wrap_key_data(array, impl=said["key"]))
-    except (TypeError, ValueError) as error:
-        raise ArchiveError(f"{said!r:.200} describes no array: {error}.") from None
