@@ -192,7 +192,8 @@ def check_rules(
     rules = [rule for rule in rules if rule.passive or evidence.recording is not None]
     for rule in rules:
         try:
-            findings += _findings_of(rule, evidence, (levels or {}).get(rule.code))
+            if own := list(rule.check(evidence)):  # most rules find nothing in most functions
+                findings += _unsuppressed(own, (levels or {}).get(rule.code))
         except Exception as error:
             faults.append(f"{rule.name}: {type(error).__name__}: {error}")
     explained = any(finding.severity == "error" for finding in findings)
@@ -200,8 +201,8 @@ def check_rules(
     return Findings(findings, evidence.name, faults, failure, [rule.name for rule in rules])
 
 
-def _findings_of(rule: Rule, evidence: Evidence, level: str | None) -> list[Finding]:
-    findings = [finding for finding in rule.check(evidence) if not is_suppressed(finding)]
+def _unsuppressed(findings: Sequence[Finding], level: str | None) -> list[Finding]:
+    findings = [finding for finding in findings if not is_suppressed(finding)]
     return [replace(finding, severity=level) for finding in findings] if level in SEVERITIES else findings
 
 
