@@ -90,7 +90,12 @@ def dynamic_arguments(
         "jit", function, args, kwargs, static_argnums=wrapper.static_argnums, static_argnames=wrapper.static_argnames,
         sourceinfo=wrapper.fun_sourceinfo, signature=wrapper.fun_signature,
     )  # fmt: skip
-    return tuple(known.safe_arg_names(len(values))), values, signature
+    trees, names = signature.dynamic_arg_treedefs, list(signature.dynamic_arg_names)  # those by name come last, sorted
+    registry, of = _tree_util.tracing_registry, _tree_util.PyTreeDef.from_node_data_and_children
+    positional = of(registry, (tuple, None), trees[: len(trees) - len(names)])
+    keywords = of(registry, (dict, names), trees[len(trees) - len(names) :])
+    treedef = of(registry, (tuple, None), (positional, keywords))
+    return tuple(known.safe_arg_names(len(values))), values, treedef
 
 
 def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

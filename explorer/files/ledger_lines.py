@@ -1,9 +1,10 @@
 """A ledger as JSON lines, one object of one entry in each: `{"event": {…}}`.
 
-The first says what the file is: `{"explorer": "ledger", "version": 1, …}`. What repeats (places, functions, forms of
-leaves, settings, structures, keys, reasons) has a line of its own before the first event that needs it, and is referred
-to by its number: the first `place` is 0. `{"forget": true}` starts all numbering anew, so that who writes for days need
-not remember everything. Fields at their default are left out. Times are seconds, `start` since 1970.
+The first says what the file is: `{"explorer": "ledger", "version": 2, …}`. What repeats (places, functions, forms of
+leaves, settings, nodes of argument trees, keys, reasons) has a line of its own before the first event that needs it,
+and is referred to by its number: the first `place` is 0. `{"forget": true}` starts all numbering anew, so that who
+writes for days need not remember everything. Fields at their default are left out. Times are seconds, `start` since
+1970.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.errors import LedgerFileError
 from explorer.model.events.compaction import FORM, Form, forms_of
 from explorer.model.events.event import Event
 from explorer.model.events.key import Key, Leaf
+from explorer.model.events.pytree import TreeNode
 
 if TYPE_CHECKING:
     from explorer.model.events.ledger import Ledger
 
 __all__ = ["SETTINGS", "VERSION", "Spill", "Writer", "save"]
 
-VERSION = 1
+VERSION = 2  # 2: trees are nodes that refer to each other; in 1 each was its print
 _REFERENCES = ("call_site", "key", "stack", "reason")
 SETTINGS = ("context", "options", "wrapping")
 _REMEMBERED = 50_000  # shared values, past which numbering starts anew
@@ -78,8 +80,8 @@ class Writer:
         references: dict[str, Any] = {"function": self._shared("function", key.function, _given)}
         if key.leaves:
             references["leaves"] = [self._leaf(*leaf) for leaf in forms_of(key.leaves)]
-        if key.tree:
-            references["tree"] = self._shared("tree", key.tree, str)
+        if key.tree is not None:
+            references["tree"] = self._tree(key.tree)
         if key.statics:
             references["statics"] = [_given(static) for static in key.statics]
         for name in SETTINGS:
@@ -88,6 +90,22 @@ class Writer:
         number = self._numbered("key", _given(key, **references))
         self._keys = [(key, number), *self._keys[:15]]
         return number
+
+    def _tree(self, tree: TreeNode) -> int:
+        """A line for each node that has none yet, children first."""
+        number = self._numbers.get(("tree", tree))
+        if number is None:
+            for node in tree.distinct():
+                number = self._shared("tree", node, self._node)
+        return cast("int", number)
+
+    def _node(self, node: TreeNode) -> dict[str, Any]:
+        texts = {"name": node.name, "static": node.static}
+        content: dict[str, Any] = {"kind": node.kind, **{name: text for name, text in texts.items() if text}}
+        if node.children:
+            content["steps"] = node.steps
+            content["children"] = [self._numbers["tree", child] for child in node.children]
+        return content
 
     def _leaf(self, form: Form, shape: tuple[int | str, ...]) -> list[int | str]:
         return [self._shared("form", form, _form), *shape]

@@ -19,11 +19,13 @@ from explorer.model.events.compaction import Compactor
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.pytree import TREE_KINDS, TreeNode
 
 __all__ = ["load"]
 
 _Check = Callable[[Any], Any]
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError)
+_LARGEST_TREE = 10_000_000  # nodes: of a few lines that refer to each other, one could be made that fits no memory
 _HINT = "Hint: ledgers are what Ledger.save(path) writes."
 
 
@@ -116,6 +118,12 @@ def _rows(value: object) -> list[Any]:
     return cast("list[Any]", value)
 
 
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"an object was expected, not {type(value).__name__}")
+    return cast("dict[str, Any]", value)
+
+
 def _family(value: object) -> tuple[str, str, str, int]:
     process, name, file, line = _rows(value)
     return text(process), text(name), text(file), integer(line)
@@ -134,11 +142,9 @@ _CHECKS: Mapping[str, _Check] = {
 
 def _made(kind: Any, content: object, /, **checks: _Check) -> Any:
     """A dataclass of checked values; a field that it has not is refused by its constructor."""
-    if not isinstance(content, dict):
-        raise TypeError(f"an object was expected, not {type(content).__name__}")
     types = _types(kind)
     given: dict[str, Any] = {}
-    for name, value in cast("dict[str, Any]", content).items():
+    for name, value in _object(content).items():
         check = checks.get(name) or types.get(name)
         if check is None:
             raise TypeError(f"{name!r} has no place in {kind.__name__}")
@@ -162,9 +168,16 @@ class _Reader:
             "function": lambda content: _made(Function, content),
             "form": _form,
             "settings": _settings,
-            "tree": text,
+            "tree": self._tree,
             "reason": lambda content: _made(Reason, content, kind=_one_of(REASONS)),
             "key": self._key,
+        }
+        self._tree_checks: dict[str, _Check] = {
+            "kind": _one_of(TREE_KINDS),
+            "name": text,
+            "steps": _strings,
+            "static": text,
+            "children": lambda indices: tuple(self._at("tree", index) for index in _rows(indices)),
         }
         self._event_checks: dict[str, _Check] = {
             "kind": _one_of(KINDS),
@@ -214,6 +227,18 @@ class _Reader:
         )
         return self._compactor.key(key)  # all keys are held here until the file is read
 
+    def _tree(self, content: object) -> TreeNode:
+        if isinstance(content, str):  # as format 1 has it: its print, which stands for nothing but itself
+            return TreeNode("text", static=content)
+        values = _object(content)
+        given = {name: check(values[name]) for name, check in self._tree_checks.items() if name in values}
+        if unknown := values.keys() - given.keys():
+            raise TypeError(f"{min(unknown)!r} has no place in TreeNode")
+        tree = TreeNode(**given)
+        if tree.size > _LARGEST_TREE:
+            raise ValueError(f"a tree can't have {tree.size:,} nodes")
+        return tree
+
     def _leaf(self, row: object) -> Leaf:
         index, *shape = _rows(row)
         form: Leaf = self._at("form", index)
@@ -227,11 +252,10 @@ class _Reader:
 
 
 def _items(content: object) -> Iterator[tuple[str, Any]]:
-    if not isinstance(content, dict):
-        raise TypeError(f"an object was expected, not {type(content).__name__}")
-    if len(cast("dict[str, Any]", content)) != 1:
-        raise ValueError(f"a line has one entry, not {len(cast('dict[str, Any]', content))}")
-    return iter(cast("dict[str, Any]", content).items())
+    entries = _object(content)
+    if len(entries) != 1:
+        raise ValueError(f"a line has one entry, not {len(entries)}")
+    return iter(entries.items())
 
 
 def _settings(content: object) -> tuple[tuple[str, str], ...]:

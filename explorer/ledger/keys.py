@@ -29,13 +29,14 @@ from explorer._jax.arguments import (
 from explorer.ledger.equinox import FilteredCall, filtered_call
 from explorer.ledger.functions import Functions, Wrapper, clean, is_primitive, parameters_of, read_wrapper
 from explorer.ledger.identity import Equals, Identities
+from explorer.ledger.pytrees import read_tree
 from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.pytree import TreeNode
 
 __all__ = ["Keys"]
 
 _MANY = 50_000  # leaves and settings that are remembered
 _TREES = 1_024
-_LONGEST = 20_000  # characters of a tree's text
 _SHORT = 80  # characters of a static argument's
 _Spread = tuple[str, tuple[str, ...]]
 _NOWHERE: _Spread = ("", ())
@@ -50,7 +51,7 @@ class Keys:
         self._statics = Identities()
         self._derived = Equals()
         self._structures = Equals(_TREES)
-        self._printed: dict[int, str] = {}
+        self._trees: dict[int, TreeNode] = {}
         self._leaves: dict[tuple[Any, ...], Leaf] = {}
         self._spreads: dict[Any, _Spread] = {}
         self._dtypes: dict[Any, str] = {}
@@ -75,7 +76,7 @@ class Keys:
         filtered = filtered_call(function, args, paths)
         if filtered is not None:
             return self._of_filtered(filtered, wrapper, wrapped, given, values[captured:], program)
-        tree, structure = self._tree(program.in_tree)
+        tree, structure = self._tree(program.in_tree, paths)
         return Key(
             self.function(function, wrapper),
             self._read_leaves(paths, values[captured:], program.in_avals),
@@ -98,7 +99,7 @@ class Keys:
         program: Any,
     ) -> Key:
         leaves = self._read_leaves(call.paths, values, program.in_avals)
-        tree, structure = self._tree(call.tree)
+        tree, structure = self._tree(call.tree, [call.paths[i] for i in call.order])
         return Key(
             self.function(call.function, wrapper),
             tuple(leaves[i] for i in call.order),
@@ -115,7 +116,7 @@ class Keys:
         """The key of a call whose trace failed."""
         paths, values, given = dynamic_arguments(function, wrapper, args, kwargs)
         wrapped = self._wrapper(wrapper)
-        tree, structure = self._tree(given)
+        tree, structure = self._tree(given, paths)
         return Key(
             self.function(function, wrapper),
             self._read_leaves(paths, values, [jax.typeof(value) for value in values]),
@@ -194,21 +195,17 @@ class Keys:
         found = self._spreads[quick(sharding)] = clean(str(sharding)) if told else "", names
         return found
 
-    def _tree(self, tree: Any) -> tuple[str, int]:
-        """Printed, and its number."""
-        structure = self._structures.of(tree)
-        known = self._printed.get(structure)
-        if known is not None:
-            return known, structure
-        try:
-            text = clean(str(tree), _LONGEST).removeprefix("PyTreeDef(").removesuffix(")")
-        except Exception:  # it prints what the user's own classes keep beside their arrays
-            text = ""
-        if structure:
-            self._printed[structure] = text
-            if len(self._printed) > _TREES:
-                self._printed.pop(next(iter(self._printed)))
-        return text, structure
+    def _tree(self, treedef: Any, paths: Sequence[str]) -> tuple[TreeNode, int]:
+        """The structure of the arguments with its number; it is read once for all calls of an equal one."""
+        structure = self._structures.of(treedef)
+        tree = self._trees.get(structure)
+        if tree is None:
+            tree = read_tree(treedef, paths)
+            if structure:
+                self._trees[structure] = tree
+                if len(self._trees) > _TREES:
+                    self._trees.pop(next(iter(self._trees)))
+        return tree, structure
 
     def _read_statics(self, function: Any, wrapper: Any, args: Any, kwargs: Any) -> tuple[Static, ...]:
         if is_primitive(function):

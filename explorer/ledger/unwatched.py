@@ -64,7 +64,7 @@ def _key(key: Key, paths: Sequence[str | None], avals: Sequence[Any]) -> Key:
     leaves = tuple(_leaf(path, aval, like) for path, aval in zip(named, avals, strict=True))
     if [leaf.path for leaf in leaves] == [*like]:
         return replace(key, leaves=leaves)
-    return replace(key, leaves=leaves, tree="", structure=-1)
+    return replace(key, leaves=leaves, tree=None, structure=-1)
 
 
 def _leaf(path: str, aval: Any, like: dict[str, Leaf]) -> Leaf:

@@ -20,6 +20,7 @@ from time import perf_counter, thread_time
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.pytree import LEAF, TreeNode
 from tests.benchmarks.table import row
 
 EVENTS = 100_000
@@ -31,7 +32,7 @@ STACK = tuple(
     for line in (40, 61, 88)
 )
 SETTINGS = tuple((f"jax_setting_{i}", str(i % 2)) for i in range(40))
-TREE = "({'batch': [" + ", ".join("*" * LEAVES) + "]}, {})"
+TREE = TreeNode("list", steps=tuple(f"[{i}]" for i in range(LEAVES)), children=(LEAF,) * LEAVES)
 
 
 def call(number, kinds):

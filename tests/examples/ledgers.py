@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.pytree import LEAF, TreeNode
 from tests.examples.hostile import MARKUP
 
 START = 1_760_000_000.0
 LINES = {3: "loss = step(params, batch)", 7: "pad = evaluate(x)", 9: "y = jnp.sort(x)", 12: "fit(data)"}
 HOSTILE = MARKUP
+
+
+def _tree() -> TreeNode:
+    params, batch = (TreeNode("dict", steps=(f"['{key}']",), children=(LEAF,)) for key in "wx")
+    arguments = TreeNode("tuple", steps=("[0]", "[1]"), children=(params, batch))
+    return TreeNode("tuple", steps=("[0]", "[1]"), children=(arguments, TreeNode("dict")))
 
 
 def place(cell: int, line: int, function: str = "") -> Place:
@@ -39,7 +46,7 @@ def call(
     key = Key(
         Function(function, file, 0 if eager else 1, eager=eager),
         (Leaf("params['w']", (128, 64), "float32"), Leaf("batch['x']", shape, "float32")),
-        tree="(({'w': *}, {'x': *}), {})",
+        tree=_tree(),
     )
     made: list[Event] = []
     at = START + start

@@ -3,6 +3,7 @@
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.pytree import LEAF, TreeNode
 
 HERE = Place("train.py", 12, "train.py", "state = step(state, batch)", "train")
 MAIN = Place("train.py", 40, "train.py", "train()")
@@ -43,7 +44,7 @@ FULL = Event(
     Key(
         Function("step", "train.py", 3, ("partial",), 4, 5, True),
         (Leaf("x", (2, 3), "float32", True, "numpy", True, "S", ("cpu:0",), "{1,0}"), Leaf("y", ("b", 2), "int8")),
-        "tree",
+        TreeNode("class", "Net", (".w", ""), "(2,)", (LEAF, TreeNode("dict", steps=("['b']",), children=(LEAF,)))),
         (Static("n", "3", "int", 6, 7, True),),
         ("x",),
         (("jax_enable_x64", "True"),),

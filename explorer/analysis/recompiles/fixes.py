@@ -80,10 +80,11 @@ def _always(case: Case, change: Change) -> str:
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
         return f"{change.parent}.setdefault({key}, {value})  # `{change.parent}` with the same keys in every call"
-    if not path.isidentifier():
+    if "None" in (change.before, change.after):
+        return remarked(assigned(path, value), "where it is None; or make two wrappers, one for each")
+    if not path.isidentifier():  # one of *args
         return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
-    absent = "None" if "None" in (change.before, change.after) else "not given"
-    return f"{path} = {value}  # where it is {absent}; or make two wrappers, one for each"
+    return f"{path} = {value}  # where it is not given; or make two wrappers, one for each"
 
 
 def _static(case: Case) -> str:

@@ -10,6 +10,7 @@ from explorer.analysis.recompiles.summary import counted
 from explorer.model.events.compaction import Form, forms_of
 from explorer.model.events.event import Event
 from explorer.model.events.key import Key
+from explorer.model.events.pytree import TreeNode
 from explorer.model.events.tally import BUILDING, FamilyKey, family_key
 
 __all__ = ["Value", "Variation", "Variations", "varying"]
@@ -194,13 +195,20 @@ def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _Held]]:
         known = objects.setdefault(kind, {})
         return f"object {known.setdefault(identity, len(known) + 1)}"
 
+    trees: dict[TreeNode | None, str] = {None: ""}
+
+    def printed(tree: TreeNode | None) -> str:
+        if tree not in trees:
+            trees[tree] = str(tree)
+        return trees[tree]
+
     def properties(key: Key) -> Iterator[tuple[str, str, str]]:
         for static in key.statics:
             yield static.path, "value", static.value
             yield static.path, "type", static.type
             if static.identity:
                 yield static.path, "object", numbered(static.path, static.identity)
-        yield "", "structure", key.tree
+        yield "", "structure", printed(key.tree)
         if key.function.identity:
             yield "", "function object", numbered("function object", key.function.identity)
         if key.function.wrapper:

@@ -164,7 +164,7 @@ class Compactor:
         if key.context is not self._context[0]:  # long, and mostly the same object
             self._context = key.context, one(key.context)
         return Key(
-            one(key.function), leaves, _text(key.tree), one(key.statics), one(key.donated), self._context[1],
+            one(key.function), leaves, key.tree, one(key.statics), one(key.donated), self._context[1],
             one(key.options), one(key.wrapping), key.structure,
         )  # fmt: skip
 

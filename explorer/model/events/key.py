@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from explorer.model.events.pytree import TreeNode
+
 __all__ = ["Function", "Key", "Leaf", "Static"]
 
 
@@ -91,7 +93,7 @@ class Key:
     Args:
         function: What was called.
         leaves: Its array arguments, in the order of the tree.
-        tree: The structure of all arguments, printed.
+        tree: The structure of all arguments; None if it can't be known.
         statics: Its static arguments.
         donated: Paths of the leaves whose buffers are given away.
         context: Settings that are part of the cache key (`jax_enable_x64`, matmul precision, the mesh in force, …) by
@@ -105,7 +107,7 @@ class Key:
 
     function: Function
     leaves: tuple[Leaf, ...] = ()
-    tree: str = ""
+    tree: TreeNode | None = None
     statics: tuple[Static, ...] = ()
     donated: tuple[str, ...] = ()
     context: tuple[tuple[str, str], ...] = ()

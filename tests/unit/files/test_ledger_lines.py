@@ -13,6 +13,7 @@ from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.pytree import LEAF, NONE, TreeNode
 from tests.support.ledger_events import FULL, call, first, storm
 
 
@@ -41,9 +42,19 @@ leaves = st.builds(
 functions = st.builds(
     Function, texts, texts, counts, st.lists(texts, max_size=2).map(tuple), counts, counts, st.booleans()
 )
+trees = st.recursive(
+    st.sampled_from([LEAF, NONE]) | st.builds(lambda text: TreeNode("text", static=text), texts),
+    lambda inner: st.builds(
+        lambda kind, name, static, children: TreeNode(kind, name, tuple(children), static, tuple(children.values())),
+        st.sampled_from(["tuple", "list", "dict", "namedtuple", "class"]), texts, texts,
+        st.dictionaries(texts, inner, max_size=3),
+    ),
+    max_leaves=6,
+)  # fmt: skip
 statics = st.builds(Static, texts, texts, texts, counts, st.integers(), st.booleans())
 keys = st.builds(
-    Key, functions, st.lists(leaves, max_size=3).map(tuple), texts, st.lists(statics, max_size=2).map(tuple),
+    Key, functions, st.lists(leaves, max_size=3).map(tuple), st.none() | trees,
+    st.lists(statics, max_size=2).map(tuple),
     st.lists(texts, max_size=2).map(tuple), pairs, pairs, pairs, counts,
 )  # fmt: skip
 reasons = st.builds(Reason, st.sampled_from(REASONS), texts, texts, texts, texts, texts)
@@ -73,7 +84,7 @@ def test_every_field_comes_back(path):
 
 def test_an_empty_ledger_comes_back(path):
     assert loaded(Ledger(), path).events == ()
-    assert path.read_text() == '{"explorer":"ledger","version":1}\n'
+    assert path.read_text() == '{"explorer":"ledger","version":2}\n'
 
 
 def test_storms_summaries_and_predictions_come_back(path):
@@ -162,6 +173,27 @@ def test_what_is_no_ledger_is_refused_with_what_came_and_a_hint(path, content):
         Ledger.load(path)
 
 
+def test_a_ledger_of_version_0_1_0_opens_with_its_printed_structures(path):
+    path.write_text(
+        '{"explorer":"ledger","version":1}\n'
+        '{"function":{"name":"step","file":"train.py","line":3}}\n'
+        '{"form":{"path":"x","dtype":"float32"}}\n{"form":{"path":"y","dtype":"float32"}}\n'
+        """{"tree":"((*,), {})"}\n{"tree":"((*,), {'y': *})"}\n"""
+        '{"key":{"function":0,"leaves":[[0,8]],"tree":0}}\n'
+        '{"key":{"function":0,"leaves":[[0,8],[1,8]],"tree":1,"structure":2}}\n'
+        '{"reason":{"kind":"first"}}\n{"reason":{"kind":"structure","leaf":"y","before":"absent","after":"array"}}\n'
+        '{"event":{"kind":"compile","function":"step","reason":0,"key":0,"id":"[step/0]","call":1,"seconds":0.5}}\n'
+        '{"event":{"kind":"compile","function":"step","reason":1,"key":1,"id":"[step/1]","call":2,"seconds":0.5}}\n'
+    )
+    ledger = Ledger.load(path)
+    assert repr(ledger) == "Ledger(2 compiles of 1 function; step: y changed once)"
+    assert [str(event.key.tree) for event in ledger] == ["((*,), {})", "((*,), {'y': *})"]
+    (structures,) = [row for row in ledger.varying() if row.aspect == "structure"]
+    assert [value.text for value in structures.values] == ["((*,), {})", "((*,), {'y': *})"]
+    again = loaded(ledger, path)
+    assert again.events == ledger.events
+
+
 @pytest.mark.parametrize("version", ["true", '"1"', "null", "1.5"])
 def test_a_version_that_is_no_number_is_no_ledgers(path, version):
     path.write_text(f'{{"explorer":"ledger","version":{version}}}\n')
@@ -171,11 +203,11 @@ def test_a_version_that_is_no_number_is_no_ledgers(path, version):
 
 def test_a_newer_ledger_is_refused_with_both_formats(path):
     path.write_text('{"explorer":"ledger","version":7,"more":{}}\n{"new":1}\n')
-    with pytest.raises(LedgerFileError, match=r"format 7; .* formats up to 1\. Hint: upgrade explorer"):
+    with pytest.raises(LedgerFileError, match=r"format 7; .* formats up to 2\. Hint: upgrade explorer"):
         Ledger.load(path)
 
 
-HEADER = '{"explorer":"ledger","version":1}'
+HEADER = '{"explorer":"ledger","version":2}'
 REASON = '{"reason":{"kind":"first"}}'
 
 
@@ -205,7 +237,16 @@ REASON = '{"reason":{"kind":"first"}}'
         (['{"form":{"path":"x","dtype":"f","weak":1}}'], "true or false was expected, not int"),
         (['{"form":{"path":"x","dtype":"f","devices":"cpu"}}'], "a list of texts was expected"),
         (['{"settings":[["a"]]}'], "not enough values"),
-        (['{"tree":7}'], "a text was expected"),
+        (['{"tree":7}'], "an object was expected"),
+        (['{"tree":{"kind":"set"}}'], "'set' is none of leaf, None"),
+        (['{"tree":{"kind":"list","steps":["[0]"],"children":[0]}}'], "there is no tree 0"),
+        (['{"tree":{"kind":"list","steps":["[0]"]}}'], "1 steps lead to 0 children"),
+        (['{"tree":{"kind":"leaf","leaves":7}}'], "'leaves' has no place in TreeNode"),
+        (
+            ['{"tree":{"kind":"leaf"}}']
+            + [f'{{"tree":{{"kind":"list","steps":["[0]","[1]"],"children":[{i},{i}]}}}}' for i in range(40)],
+            "a tree can't have",
+        ),
         (['{"key":{"function":0}}'], "there is no function 0"),
         (['{"function":{"name":"f"}}', '{"key":{"function":0,"leaves":[[0]]}}'], "there is no form 0"),
         (

@@ -1,7 +1,9 @@
 """A reason names what changed against the nearest earlier call, where, and what to write to stop it."""
 
+from collections import namedtuple
 from dataclasses import replace
 
+import jax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,26 @@ from hypothesis import strategies as st
 from explorer.analysis.recompiles.reasons import explain
 from explorer.model.events.event import REASONS
 from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.pytree import LEAF, TreeNode
+from tests.support.pytrees import call_tree, paths_of
+
+State = namedtuple("State", "a b")
+
+
+@jax.tree_util.register_pytree_node_class
+class Net:
+    """One array or tree, with what is kept beside it."""
+
+    def __init__(self, weight, kept):
+        self.weight, self.kept = weight, kept
+
+    def tree_flatten(self):
+        return (self.weight,), self.kept
+
+    @classmethod
+    def tree_unflatten(cls, kept, children):
+        return cls(*children, kept)
+
 
 ALL = frozenset({"trace", "lower", "compile"})
 LOWERED = frozenset({"lower", "compile"})
@@ -20,7 +42,7 @@ def leaf(path="x", shape=(32, 128), dtype="float32", **more):
 
 
 def call(*leaves, tree=None, function=STEP, **more):
-    tree = tree if tree is not None else f"PyTreeDef(((*{', *' * (len(leaves) - 1)},), {{}}))"
+    tree = tree if tree is not None else call_tree({str(i): 0 for i in range(len(leaves))})
     return Key(function, leaves, tree=tree, **more)
 
 
@@ -109,8 +131,8 @@ def test_a_weak_type_is_cured_at_the_python_number(first):
 
 
 def test_a_key_added_to_a_dict_is_named_with_the_dict():
-    old = call(leaf("batch['x']"), tree="PyTreeDef((({'x': *},), {}))")
-    new = call(leaf("batch['mask']", (32,), "bool"), leaf("batch['x']"), tree="PyTreeDef((({'mask': *, 'x': *},), {}))")
+    old = call(leaf("batch['x']"), tree=call_tree({"batch": {"x": 0}}))
+    new = call(leaf("batch['mask']", (32,), "bool"), leaf("batch['x']"), tree=call_tree({"batch": {"mask": 0, "x": 0}}))
     reason = explain(new, [old], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("structure", "batch['mask']", "absent", "array")
     assert reason.text == "key 'mask' was added to `batch`"
@@ -122,19 +144,19 @@ def test_a_key_added_to_a_dict_is_named_with_the_dict():
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("None", "*", ("mask", "None", "array")),
-        ("*", "None", ("mask", "array", "None")),
-        ("[*, *]", "[*, *, *]", ("mask", "list of 2", "list of 3")),
-        ("(*, *)", "[*, *]", ("mask", "tuple of 2", "list of 2")),
-        ("CustomNode(namedtuple[State], [*, *])", "(*, *)", ("mask", "State", "tuple of 2")),
-        ("CustomNode(Net[(2, 'tanh')], [*])", "CustomNode(Net[(2, 'relu')], [*])",
+        (None, 0, ("mask", "None", "array")),
+        (0, None, ("mask", "array", "None")),
+        ([0, 0], [0, 0, 0], ("mask", "list of 2", "list of 3")),
+        ((0, 0), [0, 0], ("mask", "tuple of 2", "list of 2")),
+        (State(0, 0), (0, 0), ("mask", "State", "tuple of 2")),
+        (Net(0, (2, "tanh")), Net(0, (2, "relu")),
          ("mask", "Net[(2, 'tanh')]", "Net[(2, 'relu')]")),
     ],
 )  # fmt: skip
 def test_an_argument_of_another_structure_is_named(before, after, expected):
-    def key(node):
-        inner = [leaf(f"mask[{i}]") for i in range(node.count("*"))] if node != "*" else [leaf("mask")]
-        return call(leaf("x"), *inner, tree=f"PyTreeDef(((*, {node}), {{}}))")
+    def key(mask):
+        arguments = {"x": 0, "mask": mask}
+        return call(*map(leaf, paths_of(arguments)), tree=call_tree(arguments))
 
     reason = explain(key(after), [key(before)], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("structure", *expected)
@@ -142,15 +164,15 @@ def test_an_argument_of_another_structure_is_named(before, after, expected):
 
 
 def test_an_optional_argument_is_named_when_it_is_given():
-    old = call(leaf("x"), tree="PyTreeDef(((*,), {}))")
-    new = call(leaf("x"), leaf("mask"), tree="PyTreeDef(((*,), {'mask': *}))")
+    old = call(leaf("x"), tree=call_tree({"x": 0}))
+    new = call(leaf("x"), leaf("mask"), tree=call_tree({"x": 0}, {"mask": 0}))
     reason = explain(new, [old], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("structure", "mask", "absent", "array")
 
 
 def test_an_argument_given_by_name_is_another_signature():
-    old = call(leaf("x"), leaf("y"), tree="PyTreeDef(((*, *), {}))")
-    new = call(leaf("x"), leaf("y"), tree="PyTreeDef(((*,), {'y': *}))")
+    old = call(leaf("x"), leaf("y"), tree=call_tree({"x": 0, "y": 0}))
+    new = call(leaf("x"), leaf("y"), tree=call_tree({"x": 0}, {"y": 0}))
     reason = explain(new, [old], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("structure", "y", "positional", "keyword")
 
@@ -161,8 +183,9 @@ def test_a_structure_that_prints_alike_is_still_a_structure():
     assert "__eq__" in reason.fix
 
 
-def test_an_unreadable_tree_is_compared_by_paths():
-    reason = explain(call(leaf("x"), leaf("y['b']"), tree="?2"), [call(leaf("x"), tree="?1")], ALL)
+def test_a_tree_of_which_only_the_print_is_known_is_compared_by_paths():
+    before, after = TreeNode("text", static="?1"), TreeNode("text", static="?2")
+    reason = explain(call(leaf("x"), leaf("y['b']"), tree=after), [call(leaf("x"), tree=before)], ALL)
     assert (reason.kind, reason.leaf) == ("structure", "y['b']")
 
 
@@ -177,8 +200,8 @@ def test_a_static_number_that_keeps_changing_should_be_an_argument():
 
 
 def test_an_argument_that_another_wrapper_takes_as_static_is_told_as_that():
-    array = call(leaf(), leaf("n", (), "int32"), tree="((*, *), {})")
-    static = call(leaf(), tree="((*,), {})", statics=(Static("n", "2", "int", token=2),))
+    array = call(leaf(), leaf("n", (), "int32"), tree=call_tree({"x": 0, "n": 0}))
+    static = call(leaf(), tree=call_tree({"x": 0}), statics=(Static("n", "2", "int", token=2),))
     reason = explain(static, [array], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("static", "n", "an array", "2")
     back = explain(array, [static], ALL)
@@ -358,8 +381,8 @@ def test_a_static_with_a_hash_of_its_own_and_no_equality_is_unequal():
 
 def test_the_one_class_that_keeps_a_function_is_named_where_two_structures_print_alike():
     def key(number):
-        tree = "(((CustomNode(Block[(<function f.<locals>.<lambda>>,)], [*]), *),), {})"
-        return call(leaf("model[0].weight"), leaf("model[1]"), tree=tree, structure=number)
+        model = {"model": (Net(0, (lambda: 0,)), 0)}
+        return call(*map(leaf, paths_of(model)), tree=call_tree(model), structure=number)
 
     reason = explain(key(2), [key(1)], ALL)
     assert (reason.kind, reason.leaf) == ("structure", "model[0]")
@@ -368,7 +391,10 @@ def test_the_one_class_that_keeps_a_function_is_named_where_two_structures_print
 
 def test_a_module_without_arrays_is_named_by_what_it_is_in():
     def key(rate):
-        tree = f"((CustomNode(Net[()], [*, CustomNode(Dropout[({rate},)], [])]),), {{}})"
+        dropout = TreeNode("class", "Dropout", static=f"({rate},)")
+        model = TreeNode("class", "Net", (".weight", ""), children=(LEAF, dropout))
+        arguments = TreeNode("tuple", steps=("[0]",), children=(model,))
+        tree = TreeNode("tuple", steps=("[0]", "[1]"), children=(arguments, TreeNode("dict")))
         return call(leaf("model.weight"), tree=tree)
 
     assert explain(key(0.5), [key(0.1)], ALL).leaf == "model"
@@ -507,7 +533,7 @@ def _mutations(key, index):
 @pytest.mark.slow
 @given(st.lists(leaves, min_size=1, max_size=12, unique_by=lambda x: x.path), keys, st.data())
 def test_any_single_change_of_any_call_is_named(some, base, data):
-    key = replace(base, leaves=tuple(some), tree=f"PyTreeDef(((*{', *' * (len(some) - 1)},), {{}}))")
+    key = replace(base, leaves=tuple(some), tree=call_tree({str(i): 0 for i in range(len(some))}))
     index = data.draw(st.integers(0, len(some) - 1))
     kind, path, changed, happened = data.draw(st.sampled_from(list(_mutations(key, index))))
     reason = explain(changed, [key], happened)

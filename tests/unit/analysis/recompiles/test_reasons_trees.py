@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from explorer.analysis.recompiles.reasons import explain
 from explorer.model.events.key import Function, Key, Leaf
+from explorer.model.events.pytree import TreeNode
+from tests.support.pytrees import call_tree
 
 
 class Pair(NamedTuple):
@@ -36,7 +38,7 @@ def key_of(value):
     argument = {"kept": ARRAY, "value": value}
     paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(argument)]
     leaves = tuple(Leaf("state" + jax.tree_util.keystr(path), (), "float32") for path in paths)
-    return Key(Function("step", "train.py", 1, identity=1), leaves, tree=str(jax.tree.structure(((argument,), {}))))
+    return Key(Function("step", "train.py", 1, identity=1), leaves, call_tree({"state": argument}))
 
 
 def places(value, path=()):
@@ -113,6 +115,8 @@ def test_any_two_texts_for_trees_are_explained(after, before):
     leaf = Leaf("x", (), "float32")
     function = Function("step", "train.py", 1, identity=1)
     reason = explain(
-        Key(function, (leaf,), tree=after), [Key(function, (leaf,), tree=before)], frozenset({"trace", "compile"})
+        Key(function, (leaf,), tree=TreeNode("text", static=after)),
+        [Key(function, (leaf,), tree=TreeNode("text", static=before))],
+        frozenset({"trace", "compile"}),
     )
     assert reason.kind == ("structure" if after != before else "evicted")

@@ -11,6 +11,7 @@ from explorer.files.ledger_frame import COLUMNS
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.pytree import TreeNode
 from tests.support.ledger_events import FULL, HERE, MAIN, call, first, storm
 
 # Frame ---------------------------------------------------------------------------------------------------------------
@@ -181,7 +182,10 @@ def test_an_option_that_only_some_calls_have_is_absent_from_the_others():
 
 
 def test_an_argument_that_is_not_in_each_call_makes_another_structure_alone():
-    one, both = key(Leaf("x", (), "f"), tree="(*)"), key(Leaf("x", (), "f"), Leaf("y", (), "f"), tree="(*, *)")
+    one, both = (
+        key(Leaf("x", (), "f"), tree=TreeNode("text", static="(*)")),
+        key(Leaf("x", (), "f"), Leaf("y", (), "f"), tree=TreeNode("text", static="(*, *)")),
+    )
     assert varying(one, both) == {"structure": [("(*)", 1), ("(*, *)", 1)]}
 
 
