@@ -1,5 +1,6 @@
 // A capture in the browser: the same columns as explorer/model/graph.py, read by index.
 
+import type { Attributes } from "./attributes";
 import { type Buckets, buckets, push } from "./buckets";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "./item";
 
@@ -49,6 +50,8 @@ interface Columns {
   differ?: Int32Array;
   /** Each node's counterpart in the first of the iterations that are equal. */
   twin?: Int32Array;
+  /** Absent where the capture keeps none. */
+  readAttributes?: (() => Attributes) | undefined;
 }
 
 const NO_KERNEL = new RegExp(
@@ -81,6 +84,7 @@ export class Graph {
   readonly shown = new Map<number, number>();
   private readonly opRuns: boolean[];
   private twinPlaces?: Int32Array;
+  private ownAttributes?: Attributes | undefined;
   private kernelSums?: Int32Array; // how many of order[0…i] run as kernels
 
   constructor(readonly c: Columns) {
@@ -128,6 +132,11 @@ export class Graph {
     const { twin } = this.c;
     if (!twin?.length) return undefined;
     return (this.twinPlaces ??= this.order.map((node) => this.at[twin[node]!]!));
+  }
+
+  /** What the compiler printed of the nodes, read at first use. */
+  get attributes(): Attributes | undefined {
+    return (this.ownAttributes ??= this.c.readAttributes?.());
   }
 
   /** The node, or its counterpart in the iteration that is drawn. */

@@ -6,7 +6,9 @@ import type { Frame, Graph } from "./graph";
 type Test = (graph: Graph) => Uint8Array;
 type OnText = (text: string) => boolean;
 
-const TEXTS = ["name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line"];
+const TEXTS = ["name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line", "target", "attr"];
+/** Where a custom call's target stands: in HLO, in StableHLO, in a jaxpr's `ffi_call`. */
+export const TARGETS = ["custom_call_target", "call_target_name", "target_name"];
 const NUMBERS = ["bytes", "elements", "rank", "operands", "users", "line"];
 const UNITS: Record<string, number> = {
   ...{ "": 1, b: 1, k: 1e3, kb: 1e3, m: 1e6, mb: 1e6, g: 1e9, gb: 1e9, t: 1e12, tb: 1e12 },
@@ -112,6 +114,11 @@ class Parser {
     }
     if (field === "line") return this.line(value);
     if (field === "shape" || field === "dtype") return onText(field, same(field, value));
+    if (field === "attr")
+      return onText(
+        field,
+        attribute(value, (own, part) => own.includes(part)),
+      );
     const part = value.toLowerCase();
     return onText(field, (text) => text.toLowerCase().includes(part));
   }
@@ -235,7 +242,8 @@ function column(graph: Graph, field: string): (node: number) => number {
 
 /** Ask each distinct string once, then look the answers up by row. */
 function onText(field: string, test: OnText): Test {
-  return ({ c, size }) => {
+  return (graph) => {
+    const { c, size } = graph;
     const table = (strings: string[], code: ArrayLike<number>) => {
       const passes = strings.map(test);
       return (node: number) => passes[code[node]!]!;
@@ -258,6 +266,8 @@ function onText(field: string, test: OnText): Test {
           c.frames.map((frame) => test(frame.file)),
         ),
       function: () => onFrames(c, onStacks(c.frames, test)),
+      attr: () => onAttributes(graph, (key, value) => test(`${key}=${value}`)),
+      target: () => onAttributes(graph, (key, value) => TARGETS.includes(key) && test(value)),
     };
     const asked = field ? [field] : ["name", "op", "type", "scope"];
     const passes = asked.map((name) => fields[name]!());
@@ -288,7 +298,26 @@ function onStacks(frames: Frame[], test: OnText): boolean[] {
   });
 }
 
+function onAttributes(graph: Graph, test: (key: string, value: string) => boolean): (node: number) => boolean {
+  const mask = graph.attributes?.mask(test);
+  return (node) => mask?.[node] === 1;
+}
+
+/** `key`: has it, whatever its value; `key=value`: has it with a value that compares. Tests a `key=value`. */
+function attribute(query: string, compare: (own: string, wanted: string) => boolean): OnText {
+  const halves = (pair: string): [key: string, value: string | undefined] => {
+    const [key, ...rest] = pair.toLowerCase().split("=");
+    return [key!, rest.length ? rest.join("=") : undefined];
+  };
+  const [key, value] = halves(query);
+  return (pair) => {
+    const [own, text] = halves(pair);
+    return own === key && (value === undefined || compare(text!, value));
+  };
+}
+
 function same(field: string, value: string): OnText {
+  if (field === "attr") return attribute(value, (own, wanted) => own === wanted);
   const wanted = value.toLowerCase();
   if (field === "shape") {
     const inner = wanted.replace(/^\[+|\]+$/g, "");

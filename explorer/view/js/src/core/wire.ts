@@ -4,6 +4,7 @@ import { Memory } from "../memory/memory";
 import { type PassesHeader, readPasses } from "../passes/wire";
 import type { Finding } from "../source/finding_badge";
 import type { DiffHeader } from "../viewer/diff_viewer";
+import { Attributes } from "./attributes";
 import { Capture, type Source, Stage } from "./capture";
 import { Fates } from "./fates";
 import { type Frame, Graph, type Group } from "./graph";
@@ -35,6 +36,9 @@ interface StageHeader {
   repeat: Place;
   differ: Place;
   twin: Place;
+  attribute_keys?: string[];
+  attribute_values?: string[];
+  attribute_columns?: Record<string, Place>;
   memory?: MemoryHeader | null;
 }
 
@@ -138,6 +142,7 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
         repeat: column(header.repeat, blobs),
         differ: column(header.differ, blobs),
         twin: column(header.twin, blobs),
+        readAttributes: header.attribute_columns && (() => readAttributes(header, blobs)),
       }),
     () => rows<Frame>(header.frames, blobs),
     header.names.length,
@@ -146,6 +151,17 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
     header.fates ? () => readFates(header.fates!, blobs) : undefined,
   );
   return stage;
+}
+
+function readAttributes({ attribute_keys, attribute_values, attribute_columns }: StageHeader, blobs: Uint8Array) {
+  const read = (name: string) => column(attribute_columns![`attribute_${name}`]!, blobs);
+  return new Attributes({
+    start: read("start"),
+    key: read("key"),
+    value: read("value"),
+    keys: attribute_keys ?? [],
+    values: attribute_values ?? [],
+  });
 }
 
 function readFates({ kinds, reasons, mapped, columns }: FatesHeader, blobs: Uint8Array): Fates {

@@ -22,6 +22,7 @@ import { amountOf, Costs, type Measure, percent } from "../lines/line_costs";
 import { lineKey } from "../source/source_lines";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
+const LONGEST_VALUE = 48; // characters of an attribute's value that are shown at once
 const MOST = 40; // rows of a list before it says how many more there are
 
 export class DetailsPane {
@@ -111,7 +112,8 @@ export class DetailsPane {
     );
     const rows: [string, string][] = [["type", shortType(graph.type(node))], ...this.costs(node)];
     if (graph.scope(node)) rows.push(["scope", graph.scope(node)]);
-    parts.push(facts(rows), ...this.fate(node), ...this.madeOf(node));
+    parts.push(facts(rows), ...attributes(graph.attributes?.of(node) ?? []));
+    parts.push(...this.fate(node), ...this.madeOf(node));
     const owner = graph.c.placed[node]!;
     const stack = owner >= 0 ? graph.stack(owner) : [];
     parts.push(heading("from"), stack.length ? this.stack(stack) : note("The compiler kept no place for it."));
@@ -313,6 +315,25 @@ function facts(rows: [string, string][]): Node {
   const made = element("div", { class: "facts" });
   for (const [name, value] of rows) made.append(element("span", {}, name), element("span", { title: value }, value));
   return made;
+}
+
+/** What the compiler printed of a node; a long value is cut, is whole in its tooltip, and opens. */
+function attributes(pairs: [key: string, value: string][]): Node[] {
+  if (!pairs.length) return [];
+  const rows = element("div", { class: "facts attributes" });
+  for (const [key, value] of pairs.slice(0, MOST)) {
+    const short = cut(value, LONGEST_VALUE);
+    const shown =
+      short === value
+        ? element("span", {}, value)
+        : element("details", {}, element("summary", { title: value }, short), element("p", {}, value));
+    rows.append(element("span", {}, key), shown);
+  }
+  return [
+    heading("attributes"),
+    rows,
+    ...(pairs.length > MOST ? [note(`and ${number(pairs.length - MOST)} more`)] : []),
+  ];
 }
 
 /** What became of an equation in words; what was inferred says so. */

@@ -3,11 +3,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Attributes } from "../../src/core/attributes";
 import { Graph } from "../../src/core/graph";
 import { find, QueryError } from "../../src/core/query";
 import shared from "../queries.json";
 
-const { graph: known, cases, faults } = shared;
+const { graph: known, cases, attribute_cases, attribute_faults, faults } = shared;
+
+/** Each distinct text once, in the order of their first use. */
+const distinct = (texts: string[]): string[] => [...new Set(texts)];
+const attributesOf: Record<string, Record<string, string>> = known.attributes;
+const pairs = known.names.map((name) => Object.entries(attributesOf[name] ?? {}));
+const keys = distinct(pairs.flat().map(([key]) => key));
+const values = distinct(pairs.flat().map(([, value]) => value));
+const attributes = new Attributes({
+  start: Int32Array.from([0, ...pairs.map((_, i) => pairs.slice(0, i + 1).flat().length)]),
+  key: Int32Array.from(pairs.flat(), ([key]) => keys.indexOf(key)),
+  value: Int32Array.from(pairs.flat(), ([, value]) => values.indexOf(value)),
+  keys,
+  values,
+});
 
 const graph = new Graph({
   ...known,
@@ -26,13 +41,29 @@ const graph = new Graph({
   measures: Object.fromEntries(
     Object.entries(known.measures).map(([name, values]) => [name, Float32Array.from(values, (value) => value ?? NaN)]),
   ),
+  readAttributes: () => attributes,
 });
 
-for (const [query, names] of cases as [string, string[]][])
+for (const [query, names] of [...cases, ...attribute_cases] as [string, string[]][])
   test(`“${query}” finds what it finds in Python`, () =>
     assert.deepEqual(
       find(graph, query).map((node) => known.names[node]),
       names,
     ));
 
-for (const query of faults) test(`“${query}” is refused`, () => assert.throws(() => find(graph, query), QueryError));
+for (const query of [...faults, ...attribute_faults])
+  test(`“${query}” is refused`, () => assert.throws(() => find(graph, query), QueryError));
+
+test("a graph without attributes has nothing to find in them", () => {
+  const without = new Graph({ ...graph.c, readAttributes: undefined });
+  assert.deepEqual(find(without, "attr:dimensions or target:getrf"), []);
+});
+
+test("a node's attributes are in the order of the text", () => {
+  assert.deepEqual(graph.attributes!.of(5), [
+    ["known_trip_count", "10"],
+    ["body", "body.1"],
+  ]);
+  assert.equal(graph.attributes!.get(5, "sharding", "body"), "body.1");
+  assert.equal(graph.attributes!.get(0, "body"), undefined);
+});

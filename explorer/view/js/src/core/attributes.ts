@@ -1,0 +1,46 @@
+// What the compiler printed of each node beside its name, type and operands: explorer/model/attributes.py.
+
+/** Compressed rows: node `i` has the keys and values `start[i]` … `start[i + 1] - 1`, in the order of the text. */
+export interface AttributeColumns {
+  start: Int32Array;
+  /** Codes into `keys` and `values`. */
+  key: Int32Array;
+  value: Int32Array;
+  keys: string[];
+  values: string[];
+}
+
+export class Attributes {
+  constructor(private readonly columns: AttributeColumns) {}
+
+  /** The attributes of a node, in the order of the text. */
+  of(node: number): [key: string, value: string][] {
+    const { key, value, keys, values } = this.columns;
+    return this.rows(node).map((row) => [keys[key[row]!]!, values[value[row]!]!]);
+  }
+
+  /** A node's value of the first of some keys that it has. */
+  get(node: number, ...names: string[]): string | undefined {
+    return this.of(node).find(([key]) => names.includes(key))?.[1];
+  }
+
+  /** For each node, whether one of its attributes passes; each distinct pair is tested once. */
+  mask(test: (key: string, value: string) => boolean): Uint8Array {
+    const { start, key, value, keys, values } = this.columns;
+    const passes = new Map<number, boolean>();
+    return Uint8Array.from({ length: start.length - 1 }, (_, node) =>
+      this.rows(node).some((row) => {
+        const pair = key[row]! * values.length + value[row]!;
+        if (!passes.has(pair)) passes.set(pair, test(keys[key[row]!]!, values[value[row]!]!));
+        return passes.get(pair)!;
+      })
+        ? 1
+        : 0,
+    );
+  }
+
+  private rows(node: number): number[] {
+    const { start } = this.columns;
+    return Array.from({ length: start[node + 1]! - start[node]! }, (_, i) => start[node]! + i);
+  }
+}
