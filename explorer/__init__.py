@@ -54,22 +54,6 @@ from explorer.model.capture import Capture
 from explorer.model.events.ledger import Ledger
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
-from explorer.model.results.benchmark_comparison import Comparison
-from explorer.model.results.memory_use import MemoryUse
-from explorer.model.results.profile import Profile
-from explorer.model.results.roofline import Roofline
-from explorer.model.results.sweep import Sweep
-from explorer.model.results.timing import Timing
-from explorer.model.results.what_if import WhatIf
-from explorer.view import HtmlViewer
-from explorer.view.diff import HtmlDiffViewer
-from explorer.view.ledger import HtmlLedgerViewer
-from explorer.view.measure.memory import HtmlMemoryViewer
-from explorer.view.measure.profile import HtmlProfileViewer
-from explorer.view.measure.roofline import HtmlRooflineViewer
-from explorer.view.measure.sweep import HtmlSweepViewer
-from explorer.view.measure.viewers import ComparisonViewer, TimingViewer
-from explorer.view.measure.what_if import HtmlWhatIfViewer
 
 if TYPE_CHECKING:
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
@@ -90,16 +74,6 @@ if TYPE_CHECKING:
     from explorer.pitfalls.lint import lint
 
 
-Capture.viewer = HtmlViewer()  # the model knows that it can be shown; here it learns by whom
-Diff.viewer = HtmlDiffViewer()
-Ledger.viewer = HtmlLedgerViewer()
-Profile.viewer = HtmlProfileViewer()
-Timing.viewer = TimingViewer()
-Comparison.viewer = ComparisonViewer()
-MemoryUse.viewer = HtmlMemoryViewer()
-Roofline.viewer = HtmlRooflineViewer()
-Sweep.viewer = HtmlSweepViewer()
-WhatIf.viewer = HtmlWhatIfViewer()
 attach_methods()
 load = Capture.load
 

@@ -23,6 +23,7 @@ from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
 from explorer.errors import ArchiveError, TransformationError
 from explorer.model.capture import Capture
+from explorer.model.displayable import Displayable
 from explorer.model.specialization import Specialization
 
 __all__ = ["Executable"]
@@ -30,7 +31,7 @@ __all__ = ["Executable"]
 _KINDS_OF_CALL = 8  # that one shape may come in: on a device or not yet, by name or position
 
 
-class Executable:
+class Executable(Displayable):
     """A compiled function. Call it with the arguments that were described to compile(), by position or name.
 
     A call is checked before it runs. The first with other sizes than before compiles for them; several threads may call

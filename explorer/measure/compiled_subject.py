@@ -14,13 +14,13 @@ import jax.numpy as jnp
 
 from explorer._jax.jitted import is_jitted, jit_options, static_arguments
 from explorer._jax.options import option_names
+from explorer.analysis.cost.kernels import running_nodes
 from explorer.capture.explore import CompileRequest, Described, compile_stages
 from explorer.capture.filtered import arrays_of, is_filtered
 from explorer.errors import ExploreError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.naming import close_to, struct_of
 from explorer.model.capture import Capture
-from explorer.view.parts import running
 
 __all__ = ["Built", "build", "error_in_a_line", "flops_and_bytes", "kernels_of"]
 
@@ -94,12 +94,12 @@ def build(
 
 def kernels_of(capture: Capture) -> int:
     """How many kernels the program has."""
-    return len(running(capture.hlo.graph))
+    return len(running_nodes(capture.hlo.graph))
 
 
 def flops_and_bytes(capture: Capture) -> tuple[float, float]:
     """Operations and bytes moved by a call, a loop's body as often as it runs; NaN where nobody knows."""
-    measures, kernels = capture.hlo.graph.measures, running(capture.hlo.graph)
+    measures, kernels = capture.hlo.graph.measures, running_nodes(capture.hlo.graph)
     told = [measures[name][kernels].sum() if name in measures else float("nan") for name in ("flops", "bytes")]
     return float(told[0]), float(told[1])
 

@@ -9,10 +9,11 @@ from functools import cached_property
 from hashlib import blake2b
 from os import PathLike, getpid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
+from explorer.model.displayable import Pictured
 from explorer.model.fates import Fate, Fates
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Node
@@ -25,7 +26,7 @@ from explorer.model.stage import Stage
 if TYPE_CHECKING:
     from explorer.analysis.memory.live_memory import LiveMemory
 
-__all__ = ["Capture", "Constant", "Durations", "Stage", "Viewer"]
+__all__ = ["Capture", "Constant", "Durations", "Stage"]
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,6 @@ class Constant:
     bytes: int
 
 
-class Viewer(Protocol):
-    """What shows captures; `explorer` puts one here. The model knows that it can be shown, not how."""
-
-    def mimebundle(self, capture: Capture) -> dict[str, str]: ...
-    def html(self, capture: Capture) -> str: ...
-    def text(self, capture: Capture, width: int) -> str: ...
-    def rich(self, capture: Capture) -> Any: ...
-    def svg(self, capture: Capture) -> str: ...
-    def png(self, capture: Capture, scale: float) -> bytes: ...
-    def widget(self, capture: Capture) -> Any: ...
-    def view(self, capture: Capture) -> Any: ...
-
-
 _SMALL = 2_000  # instructions
 _MOMENT = 1.0  # seconds
 
@@ -68,8 +56,11 @@ def _no_source(file: str) -> Source | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Capture:
+class Capture(Pictured):
     """What was seen of one function compiled for one signature.
+
+    As text it is a tree: the stages, and the last one's groups with their share of the kernels. Its picture, 960 pixels
+    wide, is of these groups, each as wide as its share.
 
     Args:
         function: The function's name.
@@ -103,8 +94,6 @@ class Capture:
     read_source: Callable[[str], Source | None] = _no_source
     read_passes: Callable[[], Passes] | None = None
     record_passes: Callable[[], Passes] | None = None
-
-    viewer: ClassVar[Viewer | None] = None
 
     @cached_property
     def sources(self) -> Mapping[str, Source]:
@@ -284,11 +273,6 @@ class Capture:
         """Everything as bytes: what `save` writes and the viewer reads."""
         ...
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write the interactive view as one self-contained page; it needs no network and no kernel."""
-        Path(path).write_text(self._viewer().html(self), encoding="utf-8")
-        return Path(path)
-
     @attached
     def to_model_explorer_json(self, path: str | PathLike[str]) -> Path:
         """Write the stages as one file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
@@ -297,59 +281,25 @@ class Capture:
         """
         ...
 
-    def to_text(self, width: int = 100) -> str:
-        """The stages, and the last one's groups with their share of the kernels, as a tree of `width` characters.
-
-        `rich.print(capture)` shows the same, in colours.
-        """
-        return self._viewer().text(self, width)
-
-    def to_svg(self, path: str | PathLike[str]) -> Path:
-        """Write the static picture: the last stage's groups, each as wide as its share of the kernels."""
-        Path(path).write_text(self._viewer().svg(self), encoding="utf-8")
-        return Path(path)
-
-    def to_png(self, path: str | PathLike[str], scale: float = 2) -> Path:
-        """Write the static picture as PNG, 960 pixels wide times `scale`.
-
-        Raises:
-            MissingPackageError: resvg_py, which draws it, is not installed: the extra `explorer[png]`.
-        """
-        Path(path).write_bytes(self._viewer().png(self, scale))
-        return Path(path)
-
+    @attached
     def widget(self) -> Any:
         """The view as an ipywidget, for composing layouts.
 
         Its trait `selection` is the list of selected node names; assigning `highlight`, `filter`, `colour` or `stage`
         shows as with `view`.
         """
-        return self._viewer().widget(self)
+        ...
 
     @cached_property
+    @attached
     def view(self) -> Any:
         """The live views of this capture: `selection`, and what Python shows there, `highlight`, `filter`, `colour`."""
-        return self._viewer().view(self)
+        ...
 
     @property
     def selection(self) -> tuple[Node, ...]:
         """The nodes last selected in a live view of this capture, in any output of this kernel."""
         return self.view.selection
-
-    def _viewer(self) -> Viewer:
-        if self.viewer is None:
-            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-        return self.viewer
-
-    def __rich__(self) -> Any:
-        return repr(self) if self.viewer is None else self.viewer.rich(self)
-
-    def _repr_html_(self) -> str | None:
-        """For notebooks that ask for HTML alone, as marimo does; the others ask for the bundle, and get more."""
-        return self._repr_mimebundle_().get("text/html")
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
 
     def _failed(self) -> str:
         return f" ({self.failure})" if self.failure else ""

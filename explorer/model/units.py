@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["bytes_text", "duration_text", "factor_text", "range_text", "rate_text", "share_text"]
+__all__ = ["brief_duration", "bytes_text", "duration_text", "factor_text", "range_text", "rate_text", "share_text"]
 
 
 def bytes_text(size: float) -> str:
@@ -32,6 +32,16 @@ def duration_text(seconds: float) -> str:
         return f"{seconds:g} s"
     unit, size = _unit_of(seconds)
     return f"{_three(seconds / size)} {unit}"
+
+
+def brief_duration(seconds: float) -> str:
+    """Seconds of something that was measured once, as a compile: to a tenth, or whole milliseconds.
+
+    Example:
+        >>> brief_duration(12.34), brief_duration(0.0421)
+        ('12.3 s', '42 ms')
+    """
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
 def range_text(low: float, high: float) -> str:

@@ -6,40 +6,35 @@ from hashlib import blake2b
 from html import escape
 
 from explorer.analysis.diff.diff import Diff, Fusion
+from explorer.files.diff import encode_diff
+from explorer.view.bundle_placement import includes_bundle
+from explorer.view.interface import View
+from explorer.view.page import interactive
 
-__all__ = ["HtmlDiffViewer", "facts"]
+__all__ = ["DiffView", "facts"]
 
 _MOST_FUSIONS = 40  # of a kind, in the table
 _MOST_LINES = 200  # of a stage's text, in the table
 
 
-class HtmlDiffViewer:
-    """Shows diffs in notebooks and pages."""
+class DiffView(View[Diff]):
+    """The interactive view of both programs; what differs as a table where no script runs."""
 
-    def mimebundle(self, diff: Diff) -> dict[str, str]:
-        """What a notebook shows: the interactive view, or text with the reason if the view fails."""
-        text = repr(diff)
-        try:
-            from explorer.view.carriers import carries
+    def title(self, value: Diff) -> str:
+        return f"{value.a.function} → {value.b.function}"
 
-            return {"text/html": fragment(diff, carries()), "text/plain": text}
-        except Exception as error:  # a fault in the view must not cost the user their result
-            return {"text/plain": f"{text}\n(the view failed: {type(error).__name__}: {error})"}
+    def html(self, value: Diff) -> str:
+        return fragment(value)
 
-    def html(self, diff: Diff) -> str:
-        from explorer.view.html import document
-
-        return document(f"{diff.a.function} → {diff.b.function} – Explorer", fragment(diff))
+    def output(self, value: Diff) -> dict[str, str]:
+        return {"text/html": fragment(value, includes_bundle())}
 
 
-def fragment(diff: Diff, carries: bool = True) -> str:
-    """The HTML of one notebook output; `carries` the viewer's code, or finds it in another output."""
-    from explorer.files.diff import encode_diff
-    from explorer.view.html import interactive
-
+def fragment(diff: Diff, has_bundle: bool = True) -> str:
+    """The HTML of one notebook output; `has_bundle`: the viewer's code is in it, or is found in another output."""
     data = encode_diff(diff)
     static = f'<div class="explorer-static">{table(diff)}</div>'
-    return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, carries, "diff")
+    return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, has_bundle, "diff")
 
 
 def table(diff: Diff) -> str:

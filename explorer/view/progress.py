@@ -7,7 +7,7 @@ from html import escape
 from typing import Any, Protocol
 from uuid import uuid4
 
-from explorer.view import live
+from explorer.view.session import in_kernel, ipython_shell
 
 __all__ = ["Bar", "notebook_bar", "terminal_bar"]
 
@@ -20,7 +20,7 @@ class Bar(Protocol):
 
 def notebook_bar(title: str) -> Bar | None:
     """A bar below the running cell; None where no kernel runs. Where nobody looks on, it shows nothing."""
-    if not live.in_kernel():
+    if not in_kernel():
         return None
     return _NotebookBar(title) if _is_asked_by_a_person() else _Silent()
 
@@ -32,7 +32,7 @@ def terminal_bar(title: str, wanted: bool) -> Bar:
 
 def _is_asked_by_a_person() -> bool:
     """A notebook that is run as a whole, by nbclient for one, takes no input; what it shows is kept."""
-    content: Any = live.shell().kernel.get_parent().get("content") or {}
+    content: Any = ipython_shell().kernel.get_parent().get("content") or {}
     return content.get("allow_stdin") is not False
 
 
@@ -59,7 +59,7 @@ class _NotebookBar:
         self._publish({"text/html": "", "text/plain": ""})  # an output can't be taken back, only emptied
 
     def _publish(self, data: dict[str, str]) -> None:
-        shell = live.shell()
+        shell = ipython_shell()
         shell.display_pub.publish(data, metadata={}, transient={"display_id": self._id}, update=self._is_there)
         self._is_there = True
 

@@ -25,7 +25,7 @@ from playwright.sync_api import Frame, Page, expect
 from view import READY, View
 
 import explorer as ex
-from explorer.view.html import fragment
+from explorer.view.capture.html import fragment
 
 CODE = """
 import jax.numpy as jnp

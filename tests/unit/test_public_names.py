@@ -30,7 +30,7 @@ def test_every_error_is_public_drawn_in_the_tree_and_an_explorer_error():
 
 def test_importing_explorer_imports_neither_jax_nor_the_view_nor_the_notebook():
     code = (
-        "import sys, explorer; print(*sorted({'jax', 'anywidget', 'IPython', 'explorer.view.html'} & set(sys.modules)))"
+        "import sys, explorer; print(*sorted({'jax', 'anywidget', 'IPython', 'explorer.view.page'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

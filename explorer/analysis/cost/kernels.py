@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["BOUNDARY", "PLUMBING", "kernel_of"]
+__all__ = ["BOUNDARY", "PLUMBING", "kernel_of", "running_nodes"]
 
 # Plumbing that runs no kernel of its own.
 PLUMBING = frozenset(
@@ -32,3 +32,10 @@ def kernel_of(graph: Graph) -> Ints:
         at = np.where(is_inside, caller[graph.group[at]], at)
     runs = ~np.asarray([op in PLUMBING for op in graph.ops] or [False])[graph.op[at]] if len(graph) else at < 0
     return np.where(runs, at, -1).astype(np.int32)
+
+
+def running_nodes(graph: Graph) -> Ints:
+    """The nodes that run as kernels of their own, in program order: neither inside one, nor plumbing."""
+    runs = np.asarray([op not in PLUMBING for op in graph.ops], bool)
+    outside = np.asarray([*(group.kind not in BOUNDARY for group in graph.groups), True])  # group -1: the last one
+    return np.flatnonzero(runs[graph.op] & outside[graph.group]).astype(np.int32) if len(graph) else graph.op

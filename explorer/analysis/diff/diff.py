@@ -7,18 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
-from typing import ClassVar, Protocol
 
 import numpy as np
 
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.capture import Capture
+from explorer.model.displayable import Displayable
 from explorer.model.graph import Frame, Node
 
-__all__ = ["Diff", "DiffViewer", "Fusion", "Value", "diff"]
+__all__ = ["Diff", "Fusion", "Value", "diff"]
 
 _PLUMBING = frozenset(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast"])
 _MOST_HELD = 4
@@ -60,21 +58,12 @@ class Fusion:
         return f"Fusion({self.name}: {self.holds}{' from ' * bool(self.lines)}{', '.join(self.lines)})"
 
 
-class DiffViewer(Protocol):
-    """What shows diffs; `explorer` puts one here, as for captures."""
-
-    def mimebundle(self, diff: Diff) -> dict[str, str]: ...
-    def html(self, diff: Diff) -> str: ...
-
-
 @dataclass(frozen=True, eq=False)
-class Diff:
+class Diff(Displayable):
     """What differs between two captures: see `diff`."""
 
     a: Capture
     b: Capture
-
-    viewer: ClassVar[DiffViewer | None] = None
 
     @cached_property
     def stages(self) -> Mapping[str, StageDiff]:
@@ -162,16 +151,6 @@ class Diff:
     def is_empty(self) -> bool:
         """Whether nothing differs but times and numbers in names."""
         return not self.values and all(stage.is_empty for stage in self.stages.values())
-
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write the interactive view as one self-contained page."""
-        if self.viewer is None:
-            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-        Path(path).write_text(self.viewer.html(self), encoding="utf-8")
-        return Path(path)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
 
     def __repr__(self) -> str:
         rows: list[tuple[str, str]] = [(value.name, str(value)) for value in self.values]

@@ -6,14 +6,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from threading import RLock
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from explorer.analysis.recompiles.family_names import Which, families_of
 from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.analysis.recompiles.storms import STORM, Storm, in_storm, storm_of, storms
 from explorer.errors import NotRecordedError
+from explorer.model.attached import attached
+from explorer.model.displayable import Charted
 from explorer.model.events.compaction import Compactor
 from explorer.model.events.event import Event
 from explorer.model.events.tally import BUILDING, FamilyKey, Summary, Tally, Totals, family_key
@@ -32,18 +34,7 @@ _MOST_TELLING = ("compile", "cache-hit", "lower", "trace")
 Listener = Callable[[tuple[Event, ...]], None]
 
 
-class LedgerViewer(Protocol):
-    """What shows a ledger: explorer.view.ledger."""
-
-    def display(self, ledger: Ledger) -> bool: ...
-    def mimebundle(self, ledger: Ledger) -> dict[str, str]: ...
-    def html(self, ledger: Ledger) -> str: ...
-    def text(self, ledger: Ledger, width: int) -> str: ...
-    def rich(self, ledger: Ledger) -> Any: ...
-    def timeline(self, ledger: Ledger) -> Any: ...
-
-
-class Ledger:
+class Ledger(Charted):
     """What was traced, lowered and compiled while it was watched. Any thread may add and read at any time.
 
     Args:
@@ -66,8 +57,6 @@ class Ledger:
         >>> ledger.recompiles("step")
         (Event(compile step: shape),)
     """
-
-    viewer: ClassVar[LedgerViewer | None] = None
 
     def __init__(
         self, limit: int | None = LIMIT, *, storm: int = STORM, spill: str | PathLike[str] | None = None
@@ -337,13 +326,8 @@ class Ledger:
         return merge(ledgers, names, storm)
 
     def text(self, width: int = 100) -> str:
-        """What compiled, what it cost, why, and the cure: a tree of `width` characters; `rich.print` shows it too."""
-        return self._viewer().text(self, width)
-
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write the interactive view as one self-contained page; it needs no network and no kernel."""
-        Path(path).write_text(self._viewer().html(self), encoding="utf-8")
-        return Path(path)
+        """What compiled, what it cost, why, and the cure, as a tree: `to_text`."""
+        return self.to_text(width)
 
     def timeline(self) -> Any:
         """A chart of when each function was traced, lowered and compiled; in a notebook it grows while this does.
@@ -351,27 +335,12 @@ class Ledger:
         Raises:
             MissingPackageError: plotly is not installed: the extra `explorer[lab]`.
         """
-        return self._viewer().timeline(self)
+        return self.chart()
 
-    def _viewer(self) -> LedgerViewer:
-        if self.viewer is None:
-            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-        return self.viewer
-
-    def __rich__(self) -> Any:
-        return repr(self) if self.viewer is None else self.viewer.rich(self)
-
+    @attached
     def _ipython_display_(self) -> None:
         # A ledger that grows is displayed by its view, which has to know the output to keep it up to date.
-        if self.viewer is None or not self.viewer.display(self):
-            raise NotImplementedError
-
-    def _repr_html_(self) -> str | None:
-        """For notebooks that ask for HTML alone, as marimo does; the others ask for the bundle, and get more."""
-        return self._repr_mimebundle_().get("text/html")
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
+        ...
 
     def __repr__(self) -> str:
         from explorer.analysis.recompiles.summary import told

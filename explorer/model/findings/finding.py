@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from explorer.model.attached import attached
+from explorer.model.displayable import Displayable
 
 __all__ = ["SEVERITIES", "Finding", "Fix"]
 
@@ -42,7 +42,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Displayable):
     """One pitfall in one place.
 
     Args:
@@ -79,12 +79,3 @@ class Finding:
     def __repr__(self) -> str:
         where = f" at {self.label or self.file}, line {self.line}" if self.line else ""
         return f"Finding({self.rule}{where}: {self.message})"
-
-    @attached
-    def __rich__(self) -> Any: ...
-
-    def _repr_html_(self) -> str | None:
-        return self._repr_mimebundle_().get("text/html")
-
-    @attached
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]: ...

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from explorer.model.attached import attached
+from explorer.model.displayable import Displayable
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 
 if TYPE_CHECKING:
@@ -17,8 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["Findings"]
 
 
-class Findings(Sequence[Finding]):
+class Findings(Sequence[Finding], Displayable):
     """What was found, the gravest first, then by line.
+
+    As text each has its place, severity and rule, its line, the evidence and the cure.
 
     Args:
         findings: In any order.
@@ -153,26 +154,6 @@ class Findings(Sequence[Finding]):
 
     def __str__(self) -> str:
         return self.to_text()
-
-    @attached
-    def __rich__(self) -> Any: ...
-
-    def _repr_html_(self) -> str | None:
-        """For notebooks that ask for HTML alone, as marimo does; the others ask for the bundle, and get more."""
-        return self._repr_mimebundle_().get("text/html")
-
-    @attached
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]: ...
-
-    @attached
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write the findings as one self-contained page, and return its path; it needs no network and no kernel."""
-        ...
-
-    @attached
-    def to_text(self) -> str:
-        """All of it for a terminal: place, severity and rule, the line, the evidence and the cure of each finding."""
-        ...
 
     @attached
     def to_frame(self) -> pd.DataFrame:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
+from explorer.model.displayable import Charted
 from explorer.model.results.statistics import ratio_interval
-from explorer.model.results.timing import Samples, TimingViewer
+from explorer.model.results.timing import Samples
 from explorer.model.units import duration_text, factor_text
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison:
+class Comparison(Charted):
     """What `explorer.compare` measured. Iterating gives a `Ratio` for each name but the baseline's.
 
     Args:
@@ -68,8 +69,6 @@ class Comparison:
         >>> compared["new"].is_same
         False
     """
-
-    viewer: ClassVar[TimingViewer | None] = None
 
     samples: Mapping[str, Samples]
     baseline: str
@@ -129,19 +128,6 @@ class Comparison:
             MissingPackageError: pandas is not installed.
         """
         ...
-
-    def chart(self) -> Any:
-        """The ratios with their intervals against the baseline, and what each takes.
-
-        Raises:
-            MissingPackageError: plotly is not installed: the extra `explorer[lab]`.
-        """
-        if self.viewer is None:
-            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-        return self.viewer.chart(self)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
 
     def __repr__(self) -> str:
         # Times, as in the repr of a Timing: they are what there is to say.

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
+from explorer.model.displayable import Charted
 from explorer.model.results.axis import Axis
 from explorer.model.units import bytes_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["USES", "Largest", "MemoryRow", "MemoryUse", "MemoryViewer", "fitted_size"]
+__all__ = ["USES", "Largest", "MemoryRow", "MemoryUse", "fitted_size"]
 
 # What XLA tells of a program, and what a person calls it, in the order in which it is drawn.
 USES = (("argument", "arguments"), ("output", "outputs"), ("temp", "temporaries"), ("generated code", "code"))
@@ -79,16 +80,9 @@ class Largest:
         return self.too_large == self.size + 1
 
 
-class MemoryViewer(Protocol):
-    """What shows memory; `explorer` puts one here."""
-
-    def mimebundle(self, use: MemoryUse) -> dict[str, Any]: ...
-    def chart(self, use: MemoryUse) -> Any: ...
-
-
 @dataclass(frozen=True, eq=False)
-class MemoryUse:
-    """What `explorer.memory` found.
+class MemoryUse(Charted):
+    """What `explorer.memory` found; as text, of a single size, also what is alive at its peak.
 
     Args:
         function, signature: What was compiled.
@@ -108,8 +102,6 @@ class MemoryUse:
     limit: int
     largest: Largest | None = None
     notes: Sequence[str] = ()
-
-    viewer: ClassVar[MemoryViewer | None] = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -193,8 +185,7 @@ class MemoryUse:
             rows.append((*values, needs, *sizes, _text(row.live), fits))
         return rows
 
-    def to_text(self) -> str:
-        """The result, the table, and of a single size what is alive at its peak."""
+    def __repr__(self) -> str:
         rows = self.table()
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
@@ -203,22 +194,6 @@ class MemoryUse:
         if capture is not None and not math.isnan(self.rows[0].live):
             told.append(capture.live_memory.table())
         return "\n".join([*told, *(f"note: {note}" for note in self.notes)])
-
-    def chart(self) -> Any:
-        """The chart: what is needed by use, with the limit; see `explorer.view.charts.Chart`.
-
-        Raises:
-            MissingPackageError: plotly is not installed.
-        """
-        if self.viewer is None:
-            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-        return self.viewer.chart(self)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {"text/plain": self.to_text()} if self.viewer is None else self.viewer.mimebundle(self)
-
-    def __repr__(self) -> str:
-        return self.to_text()
 
 
 def fitted_size(sizes: Sequence[float], needed: Sequence[float], limit: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from explorer.model.units import bytes_text, duration_text, rate_text
+from explorer.model.displayable import Displayable
 
 __all__ = ["SPECIAL", "Peaks"]
 
@@ -27,7 +27,7 @@ _RECORDING = 1e-6  # seconds that the profiler may add to a kernel, by which a t
 
 
 @dataclass(frozen=True)
-class Peaks:
+class Peaks(Displayable):
     """What one machine can do at most, measured.
 
     Args:
@@ -168,27 +168,6 @@ class Peaks:
             return "overhead"
         compute = self.compute_seconds(flops, dtype, is_matmul=is_matmul, special=special)
         return "compute" if compute > self.memory_seconds(bytes_, runs) else "memory"
-
-    def to_text(self) -> str:
-        """The figures as text."""
-        rows = [self.device, f"  memory      {rate_text(self.bandwidth, 'B')}"]
-        if self.fresh:
-            rows.append(f"              {rate_text(self.fresh, 'B')} into memory not used before")
-        for size, rate in sorted(self.caches.items()):
-            rows.append(f"              {rate_text(rate, 'B')} within {bytes_text(size)}")
-        for title, rates in (("matmul", self.matmul), ("arithmetic", self.fma)):
-            told = ", ".join(f"{dtype} {rate_text(rate)}" for dtype, rate in rates.items())
-            rows += [f"  {title:<12}{told}"] if told else []
-        if self.special:
-            told = ", ".join(f"{op} {rate_text(rate, '')}" for op, rate in self.special.items())
-            rows.append(f"  functions   {told}")
-        rows.append(
-            f"  overhead    {duration_text(self.overhead)} a kernel, {duration_text(self.call_overhead)} a call"
-        )
-        return "\n".join([*rows, *(f"  note: {note}" for note in self.warnings)])
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": self.to_text()}
 
     def __repr__(self) -> str:
         return f"Peaks({self.device})"

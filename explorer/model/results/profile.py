@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from explorer.errors import NotRecordedError, OptionError
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
+from explorer.model.displayable import Charted
 from explorer.model.results.flame import By, Flame
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile_events import Events
@@ -21,25 +22,15 @@ from explorer.model.results.timeline import Timeline
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Kind", "Order", "Profile", "ProfileViewer"]
+__all__ = ["Kind", "Order", "Profile"]
 
 Order = Literal["time", "wasted"]
 Kind = Literal["lines", "ops", "equations", "host"]
 _Row = TypeVar("_Row", LineTime, OpTime)
 
 
-class ProfileViewer(Protocol):
-    """What shows a profile: explorer.view.measure.profile."""
-
-    def mimebundle(self, profile: Profile) -> dict[str, str]: ...
-    def html(self, profile: Profile) -> str: ...
-    def text(self, profile: Profile, width: int) -> str: ...
-    def rich(self, profile: Profile) -> Any: ...
-    def flame_chart(self, profile: Profile, by: By) -> Any: ...
-
-
 @dataclass(frozen=True, eq=False)
-class Profile:
+class Profile(Charted):
     """Where the time of a function's calls went. All seconds are of one call: the mean of those profiled.
 
     Args:
@@ -76,8 +67,6 @@ class Profile:
     timeline: Timeline | None = None
     events: Events | None = None
     xspace: bytes = b""
-
-    viewer: ClassVar[ProfileViewer | None] = None
 
     @property
     def capture(self) -> Capture:
@@ -169,6 +158,7 @@ class Profile:
         """
         ...
 
+    @attached
     def flame_chart(self, by: By = "stack") -> Any:
         """The same as a chart: plotly where it can run, with a static picture and a table beside it.
 
@@ -176,31 +166,7 @@ class Profile:
             MissingPackageError: plotly is not installed.
             ValueError: `by` is neither `stack` nor `scope`.
         """
-        return self._viewer().flame_chart(self, by)
-
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write the interactive view as one self-contained page; it needs no network and no kernel."""
-        Path(path).write_text(self._viewer().html(self), encoding="utf-8")
-        return Path(path)
-
-    def to_text(self, width: int = 100) -> str:
-        """The lines and the kernels that took longest, as text of `width` characters."""
-        return self._viewer().text(self, width)
-
-    def _viewer(self) -> ProfileViewer:
-        if self.viewer is None:
-            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-        return self.viewer
-
-    def __rich__(self) -> Any:
-        return repr(self) if self.viewer is None else self.viewer.rich(self)
-
-    def _repr_html_(self) -> str | None:
-        """For notebooks that ask for HTML alone."""
-        return self._repr_mimebundle_().get("text/html")
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
+        ...
 
     @attached
     def __repr__(self) -> str: ...

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
+from explorer.model.displayable import Charted
 from explorer.model.results.peaks import Peaks
 from explorer.model.units import duration_text, factor_text, share_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BOUNDS", "Loss", "Peaks", "Point", "Roofline", "RooflineViewer"]
+__all__ = ["BOUNDS", "Loss", "Peaks", "Point", "Roofline"]
 
 BOUNDS = ("memory", "compute", "overhead", "unknown")
 _MUCH = 0.02  # of the time: what is worth a word
@@ -89,16 +90,9 @@ class Loss:
     wasted: float
 
 
-class RooflineViewer(Protocol):
-    """What shows rooflines; `explorer` puts one here."""
-
-    def mimebundle(self, roofline: Roofline) -> dict[str, Any]: ...
-    def chart(self, roofline: Roofline) -> Any: ...
-
-
 @dataclass(frozen=True, eq=False)
-class Roofline:
-    """The kernels of a function against the peaks of the machine.
+class Roofline(Charted):
+    """The kernels of a function against the peaks of the machine; its chart has each as a point under the roofs.
 
     Args:
         function, signature: What was profiled.
@@ -112,8 +106,6 @@ class Roofline:
     peaks: Peaks
     points: Sequence[Point]
     notes: Sequence[str] = ()
-
-    viewer: ClassVar[RooflineViewer | None] = None
 
     @cached_property
     def seconds(self) -> float:
@@ -208,16 +200,6 @@ class Roofline:
         """
         ...
 
-    def chart(self) -> Any:
-        """The chart: each kernel a point under the machine's roofs; see `explorer.view.charts.Chart`.
-
-        Raises:
-            MissingPackageError: plotly is not installed.
-        """
-        if self.viewer is None:
-            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-        return self.viewer.chart(self)
-
     def table(self, rows: int = _SHOWN) -> str:
         """The kernels that take longest, as text."""
         head = ("seconds", "efficiency", "bound", "FLOP/byte", "kernel", "line")
@@ -243,18 +225,12 @@ class Roofline:
             told.append(f"of {share_text(unknown)} nobody knows: those kernels have no costs")
         return ", ".join(told)
 
-    def to_text(self) -> str:
-        """Everything as text, with the times."""
+    def __repr__(self) -> str:
+        # With its times, as that of a `Timing`: they are all there is to say.
         lines = [self.headline, self.bounds_text, self.table() if self.points else "", self.peaks.to_text()]
         return "\n".join(
             [*filter(None, lines), *(f"note: {note}" for note in self.notes if note not in self.peaks.warnings)]
         )
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {"text/plain": self.to_text()} if self.viewer is None else self.viewer.mimebundle(self)
-
-    def __repr__(self) -> str:
-        return self.to_text()  # with its times, as that of a `Timing`: they are all there is to say
 
 
 def _written(point: Point) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
-from explorer.model.displayable import Shown
+from explorer.model.displayable import Charted
 from explorer.model.results.axis import Axis
 from explorer.model.results.measured import Measured, known_text, size_text
 from explorer.model.units import duration_text
@@ -51,7 +51,7 @@ class Series:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Sweep(Shown):
+class Sweep(Charted):
     """What `explorer.sweep` measured.
 
     Args:

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, nan
 from statistics import median
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
+from explorer.model.displayable import Charted
 from explorer.model.results.statistics import attained, drift_of, effective_count, interval_of_median, spread_of
 from explorer.model.units import duration_text, factor_text, range_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["STEPS", "Samples", "Timing", "TimingViewer"]
+__all__ = ["STEPS", "Samples", "Timing"]
 
 STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this order
 # Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
@@ -140,16 +141,8 @@ class Samples:
         )
 
 
-class TimingViewer(Protocol):
-    """What shows a timing, or a comparison; explorer.view has them."""
-
-    def chart(self, measured: Any, /) -> Any: ...
-
-    def mimebundle(self, measured: Any, /) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True, repr=False, eq=False)
-class Timing:
+class Timing(Charted):
     """What `explorer.time` measured of one function with one set of arguments.
 
     Args:
@@ -171,8 +164,6 @@ class Timing:
           first call  200 ms
           3.0× faster than eager; the first call has paid for itself after 10 calls
     """
-
-    viewer: ClassVar[TimingViewer | None] = None
 
     function: str
     signature: str
@@ -233,16 +224,6 @@ class Timing:
         """
         ...
 
-    def chart(self) -> Any:
-        """The warm-up curve, the steady samples with their interval, and what the first call was made of.
-
-        Raises:
-            MissingPackageError: plotly is not installed: the extra `explorer[lab]`.
-        """
-        if self.viewer is None:
-            raise RuntimeError("no view is loaded. Hint: import explorer, not only explorer.model.")
-        return self.viewer.chart(self)
-
     def _against_eager(self, first: str = "the first call") -> str:
         low, high = self.speedup_interval or (nan, nan)
         if low <= 1 <= high:
@@ -255,9 +236,6 @@ class Timing:
             f"{factor_text(factor)} faster than eager; {first} has paid for itself after "
             f"{calls:,} call{'s' * (calls != 1)}"
         )
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {"text/plain": repr(self)} if self.viewer is None else self.viewer.mimebundle(self)
 
     def __repr__(self) -> str:
         # Elsewhere a repr has no times in it, for they differ from run to run. Here they are all there is to say: what

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
-from explorer.model.displayable import Shown
+from explorer.model.displayable import Charted
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import Measured, known_text, size_text
 from explorer.model.results.sweep import text_table
@@ -98,7 +98,7 @@ class Variant(Measured):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class WhatIf(Shown):
+class WhatIf(Charted):
     """What `explorer.what_if` measured.
 
     Args:

@@ -1,1 +1,40 @@
 """Findings as text, page and notebook output; knows the model alone, no JAX."""
+
+from __future__ import annotations
+
+from explorer.model.findings.finding import Finding
+from explorer.model.findings.findings import Findings
+from explorer.view.findings.html import fragment
+from explorer.view.findings.link import connect
+from explorer.view.interface import View
+from explorer.view.registry import terminal_drawing_of
+from explorer.view.rich_text import render
+
+__all__ = ["FindingView", "FindingsView"]
+
+
+class FindingsView(View[Findings]):
+    """The findings with their cures; complete without a script, which adds the buttons that write the cures."""
+
+    def title(self, value: Findings) -> str:
+        return f"pitfalls of {value.function or 'a function'}"
+
+    def html(self, value: Findings) -> str:
+        return fragment(value)
+
+    def output(self, value: Findings) -> dict[str, str]:
+        text = render(terminal_drawing_of(Findings)(value), 100)
+        return {"text/html": fragment(value, connect(value)), "text/plain": text}
+
+
+class FindingView(View[Finding]):
+    """One finding, as the only one of some."""
+
+    def title(self, value: Finding) -> str:
+        return value.rule
+
+    def html(self, value: Finding) -> str:
+        return fragment(Findings((value,)))
+
+    def output(self, value: Finding) -> dict[str, str]:
+        return FindingsView().output(Findings((value,)))

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
-from os import PathLike
 from pathlib import Path
 
 from explorer.model.findings.finding import SEVERITIES, Finding
@@ -22,9 +21,9 @@ from explorer.view.findings.text_parts import (
     silencing,
     split_code,
 )
-from explorer.view.html import bundle, document
+from explorer.view.page import bundle
 
-__all__ = ["fragment", "page", "write_page"]
+__all__ = ["fragment"]
 
 _STATIC = Path(__file__).parents[1] / "static"
 _OPEN = 4  # findings that are unfolded
@@ -36,17 +35,6 @@ _SITES = ("https://", "http://")
 @cache
 def _style() -> str:
     return (_STATIC / "findings.css").read_text(encoding="utf-8").strip()
-
-
-def page(findings: Findings) -> str:
-    """One self-contained page."""
-    return document(f"pitfalls of {findings.function or 'a function'} – Explorer", fragment(findings))
-
-
-def write_page(findings: Findings, path: str | PathLike[str]) -> Path:
-    """Write the page, and return its path."""
-    Path(path).write_text(page(findings), encoding="utf-8")
-    return Path(path)
 
 
 def fragment(findings: Findings, name: str = "") -> str:

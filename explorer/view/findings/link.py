@@ -13,7 +13,7 @@ from weakref import ref
 from explorer.errors import ExplorerError, ViewError
 from explorer.model.findings.finding import Fix
 from explorer.model.findings.findings import Findings
-from explorer.view import live
+from explorer.view.session import in_kernel, ipython_shell, open_wire
 
 __all__ = ["apply_fix", "connect", "write_next"]
 
@@ -25,14 +25,14 @@ _displayed: deque[Findings] = deque(maxlen=_KEPT)
 def connect(findings: Findings) -> str:
     """The name that the page knows findings by; with a wire under it, where there is something to ask for."""
     name = uuid4().hex[:16]
-    if live.in_kernel() and any(findings.can_fix(finding) and not finding.fix.code for finding in findings):
+    if in_kernel() and any(findings.can_fix(finding) and not finding.fix.code for finding in findings):
         _displayed.append(findings)
         reference = ref(findings)
 
         def answer(wire: Any, message: Any, _: object) -> None:
             wire.send(_answer(reference(), message))
 
-        live.made_wire(name).on_msg(answer)
+        open_wire(name).on_msg(answer)
     return name
 
 
@@ -71,7 +71,7 @@ def write_next(code: str) -> None:
     Raises:
         ViewError: No IPython runs this.
     """
-    shell = live.shell()
+    shell = ipython_shell()
     if shell is None:
         raise ViewError("there is no notebook here to write a cell into.\n  Hint: Fix.code is the text.")
     shell.set_next_input(code.rstrip("\n"), replace=False)

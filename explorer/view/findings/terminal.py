@@ -20,23 +20,12 @@ from explorer.view.findings.text_parts import (
     silencing,
     split_code,
 )
-from explorer.view.terminal import printed, printed_here
 
-__all__ = ["ansi", "plain", "tree"]
+__all__ = ["finding_tree", "tree"]
 
 _MOST = 30  # findings that are shown whole
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _CHANGES = {"+": "green", "-": "red", "@": "dim"}
-
-
-def plain(findings: Findings, width: int = 100) -> str:
-    """The findings as text, without colours."""
-    return printed(tree(findings), width)
-
-
-def ansi(findings: Findings) -> str:
-    """The findings for the terminal that runs this: as wide, with the colours that it has."""
-    return printed_here(tree(findings))
 
 
 def tree(findings: Findings) -> RenderableType:
@@ -55,6 +44,11 @@ def tree(findings: Findings) -> RenderableType:
         parts += [Text(""), Text(f"and {len(findings) - _MOST:,} more", "dim")]
     parts += [Text(f"a rule failed, its findings are missing: {fault}", "yellow") for fault in findings.faults]
     return Group(*parts)
+
+
+def finding_tree(finding: Finding) -> RenderableType:
+    """What `rich.print(finding)` shows."""
+    return tree(Findings((finding,)))
 
 
 def _finding(finding: Finding, label: str) -> RenderableType:

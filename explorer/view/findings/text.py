@@ -5,14 +5,21 @@ from __future__ import annotations
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
 
-__all__ = ["to_text"]
+__all__ = ["finding_text", "to_text"]
 
 
-def to_text(findings: Findings) -> str:
-    """A paragraph for each finding under one line of counts; then the rules that raised."""
+def to_text(findings: Findings, width: int = 100) -> str:
+    """A paragraph for each finding under one line of counts; then the rules that raised.
+
+    `width` wraps no line: an editor reads `file:line:column` of them.
+    """
     parts = [repr(findings)[len("Findings(") : -1], *map(_paragraph, findings)]
     parts += [f"a rule failed, its findings are missing: {fault}" for fault in findings.faults]
     return "\n\n".join(parts)
+
+
+def finding_text(finding: Finding, width: int = 100) -> str:
+    return to_text(Findings((finding,)))
 
 
 def _paragraph(finding: Finding) -> str:

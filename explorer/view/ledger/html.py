@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from hashlib import blake2b
 from html import escape
 from typing import TYPE_CHECKING
 
 from explorer.model.events.ledger import Ledger
-from explorer.view.charts import Table, html_table
-from explorer.view.html import document, interactive
+from explorer.model.units import brief_duration
+from explorer.view.chart import Table, static_html
 from explorer.view.ledger.calls import Call, Group, grouped
 from explorer.view.ledger.message import message, tables_of
 from explorer.view.ledger.picture import described, picture
 from explorer.view.ledger.told import cause_of, cure_of, plain, verdict
 from explorer.view.ledger.wire import packed
-from explorer.view.parts import seconds_text
+from explorer.view.page import interactive
 
 if TYPE_CHECKING:
     from explorer.view.ledger.link import Link
 
-__all__ = ["fragment", "page", "static", "tables"]
+__all__ = ["fragment", "static", "tables"]
 
 _MOST = 100  # rows of a table
 
@@ -37,19 +36,12 @@ def fragment(ledger: Ledger, link: Link | None = None, invites: bool = True) -> 
     return interactive(name, data, static(tables.fold.calls, invites), True, "ledger")
 
 
-def page(ledger: Ledger) -> str:
-    """One self-contained page."""
-    return document("recompile ledger – Explorer", fragment(ledger, invites=False))
-
-
 def static(calls: Sequence[Call], invites: bool = True) -> str:
     """An image with its description, and a table: what every sanitiser leaves standing."""
     found = verdict(calls)
-    image = base64.b64encode(picture(calls, found, invites).encode()).decode()
-    shown = f'<img alt="{escape(described(calls, found))}" src="data:image/svg+xml;base64,{image}">'
-    shown_tables = "".join(html_table(table) for table in tables(calls))
     cure = f"<pre>{escape(found.cure)}</pre>" if found.cure else ""
-    return f'<div class="explorer-static">{shown}{cure}{shown_tables}</div>'
+    shown = static_html(picture(calls, found, invites), described(calls, found), tables(calls), cure)
+    return f'<div class="explorer-static">{shown}</div>'
 
 
 def tables(calls: Sequence[Call]) -> list[Table]:
@@ -71,9 +63,9 @@ def tables(calls: Sequence[Call]) -> list[Table]:
 def _row(group: Group) -> tuple[str, ...]:
     sums = (sum(getattr(call, step) for call in group.calls) for step in ("trace", "lower", "compile"))
     place = next((str(call.place) for call in group.calls if call.place), "")
-    seconds = seconds_text(group.seconds)
+    seconds = brief_duration(group.seconds)
     why, cure = plain(cause_of(group)), cure_of(group)
-    return (group.family.name, f"{group.compiles:,}", seconds, *map(seconds_text, sums), why, cure, place)
+    return (group.family.name, f"{group.compiles:,}", seconds, *map(brief_duration, sums), why, cure, place)
 
 
 def _compile(call: Call, start: float) -> tuple[str, ...]:
@@ -82,5 +74,5 @@ def _compile(call: Call, start: float) -> tuple[str, ...]:
     where, line = (str(place), place.text) if place else ("", "")
     after = f"+{call.start - start:.1f} s"
     return (
-        call.id or call.family.name, after, seconds_text(call.seconds), what, reason.before, reason.after, where, line
+        call.id or call.family.name, after, brief_duration(call.seconds), what, reason.before, reason.after, where, line
     )  # fmt: skip

@@ -18,10 +18,11 @@ from uuid import uuid4
 
 from explorer.model.events.event import Event
 from explorer.model.events.ledger import Ledger
-from explorer.view import live
-from explorer.view.charts import PLOTLY
+from explorer.view.chart import PLOTLY
+from explorer.view.display import mimebundle
 from explorer.view.ledger.message import MOST, is_on, message, tables_of
 from explorer.view.ledger.wire import Tables
+from explorer.view.session import ipython_shell, open_wire
 
 __all__ = ["Link", "Output", "linked"]
 
@@ -58,7 +59,7 @@ class Output:
     def publish(self, state: object, update: bool) -> None:
         self.stored, self._at = state, time.monotonic()
         shown = self.make()
-        publish = live.shell().display_pub.publish
+        publish = ipython_shell().display_pub.publish
         if update and PLOTLY in shown:
             # Plotly's renderer in JupyterLab never redraws a chart that it has drawn: another kind of output in between
             # makes a new renderer.
@@ -89,7 +90,7 @@ class Link:
         self._outputs: dict[str, Output] = {}
         self._marks: deque[tuple[float, dict[str, int]]] = deque()
         self._thread: threading.Thread | None = None
-        self._wire = live.made_wire(self.id, update="Unicode")
+        self._wire = open_wire(self.id, "UpdateWire")
         self._wire.on_msg(self._answer)
         self.pull()
 
@@ -121,9 +122,7 @@ class Link:
 
     def show(self) -> None:
         """Display the view in the cell that runs; it is kept up to date for as long as the ledger is watched."""
-        from explorer.view.ledger import bundle_of
-
-        self.keep(Output(f"explorer-{self.id}", lambda: bundle_of(self.ledger, self)))
+        self.keep(Output(f"explorer-{self.id}", lambda: mimebundle(self.ledger)))
 
     def keep(self, output: Output) -> None:
         """Display an output in the cell that runs, and keep it up to date."""
@@ -139,7 +138,7 @@ class Link:
         return self._seen, is_on(self.ledger), getattr(self.ledger, "running", ())
 
     def _follow(self) -> None:
-        events = live.shell().events
+        events = ipython_shell().events
         events.register("post_run_cell", self._after_cell)
         try:
             pause = PERIOD

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from explorer.model.events.ledger import Ledger
+from explorer.model.units import brief_duration
 from explorer.view.ledger.argued import argued
 from explorer.view.ledger.told import Said, cause_of_storm, times, verdict
 from explorer.view.ledger.wire import Tables
-from explorer.view.parts import seconds_text
 
 __all__ = ["MOST", "is_on", "message", "tables_of", "told_notes"]
 
@@ -71,7 +71,7 @@ def _storms(ledger: Ledger) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = []
     for storm in ledger.storms:
         text: Said = [(storm.function, True)]
-        text.append((f" compiled {times(storm.compiles)}: {seconds_text(storm.seconds)}", False))
+        text.append((f" compiled {times(storm.compiles)}: {brief_duration(storm.seconds)}", False))
         told.append(
             {"function": storm.function, "text": text, "cause": cause_of_storm(storm), "cure": storm.cure}
         )  # fmt: skip

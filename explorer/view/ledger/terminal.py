@@ -12,27 +12,17 @@ from rich.text import Text
 
 from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.model.events.ledger import Ledger
+from explorer.model.units import brief_duration
 from explorer.view.ledger.calls import Call, Group, calls_of, grouped
 from explorer.view.ledger.message import told_notes
 from explorer.view.ledger.told import Said, cause_of, verdict
-from explorer.view.parts import seconds_text
-from explorer.view.terminal import bar, printed, printed_here
+from explorer.view.rich_text import bar
 
-__all__ = ["ansi", "plain", "tree"]
+__all__ = ["tree"]
 
 _FUNCTIONS = 20
 _FORESEEN = 6
 _COMPILES = 6  # of one function: the first ones, and the last
-
-
-def plain(ledger: Ledger, width: int = 100) -> str:
-    """The ledger as text, without colours."""
-    return printed(tree(ledger), width)
-
-
-def ansi(ledger: Ledger) -> str:
-    """The ledger for the terminal that runs this: as wide, with the colours that it has."""
-    return printed_here(tree(ledger))
 
 
 def tree(ledger: Ledger) -> RenderableType:
@@ -51,7 +41,7 @@ def tree(ledger: Ledger) -> RenderableType:
         parts += [Text(""), _functions(groups)]
     rest = groups[_FUNCTIONS:]
     if rest:
-        parts.append(Text(f"and {len(rest):,} more: {seconds_text(sum(group.seconds for group in rest))}", "dim"))
+        parts.append(Text(f"and {len(rest):,} more: {brief_duration(sum(group.seconds for group in rest))}", "dim"))
     parts += [_foreseen(one) for one in ledger.predictions[:_FORESEEN]]
     parts += [Text(note, "dim") for note in told_notes(ledger)]
     return Stacked(*parts)
@@ -77,7 +67,7 @@ def _functions(groups: Sequence[Group]) -> Table:
         place = next((str(call.place) for call in group.calls if call.place), "")
         name = Text(group.family.name, "bold" if group.reasons else "")
         why = _said(cause_of(group)) if group.reasons else Text("")
-        cells = (name, f"{group.compiles:,}", seconds_text(group.seconds), shown, why, Text(place, "dim"))
+        cells = (name, f"{group.compiles:,}", brief_duration(group.seconds), shown, why, Text(place, "dim"))
         table.add_row(*cells)
         for line in _compiles(group):
             table.add_row("", "", "", "", line, "")

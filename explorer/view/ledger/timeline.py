@@ -7,15 +7,16 @@ from typing import Any
 from uuid import uuid4
 
 from explorer.model.events.ledger import Ledger
-from explorer.view import live
-from explorer.view.charts import Chart, figure
+from explorer.view.chart import Chart, figure
 from explorer.view.drawing import STEPS
 from explorer.view.ledger.calls import Call, Group, calls_of, grouped
 from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import tables
+from explorer.view.ledger.link import Output, linked
 from explorer.view.ledger.message import is_on
 from explorer.view.ledger.picture import described, picture
 from explorer.view.ledger.told import verdict
+from explorer.view.session import in_kernel
 
 __all__ = ["LedgerChart", "timeline"]
 
@@ -46,10 +47,8 @@ class LedgerChart(Chart):
 
     def _ipython_display_(self) -> None:
         ledger = self._ledger
-        if not is_on(ledger) or not live.in_kernel():
+        if not is_on(ledger) or not in_kernel():
             raise NotImplementedError
-        from explorer.view.ledger.link import Output, linked
-
         linked(ledger).keep(
             Output(f"explorer-{uuid4().hex[:16]}", lambda: LedgerChart(ledger)._repr_mimebundle_(), _EVERY)
         )

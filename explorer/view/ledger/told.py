@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.analysis.recompiles.storms import Storm
+from explorer.model.units import brief_duration
 from explorer.view.ledger.calls import Call, Group, grouped
-from explorer.view.parts import seconds_text
 
 __all__ = [
     "Said",
@@ -58,13 +58,13 @@ def verdict(calls: Sequence[Call]) -> Verdict:
 
 
 def _again(group: Group, total: float) -> Verdict:
-    cost = f"{seconds_text(group.seconds)} of {seconds_text(total)} spent compiling"
+    cost = f"{brief_duration(group.seconds)} of {brief_duration(total)} spent compiling"
     text: Said = [(group.family.name, True), (f" compiled {times(group.compiles)}: {cost}", False)]
     return Verdict("again", text, cause_of(group), cure_of(group), group.family.name)
 
 
 def _once(own: list[Group], groups: list[Group]) -> Verdict:
-    seconds = seconds_text(sum(group.seconds for group in groups))
+    seconds = brief_duration(sum(group.seconds for group in groups))
     if not own:
         return Verdict("once", [(f"Only eager operations compiled: {seconds}.", False)], [])
     if len(own) == 1:

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from explorer.model.results.benchmark_comparison import Comparison, Ratio
 from explorer.model.units import duration_text
-from explorer.view.charts import Chart, Table, figure
+from explorer.view.chart import Chart, Table, figure
 from explorer.view.drawing import box, canvas, shortened
+from explorer.view.interface import FigureView
 from explorer.view.measure.showing import markup, small
 from explorer.view.measure.strokes import BLUE, GREY, INK, ORANGE, circle, diamond, line, words, wrapped
 from explorer.view.measure.timing_picture import machine_of, rows_of
 
-__all__ = ["comparison_chart", "described", "picture", "tables"]
+__all__ = ["ComparisonView", "comparison_chart", "described", "picture", "tables"]
 
 _WIDTH = 860
 _LEFT, _RIGHT, _TOLD = 236, 580, 604  # of the axis, and where the words begin
 _TOP, _ROW = 96, 34
 _TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _FINE = (0.8, 0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1, 1.2, 1.5)
+
+
+class ComparisonView(FigureView[Comparison]):
+    """The chart with its tables."""
+
+    def title(self, value: Comparison) -> str:
+        return f"comparison of {', '.join(value.samples)}"
+
+    def description(self, value: Comparison) -> str:
+        return described(value)
+
+    def tables(self, value: Comparison) -> Sequence[Table]:
+        return tables(value)
+
+    def svg(self, value: Comparison) -> str:
+        return picture(value)
+
+    def chart(self, value: Comparison) -> Chart:
+        return comparison_chart(value)
 
 
 def comparison_chart(compared: Comparison) -> Chart:

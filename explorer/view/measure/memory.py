@@ -1,29 +1,32 @@
-"""Memory as a chart: what is needed at each size, by use, with the limit."""
+"""How memory use is shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from explorer.model.results.memory_use import MemoryUse
+from explorer.view.chart import Chart, Table
+from explorer.view.interface import FigureView
+from explorer.view.measure.memory_chart import memory_chart
+from explorer.view.measure.memory_picture import described, picture, tables
 
-if TYPE_CHECKING:
-    from explorer.view.charts import Chart
-
-__all__ = ["HtmlMemoryViewer"]
+__all__ = ["MemoryView"]
 
 
-class HtmlMemoryViewer:
-    """Shows memory in notebooks. The parts load when something is shown first."""
+class MemoryView(FigureView[MemoryUse]):
+    """The chart with its tables."""
 
-    def chart(self, use: MemoryUse) -> Chart:
-        from explorer.view.measure.memory_chart import memory_chart
+    def title(self, value: MemoryUse) -> str:
+        return f"memory of {value.function}"
 
-        return memory_chart(use)
+    def description(self, value: MemoryUse) -> str:
+        return described(value)
 
-    def mimebundle(self, use: MemoryUse) -> dict[str, Any]:
-        """What a notebook shows: the chart, the picture where it can't be drawn, or text if both fail."""
-        from explorer.view.measure import memory_picture as drawn
-        from explorer.view.measure.memory_chart import memory_chart
-        from explorer.view.measure.showing import shown
+    def tables(self, value: MemoryUse) -> Sequence[Table]:
+        return tables(value)
 
-        return shown(use, memory_chart, drawn.picture, drawn.described, drawn.tables)
+    def svg(self, value: MemoryUse) -> str:
+        return picture(value)
+
+    def chart(self, value: MemoryUse) -> Chart:
+        return memory_chart(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from explorer.model.results.memory_use import USES, MemoryUse
 from explorer.model.units import bytes_text
-from explorer.view.charts import Chart, figure
+from explorer.view.chart import Chart, figure
 from explorer.view.measure.memory_picture import (
     COLOURS,
     LIMIT,

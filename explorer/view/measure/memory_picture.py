@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from explorer.model.results.memory_use import USES, MemoryRow, MemoryUse
 from explorer.model.units import bytes_text
-from explorer.view.charts import Table
+from explorer.view.chart import Table
 from explorer.view.drawing import canvas, shortened
 from explorer.view.measure.axes import Scale, scale_of
 from explorer.view.measure.showing import headline_rows

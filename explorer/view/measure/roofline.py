@@ -1,29 +1,32 @@
-"""A roofline as a chart: each kernel under the machine's roofs, with how far up it could go."""
+"""How rooflines are shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from explorer.model.results.roofline import Roofline
+from explorer.view.chart import Chart, Table
+from explorer.view.interface import FigureView
+from explorer.view.measure.roofline_chart import roofline_chart
+from explorer.view.measure.roofline_picture import described, picture, tables
 
-if TYPE_CHECKING:
-    from explorer.view.charts import Chart
-
-__all__ = ["HtmlRooflineViewer"]
+__all__ = ["RooflineView"]
 
 
-class HtmlRooflineViewer:
-    """Shows rooflines in notebooks. The parts load when something is shown first."""
+class RooflineView(FigureView[Roofline]):
+    """The chart with its tables."""
 
-    def chart(self, roofline: Roofline) -> Chart:
-        from explorer.view.measure.roofline_chart import roofline_chart
+    def title(self, value: Roofline) -> str:
+        return f"roofline of {value.function}"
 
-        return roofline_chart(roofline)
+    def description(self, value: Roofline) -> str:
+        return described(value)
 
-    def mimebundle(self, roofline: Roofline) -> dict[str, Any]:
-        """What a notebook shows: the chart, the picture where it can't be drawn, or text if both fail."""
-        from explorer.view.measure import roofline_picture as drawn
-        from explorer.view.measure.roofline_chart import roofline_chart
-        from explorer.view.measure.showing import shown
+    def tables(self, value: Roofline) -> Sequence[Table]:
+        return tables(value)
 
-        return shown(roofline, roofline_chart, drawn.picture, drawn.described, drawn.tables)
+    def svg(self, value: Roofline) -> str:
+        return picture(value)
+
+    def chart(self, value: Roofline) -> Chart:
+        return roofline_chart(value)

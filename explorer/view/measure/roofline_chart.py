@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.model.results.roofline import BOUNDS, Roofline
 from explorer.model.units import rate_text, share_text
-from explorer.view.charts import Chart, figure
+from explorer.view.chart import Chart, figure
 from explorer.view.measure.roofline_layout import COLOURS, SYMBOLS, Layout, layout_of, unknown_text
 from explorer.view.measure.roofline_picture import described, picture, tables
 from explorer.view.measure.showing import headline_rows

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from explorer.model.results.roofline import Point, Roofline
 from explorer.model.units import duration_text, rate_text, share_text
-from explorer.view.charts import Table
+from explorer.view.chart import Table
 from explorer.view.drawing import canvas
 from explorer.view.measure.roofline_layout import COLOURS, HIGH, WIDE, Layout, Mark, Roof, layout_of, unknown_text
 from explorer.view.measure.showing import headline_rows

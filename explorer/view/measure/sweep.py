@@ -1,35 +1,32 @@
-"""A sweep as charts: time with its interval, compile time and memory, against what was swept."""
+"""How sweeps are shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from explorer.model.results.sweep import Sweep
+from explorer.view.chart import Chart, Table
+from explorer.view.interface import FigureView
+from explorer.view.measure.sweep_chart import sweep_chart
+from explorer.view.measure.sweep_picture import described, picture, tables
 
-if TYPE_CHECKING:
-    from explorer.view.charts import Chart
-
-__all__ = ["HtmlSweepViewer"]
+__all__ = ["SweepView"]
 
 
-class HtmlSweepViewer:
-    """Shows sweeps in notebooks and pages. The parts load when something is shown first."""
+class SweepView(FigureView[Sweep]):
+    """The chart with its tables."""
 
-    def chart(self, sweep: Sweep) -> Chart:
-        from explorer.view.measure.sweep_chart import sweep_chart
+    def title(self, value: Sweep) -> str:
+        return f"sweep of {value.function}"
 
-        return sweep_chart(sweep)
+    def description(self, value: Sweep) -> str:
+        return described(value)
 
-    def mimebundle(self, sweep: Sweep) -> dict[str, Any]:
-        """The chart, the picture where it can't be drawn, and text; nothing of it may cost the user their result."""
-        from explorer.view.measure.showing import shown
-        from explorer.view.measure.sweep_chart import sweep_chart
-        from explorer.view.measure.sweep_picture import described, picture, tables
+    def tables(self, value: Sweep) -> Sequence[Table]:
+        return tables(value)
 
-        return shown(sweep, sweep_chart, picture, described, tables)
+    def svg(self, value: Sweep) -> str:
+        return picture(value)
 
-    def html(self, sweep: Sweep) -> str:
-        from explorer.view.html import document
-        from explorer.view.measure.sweep_picture import static
-
-        return document(f"sweep of {sweep.function} – Explorer", static(sweep))
+    def chart(self, value: Sweep) -> Chart:
+        return sweep_chart(value)

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from explorer.model.results.sweep import Series, Sweep, SweepRow
-from explorer.view.charts import Chart, figure
+from explorer.view.chart import Chart, figure
 from explorer.view.measure.axes import COLOURS, Scale, marker_of
 from explorer.view.measure.showing import markup, small
 from explorer.view.measure.sweep_picture import (

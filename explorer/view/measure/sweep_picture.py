@@ -10,7 +10,7 @@ from math import isfinite
 from explorer.analysis.sweep_summary import growths, is_power
 from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
 from explorer.model.units import bytes_text, duration_text
-from explorer.view.charts import Chart, Table
+from explorer.view.chart import Chart, Table
 from explorer.view.drawing import box, canvas, shortened
 from explorer.view.measure.axes import COLOURS, Scale, marker, marker_of, scale_of, without_crowding
 from explorer.view.measure.strokes import GREY, INK, ORANGE, line, words

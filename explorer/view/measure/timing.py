@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import log10
 from typing import Any
 
 from explorer.model.results.timing import STEPS, Samples, Timing
 from explorer.model.units import duration_text, range_text
-from explorer.view.charts import Chart, Table, figure
+from explorer.view.chart import Chart, Table, figure
+from explorer.view.interface import FigureView
 from explorer.view.measure.showing import markup, small
 from explorer.view.measure.strokes import BLUE, FIRST, ORANGE, log_ticks, wrapped
 from explorer.view.measure.timing_picture import (
@@ -24,10 +26,29 @@ from explorer.view.measure.timing_picture import (
     sure_text,
 )
 
-__all__ = ["tables", "timing_chart"]
+__all__ = ["TimingView", "tables", "timing_chart"]
 
 HEAD = ("what", "median", "interval", "fastest", "spread", "samples", "calls a sample")
 _GRID = "rgba(128,128,128,.2)"
+
+
+class TimingView(FigureView[Timing]):
+    """The chart with its tables."""
+
+    def title(self, value: Timing) -> str:
+        return f"timing of {value.function}"
+
+    def description(self, value: Timing) -> str:
+        return described(value)
+
+    def tables(self, value: Timing) -> Sequence[Table]:
+        return tables(value)
+
+    def svg(self, value: Timing) -> str:
+        return picture(value)
+
+    def chart(self, value: Timing) -> Chart:
+        return timing_chart(value)
 
 
 def timing_chart(timing: Timing) -> Chart:

@@ -10,7 +10,7 @@ from typing import Any
 from explorer.model.results.measured import size_text
 from explorer.model.results.what_if import Variant, WhatIf
 from explorer.model.units import duration_text
-from explorer.view.charts import Chart, figure
+from explorer.view.chart import Chart, figure
 from explorer.view.measure.showing import markup, small
 from explorer.view.measure.strokes import BLUE, ORANGE
 from explorer.view.measure.what_if_picture import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from explorer.model.results.what_if import Variant, WhatIf
-from explorer.view.charts import Chart
+from explorer.view.chart import Chart
 from explorer.view.diff import facts
 from explorer.view.measure.what_if_picture import described, picture, tables
 

@@ -11,7 +11,7 @@ from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import known_text, size_text
 from explorer.model.results.what_if import Variant, WhatIf
 from explorer.model.units import duration_text
-from explorer.view.charts import Table
+from explorer.view.chart import Table
 from explorer.view.drawing import box, canvas, shortened
 from explorer.view.measure.strokes import BLUE, GREY, INK, ORANGE, circle, diamond, line, words
 

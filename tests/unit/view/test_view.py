@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.model.capture import Capture, Durations
-from explorer.view.carriers import carries
-from explorer.view.html import bundle, fragment
-from explorer.view.packed import ALPHABET, pack, unpack
-from explorer.view.picture import picture, summary
+from explorer.view.base85 import ALPHABET, pack, unpack
+from explorer.view.bundle_placement import includes_bundle
+from explorer.view.capture.html import fragment
+from explorer.view.capture.picture import picture, summary
+from explorer.view.page import bundle
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -93,7 +94,7 @@ class Kernel:
         self.metadata = {}
         self.content = {"allow_stdin": True, "code": "the same in every cell"}
         monkeypatch.setitem(sys.modules, "IPython", self)
-        monkeypatch.setattr("explorer.view.carriers._carriers", [])
+        monkeypatch.setattr("explorer.view.bundle_placement._carriers", [])
         self.kernel = self
 
     def get_ipython(self):
@@ -104,7 +105,7 @@ class Kernel:
 
     def run(self, cell, deleted=()):
         self.metadata = {"cellId": cell, "deletedCells": list(deleted)}
-        return carries()
+        return includes_bundle()
 
 
 def test_two_cells_carry_the_viewer_and_carry_it_again(monkeypatch):
@@ -123,7 +124,7 @@ def test_for_a_deleted_carrier_the_next_cell_stands_in(monkeypatch):
 
 
 def test_where_cells_are_unknown_or_outputs_apart_each_carries_the_viewer(monkeypatch):
-    assert carries()
+    assert includes_bundle()
     kernel = Kernel(monkeypatch)
     assert [kernel.run(None) for _ in range(5)] == [True] * 5
     monkeypatch.setitem(sys.modules, "google.colab", kernel)
@@ -194,7 +195,7 @@ def test_a_capture_without_stages_shows_its_failure():
 
 
 def test_a_fault_in_the_view_leaves_the_text_and_says_why(capture, monkeypatch):
-    monkeypatch.setattr("explorer.view.html.picture", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("explorer.view.capture.html.picture", lambda *_, **__: 1 / 0)
     shown = capture._repr_mimebundle_()
     assert list(shown) == ["text/plain"]
     assert shown["text/plain"].startswith(f"{capture}\n(the view failed: ZeroDivisionError")

@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from explorer.model.results.flame import By
 from explorer.model.results.profile import Profile
+from explorer.view.chart import Chart
+from explorer.view.interface import View
+from explorer.view.measure.profile.chart import flame_chart
+from explorer.view.measure.profile.html import fragment
+from explorer.view.measure.profile.link import linked
+from explorer.view.measure.profile.picture import picture
+from explorer.view.session import in_kernel
 
-if TYPE_CHECKING:
-    from explorer.view.charts import Chart
-
-__all__ = ["HtmlProfileViewer"]
+__all__ = ["ProfileView"]
 
 
-class HtmlProfileViewer:
-    """Shows profiles in notebooks and pages. The parts load when something is shown first."""
+class ProfileView(View[Profile]):
+    """The interactive view; a picture and tables stand there where no script runs."""
 
-    def mimebundle(self, profile: Profile) -> dict[str, str]:
-        """What a notebook shows: the interactive view, or text with the reason if the view fails."""
-        from explorer.view import live
+    def title(self, value: Profile) -> str:
+        return f"{value.function} profiled"
 
-        try:
-            if live.in_terminal():
-                from explorer.view.measure.profile.terminal import ansi
+    def html(self, value: Profile) -> str:
+        return fragment(value, invites=False)
 
-                return {"text/plain": ansi(profile)}
-            from explorer.view.measure.profile.html import fragment
-            from explorer.view.measure.profile.link import linked
+    def output(self, value: Profile) -> dict[str, str]:
+        return {"text/html": fragment(value, linked(value) if in_kernel() else None)}
 
-            name = linked(profile) if live.in_kernel() else None
-            return {"text/html": fragment(profile, name), "text/plain": repr(profile)}
-        except Exception as error:  # a fault in the view must not cost the user their result
-            return {"text/plain": f"{profile!r}\n(the view failed: {type(error).__name__}: {error})"}
+    def svg(self, value: Profile) -> str:
+        return picture(value)
 
-    def html(self, profile: Profile) -> str:
-        from explorer.view.measure.profile.html import page
-
-        return page(profile)
-
-    def text(self, profile: Profile, width: int) -> str:
-        from explorer.view.measure.profile.terminal import plain
-
-        return plain(profile, width)
-
-    def rich(self, profile: Profile) -> Any:
-        from explorer.view.measure.profile.terminal import tree
-
-        return tree(profile)
-
-    def flame_chart(self, profile: Profile, by: By) -> Chart:
-        from explorer.view.measure.profile.chart import flame_chart
-
-        return flame_chart(profile, by)
+    def chart(self, value: Profile) -> Chart:
+        return flame_chart(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 from explorer.model.results.flame import By, Flame, FlameNode
 from explorer.model.results.profile import Profile
-from explorer.view.charts import Chart, Table, figure
+from explorer.view.chart import Chart, Table, figure
 from explorer.view.drawing import box, canvas, shortened, text
 from explorer.view.measure.profile.picture import hot
 from explorer.view.measure.profile.told import share_text, time_text

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 from hashlib import blake2b
 from html import escape
 
 from explorer.analysis.profile.host import host_words
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
-from explorer.view.charts import Table, html_table
-from explorer.view.html import document, interactive
+from explorer.view.chart import Table, static_html
 from explorer.view.measure.profile.message import message, packed
 from explorer.view.measure.profile.picture import described, picture
 from explorer.view.measure.profile.told import labels_of, share_text, time_text
+from explorer.view.page import interactive
 
-__all__ = ["fragment", "page", "static", "tables"]
+__all__ = ["fragment", "static", "tables"]
 
 _MOST = 100  # rows of a table
 
@@ -27,17 +26,11 @@ def fragment(profile: Profile, wire: str | None = None, invites: bool = True) ->
     return interactive(name, data, static(profile, invites), True, "profile")
 
 
-def page(profile: Profile) -> str:
-    """One self-contained page."""
-    return document(f"{profile.function} profiled – Explorer", fragment(profile, invites=False))
-
-
 def static(profile: Profile, invites: bool = True) -> str:
     """An image with its description, and tables: what every sanitiser leaves standing."""
-    image = base64.b64encode(picture(profile, invites).encode()).decode()
-    shown = f'<img alt="{escape(described(profile))}" src="data:image/svg+xml;base64,{image}">'
     notes = "".join(f"<p>{escape(note)}</p>" for note in profile.notes)
-    return f'<div class="explorer-static">{shown}{notes}{"".join(map(html_table, tables(profile)))}</div>'
+    shown = static_html(picture(profile, invites), described(profile), tables(profile), notes)
+    return f'<div class="explorer-static">{shown}</div>'
 
 
 def tables(profile: Profile) -> list[Table]:

@@ -7,7 +7,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from explorer.model.results.profile import Profile
-from explorer.view import live
+from explorer.view.session import open_wire
 
 __all__ = ["linked", "looked"]
 
@@ -18,7 +18,7 @@ def linked(profile: Profile) -> str:
     """The name that the page finds the profile's wire by, opened when it is displayed first."""
     if profile not in _names:
         name = uuid4().hex[:16]
-        wire = live.made_wire(name)
+        wire = open_wire(name)
 
         def answer(wire: Any, said: Any, _: object) -> None:
             asked: dict[str, Any] = said if isinstance(said, dict) else {}  # pyright: ignore[reportUnknownVariableType]

@@ -9,21 +9,11 @@ from rich.text import Text
 
 from explorer.model.results.profile import Profile
 from explorer.view.measure.profile.told import Said, headline, labels_of, share_text, time_text
-from explorer.view.terminal import bar, printed, printed_here
+from explorer.view.rich_text import bar
 
-__all__ = ["ansi", "plain", "tree"]
+__all__ = ["tree"]
 
 _LINES, _KERNELS = 16, 8
-
-
-def plain(profile: Profile, width: int = 100) -> str:
-    """The profile as text, without colours."""
-    return printed(tree(profile), width)
-
-
-def ansi(profile: Profile) -> str:
-    """The profile for the terminal that runs this: as wide, with the colours that it has."""
-    return printed_here(tree(profile))
 
 
 def tree(profile: Profile) -> RenderableType:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from explorer.errors import MissingPackageError
 from explorer.model.results.timing import Samples, Timing
-from explorer.view import charts
+from explorer.view import chart as charts
 from explorer.view.measure.timing_picture import curve, histogram, picture
 
 SECONDS = st.floats(1e-7, 1e3, allow_nan=False)
@@ -157,7 +157,6 @@ def test_without_plotly_the_picture_is_shown_and_a_fault_leaves_the_text(monkeyp
     def broken(_):
         raise RuntimeError("oh")
 
-    monkeypatch.setattr("explorer.view.measure.timing_picture.picture", broken)
     monkeypatch.setattr("explorer.view.measure.timing.picture", broken)
     shown = value._repr_mimebundle_()
     assert shown["text/plain"].startswith(repr(value))

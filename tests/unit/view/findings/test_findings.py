@@ -15,11 +15,10 @@ import explorer as ex
 from explorer.files import capture as wire
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
-from explorer.view import live
+from explorer.view.capture.picture import picture
 from explorer.view.findings import link, terminal, text_parts
 from explorer.view.findings.html import fragment
-from explorer.view.picture import picture
-from explorer.view.terminal import plain
+from explorer.view.rich_text import render
 
 ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
@@ -73,7 +72,7 @@ def test_the_piece_that_is_meant_is_marked_also_behind_letters_of_several_bytes(
     [line] = text_parts.lines_of(finding)
     assert (line.before, line.piece) == ('return ["é", jnp.sin(x), ', 'print("héé", x)')
     assert line.carets == " " * len(line.before) + "^" * len(line.piece)
-    assert line.carets in terminal.plain(Findings([finding]))
+    assert line.carets in render(terminal.tree(Findings([finding])), 100)
 
 
 def test_a_finding_whose_file_is_gone_or_has_changed_shows_the_line_that_it_knows(tmp_path):
@@ -110,7 +109,7 @@ def test_only_pages_of_the_web_are_linked(page):
 def test_any_text_can_be_shown_everywhere(message, evidence, fix):
     found = Findings([Finding("r", "note", message, "f.py", 1, evidence, Fix(fix, fix, fix), text=message)], evidence)
     fragment(found).encode()
-    assert "\x1b" not in terminal.plain(found).encode().decode()
+    assert "\x1b" not in render(terminal.tree(found), 100).encode().decode()
 
 
 @given(st.text(alphabet="ab`()'\" .,", max_size=40))
@@ -131,7 +130,7 @@ def test_however_many_there_are_the_page_stays_small_and_counts_all(count):
     assert html.count('<details class="xf-one') == min(count, 100)
     assert html.count(" open>") == min(count, 4)
     assert ("and 200 more" in html) == (count == 300)
-    assert len(terminal.plain(Findings(several(count), "step")).splitlines()) < 200
+    assert len(render(terminal.tree(Findings(several(count), "step")), 100).splitlines()) < 200
 
 
 def test_the_gravest_file_comes_first_and_all_of_a_file_stand_together():
@@ -145,7 +144,7 @@ def test_nothing_found_says_what_was_looked_at():
     assert clean.rules
     assert not clean
     assert f"{len(clean.rules)} rules looked at one trace" in "".join(shown(clean).text)
-    assert f"{len(clean.rules)} rules looked at one trace" in " ".join(terminal.plain(clean).split())
+    assert f"{len(clean.rules)} rules looked at one trace" in " ".join(render(terminal.tree(clean), 100).split())
     assert Findings.from_json(clean.to_json()).rules == clean.rules
     some = ex.lint(lambda x: x * 2, jnp.ones(3), rules="EX001")
     assert some.rules == ("impure-print",)
@@ -155,8 +154,8 @@ def test_nothing_found_says_what_was_looked_at():
 def test_a_failed_trace_is_never_called_clean():
     failed = ex.lint(lambda x: x @ jnp.ones(7), jnp.ones(3))
     text = "".join(shown(failed).text)
-    assert "could not be traced" in terminal.plain(failed)
-    assert not any("nothing found" in said for said in (text, terminal.plain(failed)))
+    assert "could not be traced" in render(terminal.tree(failed), 100)
+    assert not any("nothing found" in said for said in (text, render(terminal.tree(failed), 100)))
     assert "the trace failed: TypeError" in text
     assert "not looked at" in text
 
@@ -197,7 +196,7 @@ class Cell:
 
 def test_a_cure_is_applied_into_the_next_cell(monkeypatch, capsys):
     cell = Cell()
-    monkeypatch.setattr(live, "shell", lambda: cell)
+    monkeypatch.setattr(link, "ipython_shell", lambda: cell)
     found = ex.lint(noisy, jnp.ones(3))
     found.apply(0)
     found.fix(0).apply()
@@ -209,7 +208,7 @@ def test_what_cannot_be_applied_says_why(monkeypatch, capsys):
     found = ex.lint(noisy, jnp.ones(3))
     with pytest.raises(ex.ViewError, match="no rewrite of this is certain"):
         found[0].fix.apply()
-    monkeypatch.setattr(live, "shell", lambda: None)
+    monkeypatch.setattr(link, "ipython_shell", lambda: None)
     with pytest.raises(ex.ViewError, match="no notebook here"):
         found.apply(0)
     with pytest.raises(ex.NotRecordedError, match="were loaded"):
@@ -247,13 +246,13 @@ def heavy(x):
 def test_picture_table_and_terminal_of_a_capture_name_its_findings():
     capture = ex.explore(heavy, jnp.ones((2, 512)))
     assert {one.rule for one in capture.findings} >= {"large-constant", "out-of-bounds"}
-    for text in (picture(capture), plain(capture, 200)):
+    for text in (picture(capture), capture.to_text(200)):
         assert "✖ 1 error, 1 warning: out-of-bounds in line" in text
     assert "large-constant: `BIG` is a constant" in capture._repr_mimebundle_()["text/html"]
 
 
 def test_the_comment_that_silences_is_written_out():
-    assert "# explorer: ignore[r]" in terminal.plain(Findings([Finding("r", "note", "m")]))
+    assert "# explorer: ignore[r]" in render(terminal.tree(Findings([Finding("r", "note", "m")])), 100)
 
 
 def test_a_capture_from_before_there_were_findings_still_opens_and_altered_ones_are_refused():
@@ -272,11 +271,11 @@ def test_a_capture_from_before_there_were_findings_still_opens_and_altered_ones_
 
 def test_a_capture_without_findings_says_nothing_of_them():
     capture = ex.explore(lambda x: x * 2, jnp.ones(3))
-    assert "✖" not in plain(capture, 200)
+    assert "✖" not in capture.to_text(200)
     assert text_parts.summarize_rules(capture.findings) == ""
 
 
 def test_in_a_notebook_a_text_is_given_not_displayed(monkeypatch):
     # rich would take the notebook for a console of its own
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert "nothing found" in terminal.plain(Findings([], "step"))
+    assert "nothing found" in render(terminal.tree(Findings([], "step")), 100)

@@ -215,7 +215,7 @@ def test_a_view_that_fails_leaves_the_text_and_its_reason(monkeypatch: pytest.Mo
     def broken(*_: object) -> str:
         raise RuntimeError("no view today")
 
-    monkeypatch.setattr("explorer.view.ledger.html.fragment", broken)
+    monkeypatch.setattr("explorer.view.ledger.fragment", broken)
     bundle = ledgers.one()._repr_mimebundle_()
     assert set(bundle) == {"text/plain"}
     assert "no view today" in bundle["text/plain"]
@@ -294,8 +294,8 @@ def test_a_long_wait_is_cut_from_the_axis():
 
 def test_the_view_of_a_ledger_imports_neither_jax_nor_plotly_nor_ipython():
     code = (
-        "import sys; from explorer.view.ledger import HtmlLedgerViewer, Ledger;"
-        "Ledger.viewer = HtmlLedgerViewer(); Ledger()._repr_mimebundle_(); Ledger().text();"
+        "import sys; from explorer import Ledger;"
+        "Ledger()._repr_mimebundle_(); Ledger().text();"
         "print([name for name in ('jax', 'plotly', 'IPython') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -24,7 +24,7 @@ from explorer.analysis.profile.flame import flame
 from explorer.model.graph import Frame
 from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
-from explorer.view.charts import PLOTLY
+from explorer.view.chart import PLOTLY
 from explorer.view.measure.profile.chart import flame_picture
 from explorer.view.measure.profile.html import fragment, static
 from explorer.view.measure.profile.link import looked
@@ -349,7 +349,7 @@ def test_a_fault_of_the_view_costs_nothing(profile: Profile, monkeypatch: pytest
     def fail(*_: object) -> str:
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr("explorer.view.measure.profile.html.fragment", fail)
+    monkeypatch.setattr("explorer.view.measure.profile.fragment", fail)
     assert profile._repr_mimebundle_() == {"text/plain": f"{profile!r}\n(the view failed: RuntimeError: no ink)"}
 
 

@@ -14,7 +14,7 @@ from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.roofline import BOUNDS, Point, Roofline
-from explorer.view.charts import PLOTLY
+from explorer.view.chart import PLOTLY
 from explorer.view.measure import memory_picture, roofline_picture
 from explorer.view.measure.roofline_layout import layout_of, unknown_text
 
@@ -152,8 +152,8 @@ def test_without_plotly_the_picture_is_shown(monkeypatch, shown):
     def missing(_):
         raise MissingPackageError("a chart needs the package plotly")
 
-    monkeypatch.setattr("explorer.view.measure.roofline_chart.roofline_chart", missing)
-    monkeypatch.setattr("explorer.view.measure.memory_chart.memory_chart", missing)
+    monkeypatch.setattr("explorer.view.measure.roofline.roofline_chart", missing)
+    monkeypatch.setattr("explorer.view.measure.memory.memory_chart", missing)
     bundle = shown._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
     assert "<img alt=" in bundle["text/html"]
@@ -164,8 +164,8 @@ def test_a_fault_of_the_view_costs_nobody_the_result(monkeypatch, shown):
     def broken(_):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("explorer.view.measure.roofline_chart.roofline_chart", broken)
-    monkeypatch.setattr("explorer.view.measure.memory_chart.memory_chart", broken)
+    monkeypatch.setattr("explorer.view.measure.roofline.roofline_chart", broken)
+    monkeypatch.setattr("explorer.view.measure.memory.memory_chart", broken)
     (text,) = shown._repr_mimebundle_().values()
     assert text.startswith(shown.headline)
     assert "the view failed: ZeroDivisionError: ours" in text

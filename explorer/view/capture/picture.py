@@ -5,13 +5,14 @@ An icicle: each row is a level of calls, each width the number of kernels (of op
 
 from __future__ import annotations
 
-from explorer.errors import MissingPackageError
+from explorer.analysis.cost.kernels import running_nodes
 from explorer.model.capture import Capture
+from explorer.model.units import brief_duration
+from explorer.view.capture.group_sizes import TITLES, Part, parts_of, peak_text
 from explorer.view.drawing import STEPS, box, canvas, shortened, text
 from explorer.view.findings.text_parts import summarize_rules
-from explorer.view.parts import TITLES, Part, parts_of, peak_text, running, seconds_text
 
-__all__ = ["picture", "png", "summary"]
+__all__ = ["picture", "summary"]
 
 _WIDTH = 960
 _ROW = 30
@@ -24,7 +25,7 @@ def summary(capture: Capture) -> list[tuple[str, ...]]:
     """The same as a table: a head, the stages, then the groups of the last stage, outermost first."""
     rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "linked to a line")]
     for stage in capture.stages:
-        kernels = f"{len(running(stage.graph)):,}" if stage.name == "hlo" else ""
+        kernels = f"{len(running_nodes(stage.graph)):,}" if stage.name == "hlo" else ""
         linked = f"{int(100 * capture.coverage(stage.name))}%"  # not rounded up: 100% is all
         rows.append((TITLES.get(stage.name, stage.name), f"{len(stage.graph):,}", kernels, linked))
     if capture.stages:
@@ -55,7 +56,7 @@ def picture(capture: Capture, invites: bool = False) -> str:
     parts.append(text(16 + 7.3 * len(capture.function), 26, shortened(capture.signature, 70), "m"))
     x = 16.0
     for stage in capture.stages:
-        kernels = f" · {len(running(stage.graph)):,} kernels" if stage.name == "hlo" else ""
+        kernels = f" · {len(running_nodes(stage.graph)):,} kernels" if stage.name == "hlo" else ""
         label = f"{TITLES.get(stage.name, stage.name)} {len(stage.graph):,}{kernels}"
         width = 7.3 * len(label) + 20
         last = stage is capture.stages[-1]
@@ -74,22 +75,6 @@ def picture(capture: Capture, invites: bool = False) -> str:
     return canvas(_WIDTH, height, parts)
 
 
-def png(capture: Capture, scale: float) -> bytes:
-    """The picture as PNG, with the fonts of this machine.
-
-    Raises:
-        MissingPackageError: resvg_py is not installed.
-    """
-    try:
-        import resvg_py
-    except ImportError:
-        raise MissingPackageError(
-            "to_png needs the package resvg_py, which draws SVG. "
-            "Hint: pip install resvg_py, or explorer's extra [png]; to_svg needs nothing."
-        ) from None
-    return bytes(resvg_py.svg_to_bytes(svg_string=picture(capture), zoom=scale))
-
-
 def _times(capture: Capture, y: float, invites: bool) -> list[str]:
     durations = capture.durations
     steps = [(name, float(getattr(durations, step)), colour) for step, name, colour in STEPS]
@@ -100,7 +85,7 @@ def _times(capture: Capture, y: float, invites: bool) -> list[str]:
         width = max(300 * seconds / total, 2)
         parts.append(box(x, y, width, 16, colour, 2))
         if width > 80:
-            parts.append(text(x + 6, y + 12.5, f"{name} {seconds_text(seconds)}", "w"))
+            parts.append(text(x + 6, y + 12.5, f"{name} {brief_duration(seconds)}", "w"))
         x += width
     known = capture.environment
     if "jax" not in known:  # it was compiled by another program

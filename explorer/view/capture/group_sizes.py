@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from explorer.analysis.cost.kernels import BOUNDARY, PLUMBING
+from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
 from explorer.analysis.outline.hierarchy import nest
 from explorer.model.capture import Capture
-from explorer.model.graph import Graph, Group
+from explorer.model.graph import Group
 from explorer.model.stage import Stage
 from explorer.model.units import bytes_text
 
-__all__ = ["TITLES", "Part", "parts_of", "peak_text", "running", "seconds_text"]
+__all__ = ["TITLES", "Part", "parts_of", "peak_text"]
 
 TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "before": "HLO before", "hlo": "HLO"}
 _FEW = 16  # operations: a stage without groups is told by those
@@ -30,21 +30,10 @@ class Part:
     children: list[Part] = field(default_factory=list["Part"])
 
 
-def running(graph: Graph) -> Sequence[int]:
-    """The nodes that run as kernels of their own: neither inside one, nor plumbing."""
-    plumbing = {code for code, op in enumerate(graph.ops) if op in PLUMBING}
-    inside = {i for i, group in enumerate(graph.groups) if group.kind in BOUNDARY}
-    return [
-        i
-        for i, (op, group) in enumerate(zip(graph.op.tolist(), graph.group.tolist(), strict=True))
-        if op not in plumbing and group not in inside
-    ]
-
-
 def parts_of(stage: Stage) -> Part:
     """The stage's groups, in program order, with what runs in each."""
     graph, tree = stage.graph, nest(stage.graph)
-    counted = running(graph) if stage.name == "hlo" else range(len(graph))
+    counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph))
     nodes: list[list[int]] = [[] for _ in tree.groups]
     for node in counted:
         at = int(tree.group[node])
@@ -72,10 +61,6 @@ def peak_text(capture: Capture) -> str:
         return f"memory peak {bytes_text(capture.live_memory.peak)}"
     except Exception:  # a text that runs in no order that can be followed is still shown
         return ""
-
-
-def seconds_text(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
 def _order(group: Group, nodes: Sequence[int]) -> float:

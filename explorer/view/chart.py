@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from explorer.errors import MissingPackageError
-from explorer.view.html import document
+from explorer.view.page import document
 
-__all__ = ["PLOTLY", "Chart", "Table", "figure", "html_table"]
+__all__ = ["PLOTLY", "Chart", "Table", "figure", "html_table", "static_html"]
 
 PLOTLY = "application/vnd.plotly.v1+json"
 
@@ -66,9 +66,7 @@ class Chart:
     @property
     def static(self) -> str:
         """The picture with its tables, as HTML that needs no script."""
-        image = base64.b64encode(self.svg.encode()).decode()
-        shown = f'<img alt="{escape(self.description or self.title)}" src="data:image/svg+xml;base64,{image}">'
-        return shown + "".join(html_table(table) for table in self.tables)
+        return static_html(self.svg, self.description or self.title, self.tables)
 
     @property
     def bundle(self) -> dict[str, Any]:
@@ -107,8 +105,19 @@ def figure() -> Any:
     return made
 
 
-def html_table(table: Table) -> str:
-    """A table, folded away under its title."""
+def static_html(svg: str, description: str, tables: Sequence[Table], between: str = "") -> str:
+    """A picture with its description and tables, as HTML that every sanitiser leaves standing.
+
+    Args:
+        between: HTML between the picture and the tables.
+    """
+    image = base64.b64encode(svg.encode()).decode()
+    shown = f'<img alt="{escape(description)}" src="data:image/svg+xml;base64,{image}">'
+    return shown + between + "".join(map(html_table, tables))
+
+
+def html_table(table: Table, is_open: bool = False) -> str:
+    """A table under its title, folded away unless `is_open`."""
 
     def cells(kind: str, row: Sequence[str]) -> str:
         return f"<tr>{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in row)}</tr>"
@@ -116,6 +125,6 @@ def html_table(table: Table) -> str:
     body = "".join(cells("td", row) for row in table.rows)
     more = f"<p>{escape(table.more)}</p>" if table.more else ""
     return (
-        f"<details><summary>{escape(table.title)}</summary>"
+        f"<details{' open' * is_open}><summary>{escape(table.title)}</summary>"
         f"<table><thead>{cells('th', table.head)}</thead><tbody>{body}</tbody></table>{more}</details>"
     )

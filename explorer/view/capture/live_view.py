@@ -12,13 +12,13 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Node
 from explorer.model.stage import Stage
 
-__all__ = ["Shown", "View"]
+__all__ = ["LiveView", "Selectable"]
 
-Shown = str | Node | Iterable[Node] | None
+Selectable = str | Node | Iterable[Node] | None
 """What to light up or to keep: a query, a node, nodes, or nothing."""
 
 
-class View:
+class LiveView:
     """Every live view of one capture, in any output of this kernel; what is set here is shown in all of them.
 
     What is set before a view is displayed is shown when it is.
@@ -71,7 +71,7 @@ class View:
         return self._highlight
 
     @highlight.setter
-    def highlight(self, shown: Shown) -> None:
+    def highlight(self, shown: Selectable) -> None:
         self._highlight = self._nodes(shown)
         self._tell()
 
@@ -81,7 +81,7 @@ class View:
         return self._filter
 
     @filter.setter
-    def filter(self, shown: Shown) -> None:
+    def filter(self, shown: Selectable) -> None:
         self._filter = self._nodes(shown)
         self._tell()
 
@@ -142,7 +142,7 @@ class View:
     def _rows(self, nodes: tuple[Node, ...]) -> dict[str, Any] | None:
         return {"stage": self._home(nodes).name, "nodes": [node.index for node in nodes]} if nodes else None
 
-    def _nodes(self, shown: Shown) -> tuple[Node, ...]:
+    def _nodes(self, shown: Selectable) -> tuple[Node, ...]:
         if shown is None:
             return ()
         if isinstance(shown, str):

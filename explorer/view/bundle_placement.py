@@ -10,20 +10,22 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["carries"]
+from explorer.view.session import ipython_shell
+
+__all__ = ["includes_bundle"]
 
 _ENOUGH = 2
 _carriers: list[str] = []
 
 
-def carries() -> bool:
+def includes_bundle() -> bool:
     """Whether the output that is about to be displayed shall carry the viewer's code."""
     request = _request()
-    said: Any = request.get("metadata") or {}
-    cell = said.get("cellId") or _text_of(request)
+    metadata: Any = request.get("metadata") or {}
+    cell = metadata.get("cellId") or _text_of(request)
     if not isinstance(cell, str) or "google.colab" in sys.modules:
         return True
-    deleted: Any = said.get("deletedCells") or ()  # since the cell that was run before
+    deleted: Any = metadata.get("deletedCells") or ()  # since the cell that was run before
     _carriers[:] = [carrier for carrier in _carriers if carrier not in deleted]
     if cell not in _carriers and len(_carriers) < _ENOUGH:
         _carriers.append(cell)
@@ -38,7 +40,5 @@ def _text_of(request: dict[str, Any]) -> str | None:
 
 def _request() -> dict[str, Any]:
     """The message that asked to run this cell."""
-    ipython: Any = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    kernel: Any = getattr(shell, "kernel", None)
+    kernel: Any = getattr(ipython_shell(), "kernel", None)
     return kernel.get_parent() if hasattr(kernel, "get_parent") else {}

@@ -93,7 +93,7 @@ def test_the_view_says_in_words_what_is_shown(capture, widget):
 
 
 def test_the_wire_of_a_display_does_not_keep_its_capture_alive(monkeypatch):
-    monkeypatch.setattr("explorer.view.live.in_kernel", lambda: True)
+    monkeypatch.setattr("explorer.view.capture.in_kernel", lambda: True)
     capture = ex.explore(curve, jnp.ones(3))
     assert "text/html" in capture._repr_mimebundle_()
     (wire,) = capture.view._wires

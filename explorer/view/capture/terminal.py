@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from explorer.analysis.cost.kernels import running_nodes
 from explorer.model.capture import Capture
 from explorer.model.stage import Stage
+from explorer.model.units import brief_duration
+from explorer.view.capture.group_sizes import TITLES, Part, parts_of, peak_text
 from explorer.view.findings.text_parts import summarize_rules
-from explorer.view.parts import TITLES, Part, parts_of, peak_text, running, seconds_text
+from explorer.view.rich_text import bar
 
-__all__ = ["ansi", "bar", "plain", "printed", "printed_here", "tree"]
+__all__ = ["tree"]
 
 _DEEPEST = 4
 _MOST = 8  # groups of one group
 _LEAST = 0.01  # share of the whole
-_BAR = 12  # characters
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _UNITS = {"jaxpr": "equations", "stablehlo": "operations", "before": "instructions", "hlo": "instructions"}
 
 
@@ -27,7 +25,7 @@ def tree(capture: Capture) -> Tree:
     """What `rich.print(capture)` shows."""
     durations = capture.durations
     total = durations.trace + durations.lower + durations.compile
-    known = [seconds_text(total)] if total else []
+    known = [brief_duration(total)] if total else []
     known += [f"jax {capture.environment['jax']}"] if "jax" in capture.environment else []
     known += [capture.environment["backend"]] if "backend" in capture.environment else []
     head = Text.assemble((capture.function, "bold"), capture.signature, "  ", (" · ".join(known), "dim"))
@@ -44,36 +42,11 @@ def tree(capture: Capture) -> Tree:
     return root
 
 
-def plain(capture: Capture, width: int = 100) -> str:
-    """The tree as text, without colours."""
-    return printed(tree(capture), width)
-
-
-def ansi(capture: Capture) -> str:
-    """The tree for the terminal that runs this: as wide, with the colours that it has."""
-    return printed_here(tree(capture))
-
-
-def printed_here(drawn: RenderableType) -> str:
-    """What `rich` draws, for the terminal that runs this."""
-    console = Console()
-    return printed(drawn, console.width, console.color_system)
-
-
-def printed(drawn: RenderableType, width: int, colours: str | None = None) -> str:
-    """What `rich` draws as text of a width; without colours if none are named."""
-    out = io.StringIO()
-    # In a notebook, rich would display it instead.
-    to = {"file": out, "force_terminal": colours is not None, "force_jupyter": False}
-    Console(width=width, color_system=colours, **to).print(drawn)  # pyright: ignore[reportArgumentType]
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
-
-
 def _stage(capture: Capture, stage: Stage) -> Text:
     title, unit = TITLES.get(stage.name, stage.name), _UNITS.get(stage.name, "nodes")
     label = Text.assemble((title, "bold cyan"), f"  {len(stage.graph):,} {unit}")
     if stage.name == "hlo":
-        label.append(f" · {len(running(stage.graph)):,} kernels")
+        label.append(f" · {len(running_nodes(stage.graph)):,} kernels")
         label.append(f" · {peak}" if (peak := peak_text(capture)) else "")
     label.append(f" · linked {int(100 * capture.coverage(stage.name))}%", "dim")
     return label
@@ -110,9 +83,3 @@ def _label(part: Part, whole: int, unit: str, times: int) -> Text:
 
 def _count(number: int, unit: str) -> str:
     return f"{number:,} {unit.removesuffix('s') if number == 1 else unit}"
-
-
-def bar(share: float) -> str:
-    """A share of the whole in eighths of a character."""
-    eighths = max(round(share * _BAR * 8), 1)
-    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()

@@ -1,0 +1,59 @@
+"""A capture as text, picture, page and widget; knows the model alone, no JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakSet
+
+from explorer.model.capture import Capture
+from explorer.view.bundle_placement import includes_bundle
+from explorer.view.capture.html import fragment
+from explorer.view.capture.live_view import LiveView
+from explorer.view.capture.picture import picture
+from explorer.view.interface import View
+from explorer.view.page import packed_bundle
+from explorer.view.session import in_kernel, open_wire
+
+__all__ = ["CaptureView", "live_view"]
+
+_connected: WeakSet[Capture] = WeakSet()
+
+
+class CaptureView(View[Capture]):
+    """The interactive view; a picture of what runs and a table where no script runs."""
+
+    def title(self, value: Capture) -> str:
+        return value.function
+
+    def html(self, value: Capture) -> str:
+        value.record_small()
+        return fragment(value)
+
+    def output(self, value: Capture) -> dict[str, str]:
+        value.record_small()
+        _connect(value)
+        return {"text/html": fragment(value, includes_bundle())}
+
+    def svg(self, value: Capture) -> str:
+        return picture(value)
+
+
+def live_view(capture: Capture) -> LiveView:
+    """What `Capture.view` is: every live view of the capture in this kernel."""
+    return LiveView(capture)
+
+
+def _connect(capture: Capture) -> None:
+    """Open the wire for a capture that is about to be displayed; nothing where no kernel runs."""
+    if capture in _connected or not in_kernel():
+        return
+    _connected.add(capture)
+    wire = open_wire(capture.id, "SelectionWire")
+    wire.on_msg(_send_bundle)
+    capture.view.attach(wire)
+
+
+def _send_bundle(wire: Any, message: Any, _: object) -> None:
+    """Answer an output that found the viewer's code nowhere in its page."""
+    if isinstance(message, dict) and message.get("ask") == "viewer":  # pyright: ignore[reportUnknownMemberType]
+        wire.send({"viewer": packed_bundle()})

@@ -1,0 +1,72 @@
+"""What the methods of `explorer.model.displayable` do: find the value's view, and write or return what it draws.
+
+A fault in a view never costs the user their result: a notebook then shows the value's repr, with one line that says
+what failed. Files are written whole or not at all, and there a fault is raised.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from explorer.errors import MissingPackageError
+from explorer.view.chart import Chart
+from explorer.view.page import document
+from explorer.view.registry import terminal_drawing_of, text_of, view_of
+from explorer.view.rich_text import render
+from explorer.view.session import in_terminal
+
+__all__ = ["chart", "mimebundle", "rich", "to_html", "to_png", "to_svg", "to_text"]
+
+
+def mimebundle(value: object, include: object = None, exclude: object = None) -> dict[str, Any]:
+    """What IPython shows, by MIME type: text in a terminal, and text with one line of why where the view fails."""
+    try:
+        if in_terminal():
+            return {"text/plain": _as_text(rich(value))}
+        return {"text/plain": repr(value), **view_of(type(value)).output(value)}
+    except Exception as error:
+        return {"text/plain": f"{value!r}\n(the view failed: {type(error).__name__}: {error})"}
+
+
+def rich(value: object) -> Any:
+    """What `rich.print` shows."""
+    return terminal_drawing_of(type(value))(value)
+
+
+def to_text(value: object, width: int = 100) -> str:
+    text = text_of(type(value))
+    return _as_text(rich(value), width) if text is None else text(value, width)
+
+
+def to_html(value: object, path: str | PathLike[str]) -> Path:
+    view = view_of(type(value))
+    Path(path).write_text(document(f"{view.title(value)} – Explorer", view.html(value)), encoding="utf-8")
+    return Path(path)
+
+
+def to_svg(value: object, path: str | PathLike[str]) -> Path:
+    Path(path).write_text(view_of(type(value)).svg(value), encoding="utf-8")
+    return Path(path)
+
+
+def to_png(value: object, path: str | PathLike[str], scale: float = 2) -> Path:
+    try:
+        import resvg_py
+    except ImportError:
+        raise MissingPackageError(
+            "to_png needs the package resvg_py, which draws SVG. "
+            "Hint: pip install resvg_py, or explorer's extra [png]; to_svg needs nothing."
+        ) from None
+    Path(path).write_bytes(bytes(resvg_py.svg_to_bytes(svg_string=view_of(type(value)).svg(value), zoom=scale)))
+    return Path(path)
+
+
+def chart(value: object) -> Chart:
+    return view_of(type(value)).chart(value)
+
+
+def _as_text(drawn: Any, width: int | None = None) -> str:
+    """Text as it is; what rich draws, `width` characters wide, or as wide and colourful as the terminal is."""
+    return drawn if isinstance(drawn, str) else render(drawn, width)
