@@ -22,6 +22,7 @@ COLOURS = {"memory": "#2f7fc1", "compute": "#d0640a", "overhead": "#8a6fc8", "un
 SYMBOLS = {"memory": "circle", "compute": "diamond", "overhead": "triangle-up", "unknown": "cross"}
 _MOST = 80  # kernels that are drawn, the longest
 _NAMED = 5
+_INTENSE = 1e15  # FLOPs a byte: what has more, as next to no bytes, stands at the right end
 _WORTH = 0.03  # of the time: what has a name beside it
 _LARGEST, _SMALLEST = 13.0, 3.5  # pixels, radius
 _ROOM = 1.6  # a factor at the ends of the axes
@@ -78,7 +79,7 @@ def layout_of(roofline: Roofline) -> Layout:
     """Where everything stands."""
     peaks = roofline.peaks
     shown = [point for point in roofline.points if point.bound != "unknown" and point.least > 0][:_MOST]
-    intensities = [point.intensity for point in shown if 0 < point.intensity < math.inf]
+    intensities = [point.intensity for point in shown if 0 < point.intensity < _INTENSE]
     ceilings = _ceilings(peaks, shown)
     top = max((rate for _, _, rate in ceilings), default=1e9)
     ridge = top / peaks.bandwidth if peaks.bandwidth else 1.0
