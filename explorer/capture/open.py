@@ -15,13 +15,13 @@ import numpy as np
 from explorer._jax import hlo_text, mlir_text
 from explorer.capture.dump import Dump, dumps_in
 from explorer.capture.passes import read_passes
+from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import read_source
 from explorer.errors import OpenError, UnreadableTextError
 from explorer.model.capture import Capture, Durations
 from explorer.model.graph import Graph
-from explorer.model.graph_builder import GraphBuilder
 from explorer.model.source import Source, is_library_file
 from explorer.model.stage import Stage
 

@@ -143,7 +143,7 @@ class _Reading:
             is_new = text != before and self.versions.add(text)
             name = _outside(before, text) if file.name == START and is_new else file.name
             if before:
-                self.steps.append((Run(name, file.pipeline), len(self.versions.snapshots) - 1))
+                self.steps.append((Run(name, file.pipeline), self.versions.snapshots - 1))
             before = text
         versions = self.versions.build()
         ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, self.steps)]

@@ -13,7 +13,8 @@ import numpy as np
 
 from explorer.capture.concretization_site import Asked, asked_of, is_count, is_refusal, type_of
 from explorer.capture.constants import LeakedTracer
-from explorer.capture.frames import Argument, Step, is_runner, names_in, users_arguments, users_steps
+from explorer.capture.frames import Argument, Step, names_in, users_arguments, users_steps
+from explorer.capture.readers.user_frames import is_runner
 from explorer.capture.sources import Span, label, place, pointed_at, syntax_at
 from explorer.errors import ExploreError, TracedValueError
 

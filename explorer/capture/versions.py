@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import UnreadableTextError
 from explorer.model.graph import Frame, Graph, Ints
-from explorer.model.text_versions import Snapshot, Versions, runs_between
+from explorer.model.text_versions import Snapshot, Versions, follow
 
 __all__ = ["VersionsBuilder"]
 
@@ -19,19 +20,39 @@ _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 _NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
 _REFERENCE = re.compile(r"%([\w.\-]+)")
+_MOST_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
 _LAST_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
 
 
+class _NewLine(NamedTuple):
+    """A line that no snapshot before had: its row, its computation, and the line as written, with metadata."""
+
+    row: int
+    computation: str
+    line: str
+
+
 class VersionsBuilder:
-    """Takes the texts of a module's snapshots in order; holds of each only what it adds."""
+    """Takes the texts of a module's snapshots in order; keeps of each only what it adds.
+
+    New lines are read with the next snapshots' new lines, as long as these have the same tables of frames: a module
+    has hundreds of snapshots, and most add a few lines.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.snapshots: list[Snapshot] = []
-        self.rows: list[int] = []  # of the last snapshot
-        # By computation: the lines of the last snapshot as they were written, with metadata, and each key's row.
-        self._known: dict[str, dict[str, int]] = {}
-        self._row_of: dict[int, int] = {}
+        self.snapshots = 0
+        self._rows: list[int] = []  # of the last snapshot
+        self._changes: list[tuple[list[int], int]] = []  # each snapshot's rows, with the first that is new in it
+        self._runs: list[Snapshot] = []
+        self._last_flushed: list[int] = []
+        self._new_lines: list[_NewLine] = []
+        self._tables: list[str] = []
+        # By computation: the lines of the last snapshot as they were written, with metadata, and each one's row.
+        self._row_of_line: dict[str, dict[str, int]] = {}
+        # The same by computation and instruction; and of each row that is an instruction, these.
+        self._row_of_name: dict[tuple[str, str], int] = {}
+        self._name_of_row: dict[int, tuple[str, str]] = {}
         self._keys: dict[tuple[str, str], int] = {}
         self._computations: dict[str, int] = {}
         self._ops: dict[str, int] = {}
@@ -44,51 +65,56 @@ class VersionsBuilder:
         return len(self.lines)
 
     def add(self, text: str) -> bool:
-        """Take the next snapshot; whether it has other lines, or another order, than the last."""
+        """Take the next snapshot; return whether it has other lines, or another order, than the last."""
         first = len(self.lines)
         rows: list[int] = []
-        known: dict[str, dict[str, int]] = {}
-        fresh: list[tuple[int, str, str]] = []  # the new rows: number, computation, line as written
-        tables, body = _parted(text)
-        computation, old, new = "", self._known.get("", {}), known.setdefault("", {})
+        row_of_line: dict[str, dict[str, int]] = {}
+        new_lines: list[_NewLine] = []
+        tables, body = _split_tables(text)
+        computation, old, new = "", self._row_of_line.get("", {}), row_of_line.setdefault("", {})
         for line in body:
             if line and line[0] not in " }" and line[-1] == "{" and (head := _HEAD.match(line)) is not None:
                 computation = head[1]
-                old, new = self._known.get(computation, {}), known.setdefault(computation, {})
+                old, new = self._row_of_line.get(computation, {}), row_of_line.setdefault(computation, {})
             row = old.get(line, -1)
             if row < 0 or line in new:
                 row = self._row(computation, line)
                 if row >= first:
-                    fresh.append((row, computation, line))
+                    new_lines.append(_NewLine(row, computation, line))
             new[line] = row
             rows.append(row)
-        if rows == self.rows:
-            self._known = known
+        self._row_of_line = row_of_line
+        if rows == self._rows:
             return False
-        self._describe(fresh, tables)
-        self.snapshots.append(Snapshot(runs_between(self.rows, rows, first), first))
-        self.rows, self._known = rows, known
-        keys = self._columns["key"]
-        self._row_of = {keys[row]: row for row in rows if keys[row] >= 0}
+        if tables != self._tables or len(self._changes) * len(rows) > _MOST_PENDING:
+            self._flush()
+            self._tables = tables
+        self._new_lines += new_lines
+        self._changes.append((rows, first))
+        self.snapshots += 1
+        self._rows = rows
+        named = self._name_of_row
+        self._row_of_name = {named[row]: row for row in rows if row in named}
         return True
 
     def _row(self, computation: str, line: str) -> int:
         """The row of a line that was not written like this before: a new one, unless only its metadata changed."""
         clean = _METADATA.sub("", line) if "metadata=" in line else line
-        named = _NAME.match(line)
-        if named is not None:
-            row = self._row_of.get(self._keys.get((computation, named[1]), -1), -1)
+        name = _NAME.match(line)
+        if name is not None:
+            row = self._row_of_name.get((computation, name[1]), -1)
             if row >= 0 and self.lines[row] == clean:
                 return row
+            self._name_of_row[len(self.lines)] = computation, name[1]
         self.lines.append(clean)
         return len(self.lines) - 1
 
-    def _describe(self, fresh: Sequence[tuple[int, str, str]], tables: Sequence[str]) -> None:
-        """Read the new lines, as a module that has no others."""
-        text: list[str] = ["HloModule m", "", *tables, ""]
+    def _flush(self) -> None:
+        """Read the new lines, as a module that has no others; and note how the snapshots follow from each other."""
+        text: list[str] = ["HloModule m", "", *self._tables, ""]
         row_at: dict[int, int] = {}
         last = ""
-        for row, computation, line in fresh:
+        for row, computation, line in self._new_lines:
             if not line.startswith(" "):
                 continue
             if computation != last:
@@ -98,11 +124,22 @@ class VersionsBuilder:
             row_at[len(text)] = row
             text.append(line)
         graph = _graph("\n".join([*text, "}", ""])) if row_at else None
-        node_at = {} if graph is None else {row_at[at]: i for i, at in enumerate(graph.line.tolist()) if at in row_at}
-        frames = [] if graph is None else [-2] * len(graph.frames)
-        for row, computation, line in fresh:
-            node = node_at.get(row, -1)
-            if graph is None or node < 0:
+        if graph is None:
+            for _ in self._new_lines:
+                self._append(-1, -1, -1, -1, ())
+        else:
+            nodes = {row_at[at]: node for node, at in enumerate(graph.line.tolist()) if at in row_at}
+            self._describe(graph, nodes)
+        self._runs += follow(self._last_flushed, self._changes)
+        self._last_flushed = self._changes[-1][0] if self._changes else self._last_flushed
+        self._changes, self._new_lines = [], []
+
+    def _describe(self, graph: Graph, nodes: Mapping[int, int]) -> None:
+        """Fill the columns of the new lines, given the node of each row that is an instruction."""
+        frames = [-2] * len(graph.frames)
+        for row, computation, line in self._new_lines:
+            node = nodes.get(row, -1)
+            if node < 0:
                 self._append(-1, -1, -1, -1, ())
                 continue
             op = graph.ops[int(graph.op[node])]
@@ -125,20 +162,22 @@ class VersionsBuilder:
         self._computations.setdefault(computation, len(self._computations))
         return self._keys.setdefault((computation, name), len(self._keys))
 
-    def _frame(self, graph: Graph, at: int, known: list[int]) -> int:
-        """The index of a graph's frame in the table of all snapshots."""
+    def _frame(self, graph: Graph, at: int, index: list[int]) -> int:
+        """The index of a graph's frame in the table of all snapshots; `index` has those found before, else -2."""
         walk: list[int] = []
-        while at >= 0 and known[at] == -2 and at not in walk:
+        while at >= 0 and index[at] == -2 and at not in walk:  # damaged parents may go in a circle
             walk.append(at)
             at = graph.frames[at].parent
-        parent = known[at] if at >= 0 and known[at] != -2 else -1
+        parent = index[at] if at >= 0 and index[at] != -2 else -1
         for i in reversed(walk):
             f = graph.frames[i]
             frame = Frame(f.file, f.function, f.line, f.column, f.end_line, f.end_column, parent)
-            parent = known[i] = self._frames.setdefault(frame, len(self._frames))
+            parent = index[i] = self._frames.setdefault(frame, len(self._frames))
         return parent
 
     def build(self) -> Versions:
+        """The snapshots taken so far, as values."""
+        self._flush()
         columns = {name: _ints(column) for name, column in self._columns.items()}
         return Versions(
             lines=self.lines,
@@ -151,7 +190,7 @@ class VersionsBuilder:
             ops=list(self._ops),
             types=list(self._types),
             frames=list(self._frames),
-            snapshots=self.snapshots,
+            snapshots=self._runs,
         )
 
 
@@ -159,7 +198,7 @@ def _ints(column: array[int]) -> Ints:
     return np.frombuffer(column, dtype=np.int32) if len(column) else np.zeros(0, np.int32)
 
 
-def _parted(text: str) -> tuple[list[str], list[str]]:
+def _split_tables(text: str) -> tuple[list[str], list[str]]:
     """A module's tables of frames, and the lines of its program: the header and the computations."""
     lines = text.rstrip().splitlines()
     tables = next((i for i, line in enumerate(lines) if line == "FileNames"), -1)
@@ -188,4 +227,4 @@ def _operands(line: str, op: str) -> list[str]:
     inside = line[start : end - 1]
     if "%" in inside:
         return _REFERENCE.findall(inside)
-    return [found[1] for piece in inside.split(", ") if (found := _LAST_WORD.search(piece)) is not None]
+    return [word[1] for piece in inside.split(", ") if (word := _LAST_WORD.search(piece)) is not None]

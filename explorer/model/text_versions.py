@@ -7,14 +7,14 @@ is a list of runs: stretches of the snapshot before it, and rows that are new.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from explorer.model.graph import Frame, Ints
 
-__all__ = ["Snapshot", "Versions", "aligned", "runs_between", "unified"]
+__all__ = ["Snapshot", "Versions", "aligned", "follow", "runs_between", "unified"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,15 @@ def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
     if len(rows) > end:  # each row stands at most once in a snapshot: damaged runs must not fill the memory
         raise ValueError("a snapshot has more rows than there are")
     return rows
+
+
+def follow(before: Sequence[int], snapshots: Iterable[tuple[Sequence[int], int]]) -> list[Snapshot]:
+    """Each of several snapshots, given as its rows and the first new one, as what it has of the one before it."""
+    found: list[Snapshot] = []
+    for rows, first in snapshots:
+        found.append(Snapshot(runs_between(before, rows, first), first))
+        before = rows
+    return found
 
 
 def runs_between(before: Sequence[int], after: Sequence[int], first: int) -> Ints:

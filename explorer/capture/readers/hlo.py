@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.analysis.cost.cost import cost
-from explorer.capture.frames import users_frames
+from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.hlo_frames import read_frames, read_metadata
 from explorer.capture.readers.hlo_lines import bare_names, cut, depth, starts_instruction
+from explorer.capture.readers.user_frames import users_frames
 from explorer.errors import UnreadableTextError
 from explorer.model.graph import Floats, Frame, Graph, Group, Ints
-from explorer.model.graph_builder import GraphBuilder
 
 __all__ = ["read_hlo"]
 

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 
 from explorer._jax import inner_jaxprs, user_stack
-from explorer.capture.frames import users_part
+from explorer.capture.readers.graph_builder import GraphBuilder
+from explorer.capture.readers.user_frames import users_part
 from explorer.model.graph import Frame, Graph, Group
-from explorer.model.graph_builder import GraphBuilder
 
 __all__ = ["read_jaxpr", "short_type"]
 

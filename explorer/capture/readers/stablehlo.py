@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from explorer.capture.frames import users_part
+from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.mlir_locations import Locations
+from explorer.capture.readers.user_frames import users_part
 from explorer.errors import UnreadableTextError
 from explorer.model.graph import Frame, Graph, Group
-from explorer.model.graph_builder import GraphBuilder
 
 __all__ = ["read_stablehlo"]
 

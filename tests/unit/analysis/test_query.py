@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.query import find
+from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.model.graph import Frame, Group
-from explorer.model.graph_builder import GraphBuilder
 from explorer.model.types import arrays, bytes_of, elements
 
 SHARED = json.loads((Path(ex.__file__).parent / "view/js/test/queries.json").read_text(encoding="utf-8"))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.outline.hierarchy import nest
 from explorer.analysis.outline.source_paths import named_scopes
+from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.model.graph import Frame, Graph, Group
-from explorer.model.graph_builder import GraphBuilder
 from explorer.model.hierarchy import Hierarchy
 from tests.examples.training import training_step
 
