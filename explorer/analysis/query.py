@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from explorer.errors import QueryError
 from explorer.model.graph import Graph, Node
-from explorer.model.types import arrays, bytes_of, elements
+from explorer.model.types import ArrayType, parse_type
 
 __all__ = ["find", "where"]
 
@@ -240,12 +240,11 @@ def _column(graph: Graph, field: str) -> NDArray[np.float64]:
             lines = np.asarray([*(float(frame.line) for frame in graph.frames), np.nan])
             return lines[graph.frame]
         case "bytes":
-            return np.asarray([bytes_of(t) for t in graph.types], np.float64)[graph.type]
+            return graph.sizes.bytes[graph.type]
         case "elements":
-            return np.asarray([elements(t) for t in graph.types], np.float64)[graph.type]
+            return graph.sizes.elements[graph.type]
         case _:
-            ranks = [len(arrays(t)[0][1]) if arrays(t) else np.nan for t in graph.types]
-            return np.asarray(ranks, np.float64)[graph.type]
+            return graph.sizes.rank[graph.type]
 
 
 def _line(parser: _Parser, value: str, start: int) -> Test:
@@ -283,9 +282,9 @@ def _on_text(field: str, test: Callable[[str], bool]) -> Test:
             case "scope":
                 return table(graph.scopes)[graph.scope]
             case "dtype":
-                return _any(graph.types, lambda t: any(test(dtype) for dtype, _ in arrays(t)))[graph.type]
+                return _any_array(graph, lambda array: test(array.dtype))
             case "shape":
-                return _any(graph.types, lambda t: any(test(",".join(dims)) for _, dims in arrays(t)))[graph.type]
+                return _any_array(graph, lambda array: test(",".join(array.dims)))
             case "in":
                 return _within(graph, test)
             case _:
@@ -294,8 +293,8 @@ def _on_text(field: str, test: Callable[[str], bool]) -> Test:
     return mask
 
 
-def _any(strings: Sequence[str], test: Callable[[str], bool]) -> Mask:
-    return np.fromiter(map(test, strings), bool, len(strings))
+def _any_array(graph: Graph, test: Callable[[ArrayType], bool]) -> Mask:
+    return np.asarray([any(map(test, parse_type(text).arrays)) for text in graph.types], bool)[graph.type]
 
 
 def _within(graph: Graph, test: Callable[[str], bool]) -> Mask:

@@ -26,13 +26,15 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.memory.live_memory import KINDS, read_memory
+from explorer.analysis.memory.live_memory import read_memory
 from explorer.errors import CaptureFileError
 from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
+from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.capture import Capture, Constant, Durations
 from explorer.model.fates import KINDS as FATES
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Floats, Frame, Graph, Group, Ints
+from explorer.model.live_memory import KINDS
 from explorer.model.passes import Passes
 from explorer.model.source import Source
 from explorer.model.stage import Stage
@@ -230,6 +232,8 @@ def _stage(blobs: Blobs, stage: Stage, keys: Mapping[str, Ints], coverage: float
         "columns": {name: blobs.column(getattr(graph, name)) for name in _COLUMNS},
         "unread": blobs.column(graph.unread),
         "measures": {name: blobs.numbers(values) for name, values in graph.measures.items()},
+        "attributes": dict(graph.attributes),
+        **_node_attributes(blobs, graph.attribute_table.columns),
         "groups": table(blobs, graph.groups, Group),
         "frames": table(blobs, graph.frames, Frame),
         # For the viewer, which has no reader of its own; a loaded capture makes them anew.
@@ -243,6 +247,25 @@ def _stage(blobs: Blobs, stage: Stage, keys: Mapping[str, Ints], coverage: float
         "twin": blobs.column(tree.twin),
         "memory": _memory(blobs, stage) if stage.name == "hlo" else None,
     }
+
+
+def _node_attributes(blobs: Blobs, columns: AttributeColumns) -> dict[str, Any]:
+    names = ("start", "key", "value")
+    return {
+        "attribute_keys": list(columns.keys),
+        "attribute_values": list(columns.values),
+        "attribute_columns": {f"attribute_{name}": blobs.column(getattr(columns, name)) for name in names},
+    }
+
+
+def _read_node_attributes(header: dict[str, Any], blobs: memoryview) -> Attributes | None:
+    """None for a file of version 0.1.0, which has no attributes."""
+    if "attribute_columns" not in header:
+        return None
+    places = header["attribute_columns"]
+    start, key, value = (read_column(places[f"attribute_{name}"], blobs) for name in ("start", "key", "value"))
+    columns = AttributeColumns(start, key, value, texts(header["attribute_keys"]), texts(header["attribute_values"]))
+    return Attributes(lambda: columns)
 
 
 def _fates(blobs: Blobs, capture: Capture, stage: Stage) -> dict[str, Any]:
@@ -265,7 +288,7 @@ def _lines(capture: Capture) -> list[dict[str, Any]]:
 def _memory(blobs: Blobs, stage: Stage) -> dict[str, Any] | None:
     """The live ranges, for the viewer; a loaded capture makes them anew. A text out of order may have none."""
     try:
-        memory = read_memory(stage.text, stage.graph)
+        memory = read_memory(stage.graph)
     except Exception:  # what the text does wrong is no reason not to show the rest of it
         return None
     columns = {name: getattr(memory, name) for name in ("order", "node", "array", "kind", "space", "start", "end")}
@@ -295,6 +318,8 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
                 **{name: read_column(place, blobs) for name, place in header["columns"].items()},
                 measure=lambda _: measures,
                 unread=tuple(read_column(header["unread"], blobs).tolist()) if "unread" in header else (),
+                attributes=texts_by_name(header.get("attributes", {})),
+                node_attributes=_read_node_attributes(header, blobs),
             )
             _check(graph)
             return bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass"), graph
@@ -316,6 +341,7 @@ def _check(graph: Graph) -> None:
     is_rising = len(starts) == size + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
     if not is_rising or starts[-1] != len(graph.operand) or ((graph.operand < 0) | (graph.operand >= size)).any():
         raise ValueError("an operand leads out of the graph")
+    _check_attributes(graph.attribute_table.columns, size)
     for name, values in graph.measures.items():
         if len(values) != size:
             raise ValueError(f"measure {name} has {len(values):,} values for {size:,} nodes")
@@ -324,6 +350,16 @@ def _check(graph: Graph) -> None:
     parents += [(frame.parent, len(graph.frames)) for frame in graph.frames]
     if not all(-1 <= index < length for index, length in parents):
         raise ValueError("a group or frame leads out of the graph")
+
+
+def _check_attributes(columns: AttributeColumns, size: int) -> None:
+    starts = columns.start
+    is_rising = len(starts) == size + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
+    if not is_rising or not starts[-1] == len(columns.key) == len(columns.value):
+        raise ValueError("the attributes are not those of the graph's nodes")
+    for codes, strings in ((columns.key, columns.keys), (columns.value, columns.values)):
+        if len(codes) and not 0 <= codes.min() <= codes.max() < len(strings):
+            raise ValueError("an attribute leads out of its table")
 
 
 def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import blake2b
 from os import PathLike, getpid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
@@ -19,12 +19,10 @@ from explorer.model.findings.findings import Findings
 from explorer.model.graph import Node
 from explorer.model.line_table import LineTable
 from explorer.model.links import Links
+from explorer.model.live_memory import LiveMemory
 from explorer.model.passes import Passes
 from explorer.model.source import Source
 from explorer.model.stage import Stage
-
-if TYPE_CHECKING:
-    from explorer.analysis.memory.live_memory import LiveMemory
 
 __all__ = ["Capture", "Constant", "Durations", "Stage"]
 

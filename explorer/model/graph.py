@@ -7,21 +7,30 @@ A real training step has 100,000 instructions, so a node is a row: an index into
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
+from explorer.model.attributes import Attributes, tabulate
+from explorer.model.types import TypeSizes, measure_types
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-__all__ = ["Floats", "Frame", "Graph", "Group", "Ints", "Node"]
+__all__ = ["CALL_ROLES", "Call", "Floats", "Frame", "Graph", "Group", "Ints", "Node"]
+
+# The attributes whose values name computations: HLO's, then StableHLO's.
+CALL_ROLES = (
+    *("calls", "to_apply", "body", "condition", "true_computation", "false_computation", "branch_computations"),
+    *("called_computations", "async_computation", "comparator", "select", "scatter", "callee", "decomposition"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,14 @@ class Group:
     kind: str
     parent: int = -1
     caller: int = -1
+
+
+class Call(NamedTuple):
+    """That a node calls a computation: indices of the node and the group, and the attribute that says so."""
+
+    node: int
+    role: str
+    group: int
 
 
 class Node:
@@ -110,6 +127,19 @@ class Node:
         """The Python stack that made it, innermost frame first; empty where the compiler kept none."""
         return self.graph.stack(int(self.graph.frame[self.index]))
 
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """What the compiler printed of it beside its type and operands, by key: `dimensions`, `custom_call_target`.
+
+        Values are as printed, a string without its quotes; `explorer.model.attributes` has the keys that no text has.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(jnp.sum, jnp.ones(8)).jaxpr.graph["b"].attributes["axes"]
+            '(0,)'
+        """
+        return self.graph.attribute_table.of(self.index)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and other.graph is self.graph and other.index == self.index
 
@@ -137,6 +167,8 @@ class Graph:
         measure: Gives the numbers known of each node (`flops`, `bytes`, …), by name, shape `[n]`; asked once, when
             somebody looks.
         unread: Lines of the text, from 0, that should hold nodes but could not be read.
+        attributes: What the text says of the module as a whole: `name`, `is_scheduled`, `input_output_alias`.
+        node_attributes: Those of each node; `attribute_table` has them, also where there are none.
     """
 
     names: Sequence[str]
@@ -155,6 +187,8 @@ class Graph:
     frames: Sequence[Frame]
     measure: Callable[[Graph], Mapping[str, Floats]] | None = None
     unread: tuple[int, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    node_attributes: Attributes | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -231,8 +265,50 @@ class Graph:
         return {name: values.astype(np.float32).astype(np.float64) for name, values in known.items()}
 
     @cached_property
+    def attribute_table(self) -> Attributes:
+        """The attributes of all nodes, by column."""
+        return self.node_attributes or Attributes(lambda: tabulate([0] * len(self), [()]))
+
+    @cached_property
+    def sizes(self) -> TypeSizes:
+        """How large the arrays of each of `types` are."""
+        return measure_types(self.types)
+
+    @cached_property
+    def calls(self) -> Sequence[Call]:
+        """Which node calls which computation in which role, in program order; one that isn't there is left out.
+
+        A group has one caller; a reducer may be called by many nodes, each of which is here.
+        """
+        index: dict[str, list[int]] = {}
+        for i, group in enumerate(self.groups):
+            index.setdefault(group.name, []).append(i)
+        columns = self.attribute_table.columns
+        roles = [code for code, key in enumerate(columns.keys) if key in CALL_ROLES]
+        rows = np.flatnonzero(np.isin(columns.key, roles))
+        nodes = np.searchsorted(columns.start, rows, "right") - 1
+        calls: list[Call] = []
+        for row, node in zip(rows.tolist(), nodes.tolist(), strict=True):
+            for name in columns.values[int(columns.value[row])].strip("{}[] ").split(","):
+                group = _nearest(index.get(name.strip().lstrip("%@"), ()), int(self.group[node]))
+                if group >= 0:
+                    calls.append(Call(node, columns.keys[int(columns.key[row])], group))
+        return calls
+
+    @cached_property
+    def is_root(self) -> NDArray[np.bool_]:
+        """Whether a node is what its computation returns, as HLO marks it; shape `[n]`."""
+        return self.attribute_table.codes("root") >= 0
+
+    @cached_property
     def _index_of(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
     def __repr__(self) -> str:
         return f"Graph({len(self):,} nodes, {len(self.operand):,} edges, {len(self.groups):,} groups)"
+
+
+def _nearest(groups: Sequence[int], caller: int) -> int:
+    """Of the computations of one name, that of the caller's module: a text may hold several, callees before callers."""
+    before = [group for group in groups if group < caller]
+    return before[-1] if before else groups[0] if groups else -1

@@ -1,63 +1,195 @@
-"""What a type's text says, in any stage's notation: `f32[8,128]{1,0}`, `tensor<8x128xf32>`, tuples of them."""
+"""What a type's text says, in any stage's notation: `f32[8,128]{1,0:T(8,128)}`, `tensor<8x128xf32>`, tuples of them.
+
+A graph's types are interned and few, and each is parsed once.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
-__all__ = ["Array", "arrays", "bytes_of", "elements", "sort_flops"]
+import numpy as np
+from numpy.typing import NDArray
 
-Array = tuple[str, tuple[str, ...]]
-"""A dtype, and dimensions as written: `("f32", ("8", "128"))`; a dynamic one has its `<=`, a symbolic one its name."""
+__all__ = ["ArrayType", "Type", "TypeSizes", "bytes_of", "elements", "measure_types", "parse_type", "sort_flops"]
 
-# An array of a jaxpr or HLO, or a tensor of MLIR. An element type of MLIR may hold brackets of its own: complex<f32>.
-_ARRAY = re.compile(r"([a-zA-Z]\w*)\[([^\]]*)\]|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)")
+# An array of a jaxpr or HLO, or a tensor of MLIR, or a parenthesis of a tuple. An element type of MLIR may hold
+# brackets of its own: complex<f32>.
+_PART = re.compile(r"([a-zA-Z]\w*)\[([^\]]*)\](\{[^}]*\})?|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)|\(|\)")
 _BITS = {"pred": 8, "bool": 8, "i1": 8, "token": 0, "index": 64}
 _SIZE = re.compile(r"[a-z]+(\d+)")
 _COMPLEX = re.compile(r"complex<f(\d+)>")
+_PACKED = re.compile(r"E\((\d+)\)")
+_SPACE = re.compile(r"S\((\d+)\)")
+_TILING = re.compile(r":((?:T|\([\d,*]*\))[T\d,*()]*)")
 
 
-@lru_cache(maxsize=4096)
-def arrays(type_: str) -> tuple[Array, ...]:
-    """The arrays in a type, in order."""
-    found: list[Array] = []
-    for name, dims, tensor_dims, tensor in _ARRAY.findall(type_):
-        if name:
-            found.append((name, tuple(d.strip() for d in dims.split(",") if d.strip())))
-        else:
-            found.append((tensor, tuple(tensor_dims.split("x")[:-1])))
-    return tuple(found)
+@dataclass(frozen=True)
+class ArrayType:
+    """One array of a type.
+
+    Args:
+        dtype: As written, `f32`.
+        dims: Dimensions as written; a dynamic one has its `<=`, a symbolic one its name.
+        layout: HLO's, with its braces: `{1,0:T(8,128)S(1)}`; empty where there is none.
+    """
+
+    dtype: str
+    dims: tuple[str, ...]
+    layout: str = ""
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions that are numbers, a dynamic one as its bound."""
+        bounds = (dim.removeprefix("<=") for dim in self.dims)
+        return tuple(int(bound) for bound in bounds if bound.isdecimal())
+
+    @cached_property
+    def elements(self) -> int:
+        """How many elements it has; a dimension without a number counts as 1."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def bits(self) -> int:
+        """Of one element; 0 for what is no number, as a token."""
+        if self.dtype in _BITS:
+            return _BITS[self.dtype]
+        if complex_ := _COMPLEX.match(self.dtype):
+            return 2 * int(complex_[1])
+        size = _SIZE.match(self.dtype)
+        return int(size[1]) if size else 0
+
+    @cached_property
+    def allocated(self) -> int:
+        """Bytes in memory: less than a byte takes one, unless the layout says that elements are packed."""
+        packed = _PACKED.search(self.layout)
+        if packed:
+            return -(-self.elements * int(packed[1]) // 8)
+        return self.elements * (max(self.bits // 8, 1) if self.bits else 0)
+
+    @cached_property
+    def memory_space(self) -> int:
+        """0 is the device's own."""
+        space = _SPACE.search(self.layout)
+        return int(space[1]) if space else 0
+
+    @cached_property
+    def minor_to_major(self) -> tuple[int, ...]:
+        """The dimensions as they lie in memory, the densest first; empty without a layout."""
+        order = self.layout.strip("{}").partition(":")[0]
+        return tuple(int(dim) for dim in order.split(",") if dim.strip().isdecimal())
+
+    @cached_property
+    def tiling(self) -> str:
+        """`T(8,128)(2,1)`; empty without one."""
+        tiling = _TILING.search(self.layout)
+        return tiling[1] if tiling else ""
+
+    def __str__(self) -> str:
+        """Without its layout: `f32[8,128]`."""
+        return f"{self.dtype}[{','.join(self.dims)}]"
 
 
-@lru_cache(maxsize=4096)
-def elements(type_: str) -> int:
-    """How many elements the first array of a type has: layouts and transposes keep that. 1 where there is none."""
-    for _, dims in arrays(type_)[:1]:
-        return math.prod(map(_bound, dims))
-    return 1
+@dataclass(frozen=True)
+class Type:
+    """The arrays of a type, a tuple's in order, nested ones flat.
+
+    Args:
+        arrays: In order.
+        starts: For each element of the outermost tuple, where its arrays start; one element for an array.
+    """
+
+    arrays: tuple[ArrayType, ...]
+    starts: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def element(self, index: int) -> slice:
+        """Which arrays are an element's; none for an index that leads out of the type."""
+        if not 0 <= index < len(self.starts):
+            return slice(0, 0)
+        return slice(self.starts[index], (*self.starts[1:], len(self.arrays))[index])
+
+    @cached_property
+    def elements(self) -> int:
+        """How many elements its first array has: layouts and transposes keep that. 1 where there is none."""
+        return self.arrays[0].elements if self.arrays else 1
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of all arrays, without padding."""
+        return math.ceil(sum(array.bits * array.elements for array in self.arrays) / 8)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes that each array takes in memory."""
+        return tuple(array.allocated for array in self.arrays)
+
+    @cached_property
+    def spaces(self) -> tuple[int, ...]:
+        """The memory space of each array."""
+        return tuple(array.memory_space for array in self.arrays)
+
+    @cached_property
+    def dtype(self) -> str:
+        """That of the array with most bytes; empty where there is none."""
+        return max(self.arrays, key=lambda array: array.bits * array.elements).dtype if self.arrays else ""
 
 
-@lru_cache(maxsize=4096)
-def bytes_of(type_: str) -> int:
+@dataclass(frozen=True)
+class TypeSizes:
+    """By type, shape `[types]`: the elements and rank of its first array (NaN without one), and the bytes of all."""
+
+    elements: NDArray[np.float64]
+    rank: NDArray[np.float64]
+    bytes: NDArray[np.float64]
+
+
+@lru_cache(maxsize=1 << 16)
+def parse_type(text: str) -> Type:
+    """The type that a text tells of."""
+    arrays: list[ArrayType] = []
+    starts: list[int] = []
+    depth = 0
+    for part in _PART.finditer(text):
+        opens, closes = part[0] == "(", part[0] == ")"
+        depth -= closes
+        if depth <= 1 and not closes and (depth or not opens):
+            starts.append(len(arrays))
+        depth += opens
+        if part[1]:
+            dims = tuple(dim.strip() for dim in part[2].split(",") if dim.strip())
+            arrays.append(ArrayType(part[1], dims, part[3] or ""))
+        elif part[5] is not None:
+            arrays.append(ArrayType(part[5], tuple(part[4].split("x")[:-1])))
+    return Type(tuple(arrays), tuple(starts))
+
+
+def measure_types(types: Sequence[str]) -> TypeSizes:
+    """How large the arrays of each type are."""
+    parsed = [parse_type(text) for text in types]
+    ranks = [len(type_.arrays[0].dims) if type_.arrays else np.nan for type_ in parsed]
+    return TypeSizes(
+        np.asarray([type_.elements for type_ in parsed], np.float64),
+        np.asarray(ranks, np.float64),
+        np.asarray([type_.bytes for type_ in parsed], np.float64),
+    )
+
+
+def elements(text: str) -> int:
+    """How many elements the first array of a type has; 1 where there is none."""
+    return parse_type(text).elements
+
+
+def bytes_of(text: str) -> int:
     """Bytes of all arrays in a type; a dimension without a number counts as 1, a bounded one as its bound."""
-    return math.ceil(sum(_bits(dtype) * math.prod(map(_bound, dims)) for dtype, dims in arrays(type_)) / 8)
+    return parse_type(text).bytes
 
 
 def sort_flops(size: float) -> float:
     """Comparisons to sort so many elements, as XLA's HloCostAnalysis counts them."""
     return size * math.ceil(math.log2(max(size, 1)))
-
-
-def _bound(dim: str) -> int:
-    digits = dim.removeprefix("<=")
-    return int(digits) if digits.isdecimal() else 1
-
-
-def _bits(dtype: str) -> int:
-    if dtype in _BITS:
-        return _BITS[dtype]
-    if complex_ := _COMPLEX.match(dtype):
-        return 2 * int(complex_[1])
-    size = _SIZE.match(dtype)
-    return int(size[1]) if size else 0

@@ -13,23 +13,21 @@ operations inside it. Adding up what is in no fusion therefore gives the program
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.cost.flops import CALLERS, Sizes, array_sizes, own_flops, result_bytes, window_size
+from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
+from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.model.graph import Floats, Graph, Ints
+from explorer.model.types import TypeSizes
 
 __all__ = ["cost"]
 
-_CALLED = re.compile(
-    r"\b(calls|to_apply|body|condition|true_computation|false_computation|called_computations|branch_computations"
-    r"|select|scatter)=(\{[^}]*\}|%?[\w.\-]+)"
-)
-_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+# A sort's comparisons are in its own count, and what an async-start starts is counted where it ends.
+_UNCOUNTED = ("comparator", "async_computation")
 # These pass control on: what they call runs as kernels of its own, and counts there.
 _CONTROL = ("while", "conditional", "call", "async-start", "async-update", "async-done")
 # Names for bytes that are there already, or that nobody moves.
@@ -44,12 +42,8 @@ _SLICING = ("slice", "dynamic-slice", "gather")
 _IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}
 
 
-def cost(lines: Sequence[str], graph: Graph) -> Mapping[str, Floats]:
-    """The numbers of each instruction, shape `[n]`, for one call of the program.
-
-    Args:
-        lines: Of the module's text.
-        graph: What was read from it.
+def cost(graph: Graph) -> Mapping[str, Floats]:
+    """The numbers of each instruction of an HLO module, shape `[n]`, for one call of the program.
 
     Returns:
         `flops`: operations, NaN where only the backend knows (a custom call). `bytes`: read and written by a kernel,
@@ -58,12 +52,12 @@ def cost(lines: Sequence[str], graph: Graph) -> Mapping[str, Floats]:
     """
     if not len(graph):
         return {}
-    calls = _read_calls(lines, graph)
-    sizes = array_sizes(graph)
+    calls = _counted_calls(graph)
+    sizes = graph.sizes
     inside = _kernel_insides(graph, calls)
-    once = own_flops(lines, graph)
+    once = own_flops(graph)
     flops, runs = _through_calls(graph, calls, once)
-    moved = _bytes(lines, graph, sizes, inside)
+    moved = _bytes(graph, sizes, inside)
     factor = runs.counted[graph.group]
     return {"flops": flops * factor, "bytes": moved * factor, "runs": runs.known[graph.group]}
 
@@ -87,39 +81,24 @@ class _Runs:
     known: Floats
 
 
-def _read_calls(lines: Sequence[str], graph: Graph) -> list[_Call]:
-    index: dict[str, list[int]] = {}
-    for i, group in enumerate(graph.groups):
-        index.setdefault(group.name, []).append(i)
-    elements = array_sizes(graph).elements[graph.type]
+def _counted_calls(graph: Graph) -> list[_Call]:
+    elements = graph.sizes.elements[graph.type]
+    trips = trip_counts(graph)
+    callers = [op in CALLERS for op in graph.ops]
     calls: list[_Call] = []
-    callers = np.asarray([op in CALLERS for op in graph.ops])[graph.op]
-    for node in np.flatnonzero(callers).tolist():
-        row = int(graph.line[node])
-        if not 0 <= row < len(lines):
-            continue
-        line = lines[row]
-        op = graph.ops[int(graph.op[node])]
-        for how, called in _CALLED.findall(line.split(", metadata=", 1)[0]):
-            for name in called.strip("{}").split(","):
-                group = _nearest(index.get(name.strip().lstrip("%"), ()), int(graph.group[node]))
-                if group >= 0:
-                    times, is_known = _times(graph, elements, node, op, how, line)
-                    calls.append(_Call(node, group, times, is_known, op in _CONTROL))
+    for node, role, group in graph.calls:
+        code = int(graph.op[node])
+        if callers[code] and role not in _UNCOUNTED:
+            times, is_known = _times(graph, elements, node, role, trips)
+            calls.append(_Call(node, group, times, is_known, graph.ops[code] in _CONTROL))
     return calls
 
 
-def _nearest(groups: Sequence[int], caller: int) -> int:
-    """Of the computations of one name, that of the caller's module: a text may hold several, callees before callers."""
-    before = [group for group in groups if group < caller]
-    return before[-1] if before else groups[0] if groups else -1
-
-
-def _times(graph: Graph, elements: Floats, node: int, op: str, how: str, line: str) -> tuple[float, bool]:
+def _times(graph: Graph, elements: Floats, node: int, role: str, trips: Mapping[int, int]) -> tuple[float, bool]:
     """How often a node calls its computation, and whether that is known."""
+    op = graph.ops[int(graph.op[node])]
     if op == "while":
-        found = _TRIPS.search(line)
-        return (float(found[1]) + (how == "condition"), True) if found else (1.0, False)
+        return (float(trips[node]) + (role == "condition"), True) if node in trips else (1.0, False)
     if op in ("fusion", "call", "conditional", "custom-call") or op.startswith("async"):
         return 1.0, op != "conditional"
     start, end = graph.operand_start[node : node + 2].tolist()
@@ -127,10 +106,10 @@ def _times(graph: Graph, elements: Floats, node: int, op: str, how: str, line: s
     if op == "reduce" and operands:
         return max(float(elements[operands[0]] - elements[node]), 0.0), True
     if op == "reduce-window":
-        return float(elements[node]) * (window_size(line) - 1), True
+        return float(elements[node]) * (window_size(graph, node) - 1), True
     if op == "select-and-scatter" and len(operands) > 1:
         source = float(elements[operands[1]])
-        return (source * (window_size(line) - 1) if how == "select" else source), True
+        return (source * (window_size(graph, node) - 1) if role == "select" else source), True
     if op == "scatter" and operands:
         return float(elements[operands[-1]]), True
     # A sort's comparisons are in its own count.
@@ -194,7 +173,7 @@ def _callees_first(count: int, of_group: Sequence[Sequence[_Call]]) -> list[int]
     return order
 
 
-def _bytes(lines: Sequence[str], graph: Graph, sizes: Sizes, inside: NDArray[np.bool_]) -> Floats:
+def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
     """What each kernel reads and writes in one run."""
     full = sizes.bytes[graph.type]
     op = np.asarray(graph.ops)[graph.op] if len(graph.ops) else np.zeros(0, str)
@@ -216,7 +195,7 @@ def _bytes(lines: Sequence[str], graph: Graph, sizes: Sizes, inside: NDArray[np.
         total = np.bincount(graph.operand, read_by(needed), len(graph))
         needed = np.where(has_reader, np.minimum(full, total), full)
     read = read_by(needed)
-    moved = np.bincount(reader, read, len(graph)) + _written(lines, graph, op, full, inside)
+    moved = np.bincount(reader, read, len(graph)) + _written(graph, op, full, inside)
     _read_by_fusions(graph, op, reader, read, needed, moved)
     idle = inside[graph.group] | np.isin(op, (*_FREE, *_CONTROL))
     return np.where(idle, 0.0, moved)
@@ -234,9 +213,7 @@ def _read_by_fusions(
             moved[group.caller] += by_group[index] - by_node[group.caller]
 
 
-def _written(
-    lines: Sequence[str], graph: Graph, op: NDArray[np.str_], full: Floats, inside: NDArray[np.bool_]
-) -> Floats:
+def _written(graph: Graph, op: NDArray[np.str_], full: Floats, inside: NDArray[np.bool_]) -> Floats:
     """What each node writes: its array, or only the part that it replaces in one."""
     written = full.copy()
     in_place = np.flatnonzero(np.isin(op, list(_IN_PLACE)))
@@ -246,11 +223,10 @@ def _written(
         if len(operands) > at:
             written[node] = full[operands[at]]
     for node in np.flatnonzero(op == "custom-call").tolist():
-        row = int(graph.line[node])
-        written[node] = result_bytes(lines[row] if 0 <= row < len(lines) else "", graph.types[int(graph.type[node])])
+        written[node] = result_bytes(graph, node)
     for group in {int(graph.group[node]) for node in in_place if inside[graph.group[node]]}:
         caller = graph.groups[group].caller
-        root = _root(lines, graph, group)
+        root = _root(graph, group)
         if caller >= 0 and root >= 0:
             written[caller] = _through_bitcasts(graph, op, written, root)
     return written
@@ -268,10 +244,6 @@ def _through_bitcasts(graph: Graph, op: NDArray[np.str_], written: Floats, root:
     return float(written[root])
 
 
-def _root(lines: Sequence[str], graph: Graph, group: int) -> int:
-    """The instruction that a computation returns, -1 if the text marks none."""
-    for node in np.flatnonzero(graph.group == group).tolist():
-        row = int(graph.line[node])
-        if 0 <= row < len(lines) and lines[row].lstrip().startswith("ROOT "):
-            return node
-    return -1
+def _root(graph: Graph, group: int) -> int:
+    """The instruction that a computation returns, -1 if none is marked."""
+    return next(iter(np.flatnonzero(graph.is_root & (graph.group == group)).tolist()), -1)

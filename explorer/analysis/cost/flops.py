@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from explorer.model.graph import Floats, Graph
-from explorer.model.types import arrays, bytes_of, elements, sort_flops
+from explorer.model.types import bytes_of, parse_type, sort_flops
 
-__all__ = ["CALLERS", "Sizes", "array_sizes", "own_flops", "result_bytes", "window_size"]
+__all__ = ["CALLERS", "CONVOLUTIONS", "MATMULS", "call_target", "own_flops", "result_bytes", "window_size"]
 
-_WINDOW = re.compile(r"\bwindow=\{([^}]*)\}")
-_CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([\d,"]*)')
-_LABELS = re.compile(r"\bdim_labels=(\w+)_(\w+)->(\w+)")
-_GROUPS = re.compile(r"\b(feature|batch)_group_count=(\d+)")
-_LENGTHS = re.compile(r"\bfft_length=\{([\d,]*)\}")
-_MATMULS = re.compile(r'custom_call_target="(?:__cublas\$(?:lt\$)?(?:gemm|matmul)|__onednn\$matmul)')
-_FACTORS = re.compile(r'custom_call_target="(?:lapack_([sdcz])|cusolver_|cublas_)(potrf|getrf|geqrf|orgqr|ungqr|trsm)')
-_CONVOLUTIONS = re.compile(r'custom_call_target="(?:__cudnn\$conv|__onednn\$conv)')
+# Custom calls of libraries, by how their targets begin.
+MATMULS = ("__cublas$gemm", "__cublas$matmul", "__cublas$lt$gemm", "__cublas$lt$matmul", "__onednn$matmul")
+CONVOLUTIONS = ("__cudnn$conv", "__onednn$conv")
+_FACTORS = re.compile(r"(?:lapack_[sdcz]|cusolver_|cublas_)(potrf|getrf|geqrf|orgqr|ungqr|trsm)")
+# In the JSON that cuBLAS is configured by, the contracted dimensions of the left operand.
+_CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([\d,"]*)')
 
 # Instructions that name a computation to call.
 CALLERS = frozenset(
@@ -42,84 +39,88 @@ _ELEMENTWISE = frozenset(
         *("stochastic-convert", "subtract", "tan", "tanh", "xor"),
     ]
 )
-# What these cost stands in their text, not in their type alone.
-_READ = frozenset(("dot", "convolution", "fft", "sort", "triangular-solve", "cholesky", "custom-call"))
+# What these cost stands in their attributes, not in their type alone.
+_BY_ATTRIBUTES = frozenset(("dot", "convolution", "fft", "sort", "triangular-solve", "cholesky", "custom-call"))
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """By type, an index into `Graph.types`: the elements of its first array, and the bytes of all."""
-
-    elements: Floats
-    bytes: Floats
-
-
-def array_sizes(graph: Graph) -> Sizes:
-    """How large the arrays of each type are."""
-    return Sizes(
-        np.asarray([elements(type_) for type_ in graph.types], np.float64),
-        np.asarray([bytes_of(type_) for type_ in graph.types], np.float64),
-    )
-
-
-def own_flops(lines: Sequence[str], graph: Graph) -> Floats:
+def own_flops(graph: Graph) -> Floats:
     """The operations of one run of each node without what it calls, shape `[n]`; NaN where that is not known."""
-    size = array_sizes(graph).elements[graph.type]
+    size = graph.sizes.elements[graph.type]
     counts = np.asarray([op in _ELEMENTWISE for op in graph.ops], bool)[graph.op]
     flops = np.where(counts, size, 0.0)
-    reads = np.asarray([op in _READ for op in graph.ops], bool)[graph.op]
-    for node in np.flatnonzero(reads).tolist():
-        row = int(graph.line[node])
-        flops[node] = _flops_of(lines[row] if 0 <= row < len(lines) else "", graph, node, float(size[node]))
+    by_attributes = np.asarray([op in _BY_ATTRIBUTES for op in graph.ops], bool)[graph.op]
+    for node in np.flatnonzero(by_attributes).tolist():
+        try:
+            flops[node] = _flops_of(graph, node, float(size[node]))
+        except (IndexError, ValueError):  # attributes of a damaged text: no number, or of another rank than the shapes
+            flops[node] = math.nan
     return flops
 
 
-def result_bytes(line: str, type_: str) -> int:
+def call_target(graph: Graph, node: int) -> str:
+    """What a custom call calls; empty for any other instruction."""
+    return graph.attribute_table.get(node, "custom_call_target")
+
+
+def result_bytes(graph: Graph, node: int) -> int:
     """What an instruction gives, without the workspace that a library call declares beside it."""
-    if _MATMULS.search(line) or _CONVOLUTIONS.search(line):
-        return next((bytes_of(f"{dtype}[{','.join(dims)}]") for dtype, dims in arrays(type_)), 0)
-    return bytes_of(type_)
+    type_ = parse_type(graph.types[int(graph.type[node])])
+    if call_target(graph, node).startswith((*MATMULS, *CONVOLUTIONS)):
+        return bytes_of(str(type_.arrays[0])) if type_.arrays else 0
+    return type_.bytes
 
 
-def _flops_of(line: str, graph: Graph, node: int, size: float) -> float:
-    op = graph.ops[int(graph.op[node])]
+def _flops_of(graph: Graph, node: int, size: float) -> float:
     operands = graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]].tolist()
-    shapes = [_first_shape(graph.types[int(graph.type[i])]) for i in operands]
-    if op == "sort":
-        return sort_flops(size)
-    if op == "fft":
-        lengths = _numbers(found[1]) if (found := _LENGTHS.search(line)) else []
-        longest = max(size, math.prod(shapes[0]) if shapes else 0)
-        return 8 * longest * math.prod(length.bit_length() - 1 for length in lengths)
-    if op == "triangular-solve" and len(shapes) > 1:
-        return size * shapes[0][-1]
-    if op == "cholesky":
-        return size * _first_shape(graph.types[int(graph.type[node])])[-1] / 3
-    if op == "dot" or (op == "custom-call" and _MATMULS.search(line)):
-        return _dot(line, shapes, size)
-    if op == "custom-call" and (found := _FACTORS.search(line)):
+    shapes = [_first_shape(graph, i) for i in operands]
+    match graph.ops[int(graph.op[node])]:
+        case "sort":
+            return sort_flops(size)
+        case "fft":
+            lengths = _numbers(graph.attribute_table.get(node, "fft_length"))
+            longest = max(size, math.prod(shapes[0]) if shapes else 0)
+            return 8 * longest * math.prod(length.bit_length() - 1 for length in lengths)
+        case "triangular-solve" if len(shapes) > 1:
+            return size * shapes[0][-1]
+        case "cholesky":
+            return size * _first_shape(graph, node)[-1] / 3
+        case "dot":
+            return _dot(graph, node, shapes, size)
+        case "convolution":
+            return _convolution(graph, node, shapes)
+        case "custom-call":
+            return _library_flops(graph, node, shapes, size)
+        case _:
+            return math.nan
+
+
+def _library_flops(graph: Graph, node: int, shapes: Sequence[Sequence[int]], size: float) -> float:
+    target = call_target(graph, node)
+    if target.startswith(MATMULS):
+        return _dot(graph, node, shapes, size)
+    if factors := _FACTORS.match(target):
         complex_ = 4 if graph.types[int(graph.type[node])].lstrip("(").startswith("c") else 1
-        return complex_ * _factorised(found[2], shapes)
-    if op == "convolution" or (op == "custom-call" and _CONVOLUTIONS.search(line)):
-        return _convolution(line, shapes, _first_shape(graph.types[int(graph.type[node])]))
-    return math.nan
+        return complex_ * _factorised(factors[1], shapes)
+    return _convolution(graph, node, shapes) if target.startswith(CONVOLUTIONS) else math.nan
 
 
-def _first_shape(type_: str) -> list[int]:
+def _first_shape(graph: Graph, node: int) -> Sequence[int]:
     """Bounds stand for dynamic dimensions."""
-    return [
-        int(bound) for _, dims in arrays(type_)[:1] for dim in dims if (bound := dim.removeprefix("<=")).isdecimal()
-    ]
+    arrays = parse_type(graph.types[int(graph.type[node])]).arrays
+    return arrays[0].shape if arrays else ()
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", text)]
+def _numbers(value: str) -> list[int]:
+    """Of `{0,1}`."""
+    return [int(part) for part in value.strip("{}[]").replace('"', "").split(",") if part.strip()]
 
 
-def _dot(line: str, shapes: Sequence[Sequence[int]], size: float) -> float:
+def _dot(graph: Graph, node: int, shapes: Sequence[Sequence[int]], size: float) -> float:
     """Two operations for each product of the sum that an element is."""
-    found = _CONTRACTED.search(line)
-    contracted = _numbers(found[1]) if found else []
+    value = graph.attribute_table.get(node, "lhs_contracting_dims")
+    if not value and (of_library := _CONTRACTED.search(graph.attribute_table.get(node, "backend_config"))):
+        value = of_library[1]
+    contracted = _numbers(value)
     if not shapes or any(dim >= len(shapes[0]) for dim in contracted):
         return math.nan
     return 2 * size * math.prod(shapes[0][dim] for dim in contracted)
@@ -143,42 +144,42 @@ def _factorised(routine: str, shapes: Sequence[Sequence[int]]) -> float:
     return math.prod(batch) * of_one.get(routine, generated)
 
 
-def window_size(line: str) -> float:
+def window_size(graph: Graph, node: int) -> float:
     """How many elements a window holds."""
-    return math.prod(_window(line, "size", 1)) if _WINDOW.search(line) else 1
+    return math.prod(int(size) for size in _window(graph, node).get("size", ()) if size.isdecimal())
 
 
-def _window(line: str, name: str, rank: int, default: str = "1") -> list[int]:
-    """A field of the window, one number a dimension: `size=3x3`, `stride=2x2`."""
-    window = _WINDOW.search(line)
-    found = re.search(rf"\b{name}=([\dx_\-]+)", window[1]) if window else None
-    return [int(part) for part in (found[1].split("x") if found else [default] * rank)]
+def _window(graph: Graph, node: int) -> dict[str, list[str]]:
+    """The fields of a window, `{size=3x3 stride=2x2 pad=1_1x1_1}`, one entry a dimension."""
+    fields = (field.partition("=") for field in graph.attribute_table.get(node, "window").strip("{}").split())
+    return {name: value.split("x") for name, _, value in fields}
 
 
-def _convolution(line: str, shapes: Sequence[Sequence[int]], output: Sequence[int]) -> float:
+def _convolution(graph: Graph, node: int, shapes: Sequence[Sequence[int]]) -> float:
     """Two operations for each product; those with padding and with the holes of a dilation are not done."""
-    labels = _LABELS.search(line)
-    if labels is None or len(shapes) < 2:
+    attributes, output = graph.attribute_table, _first_shape(graph, node)
+    inputs, _, out = attributes.get(node, "dim_labels").partition("->")
+    left, _, right = inputs.partition("_")
+    if not out or len(shapes) < 2:
         return math.nan
-    left, right, out = labels.groups()
     if len(left) != len(shapes[0]) or len(right) != len(shapes[1]) or len(out) != len(output):
         return math.nan
-    groups = dict.fromkeys(("feature", "batch"), 1) | {name: int(n) for name, n in _GROUPS.findall(line)}
     products = shapes[1][right.index("i")] * shapes[1][right.index("o")] * shapes[0][left.index("b")]
-    products /= groups["batch"]
+    products /= int(attributes.get(node, "batch_group_count", "1"))
+    window = _window(graph, node)
     for dim in range(len(right) - 2):
         key = str(dim)
-        products *= _positions(line, dim, shapes[0][left.index(key)], output[out.index(key)], len(right) - 2)
+        products *= _positions(window, dim, shapes[0][left.index(key)], output[out.index(key)])
     return 2 * products
 
 
-def _positions(line: str, dim: int, size: int, outputs: int, rank: int) -> float:
+def _positions(window: Mapping[str, Sequence[str]], dim: int, size: int, outputs: int) -> float:
     """How many pairs of an output and a kernel position, along one dimension, meet an element of the input."""
-    kernel = _window(line, "size", rank)[dim]
-    stride = _window(line, "stride", rank)[dim]
-    window = _WINDOW.search(line)
-    pads = re.search(r"\bpad=([\dx_\-]+)", window[1]) if window else None
-    low = int(pads[1].split("x")[dim].split("_")[0]) if pads else 0
-    spread, holes = _window(line, "lhs_dilate", rank)[dim], _window(line, "rhs_dilate", rank)[dim]
-    at = np.arange(outputs)[:, None] * stride - low + np.arange(kernel)[None, :] * holes
+
+    def field(name: str) -> int:
+        return int(window[name][dim]) if name in window else 1
+
+    low = int(window["pad"][dim].partition("_")[0]) if "pad" in window else 0
+    spread = field("lhs_dilate")
+    at = np.arange(outputs)[:, None] * field("stride") - low + np.arange(field("size"))[None, :] * field("rhs_dilate")
     return float(((at >= 0) & (at % spread == 0) & (at < (size - 1) * spread + 1)).sum())

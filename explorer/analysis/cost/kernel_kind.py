@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from explorer.analysis.cost.flops import call_target
 from explorer.analysis.cost.kernels import kernel_of
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.peaks import SPECIAL
-from explorer.model.types import arrays, bytes_of, elements, sort_flops
+from explorer.model.types import elements, parse_type, sort_flops
 
 __all__ = ["KernelKinds", "kernel_kinds"]
 
 _PRODUCTS = frozenset(("dot", "convolution", "triangular-solve", "cholesky"))
 # Libraries' matrix products, convolutions and factorisations: the latter's work is in blocks that are products.
-_LIBRARY = re.compile(
-    r'custom_call_target="(?:__cublas|__cudnn\$(?:conv|fmha)|__onednn\$(?:matmul|conv)|__triton_(?:gemm|nested_gemm)'
-    r"|lapack_|cusolver_|cublas_)"
+_LIBRARY = (
+    *("__cublas", "__cudnn$conv", "__cudnn$fmha", "__onednn$matmul", "__onednn$conv", "__triton_gemm"),
+    *("__triton_nested_gemm", "lapack_", "cusolver_", "cublas_"),
 )
 _IDLE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast", "iota"))
 
@@ -40,22 +39,18 @@ class KernelKinds:
     special: Mapping[int, Mapping[str, float]]
 
 
-def kernel_kinds(lines: Sequence[str], graph: Graph) -> KernelKinds:
+def kernel_kinds(graph: Graph) -> KernelKinds:
     """What each kernel of an optimised program computes with.
 
     Of a matrix product it is the dtype of what is multiplied; else that of most of the arithmetic inside.
-
-    Args:
-        lines: Of the module's text.
-        graph: What was read from it.
     """
     kernel = kernel_of(graph)
     matmul = np.zeros(len(graph), bool)
-    dtypes = [_dtype(type_) for type_ in graph.types]
+    dtypes = [parse_type(type_).dtype for type_ in graph.types]
     names = sorted(set(dtypes))
     code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph) else kernel
     chosen = _most(graph, kernel, code, len(names))
-    for node in _products(lines, graph):
+    for node in _products(graph):
         at = int(kernel[node]) if kernel[node] >= 0 else node
         matmul[at] = True
         operand = graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]]
@@ -64,17 +59,11 @@ def kernel_kinds(lines: Sequence[str], graph: Graph) -> KernelKinds:
     return KernelKinds([names[i] for i in of_node], matmul.tolist(), _special(graph, kernel))
 
 
-def _products(lines: Sequence[str], graph: Graph) -> list[int]:
-    products = np.asarray([op in _PRODUCTS for op in graph.ops], bool)
-    calls = np.asarray([op == "custom-call" for op in graph.ops], bool)
-    if not len(graph):
-        return []
-    found = np.flatnonzero(products[graph.op]).tolist()
-    for node in np.flatnonzero(calls[graph.op]).tolist():
-        row = int(graph.line[node])
-        if 0 <= row < len(lines) and _LIBRARY.search(lines[row]):
-            found.append(node)
-    return found
+def _products(graph: Graph) -> list[int]:
+    products = [code for code, op in enumerate(graph.ops) if op in _PRODUCTS]
+    calls = graph.attribute_table.nodes("custom_call_target").tolist()
+    libraries = [node for node in calls if call_target(graph, node).startswith(_LIBRARY)]
+    return np.flatnonzero(np.isin(graph.op, products)).tolist() + libraries
 
 
 def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
@@ -95,7 +84,7 @@ def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
     if not len(graph):
         return chosen
     idle = np.asarray([op in _IDLE for op in graph.ops], bool)[graph.op]
-    size = np.asarray([elements(type_) for type_ in graph.types], np.float64)[graph.type]
+    size = graph.sizes.elements[graph.type]
     counts = (kernel >= 0) & ~idle & (kernel != np.arange(len(graph)))
     pairs = kernel[counts].astype(np.int64) * count + code[counts]
     keys, where = np.unique(pairs, return_inverse=True)
@@ -103,9 +92,3 @@ def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
     for key in np.argsort(weight, kind="stable").tolist():
         chosen[int(keys[key]) // count] = int(keys[key]) % count
     return chosen
-
-
-@lru_cache(maxsize=4096)
-def _dtype(type_: str) -> str:
-    found = arrays(type_)
-    return max(found, key=lambda one: bytes_of(f"{one[0]}[{','.join(one[1])}]"))[0] if found else ""

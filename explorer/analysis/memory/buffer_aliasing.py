@@ -6,7 +6,7 @@ After XLA's `alias_info.cc` and `CanShareOperandBufferWithUser` of `hlo_dataflow
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from explorer.model.graph import Graph
@@ -14,30 +14,30 @@ from explorer.model.graph import Graph
 __all__ = ["ELEMENTWISE", "IN_PLACE", "Alias", "aliases", "donations", "elementwise_uses", "written_over"]
 
 # Of one array each: outputs that may lie where an operand was.
-ELEMENTWISE = {
-    *(
-        "abs",
-        "add",
-        "and",
-        "atan2",
-        "bitcast-convert",
-        "cbrt",
-        "ceil",
-        "clamp",
-        "compare",
-        "complex",
-        "convert",
-        "copy",
-    ),
-    *("cosine", "count-leading-zeros", "divide", "erf", "exponential", "exponential-minus-one", "floor", "imag"),
-    *("is-finite", "log", "log-plus-one", "logistic", "map", "maximum", "minimum", "multiply", "negate", "not", "or"),
-    *("popcnt", "power", "real", "reduce-precision", "remainder", "round-nearest-afz", "round-nearest-even", "rsqrt"),
-    *("select", "shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sqrt"),
-    *("stochastic-convert", "subtract", "tan", "tanh", "xor"),
-}
+ELEMENTWISE = frozenset(
+    [
+        *("abs", "add", "and", "atan2", "bitcast-convert", "cbrt", "ceil", "clamp", "compare", "complex", "convert"),
+        *("copy", "cosine", "count-leading-zeros", "divide", "erf", "exponential", "exponential-minus-one", "floor"),
+        *("imag", "is-finite", "log", "log-plus-one", "logistic", "map", "maximum", "minimum", "multiply", "negate"),
+        *(
+            "not",
+            "or",
+            "popcnt",
+            "power",
+            "real",
+            "reduce-precision",
+            "remainder",
+            "round-nearest-afz",
+            "round-nearest-even",
+        ),
+        *("rsqrt", "select", "shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sqrt"),
+        *("stochastic-convert", "subtract", "tan", "tanh", "xor"),
+    ]
+)
 # How many operands they write over, from the first; -1 for one an output.
 IN_PLACE = {"dynamic-update-slice": 1, "scatter": -1, "all-reduce-start": -1}
 
+# Of `{ {0}: (2, {}, may-alias) }`: output, operand and the place in it; of `{ (1, {}) }`: operand and place.
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d+), \{([\d, ]*)\}")
 _DONOR = re.compile(r"\((\d+), \{([\d, ]*)\}\)")
 _LONGEST_CHAIN = 100
@@ -51,16 +51,16 @@ class Alias(NamedTuple):
     element: int
 
 
-def aliases(text: str, attribute: str) -> list[Alias]:
-    """The aliases of an attribute: `output_to_operand_aliasing` of an instruction, `input_output_alias` of a module."""
-    found = _ALIAS.findall(_braces(text, attribute))
-    return [Alias(_element(output), int(operand), _element(path)) for output, operand, path in found]
+def aliases(value: str) -> list[Alias]:
+    """Those of an attribute's value: an instruction's `output_to_operand_aliasing`, a module's `input_output_alias`."""
+    matches = _ALIAS.findall(value)
+    return [Alias(_element(output), int(operand), _element(path)) for output, operand, path in matches]
 
 
-def donations(header: str) -> list[tuple[int, int]]:
-    """Parameter and element of the arguments whose memory the caller gives away."""
-    donated = [(alias.operand, alias.element) for alias in aliases(header, "input_output_alias")]
-    return donated + [(int(n), _element(path)) for n, path in _DONOR.findall(_braces(header, "buffer_donor"))]
+def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Parameter and element of the arguments whose memory the caller gives away, by the module's attributes."""
+    donated = [(alias.operand, alias.element) for alias in aliases(module.get("input_output_alias", ""))]
+    return donated + [(int(n), _element(path)) for n, path in _DONOR.findall(module.get("buffer_donor", ""))]
 
 
 def elementwise_uses(graph: Graph, nodes: Sequence[int]) -> set[int]:
@@ -103,17 +103,6 @@ def _op(graph: Graph, node: int) -> str:
 
 def _operands(graph: Graph, node: int) -> list[int]:
     return graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]].tolist()
-
-
-def _braces(text: str, attribute: str) -> str:
-    """The braces after `attribute=`, with what is in them."""
-    at = text.find(f"{attribute}={{")
-    depth = 0
-    for i in range(at + len(attribute) + 1, len(text) if at >= 0 else 0):
-        depth += (text[i] == "{") - (text[i] == "}")
-        if depth == 0:
-            return text[at : i + 1]
-    return ""
 
 
 def _element(path: str) -> int:

@@ -1,4 +1,4 @@
-"""When each buffer of an HLO module is alive, read from its text in the order in which it runs.
+"""When each buffer of an HLO module is alive, if it runs in the order of its text.
 
 The rules are those of XLA's own buffer assignment as far as a text tells them (openxla/xla: `hlo_live_range.cc`,
 `hlo_dataflow_analysis.cc`, `alias_info.cc`): a fusion writes its outputs alone; tuples and bitcasts are names for
@@ -9,7 +9,6 @@ fragmentation.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -22,17 +21,13 @@ from explorer.analysis.memory.buffer_aliasing import (
     elementwise_uses,
     written_over,
 )
-from explorer.model.graph import Graph, Ints
-from explorer.model.shapes import Shape, read_shape
+from explorer.model.graph import Call, Graph, Ints
+from explorer.model.types import Type, parse_type
 
 __all__ = ["Walk"]
 
 _PASSING = {"tuple", "get-tuple-element", "bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
-_INDEX = re.compile(r"\bindex=(\d+)")
-_NUMBER = re.compile(r"\bparameter\((\d+)\)")
-_CALLED = re.compile(
-    r"\b(body|condition|to_apply|true_computation|false_computation|branch_computations)=(\{[^}]*\}|%?[\w.\-]+)"
-)
+_CALLS = ("body", "condition", "to_apply", "true_computation", "false_computation", "branch_computations")
 _DEEPEST = 100  # computations in computations: real ones are a few deep
 
 Leaves = tuple[int, ...]
@@ -44,10 +39,8 @@ class Walk:
     The first step is the call itself: arguments and constants are there, and nothing runs yet.
     """
 
-    def __init__(self, text: str, graph: Graph) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.lines = text.splitlines()
-        self.header = next((line for line in self.lines[:50] if line.startswith("HloModule")), "")
         self.steps: list[int] = []
         # One entry a value: what defines it, which of its arrays, how large and where, and its steps.
         self.node: list[int] = []
@@ -61,13 +54,19 @@ class Walk:
         self.outputs: Leaves = ()
         self._replaced: dict[int, int] = {}  # a loop's own name for what it only passes on
         self._reused: list[tuple[int, int, int]] = []  # operand, output, step: may lie in the same place
-        self._shapes: dict[int, Shape] = {}
+        self._shapes: dict[int, Type] = {}
         # As lists: a hundred thousand nodes are asked for one by one.
         self._op: list[int] = graph.op.tolist()
         self._type: list[int] = graph.type.tolist()
-        self._at: list[int] = graph.line.tolist()
+        attributes = graph.attribute_table
+        self._parameter_number: list[int] = attributes.integers("parameter_number").tolist()
+        self._tuple_index: list[int] = attributes.integers("index").tolist()
+        self._is_root: list[bool] = graph.is_root.tolist()
         self._first, self._operand = graph.operand_start.tolist(), graph.operand.tolist()
-        self._group = {group.name: index for index, group in enumerate(graph.groups)}
+        self._calls: dict[int, list[Call]] = {}
+        for call in graph.calls:
+            if call.role in _CALLS:
+                self._calls.setdefault(call.node, []).append(call)
         self._nodes = _by_group(graph)
         self._open: list[int] = []
         self._budget = 4 * len(graph) + 1000  # steps: a computation that many call is walked for each
@@ -126,8 +125,7 @@ class Walk:
         return self._plain
 
     def _parameter(self, node: int, given: Sequence[Leaves] | None) -> Leaves:
-        found = _NUMBER.search(self._line(node))
-        number = int(found[1]) if found else 0
+        number = max(self._parameter_number[node], 0)
         if given is not None:
             return given[number] if number < len(given) else ()
         values = self.arguments[number] = self._new(node, 0)
@@ -150,9 +148,8 @@ class Walk:
         return values
 
     def _element(self, node: int, args: Sequence[Leaves]) -> Leaves:
-        found = _INDEX.search(self._line(node))
         operand = self._operand[self._first[node]] if args else node
-        return args[0][self._shape(operand).element(int(found[1]))] if found and args else ()
+        return args[0][self._shape(operand).element(self._tuple_index[node])] if args else ()
 
     def _elementwise(self, node: int, args: Sequence[Leaves]) -> Leaves:
         values = self._plain(node, args)
@@ -182,13 +179,12 @@ class Walk:
         if not any(self.size[leaf] in wide for arg in args for leaf in arg):
             return values
         inside = self._nodes[group].tolist()
-        parameters = {self._number(at): at for at in inside if self.graph.ops[self._op[at]] == "parameter"}
+        parameters = {self._parameter_number[at]: at for at in inside if self.graph.ops[self._op[at]] == "parameter"}
         number = {at: key for key, at in parameters.items()}
         for value, source in zip(values, written_over(self.graph, self._root(inside)), strict=False):
             if number.get(source, -1) in range(len(args)):
                 self._reuse(args[number[source]][:1], value)
-        line = self._line(node)
-        if "kind=kLoop" in line or "kind=kInput" in line:
+        if self.graph.attribute_table.get(node, "kind") in ("kLoop", "kInput"):
             free = elementwise_uses(self.graph, inside)
             for key, arg in enumerate(args):
                 if len(arg) == 1 and parameters.get(key, -1) in free:
@@ -199,7 +195,7 @@ class Walk:
     def _reuse_said(self, node: int, args: Sequence[Leaves], values: Leaves) -> None:
         """What the instruction itself says it writes over."""
         shape = self._shape(node)
-        for alias in aliases(self._line(node), "output_to_operand_aliasing"):
+        for alias in aliases(self.graph.attribute_table.get(node, "output_to_operand_aliasing")):
             place = values[shape.element(alias.output)] if alias.output >= 0 else values
             if alias.operand < len(args) and place:
                 self._reuse(args[alias.operand][:1], place[0])
@@ -246,9 +242,9 @@ class Walk:
         calls: dict[str, list[int]] = {}
         if len(self._open) > _DEEPEST or len(self.steps) > self._budget:
             return calls
-        for how, names in _CALLED.findall(self._line(node).partition(", metadata=")[0]):
-            groups = (self._group.get(name.strip().lstrip("%"), -1) for name in names.strip("{}").split(","))
-            calls.setdefault(how, []).extend(g for g in groups if g >= 0 and g not in self._open)
+        for call in self._calls.get(node, ()):
+            if call.group not in self._open:
+                calls.setdefault(call.role, []).append(call.group)
         return calls
 
     def _call(self, node: int, args: list[Leaves]) -> Leaves:
@@ -301,7 +297,7 @@ class Walk:
 
     def _new(self, node: int, step: int) -> Leaves:
         shape, first = self._shape(node), len(self.node)
-        count = len(shape.sizes)
+        count = len(shape)
         if count == 1:  # nearly all
             self.node.append(node)
             self.array.append(0)
@@ -358,7 +354,7 @@ class Walk:
     def donated(self) -> set[int]:
         """The values of arguments whose memory the caller gives away."""
         found: set[int] = set()
-        for number, element in donations(self.header):
+        for number, element in donations(self.graph.attributes):
             values = self.arguments.get(number, ())
             found.update(
                 values if element < 0 or not values else values[self._shape(self.node[values[0]]).element(element)]
@@ -367,29 +363,21 @@ class Walk:
 
     def aliased(self) -> set[int]:
         """The outputs that are written to where a donated argument was."""
-        places = (max(alias.output, 0) for alias in aliases(self.header, "input_output_alias"))
+        places = (max(alias.output, 0) for alias in aliases(self.graph.attributes.get("input_output_alias", "")))
         return {self.outputs[place] for place in places if place < len(self.outputs)}
 
-    # The text ---------------------------------------------------------------------------------------------------------
+    # The graph --------------------------------------------------------------------------------------------------------
 
-    def _line(self, node: int) -> str:
-        at = self._at[node]
-        return self.lines[at] if 0 <= at < len(self.lines) else ""
-
-    def _number(self, node: int) -> int:
-        found = _NUMBER.search(self._line(node))
-        return int(found[1]) if found else -1
-
-    def _shape(self, node: int) -> Shape:
+    def _shape(self, node: int) -> Type:
         code = self._type[node]
         shape = self._shapes.get(code)
         if shape is None:
-            shape = self._shapes[code] = read_shape(self.graph.types[code])
+            shape = self._shapes[code] = parse_type(self.graph.types[code])
         return shape
 
     def _root(self, nodes: Sequence[int]) -> int:
         for node in reversed(nodes):
-            if self._line(node).lstrip().startswith("ROOT "):
+            if self._is_root[node]:
                 return node
         return nodes[-1] if nodes else -1
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
-from explorer.analysis.cost.trip_counts import trips
+from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.analysis.links.keys import phase
 from explorer.analysis.outline.group_tree import Tree
 from explorer.analysis.outline.loop_context import Loop, tell
@@ -41,7 +41,7 @@ _LAYOUT = re.compile(r"\{[^}]*\}")
 
 def stage_hierarchy(stage: Stage) -> Hierarchy:
     """The groups of a stage's graph, with how often the text says that its loops run."""
-    return nest(stage.graph, trips(stage.graph, stage.text))
+    return nest(stage.graph, trip_counts(stage.graph, least=2))
 
 
 def nest(graph: Graph, trips: Mapping[int, int] | None = None) -> Hierarchy:

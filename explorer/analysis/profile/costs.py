@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from explorer.analysis.cost.kernel_kind import kernel_kinds
-from explorer.analysis.cost.trip_counts import trips
+from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Graph
 from explorer.model.results.profile import Profile
@@ -66,13 +66,13 @@ def _told(ops: Sequence[OpTime]) -> list[OpCost]:
 
 
 def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, str], float]) -> list[OpCost]:
-    graph, text = capture.hlo.graph, capture.hlo.text
-    kinds = kernel_kinds(text.splitlines(), graph)
+    graph = capture.hlo.graph
+    kinds = kernel_kinds(graph)
     nodes = [graph[op.name].index if op.name in graph else -1 for op in ops]
     counts = [seen.get((op.program, op.name), math.nan) for op in ops]
     known = [_measure(graph, "runs", node) for node in nodes]
     executions = _executions([op.op for op in ops], counts, known)
-    loops = _Loops(graph, text, nodes, counts)
+    loops = _Loops(graph, nodes, counts)
     costs: list[OpCost] = []
     for op, node, runs in zip(ops, nodes, known, strict=True):
         if node < 0:
@@ -117,9 +117,9 @@ def _executions(kinds: Sequence[str], counts: Sequence[float], known: Sequence[f
 class _Loops:
     """What is in a loop whose length the text doesn't tell, or in a branch: the profiler saw how often it ran."""
 
-    def __init__(self, graph: Graph, text: str, nodes: Sequence[int], counts: Sequence[float]) -> None:
+    def __init__(self, graph: Graph, nodes: Sequence[int], counts: Sequence[float]) -> None:
         self.graph = graph
-        self.trips = trips(graph, text)
+        self.trips = trip_counts(graph, least=1)
         self.seen: dict[int, float] = {}  # by group: all that is in it runs as often
         for node, count in zip(nodes, counts, strict=True):
             if node >= 0 and count > 0:

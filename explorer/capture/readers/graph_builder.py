@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from explorer.model.attributes import Attributes
 from explorer.model.graph import Frame, Graph, Group, Ints
 
 __all__ = ["GraphBuilder"]
@@ -106,7 +107,8 @@ class GraphBuilder:
             self.frames.append(frame)
         return index
 
-    def build(self) -> Graph:
+    def build(self, attributes: Attributes | None = None, module: Mapping[str, str] | None = None) -> Graph:
+        """The graph of what was added; `attributes` are those of its nodes, `module` those of the whole."""
         return Graph(
             names=self.names,
             op=_ints(self._op),
@@ -122,6 +124,8 @@ class GraphBuilder:
             scopes=self._scopes.strings(),
             groups=self.groups,
             frames=self.frames,
+            attributes=module or {},
+            node_attributes=attributes,
         )
 
 

@@ -12,28 +12,30 @@ together from its lines, and a line that is neither is kept as unread.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from explorer.analysis.cost.cost import cost
 from explorer.capture.readers.graph_builder import GraphBuilder
+from explorer.capture.readers.hlo_attributes import read_attributes, read_header
 from explorer.capture.readers.hlo_frames import read_frames, read_metadata
 from explorer.capture.readers.hlo_lines import bare_names, cut, depth, starts_instruction
 from explorer.capture.readers.user_frames import users_frames
 from explorer.errors import UnreadableTextError
-from explorer.model.graph import Floats, Frame, Graph, Group, Ints
+from explorer.model.attributes import Attributes, shorten_value, tabulate
+from explorer.model.graph import Frame, Graph, Group, Ints
 
 __all__ = ["read_hlo"]
 
 # `ROOT %name = type opcode(operands), attributes` with no parenthesis or string among the operands.
 _PLAIN = re.compile(
-    r"\s+(?:ROOT )?%?([\w.\-]+) = (\((?:[^()]++|\([^()]*+\))*+\)|[^ (]\S*+) ([a-z][\w\-]*+)\(([^()\"]*+)\)(.*)"
+    r"\s+(ROOT )?%?([\w.\-]+) = (\((?:[^()]++|\([^()]*+\))*+\)|[^ (]\S*+) ([a-z][\w\-]*+)\(([^()\"]*+)\)(.*)"
 )
 # The same with the operands' types before them, whose layouts have parentheses, as TPUs' do.
 _TYPED = re.compile(
-    r"\s*+(?:ROOT )?%?([\w.\-]+) = (\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)|[^ (]\S*+) ([a-z][\w\-]*+)"
+    r"\s*+(ROOT )?%?([\w.\-]+) = (\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)|[^ (]\S*+) ([a-z][\w\-]*+)"
     r"\(((?:[^()\"]++|\((?:[^()\"]++|\((?:[^()\"]++|\([^()\"]*+\))*+\))*+\))*+)\)(.*)"
 )
 # A computation opens with its name, mostly with its signature, and a brace at the end of the line.
@@ -52,6 +54,7 @@ _KIND = {
     "condition": "condition",
 }
 _NO_OPERANDS = ("constant", "parameter", "iota")  # their parentheses hold a value
+_VALUES = {"constant": "literal", "parameter": "parameter_number"}
 _TABLE = "FileNames"
 _CHUNK = 50_000  # rows put into the columns at once: what is read so far and the columns are both in memory
 _LONGEST_OPENING = 50  # lines of a signature that somebody broke
@@ -77,11 +80,11 @@ def read_hlo(text: str) -> Graph:
         raise UnreadableTextError(
             f"this text holds no HLO instruction: it starts with {first!r}." if first else "this text is empty."
         )
+    return replace(graph, measure=cost)
 
-    def measure(graph: Graph) -> Mapping[str, Floats]:
-        return cost(text.split("\n"), graph)  # until then, of a million lines the text alone is kept
 
-    return replace(graph, measure=measure)
+_Attributes = str | tuple[int, str, str]
+"""What an instruction has beside its operands: the text after them; or the code of such attributes, with one more."""
 
 
 class _Rows:
@@ -94,11 +97,14 @@ class _Rows:
         self.opcodes: list[str] = []
         self.operands: list[str] = []
         self.rests: list[str] = []
+        self.roots: list[int] = []  # rows
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def add(self, line: int, name: str, type_: str, opcode: str, operands: str, rest: str) -> None:
+    def add(self, line: int, root: str | None, name: str, type_: str, opcode: str, operands: str, rest: str) -> None:
+        if root:
+            self.roots.append(len(self.lines))
         self.lines.append(line)
         self.names.append(name)
         self.types.append(type_)
@@ -107,7 +113,7 @@ class _Rows:
         self.rests.append(rest)
 
     def clear(self) -> None:
-        for column in (self.lines, self.names, self.types, self.opcodes, self.operands, self.rests):
+        for column in (self.lines, self.names, self.types, self.opcodes, self.operands, self.rests, self.roots):
             column.clear()
 
 
@@ -133,6 +139,8 @@ class _Reader:
         self.at = 0  # the line to read next
         self.unread: list[int] = []
         self.calls: list[tuple[int, str, str]] = []  # node, how it calls, name of the computation
+        self.attributes: dict[_Attributes, int] = {}  # of each text after an instruction, without metadata, its code
+        self.attributes_of: list[Ints] = []  # the codes of the rows of each flush
         self.first_group = 0  # of this module: a text may hold several
 
     def read(self) -> Graph:
@@ -148,12 +156,20 @@ class _Reader:
             else:
                 add(self.at, *found.groups())
                 if lines[self.at][-1:] == "{":
-                    self.opens_inside(found[5], len(self.rows) - 1)
+                    last = len(self.rows) - 1
+                    self.rows.rests[last] = self.opens_inside(found[6], last)
                 self.at += 1
         self.close()
         self.flush()
         self.nest_groups()
-        return replace(self.builder.build(), unread=tuple(self.unread))
+        header = next((line for line in lines[:_LONGEST_OPENING] if line.startswith("HloModule")), "")
+        return replace(self.builder.build(self.tabulated(), read_header(header)), unread=tuple(self.unread))
+
+    def tabulated(self) -> Attributes:
+        """The attributes of all nodes, split when somebody asks: many texts are one text, and most are never asked."""
+        codes = np.concatenate(self.attributes_of) if self.attributes_of else np.zeros(0, np.int32)
+        texts = list(self.attributes)
+        return Attributes(lambda: tabulate(codes, _pairs(texts)))
 
     def end_of_tables(self, table: int) -> int:
         """The first line after the tables: an instruction's or computation's."""
@@ -242,21 +258,23 @@ class _Reader:
         self.at = end + 1
         return True
 
-    def opens_inside(self, rest: str, caller: int) -> None:
-        """`to_apply={` at the end of an instruction, or of what follows an inner computation: one without a name."""
+    def opens_inside(self, rest: str, caller: int) -> str:
+        """`to_apply={` at the end of an instruction, or of what follows an inner computation: one without a name.
+
+        Gives the text with a name in the place of the brace.
+        """
         called = _WRITTEN_OUT.search(rest.rstrip())
         if called is None or self.open is None:
-            return
+            return rest
         name = f"{self.rows.names[caller]}.{called[1]}.{len(self.builder.groups)}"
-        self.calls.append((len(self.builder) + caller, _KIND.get(called[1], "call"), name))
         self.open = _Computation(self.builder.add_group(Group(name, "computation")), True, caller, self.open)
         self.starts.append((len(self.rows), self.open.group))
+        return f"{rest[: called.start()]}{called[1]}={name}"
 
     def close_inside(self, outer: _Computation, caller: int, rest: str) -> None:
         self.open = outer
         self.starts.append((len(self.rows), outer.group))
-        self.more.setdefault(caller, []).append(rest)
-        self.opens_inside(rest, caller)
+        self.more.setdefault(caller, []).append(self.opens_inside(rest, caller))
 
     def close(self) -> None:
         if self.open is not None:
@@ -289,17 +307,23 @@ class _Reader:
         return np.repeat(np.asarray([group for _, group in starts], np.int32), lengths)
 
     def read_rests(self, first: int) -> tuple[Ints, Ints, list[tuple[int, str, str]]]:
-        """Of each row: the code of its scope, its frame, and what it calls. Equal texts are read once."""
+        """Of each row: the code of its scope, its frame, and what it calls; notes its attributes too.
+
+        Equal texts are read once.
+        """
         codes = {rest: i for i, rest in enumerate(dict.fromkeys(self.rows.rests))}
         code = np.asarray([codes[rest] for rest in self.rows.rests], np.int32)
         scopes, frames = np.zeros(len(codes), np.int32), np.full(len(codes), -1, np.int32)
         called: dict[int, list[tuple[str, str]]] = {}
+        attributes = np.zeros(len(codes), np.int32)
         for rest, i in codes.items():
-            scope, stacked, own = read_metadata(rest)
+            scope, stacked, own, text = read_metadata(rest)
             scopes[i] = self.builder.scope_code(scope)
             frames[i] = self.frame(stacked, own)
-            if "=" in rest:
-                called[i] = _CALLED.findall(rest.partition(", metadata={")[0])
+            attributes[i] = self.attributes.setdefault(text, len(self.attributes))
+            if "=" in text:
+                called[i] = _CALLED.findall(text)
+        self.note_attributes(attributes[code])
         has_calls = np.asarray([bool(called.get(i)) for i in range(len(codes))])
         calls: list[tuple[int, str, str]] = []
         for row in np.flatnonzero(has_calls[code]).tolist():
@@ -308,6 +332,16 @@ class _Reader:
                 kind = "call" if self.rows.opcodes[row] == "call" else kind  # it runs there; a reducer is applied
                 calls += [(first + row, kind, name.strip().lstrip("%")) for name in names.strip("{}").split(",")]
         return scopes[code], frames[code], calls
+
+    def note_attributes(self, texts: Ints) -> None:
+        """Keep each row's attributes; `texts` are the codes of what follows its operands."""
+        rows, of_row, known = self.rows, texts.tolist(), self.attributes
+        for row, op in enumerate(rows.opcodes):
+            if op in _VALUES:
+                of_row[row] = known.setdefault((of_row[row], _VALUES[op], rows.operands[row]), len(known))
+        for row in rows.roots:
+            of_row[row] = known.setdefault((of_row[row], "root", "true"), len(known))
+        self.attributes_of.append(np.asarray(of_row, np.int32))
 
     def frame(self, stacked: int, own: Frame | None) -> int:
         if own is not None:
@@ -324,6 +358,18 @@ class _Reader:
                 parent = self.builder.group_of[node]
                 groups[called] = replace(groups[called], kind=kind, caller=node, parent=parent)
         self.calls, self.first_group = [], len(groups)
+
+
+def _pairs(attributes: Iterable[_Attributes]) -> list[Sequence[tuple[str, str]]]:
+    """The keys and values of each."""
+    pairs: list[Sequence[tuple[str, str]]] = []
+    for added in attributes:
+        if isinstance(added, str):
+            pairs.append(read_attributes(added))
+        else:
+            code, key, value = added
+            pairs.append([(key, shorten_value(value.strip())), *pairs[code]])
+    return pairs
 
 
 def _connections(rows: _Rows, group: Ints, first: int) -> tuple[Ints, Ints]:

@@ -13,6 +13,9 @@ _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*+)"')
 _STACK = re.compile(r"stack_frame_id=(\d{1,9})")
 _FILE = re.compile(r'source_file="((?:[^"\\]|\\.)*+)"')
 _POSITION = re.compile(r"\b(source_line|source_end_line|source_column|source_end_column)=(\d{1,9})")
+# As today's XLA prints it, around it the instruction's attributes.
+_USUAL = re.compile(r'([^"]*+)(?<=, metadata=\{)op_name="([^"\\]*+)"(?: stack_frame_id=(\d{1,9}))?\}(.*)')
+_METADATA = re.compile(r'metadata=\{(?:[^"{}]++|"(?:[^"\\]|\\.)*+"|\{[^{}]*+\})*+\}')
 _ESCAPED = re.compile(r"\\(.)")
 _ROW = re.compile(r"(\d{1,9}) (?:\"(.*)\"|\{(.*)\})\s*$")
 _FIELD = re.compile(r"\b(\w++)=(-?\d{1,9})(?!\d)")
@@ -59,14 +62,18 @@ def _fields(row: str) -> dict[str, int]:
     return {key: int(value) for key, value in _FIELD.findall(row)}
 
 
-def read_metadata(rest: str) -> tuple[str, int, Frame | None]:
+def read_metadata(rest: str) -> tuple[str, int, Frame | None, str]:
     """What follows an instruction's operands: its op_name, and its row of the frame table or its own frame.
 
-    The op_name is empty where there is none; the row counts from 0 and is -1 where there is none.
+    The op_name is empty where there is none; the row counts from 0 and is -1 where there is none. Last comes what
+    follows without the metadata: the instruction's own attributes.
     """
+    if usual := _USUAL.fullmatch(rest):
+        return usual[2], int(usual[3] or 0) - 1, None, usual[1][: -len(", metadata={")] + usual[4]
     start = rest.find("metadata={")
     if start < 0:
-        return "", -1, None
+        return "", -1, None, rest
+    end = metadata.end() if (metadata := _METADATA.match(rest, start)) else len(rest)
     named = _OP_NAME.search(rest, start)
     stacked = _STACK.search(rest, named.end() if named else start)
     file = _FILE.search(rest, start)
@@ -82,7 +89,8 @@ def read_metadata(rest: str) -> tuple[str, int, Frame | None]:
             end_line=position.get("source_end_line", line),
             end_column=position.get("source_end_column", 0),
         )
-    return _plain(named[1]) if named else "", int(stacked[1]) - 1 if stacked else -1, frame
+    attributes = rest[:start].rstrip().removesuffix(",") + rest[end:]
+    return _plain(named[1]) if named else "", int(stacked[1]) - 1 if stacked else -1, frame, attributes
 
 
 def _plain(text: str) -> str:

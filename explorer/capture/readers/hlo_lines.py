@@ -9,7 +9,7 @@ import re
 
 __all__ = ["bare_names", "cut", "depth", "starts_instruction"]
 
-_START = re.compile(r"\s*(?:ROOT\s+)?%?([\w.\-]+)\s++=\s*+(?=[a-z(])")
+_START = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s++=\s*+(?=[a-z(])")
 # An array's type; the space after it ends it, yet a person may write `f32[2, 3] {1, 0}`.
 _ARRAY = re.compile(r"[a-z]\w*+(?:\[[^\]]*+\])?+(?:\s?\{[^{}]*+\})?+(?=\s)")
 _SPACE = re.compile(r"(?<=\d,)\s+(?=[\d<])|(?<=\])\s+(?=\{)")
@@ -32,8 +32,8 @@ def depth(text: str) -> int:
     return sum(_STEP.get(piece, 0) for piece in _BRACKETS.findall(text))
 
 
-def cut(line: str) -> tuple[str, str, str, str, str] | None:
-    """Name, type, opcode, operands and the rest; None if this is no instruction."""
+def cut(line: str) -> tuple[str | None, str, str, str, str, str] | None:
+    """`ROOT ` or None, name, type, opcode, operands and the rest; None if this is no instruction."""
     start = _START.match(line)
     if start is None:
         return None
@@ -47,7 +47,7 @@ def cut(line: str) -> tuple[str, str, str, str, str] | None:
     end = _closing(line, opcode.end() - 1)
     # The brackets' content where they close; a damaged line's up to its end.
     type_ = _SPACE.sub("", line[start.end() : type_end].strip())
-    return start[1], type_, opcode[1], line[opcode.end() : end], line[end + 1 :]
+    return start[1], start[2], type_, opcode[1], line[opcode.end() : end], line[end + 1 :]
 
 
 def _type_end(line: str, at: int) -> int:

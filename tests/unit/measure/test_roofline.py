@@ -211,7 +211,7 @@ def test_a_product_is_a_product_of_its_dtype_and_what_is_not_is_not():
 
 def test_a_product_in_half_precision_is_measured_by_that_roof():
     text = ex.explore(lambda x: x @ x, jnp.ones((64, 64), jnp.bfloat16)).hlo
-    kinds = kernel_kinds(text.text.splitlines(), text.graph)
+    kinds = kernel_kinds(text.graph)
     products = [kinds.dtype[i] for i, is_product in enumerate(kinds.is_matmul) if is_product]
     assert products  # what a CPU multiplies is widened first
     assert set(products) <= {"bf16", "f32"}

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.memory.live_memory import LiveMemory, read_memory
+from explorer.analysis.memory.live_memory import read_memory
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import UnreadableTextError
-from explorer.model.shapes import read_shape
+from explorer.model.live_memory import LiveMemory
+from explorer.model.types import parse_type
 from explorer.model.units import bytes_text
 
 A = jnp.ones((256, 256))
@@ -96,7 +97,7 @@ def reported(case, folder):
 
 
 def memory_of(text: str) -> LiveMemory:
-    return read_memory(text, read_hlo(text))
+    return read_memory(read_hlo(text))
 
 
 def hlo(body: str, header: str = "") -> LiveMemory:
@@ -308,12 +309,12 @@ def test_a_text_without_a_schedule_says_so():
     ],
 )
 def test_bytes_of_arrays_as_they_lie_in_memory(type_, sizes):
-    assert read_shape(type_).sizes == sizes
+    assert parse_type(type_).sizes == sizes
 
 
 def test_the_arrays_of_a_tuples_element():
-    shape = read_shape("(s32[], (bf16[4]{0}, /*index=2*/pred[3]), f32[2]{0:T(256)})")
-    assert [shape.arrays[shape.element(i)] for i in range(4)] == [
+    shape = parse_type("(s32[], (bf16[4]{0}, /*index=2*/pred[3]), f32[2]{0:T(256)})")
+    assert [tuple(map(str, shape.arrays[shape.element(i)])) for i in range(4)] == [
         ("s32[]",),
         ("bf16[4]", "pred[3]"),
         ("f32[2]",),

@@ -1,0 +1,65 @@
+"""What stands after an HLO instruction's operands, or in a module's first line: `key=value`, separated by commas."""
+
+from __future__ import annotations
+
+import re
+
+from explorer.model.attributes import shorten_value
+from explorer.model.graph import CALL_ROLES
+
+__all__ = ["read_attributes", "read_header"]
+
+_STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+# A value of which no bracket holds another one, as nearly all are.
+_PLAIN = re.compile(r', ([\w.\-]++)=([^,"(){}\[\]]++|\{[^"{}]*+\}|"[^"\\]*+")')
+_TOKEN = re.compile(rf"{_STRING}|/\*(?:[^*]|\*(?!/))*+\*/|[(){{}}\[\],]|[^\"(){{}}\[\],/]++|/")
+_STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
+_ESCAPED = re.compile(r"\\(.)")
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_HEADER = re.compile(r"HloModule\s+([^\s,]++)")
+
+
+def read_attributes(text: str) -> list[tuple[str, str]]:
+    """The pairs of a text such as `, dimensions={0,1}, to_apply=%add`, each key once.
+
+    A quoted string stands without its quotes, a computation without its `%`. What XLA found out about a loop is in its
+    `backend_config`, and is given as `known_trip_count` too.
+    """
+    pairs: list[tuple[str, str]] = _PLAIN.findall(text)
+    if sum(len(key) + len(value) for key, value in pairs) + 3 * len(pairs) != len(text):  # `, ` and `=` of each
+        pairs = [(key.strip(), value.strip()) for key, sign, value in map(_halves, _pieces(text)) if sign]
+    attributes: dict[str, str] = {}
+    for key, value in pairs:
+        if value.startswith('"') and value.endswith('"'):
+            value = _ESCAPED.sub(r"\1", value[1:-1])
+        elif key in CALL_ROLES:
+            value = value.replace("%", "")
+        if key == "backend_config" and (trips := _TRIPS.search(value)):
+            attributes["known_trip_count"] = trips[1]
+        attributes.setdefault(key, shorten_value(value))
+    return list(attributes.items())
+
+
+def read_header(line: str) -> dict[str, str]:
+    """What the line `HloModule name, key=value, …` says of the module; its `name` too. Nothing is cut."""
+    name = _HEADER.match(line)
+    if name is None:
+        return {}
+    pairs = (_halves(piece) for piece in _pieces(line[name.end() :]))
+    return {"name": name[1]} | {key.strip(): value.strip().strip('"') for key, sign, value in pairs if sign}
+
+
+def _halves(piece: str) -> tuple[str, str, str]:
+    return piece.partition("=")
+
+
+def _pieces(text: str) -> list[str]:
+    """The text between the commas that are in no brackets and no string; without comments."""
+    pieces, depth = [""], 0
+    for token in _TOKEN.findall(text):
+        if token == "," and depth <= 0:
+            pieces.append("")
+        elif not token.startswith("/*"):
+            depth += _STEP.get(token, 0)
+            pieces[-1] += token
+    return pieces

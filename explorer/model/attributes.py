@@ -1,0 +1,129 @@
+"""What the compiler printed of each node beside its name, type, opcode and operands, as columns.
+
+Keys are as printed (`dimensions`, `custom_call_target`, `replica_groups`), and so are values, but for a quoted string,
+which stands without its quotes and escapes. What a text says without a key has one here: `parameter_number`, `literal`
+(of a constant), `root` (`true` for the instruction that a computation returns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LONGEST_VALUE", "AttributeColumns", "Attributes", "Pairs", "shorten_value", "tabulate"]
+
+Ints = NDArray[np.int32]
+Pairs = Iterable[tuple[str, str]]
+
+LONGEST_VALUE = 4000
+"""Characters of a value that are kept; a tensor's literal or a kernel in a backend_config may have millions."""
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeColumns:
+    """Compressed rows: node `i` has the keys and values `start[i]:start[i + 1]`, in the order of the text.
+
+    Args:
+        start: Shape `[n + 1]`.
+        key, value: Codes into `keys` and `values`, shape `[m]`.
+    """
+
+    start: Ints
+    key: Ints
+    value: Ints
+    keys: Sequence[str]
+    values: Sequence[str]
+
+
+class Attributes:
+    """The attributes of a graph's nodes, split when they are first asked for.
+
+    Args:
+        read: Gives the columns; called at most once.
+    """
+
+    def __init__(self, read: Callable[[], AttributeColumns]) -> None:
+        self._read = read
+        self._codes: dict[str, Ints] = {}
+
+    @cached_property
+    def columns(self) -> AttributeColumns:
+        columns = self._read()
+        del self._read  # it holds what was read from
+        return columns
+
+    def of(self, node: int) -> dict[str, str]:
+        """The attributes of one node, by key."""
+        columns = self.columns
+        rows = slice(int(columns.start[node]), int(columns.start[node + 1]))
+        pairs = zip(columns.key[rows].tolist(), columns.value[rows].tolist(), strict=True)
+        return {columns.keys[key]: columns.values[value] for key, value in pairs}
+
+    def codes(self, key: str) -> Ints:
+        """For each node, the code of its value of `key`, -1 where it has none; shape `[n]`."""
+        if key not in self._codes:
+            columns = self.columns
+            codes = np.full(len(columns.start) - 1, -1, np.int32)
+            if key in columns.keys:
+                rows = np.flatnonzero(columns.key == columns.keys.index(key))
+                codes[np.searchsorted(columns.start, rows, "right") - 1] = columns.value[rows]
+            self._codes[key] = codes
+        return self._codes[key]
+
+    def get(self, node: int, key: str, default: str = "") -> str:
+        """The value of `key` of one node, `default` if it has none."""
+        code = int(self.codes(key)[node])
+        return self.columns.values[code] if code >= 0 else default
+
+    def nodes(self, key: str) -> Ints:
+        """The nodes that have `key`, ascending."""
+        return np.flatnonzero(self.codes(key) >= 0).astype(np.int32)
+
+    def integers(self, key: str) -> Ints:
+        """For each node, its value of `key` as a number, -1 where there is none or it is no int32; shape `[n]`."""
+        codes = self.codes(key)
+        numbers = np.full(len(codes), -1, np.int32)
+        rows = np.flatnonzero(codes >= 0)
+        used, inverse = np.unique(codes[rows], return_inverse=True)
+        texts = [self.columns.values[code] for code in used.tolist()]
+        parsed = [int(text) if text.isdecimal() and len(text) < 10 else -1 for text in texts]
+        numbers[rows] = np.asarray(parsed, np.int32)[inverse] if len(rows) else 0
+        return numbers
+
+
+def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeColumns:
+    """The columns of nodes of which many have equal attributes.
+
+    Args:
+        codes: For each node, which of `sets` it has; shape `[n]`.
+        sets: Pairs of key and value, each key once.
+    """
+    keys: dict[str, int] = {}
+    values: dict[str, int] = {}
+    key, value, ends = list[int](), list[int](), [0]
+    for pairs in sets:
+        for name, text in pairs:
+            key.append(keys.setdefault(name, len(keys)))
+            value.append(values.setdefault(text, len(values)))
+        ends.append(len(key))
+    set_start = np.asarray(ends, np.int64)
+    of_node = np.asarray(codes, np.int64)
+    counts = np.diff(set_start)[of_node] if len(of_node) else np.zeros(0, np.int64)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    rows = np.arange(start[-1]) - np.repeat(start[:-1], counts) + np.repeat(set_start[of_node], counts)
+    return AttributeColumns(
+        start=start.astype(np.int32),
+        key=np.asarray(key, np.int32)[rows],
+        value=np.asarray(value, np.int32)[rows],
+        keys=list(keys),
+        values=list(values),
+    )
+
+
+def shorten_value(text: str) -> str:
+    """A value, cut at `LONGEST_VALUE` characters with its length said: `{0, 1, 2, … (12,345 characters)`."""
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"

@@ -1,0 +1,199 @@
+"""What is in memory while a module runs: every buffer with its bytes, its place in the schedule and who made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.errors import OutOfRangeError
+from explorer.model.graph import Frame, Graph, Ints, Node
+from explorer.model.types import parse_type
+from explorer.model.units import bytes_text
+
+__all__ = ["KINDS", "Buffer", "Donation", "LiveMemory"]
+
+KINDS = ("argument", "donated", "constant", "temp", "output", "aliased")
+_SHOWN = 8  # rows of a table before it says how many more there are
+
+Sizes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One array in memory.
+
+    Args:
+        node: What makes it: an instruction, or the parameter or constant that it is.
+        type: `f32[8,128]`.
+        bytes: Its size.
+        kind: `argument` (the caller's, there throughout), `donated` (an argument given away: free after its last
+            reader), `constant`, `temp`, `output`, `aliased` (an output that lies where a donated argument was).
+        start, end: The first and last step of the schedule in which it is alive.
+        space: The memory space; 0 is the device's own, and the only one that counts for the peak.
+    """
+
+    node: Node
+    type: str
+    bytes: int
+    kind: str
+    start: int
+    end: int
+    space: int = 0
+
+    @property
+    def source(self) -> tuple[Frame, ...]:
+        """The Python stack that made it, innermost frame first; empty where the compiler kept none."""
+        return self.node.source
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.node.name}: {self.type}, {bytes_text(self.bytes)} {self.kind}, {self.start}–{self.end})"
+
+
+@dataclass(frozen=True, slots=True)
+class Donation:
+    """An argument that is not donated though an output of its type could be written over it."""
+
+    argument: Node
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class LiveMemory:
+    """What is alive at each step of a module's schedule.
+
+    An estimate from live ranges: what must be there, without what an allocator adds (alignment, gaps between buffers).
+    A loop's body counts once, at the loop.
+
+    Columns have one row a buffer, shape `[n]`.
+
+    Args:
+        graph: The module's.
+        order: The node that runs at each step, shape `[steps]`. The first step is the call: nothing runs yet, and the
+            node is the first of the text.
+        node: Index of the node that makes the buffer.
+        array: Which of the node's arrays it is, a tuple's counted flat.
+        size: Bytes, int64.
+        kind: Codes into `KINDS`.
+        space: Memory space.
+        start, end: First and last step alive.
+        donations: Arguments that could be donated and are not.
+        is_scheduled: Whether the text says that its order is the schedule; else it is an order that could be.
+    """
+
+    graph: Graph
+    order: Ints
+    node: Ints
+    array: Ints
+    size: Sizes
+    kind: Ints
+    space: Ints
+    start: Ints
+    end: Ints
+    donations: tuple[Donation, ...] = ()
+    is_scheduled: bool = True
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    @cached_property
+    def timeline(self) -> Sizes:
+        """Bytes alive at each step, shape `[steps]`, int64."""
+        change = np.zeros(len(self.order) + 1, np.int64)
+        own = self.space == 0
+        np.add.at(change, self.start[own], self.size[own])
+        np.subtract.at(change, self.end[own] + 1, self.size[own])
+        return np.cumsum(change[:-1])
+
+    @property
+    def peak(self) -> int:
+        """Bytes alive at the fullest step; 0 where nothing runs."""
+        return int(self.timeline.max(initial=0))
+
+    @property
+    def peak_step(self) -> int:
+        """The first of the fullest steps; -1 where nothing runs."""
+        return int(self.timeline.argmax()) if len(self.order) else -1
+
+    @property
+    def peak_at(self) -> Node | None:
+        """What runs at the peak."""
+        return Node(self.graph, int(self.order[self.peak_step])) if len(self.order) else None
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Every buffer, in the order in which they are made."""
+        return tuple(self._buffer(row) for row in range(len(self)))
+
+    def at(self, step: int | None = None) -> tuple[Buffer, ...]:
+        """The buffers alive at a step, the largest first; at the peak if no step is given.
+
+        Raises:
+            OutOfRangeError: There is no such step.
+        """
+        step = self.peak_step if step is None else step
+        if not 0 <= step < max(len(self.order), 1):
+            raise OutOfRangeError(f"step {step} is none of the {len(self.order):,} of this schedule, counted from 0.")
+        rows = np.flatnonzero((self.start <= step) & (step <= self.end))
+        rows = rows[np.argsort(-self.size[rows], kind="stable")]
+        return tuple(self._buffer(int(row)) for row in rows)
+
+    def totals(self, step: int | None = None) -> dict[str, int]:
+        """Bytes alive at a step (the peak if none is given) by kind, the kinds there are."""
+        step = self.peak_step if step is None else step
+        alive = (self.start <= step) & (step <= self.end) & (self.space == 0)
+        sums = np.bincount(self.kind[alive], self.size[alive].astype(np.float64), len(KINDS)).astype(np.int64)
+        return {kind: size for kind, size in zip(KINDS, sums.tolist(), strict=True) if size}
+
+    def table(self, rows: int = _SHOWN) -> str:
+        """The peak and the largest buffers alive at it, as text."""
+        peak = self.peak_at
+        if peak is None:
+            return "nothing runs"
+        what = ", ".join(f"{kind} {bytes_text(size)}" for kind, size in self.totals().items())
+        lines = [
+            f"peak {bytes_text(self.peak)} at {peak.name}, step {self.peak_step:,} of {len(self.order) - 1:,}: {what}"
+        ]
+        alive = self.at()
+        cells = [
+            (bytes_text(b.bytes), b.kind, b.node.name, b.type, f"{b.start:,}–{b.end:,}", _place(b))
+            for b in alive[:rows]
+        ]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for first, *rest in cells:
+            row = "  ".join(cell.ljust(width) for cell, width in zip(rest, widths[1:], strict=True))
+            lines.append(f"  {first.rjust(widths[0])}  {row}".rstrip())
+        if len(alive) > rows:
+            others = sum(b.bytes for b in alive[rows:] if not b.space)
+            lines.append(f"  and {len(alive) - rows:,} more, together {bytes_text(others)}")
+        if self.donations:
+            could = bytes_text(sum(donation.bytes for donation in self.donations))
+            what = "1 argument" if len(self.donations) == 1 else f"{len(self.donations):,} arguments"
+            whose = "its type" if len(self.donations) == 1 else "their types"
+            lines.append(f"  {what} of {could} could be donated: an output has {whose}")
+        if not self.is_scheduled:
+            lines.append("  the text has no schedule: its own order was taken for one")
+        return "\n".join(lines)
+
+    def _buffer(self, row: int) -> Buffer:
+        node = Node(self.graph, int(self.node[row]))
+        return Buffer(
+            node=node,
+            type=str(parse_type(node.type).arrays[int(self.array[row])]),
+            bytes=int(self.size[row]),
+            kind=KINDS[int(self.kind[row])],
+            start=int(self.start[row]),
+            end=int(self.end[row]),
+            space=int(self.space[row]),
+        )
+
+    def __repr__(self) -> str:
+        return f"LiveMemory({self.table()})"
+
+
+def _place(buffer: Buffer) -> str:
+    frame = next(iter(buffer.source), None)
+    return f"{frame.function.rpartition('.')[2]}:{frame.line}" if frame else ""
