@@ -6,6 +6,8 @@ syntax is JAX's; every variable of the capture, inner jaxprs included, has a nam
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -15,11 +17,13 @@ import jax
 from explorer._jax import inner_jaxprs, user_stack
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.user_frames import users_part
+from explorer.model.attributes import Attributes, shorten_value, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
 __all__ = ["read_jaxpr", "short_type"]
 
 _LONGEST_PARAMETER = 60
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def read_jaxpr(jaxpr: Any) -> tuple[str, Graph]:
@@ -30,17 +34,26 @@ def read_jaxpr(jaxpr: Any) -> tuple[str, Graph]:
 
     Returns:
         The text, and one node per argument, constant and equation. An equation's inner jaxprs (jit, scan, while,
-        cond, custom derivatives, shard_map) are groups that it calls.
+        cond, custom derivatives, shard_map) are groups that it calls. Its attributes are its parameters, and what no
+        edge says:
+
+        - `literals`: operands that are literals, by position: `1=2.0:f32[]`.
+        - `operand_results`: which result of its equation each operand is, if not all are first ones: `0,1`.
+        - `returned`: as which results the jaxpr around it gives it back: `0`; with several results of its own,
+          `0=1` is its second one.
     """
     reader = _Reader()
     reader.read(getattr(jaxpr, "jaxpr", jaxpr), "main", group=reader.builder.add_group(Group("main", "entry")), depth=0)
-    return "\n".join(reader.lines) + "\n", reader.builder.build()
+    rows = [tuple(attributes.items()) for attributes in reader.attributes]
+    graph = reader.builder.build(Attributes(lambda: tabulate(range(len(rows)), rows)))
+    return "\n".join(reader.lines) + "\n", graph
 
 
 class _Reader:
     def __init__(self) -> None:
         self.builder = GraphBuilder()
         self.lines: list[str] = []
+        self.attributes: list[dict[str, str]] = []  # of each node
         self.fresh = count()
         self.frame_of_traceback: dict[tuple[int, int], int] = {}
         self.tracebacks: list[Any] = []  # kept alive: the table above is keyed by their identity
@@ -48,7 +61,7 @@ class _Reader:
     def read(self, jaxpr: Any, title: str, *, group: int, depth: int, scope: str = "", caller: int = -1) -> None:
         """Read one jaxpr into `group`; its variables are known only inside it. `caller` is its caller's frame."""
         indent = "  " * depth
-        node_of: dict[Any, int] = {}
+        node_of: dict[Any, tuple[int, int]] = {}  # by variable: the node that makes it, and as which of its results
         name_of: dict[Any, str] = {}
         names: tuple[str, ...] = tuple(getattr(jaxpr.debug_info, "arg_names", None) or ()) if depth == 0 else ()
         labels: list[str] = []
@@ -57,9 +70,9 @@ class _Reader:
             name = self.name_variable()
             op = "constant" if is_constant else "parameter"
             path = "" if is_constant else _nth(names, i - len(jaxpr.constvars))
-            node_of[variable] = self.builder.add(
-                name, op, _type(variable.aval), scope=path, group=group, line=len(self.lines)
-            )
+            node = self.builder.add(name, op, _type(variable.aval), scope=path, group=group, line=len(self.lines))
+            self.attributes.append({})
+            node_of[variable] = node, 0
             self.builder.connect(())
             name_of[variable] = name
             labels.append(f"{name}:{_type(variable.aval)}" + (f" ({path})" if path else ""))
@@ -67,13 +80,19 @@ class _Reader:
         for equation in jaxpr.eqns:
             frame = self.read_frames(equation.source_info.traceback, caller)
             self.read_equation(equation, node_of, name_of, frame, group=group, depth=depth + 1, scope=scope)
+        for position, variable in enumerate(jaxpr.outvars):
+            if not hasattr(variable, "val") and variable in node_of:
+                node, result = node_of[variable]
+                own = self.attributes[node]
+                as_result = f"{position}={result}" if result else str(position)
+                own["returned"] = f"{own['returned']},{as_result}" if "returned" in own else as_result
         outputs = ", ".join(_written(v, name_of) for v in jaxpr.outvars)
         self.lines.append(f"{indent}in ({outputs}) }}")
 
     def read_equation(
         self,
         equation: Any,
-        node_of: dict[Any, int],
+        node_of: dict[Any, tuple[int, int]],
         name_of: dict[Any, str],
         frame: int,
         *,
@@ -98,16 +117,23 @@ class _Reader:
         )
         # A literal has a value and no maker: it is written into the line, and is no edge.
         operands = [v for v in equation.invars if not hasattr(v, "val")]
-        self.builder.connect(node_of[v] for v in operands if v in node_of)
+        makers = [node_of[v] for v in operands if v in node_of]
+        self.builder.connect(node for node, _ in makers)
         written = " ".join(_written(v, name_of) for v in equation.invars)
         left = " ".join(f"{name}:{type_}" for name, type_ in zip(names, types, strict=False))
         skipped = {key.split("[")[0] for key, _ in inner}
-        params = " ".join(f"{k}={_short(v)}" for k, v in equation.params.items() if k not in skipped and v is not None)
+        values = {
+            key: " ".join(str(value).split())
+            for key, value in equation.params.items()
+            if key not in skipped and value is not None
+        }
+        self.attributes.append(_attributes(values, equation.invars, makers))
+        params = " ".join(f"{key}={_short(value)}" for key, value in values.items())
         self.lines.append(
             f"{'  ' * depth}{left or '_'} = {primitive}" + (f"[{params}]" if params else "") + f" {written}"
         )
-        for variable, name in zip(equation.outvars, names, strict=False):
-            node_of[variable] = node
+        for i, (variable, name) in enumerate(zip(equation.outvars, names, strict=False)):
+            node_of[variable] = node, i
             name_of[variable] = name
         label = equation.params.get("name")
         for key, jaxpr in inner:
@@ -170,8 +196,21 @@ def _nth(names: tuple[str, ...], index: int) -> str:
     return names[index] if 0 <= index < len(names) else ""
 
 
-def _short(value: Any) -> str:
-    text = " ".join(str(value).split())
+def _attributes(
+    parameters: Mapping[str, str], operands: Sequence[Any], makers: Sequence[tuple[int, int]]
+) -> dict[str, str]:
+    """An equation's parameters, cut where they are long, and what its edges don't say."""
+    # Where a function lies in memory is another place each time, and captures of one program are to be the same.
+    attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
+    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if hasattr(v, "val")]
+    if literals:
+        attributes["literals"] = ", ".join(literals)
+    if any(result for _, result in makers):
+        attributes["operand_results"] = ",".join(str(result) for _, result in makers)
+    return attributes
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_PARAMETER else text[: _LONGEST_PARAMETER - 1] + "…"
 
 
