@@ -39,7 +39,7 @@ class Parameter:
         paths: Of each input, from the parameter's value.
         names: Of each input: `x`, `data.b.list[1]`.
         infos: Of each input.
-        described: The tree, with None for its constants.
+        example: The tree, with None for its constants.
         structure: Of the tree, its constants counted as leaves: a call's value is checked by one comparison with it.
         positions: Of each input among those leaves.
         is_whole: Whether there are no constants: then a value of another structure never fits.
@@ -50,7 +50,7 @@ class Parameter:
     paths: tuple[tuple[Any, ...], ...]
     names: tuple[str, ...]
     infos: tuple[InputInfo | DimensionInputInfo, ...]
-    described: Any = field(repr=False)
+    example: Any = field(repr=False)
     structure: Any = field(repr=False)
     positions: tuple[int, ...] = field(repr=False)
     is_whole: bool
@@ -65,26 +65,26 @@ class Parameter:
         leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(value))
         if structure == self.structure:
             return leaves if self.is_whole else [leaves[i] for i in self.positions]
-        found = [self._at(value, path, name) for path, name in zip(self.paths, self.names, strict=True)]
-        if self.is_whole and jax.tree_util.all_leaves(found):
+        inputs = [self._at(value, path, name) for path, name in zip(self.paths, self.names, strict=True)]
+        if self.is_whole and jax.tree_util.all_leaves(inputs):
             self._refuse(f"`{self.name}` has the structure {structure}, not {self.structure}")
-        return found
+        return inputs
 
     def _at(self, value: Any, path: Sequence[Any], name: str) -> Any:
         __tracebackhide__ = True
-        known = self.described
+        expected = self.example
         for depth, key in enumerate(path):
             inside = leaf_name(self.name, path[:depth])
-            if type(value) is not type(known):
-                self._refuse(f"`{inside}` is {type(value).__name__}, not {type(known).__name__}")
+            if type(value) is not type(expected):
+                self._refuse(f"`{inside}` is {type(value).__name__}, not {type(expected).__name__}")
             try:
                 inner = _step(value, key)
             except (KeyError, IndexError, TypeError, AttributeError):
                 self._refuse(f"input `{name}` is not there: {type(value).__name__} has nothing at {key}")
-            extra = _extra(value, known)
+            extra = _extra(value, expected)
             if extra:
                 self._refuse(f"`{inside}` has more than it was compiled with: {extra}")
-            value, known = inner, _step(known, key)
+            value, expected = inner, _step(expected, key)
         return value
 
     def _refuse(self, what: str) -> NoReturn:
@@ -100,12 +100,12 @@ def _step(value: Any, key: Any) -> Any:
     return value[key.idx if isinstance(key, jax.tree_util.SequenceKey) else key.key]
 
 
-def _extra(value: Any, known: Any) -> str:
-    """What a container holds beyond the one that was compiled for, as text; empty if nothing."""
-    if isinstance(known, Mapping):
-        return ", ".join(repr(key) for key in cast(Mapping[Any, Any], value) if key not in known)
-    if isinstance(known, (list, tuple)):
-        wanted = len(cast(Sequence[Any], known))
+def _extra(value: Any, expected: Any) -> str:
+    """The keys or the number of elements that `value` has beyond `expected`, as text; empty if it has none."""
+    if isinstance(expected, Mapping):
+        return ", ".join(repr(key) for key in cast(Mapping[Any, Any], value) if key not in expected)
+    if isinstance(expected, (list, tuple)):
+        wanted = len(cast(Sequence[Any], expected))
         return f"{len(value)} elements, not {wanted}" if len(value) > wanted else ""
     return ""
 
@@ -113,7 +113,7 @@ def _extra(value: Any, known: Any) -> str:
 def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
     """The parameters that hold an input, in the order of the function's signature; the others are constants.
 
-    What `*args` and `**kwargs` took is frozen: each of it is a parameter of its own, `args0` or the keyword.
+    The number of `*args` and the names of `**kwargs` are fixed: each is a parameter of its own, `args0` or the keyword.
 
     Raises:
         ArgumentsError: A keyword is none that a signature can show.
@@ -123,7 +123,7 @@ def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
     taken = {name for name, kind in kinds.items() if kind in (kind_of.POSITIONAL_OR_KEYWORD, kind_of.KEYWORD_ONLY)}
     taken |= {key for name, kind in kinds.items() if kind is kind_of.VAR_KEYWORD for key in bound.arguments[name]}
 
-    def own(name: str) -> str:
+    def unique(name: str) -> str:
         while name in taken:
             name += "_"
         taken.add(name)
@@ -133,13 +133,12 @@ def parameters_of(bound: inspect.BoundArguments) -> list[Parameter]:
     for name, value in bound.arguments.items():
         kind = kinds[name]
         if kind is kind_of.VAR_POSITIONAL:
-            flat += [(own(f"{name}{i}"), kind_of.POSITIONAL_OR_KEYWORD, part) for i, part in enumerate(value)]
+            flat += [(unique(f"{name}{i}"), kind_of.POSITIONAL_OR_KEYWORD, part) for i, part in enumerate(value)]
         elif kind is kind_of.VAR_KEYWORD:
             flat += [(key, kind_of.KEYWORD_ONLY, value[key]) for key in sorted(value)]  # as JAX orders a dict's leaves
         else:
-            flat.append((own(name) if kind is kind_of.POSITIONAL_ONLY else name, kind, value))
-    found = (parameter_of(*part) for part in flat)
-    return [parameter for parameter in found if parameter.paths]
+            flat.append((unique(name) if kind is kind_of.POSITIONAL_ONLY else name, kind, value))
+    return [parameter for part in flat if (parameter := parameter_of(*part)).paths]
 
 
 def parameter_of(name: str, kind: Any, value: Any) -> Parameter:

@@ -81,9 +81,9 @@ class Binaries:
         self._on_drop = on_drop
         self._names = [parameter.name for parameter in plan.parameters]
         self._donated = [i for i, name in enumerate(self._names) if name in plan.donated]
-        self._trees: list[Any] = [jax.tree.structure(parameter.described) for parameter in plan.parameters]
+        self._trees: list[Any] = [jax.tree.structure(parameter.example) for parameter in plan.parameters]
         self._kept: OrderedDict[Key, Binary] = OrderedDict()
-        self._plain: dict[Key, Any] = {}
+        self._differentiable: dict[Key, Any] = {}
         self._lock = Lock()
         self._locks: dict[Key, Lock] = {}
 
@@ -96,46 +96,46 @@ class Binaries:
         """The binary for these sizes, compiled now if there is none."""
         __tracebackhide__ = True
         key = self._key(sizes)
-        found = self._known(key)
-        if found is None:
+        binary = self._lookup(key)
+        if binary is None:
             with self._lock:
                 lock = self._locks.setdefault(key, Lock())
             with lock:
-                found = self._known(key)
-                if found is None:
-                    found = self.compile(sizes, reason)
-                    self._keep(key, found)
+                binary = self._lookup(key)  # another thread may have compiled it meanwhile
+                if binary is None:
+                    binary = self.compile(sizes, reason)
+                    self._keep(key, binary)
             with self._lock:
                 self._locks.pop(key, None)
-        return found
+        return binary
 
     def add(self, sizes: Mapping[str, int], binary: Binary) -> None:
         """A binary that was compiled elsewhere."""
         self._keep(self._key(sizes), binary)
 
-    def plain(self, sizes: Mapping[str, int]) -> Any:
+    def differentiable(self, sizes: Mapping[str, int]) -> Any:
         """The program as a jax.jit function of its arrays: it has derivatives and batches, and no compiler options."""
         key = self._key(sizes)
         with self._lock:
-            found = self._plain.get(key)
-        if found is None:
-            traced = jax.jit(self._program.plain(sizes))
+            function = self._differentiable.get(key)
+        if function is None:
+            traced = jax.jit(self._program.differentiable(sizes))
             with self._lock:
-                if len(self._plain) >= self._limit:
-                    self._plain.clear()
-                found = self._plain.setdefault(key, traced)
-        return found
+                if len(self._differentiable) >= self._limit:
+                    self._differentiable.clear()
+                function = self._differentiable.setdefault(key, traced)
+        return function
 
     @property
-    def kept(self) -> list[tuple[dict[str, int], Binary]]:
-        """The sizes that there are binaries for, and those."""
+    def by_sizes(self) -> list[tuple[dict[str, int], Binary]]:
+        """The sizes that there are binaries for, each with its binary, the least recently used first."""
         with self._lock:
             return [(dict(zip(self._symbols.bounds, key, strict=True)), binary) for key, binary in self._kept.items()]
 
     def _key(self, sizes: Mapping[str, int]) -> Key:
         return tuple(sizes[symbol] for symbol in self._symbols.bounds)
 
-    def _known(self, key: Key) -> Binary | None:
+    def _lookup(self, key: Key) -> Binary | None:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -146,7 +146,7 @@ class Binaries:
             self._kept[key] = binary
             dropped = [self._kept.popitem(last=False)[0] for _ in range(len(self._kept) - self._limit)]
         for old in dropped:
-            self._program.forget(dict(zip(self._symbols.bounds, old, strict=True)))
+            self._program.discard(dict(zip(self._symbols.bounds, old, strict=True)))
         if dropped:
             self._on_drop()
 
@@ -165,8 +165,8 @@ class Binaries:
         program.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self._names])  # pyright: ignore[reportFunctionMemberAccess]
         target = jax.jit(program, donate_argnums=self._donated, compiler_options=self._options or None)
         arguments = self.arguments(self._symbols.structs(sizes))
-        function, given = self._program.function, self._program.given
-        request = CompileRequest(function, arguments, {}, target=target, verb="compiled", named_arrays=given)
+        function, named_arrays = self._program.function, self._program.named_arrays
+        request = CompileRequest(function, arguments, {}, target=target, verb="compiled", named_arrays=named_arrays)
         try:
             _, _, compiled, capture = compile_stages(request)
         except ExploreError as error:
@@ -177,5 +177,5 @@ class Binaries:
         why = "; ".join(filter(None, [reason, self._program.why(sizes)]))
         spent = capture.durations
         seconds = spent.trace + spent.lower + spent.compile
-        told = Specialization(self._symbols.shapes(sizes), why, seconds, capture=capture)
-        return Binary(with_fast_path(compiled), compiled, capture, told)
+        specialization = Specialization(self._symbols.shapes(sizes), why, seconds, capture=capture)
+        return Binary(with_fast_path(compiled), compiled, capture, specialization)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from explorer.aot.arguments import parameters_of
 from explorer.aot.binaries import Plan
 from explorer.aot.executable import Executable
-from explorer.aot.levels import autotuned, options_of
+from explorer.aot.levels import autotune, options_of
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
 from explorer.errors import ArgumentsError, NotCallableError, OptionError, TracedPerShapeWarning
@@ -77,7 +77,7 @@ def compile(
         __tracebackhide__ = True
         return Executable(Plan(tuple(parameters), program, options, tuple(donate), max_specializations))
 
-    executable = autotuned(build) if options is None else build(options)
+    executable = autotune(build) if options is None else build(options)
     if program.why_each_shape:
         warnings.warn(
             f"{executable.__name__} is traced for each shape that comes, because one trace for all can't be:\n"

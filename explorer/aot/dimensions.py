@@ -146,7 +146,7 @@ def dimension_from_json(what: str, value: Any) -> Dimension:
         InputInfoError: It says none.
     """
     if isinstance(value, Mapping):
-        said = cast(Mapping[str, Any], value)
-        if set(said) == {"name", *Bounds._fields}:
-            return NamedDimension(said["name"], said["min"], said["opt"], said["max"])
+        data = cast(Mapping[str, Any], value)
+        if set(data) == {"name", *Bounds._fields}:
+            return NamedDimension(data["name"], data["min"], data["opt"], data["max"])
     return checked_dimension(what, value)

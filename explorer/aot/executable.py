@@ -49,12 +49,12 @@ class Executable(Displayable):
         self._parameters = plan.parameters
         self._program = program = plan.program
         self._symbols = program.symbols
-        self._binaries = Binaries(plan, on_drop=self._forget_calls)
+        self._binaries = Binaries(plan, on_drop=self._clear_dispatcher)
         # Whether the leaves of a call are what a binary takes: there are no constants among them, and no sizes.
         self._is_whole = all(parameter.is_whole for parameter in plan.parameters) and all(
             isinstance(info, InputInfo) for info in self._symbols.inputs.values()
         )
-        self._dispatcher = dispatcher(program.name, self._answer, capacity=_KINDS_OF_CALL * plan.limit)
+        self._dispatcher = dispatcher(program.name, self._call, capacity=_KINDS_OF_CALL * plan.limit)
         self.autotuning: Autotuning | None = None  # what optimization level 5 measured
         for sizes, binary in ready:
             self._binaries.add(sizes, binary)
@@ -71,32 +71,36 @@ class Executable(Displayable):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        return self._answer(*args, **kwargs)[0]
+        return self._call(*args, **kwargs)[0]
 
-    def _answer(self, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Any call that the dispatcher doesn't know: what doesn't fit is refused, and what is new is compiled.
+    def _call(self, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Run a call that the dispatcher has no entry for: refuse what doesn't fit, compile for sizes that are new.
 
-        With the result comes how the dispatcher may do it by itself the next time: only if it finds in the arguments,
-        leaf by leaf, what the binary was given here. It looks at shapes, dtypes, weak types, devices and structure.
+        Returns:
+            The result, and the dispatcher's entry for calls of this kind; None where it may not have one. It may only
+            if the binary takes the arguments leaf by leaf as they came: the dispatcher compares shapes, dtypes, weak
+            types, devices and structure, and converts nothing.
         """
         __tracebackhide__ = True
         leaves, sizes = self._bound(args, kwargs)
         infos = self._symbols.inputs.values()
-        fitted = [_fitted(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
-        if any(isinstance(leaf, Tracer) for leaf in fitted):
-            return self._transformed(sizes, [leaf for leaf in fitted if not isinstance(leaf, int)]), None
+        converted = [_convert(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
+        if any(isinstance(leaf, Tracer) for leaf in converted):
+            return self._call_under_transformation(
+                sizes, [leaf for leaf in converted if not isinstance(leaf, int)]
+            ), None
         binary = self._binaries.binary(sizes)
-        check_devices(list(self._symbols.inputs), fitted, binary.devices)
-        result, fast_path = binary.call(*self._binaries.arguments(fitted))
+        check_devices(list(self._symbols.inputs), converted, binary.devices)
+        result, fast_path = binary.call(*self._binaries.arguments(converted))
         order = [p.name for p in self._parameters[: len(args)]] + sorted(kwargs)  # as JAX flattens a call
-        is_same = self._is_whole and all(one is other for one, other in zip(leaves, fitted, strict=True))
+        is_same = self._is_whole and all(before is after for before, after in zip(leaves, converted, strict=True))
         return result, fast_path if is_same and order == [p.name for p in self._parameters] else None
 
-    def _transformed(self, sizes: Mapping[str, int], arrays: Sequence[Any]) -> Any:
+    def _call_under_transformation(self, sizes: Mapping[str, int], arrays: Sequence[Any]) -> Any:
         """The program under a transformation of JAX's."""
         __tracebackhide__ = True
         try:
-            return self._binaries.plain(sizes)(*arrays)
+            return self._binaries.differentiable(sizes)(*arrays)
         except NotImplementedError as error:
             if not isinstance(self._program, ExportedProgram):
                 raise
@@ -112,7 +116,7 @@ class Executable(Displayable):
         leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
         return leaves, sizes_of(self._symbols, leaves)
 
-    def _forget_calls(self) -> None:
+    def _clear_dispatcher(self) -> None:
         """A binary was let go. The dispatcher has it still, and can't say which of its own are in use: it starts anew.
 
         So every shape that is in use comes by here once more, and the next to go is one that doesn't.
@@ -145,7 +149,7 @@ class Executable(Displayable):
     @property
     def specializations(self) -> tuple[Specialization, ...]:
         """The binaries there are, the least recently compiled first."""
-        return tuple(binary.specialization for _, binary in self._binaries.kept)
+        return tuple(binary.specialization for _, binary in self._binaries.by_sizes)
 
     def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
         """What the compiler did: for the shapes of a call, or without one for those that were optimised for."""
@@ -157,7 +161,7 @@ class Executable(Displayable):
         """Run the binary that was optimised for, without any check; for who measures it."""
         return self._opt.compiled(*arguments)
 
-    def made_up_arguments(self) -> tuple[Any, ...]:
+    def example_arguments(self) -> tuple[Any, ...]:
         """What `run_opt` takes: ones, of the shapes to optimise for."""
         leaves = [s if isinstance(s, int) else _ones(s) for s in self._symbols.structs(self._symbols.opt)]
         return self._binaries.arguments(leaves)
@@ -165,9 +169,9 @@ class Executable(Displayable):
     @property
     def binaries(self) -> list[tuple[dict[str, int], Binary]]:
         """The sizes that there are binaries for, and those; for who saves them."""
-        return self._binaries.kept
+        return self._binaries.by_sizes
 
-    def compiled_anew(self, sizes: Mapping[str, int]) -> Any:
+    def recompile(self, sizes: Mapping[str, int]) -> Any:
         """A `jax.stages.Compiled` for these sizes that has never run; for who saves it."""
         return self._binaries.compile(sizes, "saved").compiled
 
@@ -238,7 +242,7 @@ class Executable(Displayable):
         return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
 
 
-def _fitted(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
+def _convert(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
     """A leaf that fits as the program takes it: a NumPy array moved, a weak type made firm, a size an int."""
     if isinstance(info, DimensionInputInfo):
         return int(leaf)

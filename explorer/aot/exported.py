@@ -74,9 +74,9 @@ def parts_of(
             )
         for empty in chain.from_iterable(combinations(may_be_empty, n + 1) for n in range(len(may_be_empty))):
             sizes = dict.fromkeys(empty, 0)
-            found = program.with_fixed(sizes)
-            traced += [(sizes, found)] if found is not None else []
-    return [_exported(program.name, sizes, one, platforms, derivatives) for sizes, one in traced]
+            with_empty = program.with_fixed(sizes)
+            traced += [(sizes, with_empty)] if with_empty is not None else []
+    return [_exported(program.name, sizes, trace, platforms, derivatives) for sizes, trace in traced]
 
 
 def _exported(
@@ -89,9 +89,9 @@ def _exported(
 
     run.__name__ = name
     structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in traced.closed.in_avals]
-    held = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in constants]
+    constant_structs = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in constants]
     try:
-        exported = export.export(jax.jit(run), platforms=platforms)(held, *structs)
+        exported = export.export(jax.jit(run), platforms=platforms)(constant_structs, *structs)
         module = exported.serialize(vjp_order=derivatives)
     except Exception as error:  # JAX raises what it likes: host callbacks, platforms, primitives without lowering
         raise ArchiveError(
@@ -119,8 +119,8 @@ class ExportedProgram:
         self.parts = tuple(parts)
         self.why_each_shape = why_each_shape
         self.outputs = parts[0].outputs
-        self.given: dict[str, Any] = {}
-        self.function = _Function(name, file, line)
+        self.named_arrays: dict[str, Any] = {}
+        self.function = _MissingFunction(name, file, line)
         self._modules: dict[int, export.Exported] = {}
 
     def at(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
@@ -133,7 +133,7 @@ class ExportedProgram:
         i = self._part(sizes)
         return lambda *arrays: self._run(i, arrays)
 
-    def plain(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
+    def differentiable(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
         """The same: what a file has of derivatives is in it."""
         return self.at(sizes)
 
@@ -179,7 +179,7 @@ class ExportedProgram:
             "  Hint: exe.save(path, derivatives=1), or differentiate the function that it was compiled from."
         )
 
-    def forget(self, sizes: Mapping[str, int]) -> None:
+    def discard(self, sizes: Mapping[str, int]) -> None:
         """Nothing is kept for given sizes."""
 
     def why(self, sizes: Mapping[str, int]) -> str:
@@ -201,8 +201,8 @@ def _module(content: bytes) -> export.Exported:
     return module
 
 
-class _Function:
-    """What is known of the function that was: its name and place."""
+class _MissingFunction:
+    """Stands for the function that the file doesn't have: its name and place."""
 
     def __init__(self, name: str, file: str, line: int) -> None:
         self.__name__ = name

@@ -35,11 +35,11 @@ def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
     for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
         if isinstance(info, InputInfo):
             _check_array(name, info, value)
-            found = {axis: value.shape[axis] for axis in symbols.axes[name]}
+            open_sizes = {axis: value.shape[axis] for axis in symbols.axes[name]}
         else:
-            found = {0: _checked_value(name, info, value)} if symbols.axes[name] else {}
+            open_sizes = {0: _checked_value(name, info, value)} if symbols.axes[name] else {}
         for axis, symbol in symbols.axes[name].items():
-            if sizes.setdefault(symbol, found[axis]) != found[axis]:
+            if sizes.setdefault(symbol, open_sizes[axis]) != open_sizes[axis]:
                 _refuse_unequal(symbols, symbol, values, name)
     return sizes
 
@@ -66,12 +66,12 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
     if shape is None or dtype is None:
         raise NotAnArrayError(
             f"input `{name}` is no array but {type(value).__name__}.\n"
-            f"{_told(info)}jnp.asarray(value, {str(info.dtype)!r})."
+            f"{_compiled_for(info)}jnp.asarray(value, {str(info.dtype)!r})."
         )
     if len(shape) != len(info.shape):
         raise InputRankError(
             f"input `{name}` has rank {len(shape)}, shape {tuple(shape)}, not rank {len(info.shape)}.\n"
-            f"{_told(info)}reshape it, or compile for this rank."
+            f"{_compiled_for(info)}reshape it, or compile for this rank."
         )
     for axis, (got, wanted) in enumerate(zip(shape, info.shape, strict=True)):
         if got != wanted:
@@ -81,7 +81,7 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
     if dtype != info.dtype:
         raise InputDtypeError(
             f"input `{name}` has dtype {dtype}, not {info.dtype}.\n"
-            f"{_told(info)}convert it, {name}.astype({str(info.dtype)!r}), or compile for {dtype}."
+            f"{_compiled_for(info)}convert it, {name}.astype({str(info.dtype)!r}), or compile for {dtype}."
         )
     if info.sharding is not None and not isinstance(value, Tracer):
         _check_sharding(name, info.sharding, value)
@@ -114,7 +114,7 @@ def _listed(devices: Set[Any]) -> str:
 
 def _checked_value(name: str, info: DimensionInputInfo, value: Any) -> int:
     __tracebackhide__ = True
-    told = f"  compiled for a size, {described(info)}\n{called_at()}  Hint: "
+    details = f"  compiled for a size, {described(info)}\n{called_at()}  Hint: "
     try:
         size = None if isinstance(value, bool) else operator.index(value)
     except (TypeError, jax.errors.JAXTypeError):
@@ -122,11 +122,11 @@ def _checked_value(name: str, info: DimensionInputInfo, value: Any) -> int:
     if size is None:
         traced = isinstance(value, Tracer)
         kind = "a traced value, which has no size yet" if traced else f"no int but {type(value).__name__}"
-        raise NotAnArrayError(f"input `{name}` is {kind}.\n{told}give an int: shapes depend on it.")
+        raise NotAnArrayError(f"input `{name}` is {kind}.\n{details}give an int: shapes depend on it.")
     bounds = info.value_bounds
     if not bounds.min <= size <= bounds.max:
         raise InputShapeError(
-            f"input `{name}` is {size}, outside of {_range(name, info.dimension)}.\n{told}compile for a wider range."
+            f"input `{name}` is {size}, outside of {_range(name, info.dimension)}.\n{details}compile for a wider range."
         )
     return size
 
@@ -137,7 +137,7 @@ def _refuse_size(name: str, info: InputInfo, shape: tuple[int, ...], axis: int) 
     if isinstance(wanted, int):
         raise InputShapeError(
             f"input `{name}` has shape {shape}; dimension {axis} is {got}, not {wanted}.\n"
-            f"{_told(info)}compile for this shape too."
+            f"{_compiled_for(info)}compile for this shape too."
         )
     bounds, named = bounds_of(wanted), f" (`{wanted.name}`)" if isinstance(wanted, NamedDimension) else ""
     wider = (min(bounds.min, got), bounds.opt, max(bounds.max, got))
@@ -171,7 +171,7 @@ def _refuse_unequal(symbols: Symbols, symbol: str, values: Sequence[Any], upto: 
     )
 
 
-def _told(info: InputInfo) -> str:
+def _compiled_for(info: InputInfo) -> str:
     return f"  compiled for {described(info)}\n{called_at()}  Hint: "
 
 

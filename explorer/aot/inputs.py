@@ -108,11 +108,11 @@ class InputInfo:
             >>> InputInfo(((1, 8, 64), 128), "float32").to_json()
             {'shape': [[1, 8, 64], 128], 'dtype': 'float32'}
         """
-        said = {"shape": [dimension_to_json(dimension) for dimension in self.shape], "dtype": str(self.dtype)}
-        return said if self.sharding is None else {**said, "sharding": sharding_to_json(self.sharding)}
+        description = {"shape": [dimension_to_json(dimension) for dimension in self.shape], "dtype": str(self.dtype)}
+        return description if self.sharding is None else {**description, "sharding": sharding_to_json(self.sharding)}
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> InputInfo:
+    def from_json(cls, description: Mapping[str, Any]) -> InputInfo:
         """The reverse of `to_json`.
 
         Raises:
@@ -122,13 +122,17 @@ class InputInfo:
             >>> InputInfo.from_json({"shape": [[1, 8, 64], 128], "dtype": "float32"})
             InputInfo(((1, 8, 64), 128), float32)
         """
-        if not isinstance(said, Mapping) or not {"shape", "dtype"} <= set(said) <= {"shape", "dtype", "sharding"}:  # pyright: ignore[reportUnnecessaryIsInstance]
-            _refuse_json(said)
-        shape, dtype = said["shape"], said["dtype"]
+        if not isinstance(description, Mapping) or not {"shape", "dtype"} <= set(description) <= {
+            "shape",
+            "dtype",
+            "sharding",
+        }:  # pyright: ignore[reportUnnecessaryIsInstance]
+            _refuse_json(description)
+        shape, dtype = description["shape"], description["dtype"]
         if not isinstance(shape, list) or not isinstance(dtype, str):
-            _refuse_json(said)
+            _refuse_json(description)
         dimensions = [dimension_from_json(f"dimension {i}", d) for i, d in enumerate(cast(list[Any], shape))]
-        sharding = sharding_from_json(said["sharding"]) if "sharding" in said else None
+        sharding = sharding_from_json(description["sharding"]) if "sharding" in description else None
         return cls(dimensions, dtype_named(dtype), sharding=sharding)
 
     def __repr__(self) -> str:
@@ -166,15 +170,15 @@ class DimensionInputInfo:
         return {"value": dimension_to_json(self.dimension)}
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> DimensionInputInfo:
+    def from_json(cls, description: Mapping[str, Any]) -> DimensionInputInfo:
         """The reverse of `to_json`.
 
         Raises:
             InputInfoError: It says no size.
         """
-        if not isinstance(said, Mapping) or set(said) != {"value"}:  # pyright: ignore[reportUnnecessaryIsInstance]
-            _refuse_json(said)
-        return cls(dimension_from_json("the value", said["value"]))
+        if not isinstance(description, Mapping) or set(description) != {"value"}:  # pyright: ignore[reportUnnecessaryIsInstance]
+            _refuse_json(description)
+        return cls(dimension_from_json("the value", description["value"]))
 
     def __repr__(self) -> str:
         inner = self.dimension
@@ -207,8 +211,8 @@ def _written(shape: tuple[Dimension, ...]) -> str:
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
 
-def _refuse_json(said: Any) -> NoReturn:
-    raise InputInfoError(f"{said!r} describes no input.\n  Hint: what to_json() gives.")
+def _refuse_json(description: Any) -> NoReturn:
+    raise InputInfoError(f"{description!r} describes no input.\n  Hint: what to_json() gives.")
 
 
 def _checked_shape(shape: Any) -> tuple[Dimension, ...]:

@@ -32,7 +32,7 @@ from explorer.errors import ExploreError, OptionError
 if TYPE_CHECKING:
     from explorer.aot.executable import Executable
 
-__all__ = ["Autotuning", "Candidate", "autotuned", "options_of"]
+__all__ = ["Autotuning", "Candidate", "autotune", "options_of"]
 
 Options = Mapping[str, Any]
 
@@ -145,7 +145,7 @@ class Autotuning:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def autotuned(build: Callable[[Options], Executable]) -> Executable:
+def autotune(build: Callable[[Options], Executable]) -> Executable:
     """Compile with each candidate set of options, run them in turns on made-up inputs, keep the fastest.
 
     Args:
@@ -189,7 +189,7 @@ def autotuned(build: Callable[[Options], Executable]) -> Executable:
 
 def _run(executable: Executable) -> float:
     """Seconds of one run on inputs of the shape to optimise for: fresh ones, for a call may overwrite its own."""
-    arguments = executable.made_up_arguments()
+    arguments = executable.example_arguments()
     jax.block_until_ready(arguments)
     start = perf_counter()
     jax.block_until_ready(executable.run_opt(arguments))

@@ -55,7 +55,7 @@ class Program:
     def __init__(self, function: Callable[..., Any], bound: inspect.BoundArguments, symbols: Symbols) -> None:
         self.function = function
         self.symbols = symbols
-        self.given = {
+        self.named_arrays = {
             leaf_name(name, path): leaf
             for name, value in bound.arguments.items()
             for path, leaf in cast(list[Any], jax.tree_util.tree_flatten_with_path(value, is_leaf=is_input)[0])
@@ -65,7 +65,7 @@ class Program:
         values = list(bound.arguments.values())
         self._leaves, self._structure = cast(tuple[list[Any], Any], jax.tree.flatten(values, is_leaf=is_input))
         self._positions = [i for i, leaf in enumerate(self._leaves) if is_input(leaf)]
-        self._known: dict[tuple[int, ...], Traced] = {}
+        self._traced: dict[tuple[int, ...], Traced] = {}
         # For every size at once, and if there is none, why.
         self.symbolic: Traced | None = None
         self.why_each_shape = self._trace_symbolically() if symbols.is_dynamic else ""
@@ -78,14 +78,14 @@ class Program:
         """
         __tracebackhide__ = True
         key = tuple(sizes.values())
-        if key not in self._known:
+        if key not in self._traced:
             if self.symbolic is None or 0 in key:
-                self._known[key] = self._trace(sizes)
+                self._traced[key] = self._trace(sizes)
             else:
-                self._known[key] = Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
-        return self._known[key]
+                self._traced[key] = Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
+        return self._traced[key]
 
-    def plain(self, sizes: Mapping[str, int]) -> Traced:
+    def differentiable(self, sizes: Mapping[str, int]) -> Traced:
         """The program for these sizes where derivatives are asked of it, whose custom rules must know the sizes too.
 
         It runs the user's Python if one trace serves every size.
@@ -104,7 +104,7 @@ class Program:
     @property
     def outputs(self) -> Outputs:
         """What comes out: for every size at once, or else for the sizes that were first traced."""
-        return (self.symbolic or next(iter(self._known.values()))).outputs
+        return (self.symbolic or next(iter(self._traced.values()))).outputs
 
     def outputs_at(self, sizes: Mapping[str, int]) -> Outputs:
         """What comes out, for these sizes."""
@@ -122,9 +122,9 @@ class Program:
             return "traced by itself, because no symbol can be 0"
         return f"traced by itself, because {self.why_each_shape}" if self.why_each_shape else ""
 
-    def forget(self, sizes: Mapping[str, int]) -> None:
+    def discard(self, sizes: Mapping[str, int]) -> None:
         """Let go of the program for these sizes."""
-        self._known.pop(tuple(sizes.values()), None)
+        self._traced.pop(tuple(sizes.values()), None)
 
     def _trace(self, sizes: Mapping[str, Any]) -> Traced:
         __tracebackhide__ = True
@@ -133,14 +133,14 @@ class Program:
         def run(*arrays: Any) -> Any:
             __tracebackhide__ = True
             result = self._call(sizes, arrays)
-            outputs.append(_described(result))
+            outputs.append(_outputs_of(result))
             return result
 
         named = zip(self.symbols.inputs, self.symbols.structs(sizes), strict=True)
         arrays = {name: struct for name, struct in named if isinstance(struct, jax.ShapeDtypeStruct)}
         run.__dict__.update(explored=self.function, explored_names=tuple(arrays))  # for who watches what is traced
         traced = jax.jit(run).trace(*arrays.values())
-        refuse_leaks(traced, inspect.unwrap(self.function), self.given)
+        refuse_leaks(traced, inspect.unwrap(self.function), self.named_arrays)
         return Traced(traced.jaxpr, outputs[0])
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
@@ -167,15 +167,15 @@ class Program:
             where, first = users_place(error), str(error).strip().partition("\n")[0]
             return f"{first or type(error).__name__}  at  {where}" if where else first
         if undecided:
-            asked = undecided[0]
-            return f"`{asked.text}` holds for some sizes only  at  {place(asked.file, asked.line)}"
+            equality = undecided[0]
+            return f"`{equality.text}` holds for some sizes only  at  {place(equality.file, equality.line)}"
         self.symbolic = traced
         return ""
 
 
-def _described(result: Any) -> Outputs:
+def _outputs_of(result: Any) -> Outputs:
     """What the function returns, by name; only arrays can be returned, for nothing else comes out of a program."""
-    found: dict[str, OutputInfo] = {}
+    infos: dict[str, OutputInfo] = {}
     # To JAX None is no leaf at all.
     leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(result, is_leaf=_is_none)[0])
     for path, leaf in leaves:
@@ -187,8 +187,8 @@ def _described(result: Any) -> Outputs:
                 f"the function returns {leaf!r} as `{name}`; only arrays can be returned.\n"
                 "  Hint: return arrays, and keep the rest outside the function."
             ) from None
-        found[name] = OutputInfo(tuple(map(_size, aval.shape)), aval.dtype)
-    return Outputs(jax.tree.structure(result), found)
+        infos[name] = OutputInfo(tuple(map(_size, aval.shape)), aval.dtype)
+    return Outputs(jax.tree.structure(result), infos)
 
 
 def _size(size: Any) -> int | str:

@@ -1,4 +1,4 @@
-"""An executable as a file, and back: what it is made of, said in JSON, beside StableHLO, constants and native code."""
+"""An executable as a file, and back: its description in JSON, beside StableHLO, constants and native code."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def load(
             with suppress(
                 cast(type[Exception], jax.errors.JaxRuntimeError)
             ):  # it calls an extension that isn't loaded: compiling tells
-                ready = [_native_from_json(said, plan, archive.members) for said in archive.about["native"]]
+                ready = [_native_from_json(encoded, plan, archive.members) for encoded in archive.about["native"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, ArchiveError):
             raise
@@ -127,12 +127,12 @@ def _device() -> Any:
 
 
 def _native_to_json(executable: Executable, members: dict[str, bytes]) -> list[Json]:
-    found: list[Json] = []
+    natives: list[Json] = []
     for i, (sizes, binary) in enumerate(executable.binaries):
         native = native_code(binary.compiled)
         if isinstance(native, str) and "serializ" in native:
             # XLA can't write a sort's comparison once it has run. One that was just compiled it can.
-            native = native_code(executable.compiled_anew(sizes))
+            native = native_code(executable.recompile(sizes))
         if isinstance(native, str):
             raise ArchiveError(
                 f"{executable.__name__} has no native code that can be saved: {native}.\n"
@@ -140,7 +140,7 @@ def _native_to_json(executable: Executable, members: dict[str, bytes]) -> list[J
             )
         name = f"native-{i}.bin"
         members[name] = native.code
-        found.append(
+        natives.append(
             {
                 "member": name,
                 "sizes": sizes,
@@ -153,21 +153,21 @@ def _native_to_json(executable: Executable, members: dict[str, bytes]) -> list[J
                 "committed": native.committed,
             }
         )
-    return found
+    return natives
 
 
-def _native_from_json(said: Json, plan: Plan, members: Mapping[str, bytes]) -> tuple[dict[str, int], Binary]:
+def _native_from_json(encoded: Json, plan: Plan, members: Mapping[str, bytes]) -> tuple[dict[str, int], Binary]:
     """A binary from its native code. Its capture has the HLO alone: nothing else was seen."""
     program = plan.program
-    sizes = {symbol: int(said["sizes"][symbol]) for symbol in program.symbols.bounds}
+    sizes = {symbol: int(encoded["sizes"][symbol]) for symbol in program.symbols.bounds}
     native = Native(
-        members[said["member"]],
-        str(said["name"]),
-        _structs(said["inputs"]),
-        _structs(said["outputs"]),
-        tuple(said["kept"]),
-        tuple(said["donated"]),
-        bool(said["committed"]),
+        members[encoded["member"]],
+        str(encoded["name"]),
+        _structs(encoded["inputs"]),
+        _structs(encoded["outputs"]),
+        tuple(encoded["kept"]),
+        tuple(encoded["donated"]),
+        bool(encoded["committed"]),
     )
     arguments = Binaries(plan, lambda: None).arguments(program.symbols.structs(sizes))
     compiled = load_native(native, arguments, program.outputs_at(sizes).structure, _device())
@@ -185,22 +185,24 @@ def _native_from_json(said: Json, plan: Plan, members: Mapping[str, bytes]) -> t
         durations=Durations(),
         environment=environment(),
     )
-    told = Specialization(program.symbols.shapes(sizes), "native code from a file", 0.0, capture=capture)
-    return sizes, Binary(with_fast_path(compiled), compiled, capture, told)
+    specialization = Specialization(program.symbols.shapes(sizes), "native code from a file", 0.0, capture=capture)
+    return sizes, Binary(with_fast_path(compiled), compiled, capture, specialization)
 
 
 def _structs_to_json(structs: Sequence[jax.ShapeDtypeStruct]) -> list[Any]:
     return [[list(struct.shape), str(struct.dtype), struct.weak_type] for struct in structs]
 
 
-def _structs(said: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
-    return tuple(jax.ShapeDtypeStruct(tuple(shape), dtype_named(dtype), weak_type=weak) for shape, dtype, weak in said)
+def _structs(encoded: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
+    return tuple(
+        jax.ShapeDtypeStruct(tuple(shape), dtype_named(dtype), weak_type=weak) for shape, dtype, weak in encoded
+    )
 
 
 def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type]) -> Plan:
-    parameters = tuple(_parameter_from_json(said, types) for said in about["parameters"])
+    parameters = tuple(_parameter_from_json(encoded, types) for encoded in about["parameters"])
     inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
-    parts = [_part_from_json(said, members, types) for said in about["parts"]]
+    parts = [_part_from_json(encoded, members, types) for encoded in about["parts"]]
     function = about["function"]
     program = ExportedProgram(
         str(function["name"]),
@@ -223,13 +225,13 @@ def _parameter_to_json(parameter: Parameter) -> Json:
     }
 
 
-def _parameter_from_json(said: Json, types: Sequence[type]) -> Parameter:
-    tree = tree_from_json(said["tree"], types)
+def _parameter_from_json(encoded: Json, types: Sequence[type]) -> Parameter:
+    tree = tree_from_json(encoded["tree"], types)
     leaves: list[Any] = [0] * tree.num_leaves  # what stands for a constant
-    for position, info in said["inputs"]:
+    for position, info in encoded["inputs"]:
         leaves[position] = (DimensionInputInfo if "value" in info else InputInfo).from_json(info)
-    parameter = parameter_of(said["name"], _KINDS[said["kind"]], jax.tree.unflatten(tree, leaves))
-    if len(parameter.infos) != len(said["inputs"]) or not all(map(is_input, parameter.infos)):
+    parameter = parameter_of(encoded["name"], _KINDS[encoded["kind"]], jax.tree.unflatten(tree, leaves))
+    if len(parameter.infos) != len(encoded["inputs"]) or not all(map(is_input, parameter.infos)):
         raise ValueError("an input stands twice in one place")
     return parameter
 
@@ -240,10 +242,10 @@ def _part_to_json(i: int, part: Part, members: dict[str, bytes]) -> Json:
     members[module] = part.module()
     constants: list[Json] = []
     for j, constant in enumerate(part.constants()):
-        said, content = array_to_bytes(constant)
+        encoded, content = array_to_bytes(constant)
         name = f"program-{i}-constant-{j}.bin"
         members[name] = content
-        constants.append({"member": name, **said})
+        constants.append({"member": name, **encoded})
     return {
         "sizes": dict(part.sizes),
         "module": module,
@@ -253,14 +255,14 @@ def _part_to_json(i: int, part: Part, members: dict[str, bytes]) -> Json:
     }
 
 
-def _part_from_json(said: Json, members: Mapping[str, bytes], types: Sequence[type]) -> Part:
+def _part_from_json(encoded: Json, members: Mapping[str, bytes], types: Sequence[type]) -> Part:
 
     def constants() -> list[Any]:
-        return [array_from_bytes(one, members[one["member"]]) for one in said["constants"]]
+        return [array_from_bytes(entry, members[entry["member"]]) for entry in encoded["constants"]]
 
-    infos = {name: OutputInfo(tuple(shape), dtype_named(dtype)) for name, shape, dtype in said["outputs"]}
-    tree = tree_from_json(said["tree"], types)
+    infos = {name: OutputInfo(tuple(shape), dtype_named(dtype)) for name, shape, dtype in encoded["outputs"]}
+    tree = tree_from_json(encoded["tree"], types)
     if tree.num_leaves != len(infos):
         raise ValueError("the outputs don't fit their tree")
-    sizes = {str(symbol): int(size) for symbol, size in cast(Json, said["sizes"]).items()}
-    return Part(sizes, lambda: members[said["module"]], constants, Outputs(tree, infos))
+    sizes = {str(symbol): int(size) for symbol, size in cast(Json, encoded["sizes"]).items()}
+    return Part(sizes, lambda: members[encoded["module"]], constants, Outputs(tree, infos))

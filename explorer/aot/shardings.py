@@ -27,16 +27,16 @@ def sharding_to_json(sharding: jax.sharding.Sharding) -> dict[str, Any]:
         spec = [list(cast(tuple[str, ...], part)) if isinstance(part, tuple) else part for part in parts]
         mesh: Any = sharding.mesh
         axes = zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
-        said: dict[str, Any] = {"mesh": [[name, size, kind.name] for name, size, kind in axes], "spec": spec}
-        if sharding_from_json(said) == sharding:
-            return said
+        data: dict[str, Any] = {"mesh": [[name, size, kind.name] for name, size, kind in axes], "spec": spec}
+        if sharding_from_json(data) == sharding:
+            return data
     raise InputInfoError(
         f"{sharding} can't be written down: a NamedSharding over a mesh of the first devices can, and one device.\n"
         "  Hint: jax.NamedSharding(jax.make_mesh((8,), ('x',)), jax.P('x'))."
     )
 
 
-def sharding_from_json(said: Any) -> jax.sharding.Sharding:
+def sharding_from_json(data: Any) -> jax.sharding.Sharding:
     """The reverse of `sharding_to_json`.
 
     Raises:
@@ -44,14 +44,14 @@ def sharding_from_json(said: Any) -> jax.sharding.Sharding:
     """
     devices = cast(list[Any], jax.devices())
     try:
-        if set(cast(Mapping[str, Any], said)) == {"device"} and type(said["device"]) is int and said["device"] >= 0:
-            return SingleDeviceSharding(devices[said["device"]])
-        names, sizes, kinds = zip(*said["mesh"], strict=True)
+        if set(cast(Mapping[str, Any], data)) == {"device"} and type(data["device"]) is int and data["device"] >= 0:
+            return SingleDeviceSharding(devices[data["device"]])
+        names, sizes, kinds = zip(*data["mesh"], strict=True)
         mesh = jax.make_mesh(sizes, names, axis_types=tuple(AxisType[kind] for kind in kinds))
-        spec = [tuple(cast(list[Any], part)) if isinstance(part, list) else part for part in said["spec"]]
+        spec = [tuple(cast(list[Any], part)) if isinstance(part, list) else part for part in data["spec"]]
         return NamedSharding(mesh, PartitionSpec(*spec))
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise InputInfoError(
-            f"{said!r} is no sharding over the {len(devices)} devices there are: {error}.\n"
+            f"{data!r} is no sharding over the {len(devices)} devices there are: {error}.\n"
             "  Hint: what InputInfo.to_json() gives, on a machine with as many devices."
         ) from None

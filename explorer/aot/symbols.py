@@ -83,12 +83,12 @@ class Symbols:
 
     def shapes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         """The shape of each input at these sizes, and the size itself where that is the input."""
-        found: dict[str, Any] = {}
+        shapes: dict[str, Any] = {}
         for name, info in self.inputs.items():
             axes = self.axes[name]
             shape = tuple(sizes[axes[i]] if i in axes else d for i, d in enumerate(dimensions_of(info)))
-            found[name] = shape if isinstance(info, InputInfo) else shape[0]
-        return found
+            shapes[name] = shape if isinstance(info, InputInfo) else shape[0]
+        return shapes
 
     def structs(self, sizes: Mapping[str, Any]) -> list[Any]:
         """Each input at these sizes: a struct for an array, and the size itself where that is the input."""

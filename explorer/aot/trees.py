@@ -58,7 +58,7 @@ def tree_to_json(tree: Any) -> Json:
         return {kind.__name__: _entries(kind, data, children)}
     if kind is defaultdict:
         factory, keys = data
-        made_by = [name for name, known in _FACTORIES.items() if known is factory]
+        made_by = [name for name, allowed in _FACTORIES.items() if allowed is factory]
         if not made_by:
             raise ArchiveError(
                 f"a defaultdict makes its values by {factory!r}, which can't be in a file.\n"
@@ -72,8 +72,8 @@ def tree_to_json(tree: Any) -> Json:
 
 
 def _entries(kind: type, keys: Sequence[Any], children: list[Json]) -> Json:
-    said = [_value_to_json(key, f"a key of a {kind.__name__}") for key in keys]
-    return [list(entry) for entry in zip(said, children, strict=True)]
+    encoded = [_value_to_json(key, f"a key of a {kind.__name__}") for key in keys]
+    return [list(entry) for entry in zip(encoded, children, strict=True)]
 
 
 def _value_to_json(value: Any, owner: str) -> Json:
@@ -95,7 +95,7 @@ def _value_to_json(value: Any, owner: str) -> Json:
     )
 
 
-def tree_from_json(said: Json, types: Sequence[type] = ()) -> Any:
+def tree_from_json(encoded: Json, types: Sequence[type] = ()) -> Any:
     """The reverse of `tree_to_json`.
 
     Args:
@@ -113,7 +113,7 @@ def tree_from_json(said: Json, types: Sequence[type] = ()) -> Any:
         PyTreeDef({'a': *, 'b': [*, None]})
     """
     try:
-        return _Reader(types).tree(said)
+        return _Reader(types).tree(encoded)
     except RecursionError:
         raise ArchiveError("a structure in the file is nested too deeply.") from None
 
@@ -122,8 +122,8 @@ class _Reader:
     def __init__(self, types: Sequence[type]) -> None:
         self.types = types
 
-    def tree(self, said: Json) -> Any:
-        match said:
+    def tree(self, encoded: Json) -> Any:
+        match encoded:
             case "*":
                 return _LEAF_TREE
             case None:
@@ -149,13 +149,13 @@ class _Reader:
             case {"class": str(name), "data": data, "children": [*children], **rest} if not rest:
                 return self.instance(name, _value_from_json(data), children)
             case _:
-                _refuse(said)
+                _refuse(encoded)
 
     def node(self, kind: type, data: Any, children: list[Json]) -> Any:
-        return _made(kind, data, [self.tree(child) for child in children])
+        return _tree_of(kind, data, [self.tree(child) for child in children])
 
     def instance(self, name: str, data: Any, children: list[Json]) -> Any:
-        kind = self.known(name)
+        kind = self.class_of(name)
         if kind is None:
             short = name.rpartition(".")[2]
             raise ArchiveError(
@@ -175,22 +175,22 @@ class _Reader:
                 )
         return self.node(kind, data, children)
 
-    def known(self, name: str) -> type | None:
+    def class_of(self, name: str) -> type | None:
         """The class of this name; without its module if need be: what was __main__ may be a module now."""
         exact = [kind for kind in self.types if _name(kind) == name]
         loose = [kind for kind in self.types if name.endswith(f".{kind.__qualname__}")]
         return exact[0] if exact else loose[0] if len(loose) == 1 else None
 
     def named_tuple(self, name: str, fields: tuple[Any, ...]) -> type:
-        known = self.known(name)
-        if known is None:
+        kind = self.class_of(name)
+        if kind is None:
             return _named_tuple(name, fields)
-        if _named_tuple_fields(known) != fields:
+        if _named_tuple_fields(kind) != fields:
             raise ArchiveError(
                 f"{name} was saved as a named tuple of ({', '.join(map(str, fields))}), but the one in types is not.\n"
                 "  Hint: load with the class as it was, or save again."
             )
-        return known
+        return kind
 
 
 @lru_cache(maxsize=256)  # the same class for the same fields: trees of them are equal
@@ -234,10 +234,10 @@ def _check_order(keys: list[Any]) -> None:
     raise ArchiveError(f"{keys!r:.200} are not in order, as the keys of a dict in a tree are.")
 
 
-def _value_from_json(said: Json) -> Any:
-    match said:
+def _value_from_json(encoded: Json) -> Any:
+    match encoded:
         case None | bool() | int() | float() | str():
-            return said
+            return encoded
         case [*items]:
             return [_value_from_json(item) for item in items]
         case {"tuple": [*items], **rest} if not rest:
@@ -248,12 +248,12 @@ def _value_from_json(said: Json) -> Any:
         case {"float": str(name), **rest} if not rest and name in _FLOATS:
             return float(name)
         case _:
-            _refuse(said)
+            _refuse(encoded)
 
 
-def _made(kind: type, data: Any, children: list[Any]) -> Any:
+def _tree_of(kind: type, data: Any, children: list[Any]) -> Any:
     try:
-        made = jax.tree_util.PyTreeDef.from_node_data_and_children(  # pyright: ignore[reportUnknownVariableType]
+        tree = jax.tree_util.PyTreeDef.from_node_data_and_children(  # pyright: ignore[reportUnknownVariableType]
             jax.tree_util.default_registry, (kind, data), children
         )
     except (TypeError, ValueError, RuntimeError) as error:
@@ -261,7 +261,7 @@ def _made(kind: type, data: Any, children: list[Any]) -> Any:
             f"JAX has no tree of {kind.__name__}: {error}\n"
             "  Hint: register the class before loading, by jax.tree_util.register_dataclass for one."
         ) from None
-    return cast(Any, made)
+    return cast(Any, tree)
 
 
 def _named_tuple_fields(kind: type) -> tuple[str, ...] | None:
@@ -272,8 +272,8 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _refuse(said: Any) -> NoReturn:
-    raise ArchiveError(f"{said!r:.200} says no structure.\n  Hint: it is what tree_to_json gives.")
+def _refuse(encoded: Any) -> NoReturn:
+    raise ArchiveError(f"{encoded!r:.200} says no structure.\n  Hint: it is what tree_to_json gives.")
 
 
 _LEAF_TREE = cast(Any, jax.tree.structure(0))

@@ -157,10 +157,10 @@ class Jitted(HoldsState):
         return compile_stages(CompileRequest(self, (), {})).capture
 
     def __repr__(self) -> str:
-        given = [f"{name}=…" for name in ("inputs", "outputs") if getattr(self, f"_{name}") is not None]
+        options = [f"{name}=…" for name in ("inputs", "outputs") if getattr(self, f"_{name}") is not None]
         defaults = vars(Options())
-        given += [f"{name}={value!r}" for name, value in vars(self._options).items() if value != defaults[name]]
-        return f"jit({', '.join([self._program.name, *given])})"
+        options += [f"{name}={value!r}" for name, value in vars(self._options).items() if value != defaults[name]]
+        return f"jit({', '.join([self._program.name, *options])})"
 
 
 def _without_self(options: Options) -> Options:

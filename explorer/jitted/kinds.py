@@ -102,25 +102,25 @@ class Attributes(Holder):
 
     def open(self, value: object) -> tuple[Labels, Collection[Any]]:
         slots = self.slots.items()
-        found: dict[str, Any] = {name: slot.__get__(value) for name, slot in slots if _is_set(slot, value)}
+        attributes: dict[str, Any] = {name: slot.__get__(value) for name, slot in slots if _is_set(slot, value)}
         if self.has_dict:
-            found.update(vars(value))
+            attributes.update(vars(value))
         # In which order they were set says nothing, and libraries change it.
-        labels = tuple(sorted(found))
-        return labels, [found[name] for name in labels]
+        labels = tuple(sorted(attributes))
+        return labels, [attributes[name] for name in labels]
 
     def fill(self, value: object, labels: Labels, items: Iterable[Any]) -> None:
-        wanted = dict(zip(labels, items, strict=True))
+        values = dict(zip(labels, items, strict=True))
         for name, slot in self.slots.items():
-            if name in wanted:
-                slot.__set__(value, wanted.pop(name))
+            if name in values:
+                slot.__set__(value, values.pop(name))
             elif _is_set(slot, value):
                 slot.__delete__(value)
         if self.has_dict:
             attributes: dict[str, Any] = vars(value)
-            for name in attributes.keys() - wanted:
+            for name in attributes.keys() - values:
                 del attributes[name]
-            attributes.update(wanted)
+            attributes.update(values)
 
     def empty(self, value: object) -> Any:
         return object.__new__(type(value))
@@ -174,11 +174,11 @@ def kind_of(value: object) -> Holder | Branch | None:
     if kind is _UNKNOWN:
         if len(_kinds) >= _MANY:
             _kinds.clear()
-        kind = _kinds[cls] = _found_kind(cls, value)
+        kind = _kinds[cls] = _classify(cls, value)
     return kind
 
 
-def _found_kind(cls: type[Any], value: object) -> Holder | Branch | None:
+def _classify(cls: type[Any], value: object) -> Holder | Branch | None:
     if issubclass(cls, (jax.Array, np.ndarray, np.generic, *_ATOMS)) or is_trace_state(cls):
         return None
     if issubclass(cls, tuple):
@@ -211,7 +211,7 @@ def is_trace_state(cls: type[Any]) -> bool:
 
 def _slots(cls: type[Any]) -> dict[str, Any]:
     """The descriptors behind `__slots__`, the base's first."""
-    found: dict[str, Any] = {}
+    slots: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         names = vars(base).get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
@@ -219,8 +219,8 @@ def _slots(cls: type[Any]) -> dict[str, Any]:
             name = f"_{base.__name__.lstrip('_')}{name}" if private else name
             slot = vars(base).get(name)
             if name not in ("__dict__", "__weakref__") and hasattr(slot, "__set__"):
-                found[name] = slot
-    return found
+                slots[name] = slot
+    return slots
 
 
 def _is_set(slot: Any, value: Any) -> bool:

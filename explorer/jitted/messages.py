@@ -14,13 +14,13 @@ __all__ = ["refuse_leak", "warn_full", "warn_storm", "warn_unwritten"]
 
 
 def warn_storm(name: str, traces: Sequence[Trace]) -> None:
-    told = [
+    changing = [
         f"  {leaf}: {', '.join(values[:4])}{f', … ({len(values)} in all)' if len(values) > 4 else ''}"
         for leaf, values in what_varies(traces)[:3]
     ]
     warn_user(
         f"{name} was traced {len(traces)} times. What varies:\n"
-        + "\n".join(told or ["  the structure of its arguments or state"])
+        + "\n".join(changing or ["  the structure of its arguments or state"])
         + "\n  Hint: keep shapes the same (pad, or ex.compile with a NamedDimension); pass numbers as arguments or "
         "keep them in the state as arrays, jnp.asarray(value), where they aren't constants; return what grows.",
         RecompilationWarning,

@@ -1,4 +1,4 @@
-"""From a trace: what the function left in the captured state, said so that every later call can write it there."""
+"""How a call writes its outputs into the captured state: recorded by a trace, followed by each later call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.jitted.kinds import Branch, Holder, Labels
 
-__all__ = ["Built", "Input", "Mark", "New", "Old", "Output", "Plan", "Write"]
+__all__ = ["Input", "Mark", "New", "Old", "Output", "Plan", "RebuiltBranch", "Write"]
 
 
 @dataclass(eq=False)
@@ -54,10 +54,10 @@ class Plan:
             write = self.only
             (write.kind.put if write.labels_stay else write.kind.fill)(holders[write.holder], write.labels, outputs)
             return
-        making = _Making(inputs, outputs, holders)
+        instantiation = _Instantiation(inputs, outputs, holders)
         # All is made before the first is written: what fails then has changed nothing.
-        made = [[making.make(item) for item in write.items] for write in self.writes]
-        for write, items in zip(self.writes, made, strict=True):
+        instances = [[instantiation.value(item) for item in write.items] for write in self.writes]
+        for write, items in zip(self.writes, instances, strict=True):
             write.apply(holders, items)
 
 
@@ -93,7 +93,7 @@ class New:
 
 
 @dataclass(frozen=True)
-class Built:
+class RebuiltBranch:
     kind: Branch
     cls: type[Any]
     form: Any
@@ -105,14 +105,14 @@ class Mark:
     cls: type[Any]
 
 
-class _Making:
+class _Instantiation:
     """Templates into values, for one call."""
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], holders: Sequence[Any]) -> None:
         self.inputs, self.outputs, self.holders = inputs, outputs, holders
         self.new: dict[int, Any] = {}
 
-    def make(self, template: Any) -> Any:
+    def value(self, template: Any) -> Any:
         match template:
             case Output():
                 return self.outputs[template.index]
@@ -120,14 +120,14 @@ class _Making:
                 return self.inputs[template.index]
             case Old():
                 return self.holders[template.index]
-            case Built():
-                return template.kind.build(template.cls, template.form, map(self.make, template.items))
+            case RebuiltBranch():
+                return template.kind.build(template.cls, template.form, map(self.value, template.items))
             case Mark():
                 return template.cls()
             case New():
                 if template.number not in self.new:
                     self.new[template.number] = holder = template.kind.empty(template.hollow)
-                    template.kind.fill(holder, template.labels, [self.make(item) for item in template.items])
+                    template.kind.fill(holder, template.labels, [self.value(item) for item in template.items])
                 return self.new[template.number]
             case _:
                 return template

@@ -40,7 +40,7 @@ class _Tracing(local):
     """The holders that ongoing traces of this thread will put back, by address, and which trace; innermost last."""
 
     def __init__(self) -> None:
-        self.held: list[tuple[Mapping[int, int], Any]] = []
+        self.placed: list[tuple[Mapping[int, int], Any]] = []
 
 
 _tracing = _Tracing()
@@ -118,17 +118,17 @@ class Program:
                 for root, name in zip(self.roots(), self.names, strict=True):
                     trial.place(root, name)
                 trace = self.begin([*self.names_of(args, kwargs), *trial.leaves])
-                _tracing.held.append((trial.index, get_opaque_trace_state(convention=_CONVENTION)))
+                _tracing.placed.append((trial.index, get_opaque_trace_state(convention=_CONVENTION)))
                 try:
                     result = self.run_users(args, kwargs)
                 finally:
-                    _tracing.held.pop()
+                    _tracing.placed.pop()
                     measure(self.name, trace)
                 plan, outputs, outside = trial.changes(() if self.outputs is None else (self.outputs(),))
                 if outside:
                     warn_unwritten(self.name, outside)
                 # A container that the function returns is emptied of its traced values below: JAX gets another.
-                return _copied(result), Captured(outputs, plan)
+                return _copy_containers(result), Captured(outputs, plan)
             finally:
                 trial.restore()
 
@@ -150,11 +150,11 @@ class Program:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            self.retell(error)
+            self.raise_traced_value_error(error)
             raise
 
-    def retell(self, error: Exception) -> None:
-        """Raise what is about traced values in the user's terms; all else is the user's own."""
+    def raise_traced_value_error(self, error: Exception) -> None:
+        """Raise a TracedValueError if `error` is about a traced value; other errors are the user's own, and stay."""
         __tracebackhide__ = True
         kind, message = explain_trace_error(error, self.name, "compiled")
         if kind is TracedValueError:
@@ -168,13 +168,13 @@ class Program:
 
     def structure(self, key: tuple[Any, ...]) -> Structure:
         """What stands for a key in jax.jit's own cache."""
-        known = self.structures.get(key)
-        if known is None:
+        structure = self.structures.get(key)
+        if structure is None:
             if len(self.structures) >= self.options.max_specializations:
                 self.clear()
                 self.was_full = True
-            known = self.structures[key] = Structure(self.names_of_state())
-        return known
+            structure = self.structures[key] = Structure(self.names_of_state())
+        return structure
 
     def names_of_state(self) -> list[str]:
         """The paths of the captured arrays, below the name of the parameter that stands for them."""
@@ -190,7 +190,7 @@ class Program:
             try:
                 result, written = self.jitted(captured, *args, **kwargs)
             except jax.errors.UnexpectedTracerError as error:  # it comes at the end of a trace, after the function
-                self.retell(error)
+                self.raise_traced_value_error(error)
                 raise
             plan: Plan = written.form
             if plan.writes:
@@ -209,7 +209,7 @@ class Program:
         try:
             result = self.jitted(*args, **kwargs)
         except jax.errors.UnexpectedTracerError as error:  # as in call()
-            self.retell(error)
+            self.raise_traced_value_error(error)
             raise
         self.switch()
         return result
@@ -270,14 +270,14 @@ class Program:
         static = set(self.options.static_argnames or ())
         parameters = list(self.signature.parameters) if self.signature is not None else []
         static |= {parameters[i] for i in self.options.static_argnums or () if -len(parameters) <= i < len(parameters)}
-        found: list[tuple[str, Any]] = []
+        leaves: list[tuple[str, Any]] = []
         for name, value in named.items():
             if name in static:
-                found.append((name, value))
+                leaves.append((name, value))
                 continue
-            leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
-            found += [(name + jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
-        return found
+            inner = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
+            leaves += [(name + jax.tree_util.keystr(path), leaf) for path, leaf in inner]
+        return leaves
 
     def check_leaks(self, plan: Plan, holders: Sequence[Any], values: Sequence[Any]) -> None:
         """Refuse to leave values of an outer trace where that trace won't take them out."""
@@ -286,14 +286,14 @@ class Program:
         now = get_opaque_trace_state(convention=_CONVENTION)
         for write in plan.writes:
             holder = holders[write.holder]
-            traces = [trace for held, trace in _tracing.held if id(holder) in held]
+            traces = [trace for holders, trace in _tracing.placed if id(holder) in holders]
             # What nobody captures but holds traced values already was made within that trace.
             is_local = any(isinstance(item, jax.core.Tracer) for item in write.kind.open(holder)[1])
             if traces[-1] != now if traces else not is_local:
                 refuse_leak(self.name, holder)
 
 
-def _copied(tree: Any) -> Any:
+def _copy_containers(tree: Any) -> Any:
     flat = cast("tuple[Any, Any]", jax.tree.flatten(tree))
     return jax.tree.unflatten(flat[1], flat[0])
 

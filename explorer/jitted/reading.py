@@ -104,14 +104,14 @@ class _Reading:
 
 def paths(roots: Iterable[tuple[str, object]]) -> list[str]:
     """The paths of the arrays, in the order of `read`."""
-    found: list[str] = []
+    array_paths: list[str] = []
     seen: set[int] = set()
 
     def walk(path: str, value: object) -> None:
         kind = kind_of(value)
         if kind is None:
             if is_array(value):
-                found.append(path)
+                array_paths.append(path)
             return
         if isinstance(kind, Holder):
             if id(value) in seen:
@@ -124,7 +124,7 @@ def paths(roots: Iterable[tuple[str, object]]) -> list[str]:
 
     for name, root in roots:
         walk(name and f".{name}", root)
-    return found
+    return array_paths
 
 
 def _is_concrete(value: Any) -> bool:

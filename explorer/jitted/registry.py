@@ -53,15 +53,15 @@ class Registry:
                 self._programs.pop(next(iter(self._programs)), None)
             return program
 
-    def _watch_site(self, known: Reference, function: Any) -> None:
+    def _watch_site(self, program: Reference, function: Any) -> None:
         code = getattr(function, "__code__", None)
         # A `def` with variables from around it is a factory's: each is another function, and meant so.
-        if code is None or isinstance(known, Method) or (function.__closure__ and function.__name__ != "<lambda>"):
+        if code is None or isinstance(program, Method) or (function.__closure__ and function.__name__ != "<lambda>"):
             return
         site = (code.co_filename, code.co_firstlineno, *users_line())
         while len(self._sites) >= 4 * self.limit:
             self._sites.pop(next(iter(self._sites)))
-        self._sites[known] = site
+        self._sites[program] = site
         if self._died.get(site, 0) == STORM:
             self._died[site] += 1
             if not warned.first(function.__name__, *site[:2]):

@@ -27,7 +27,7 @@ def check_root(option: str, root: Any) -> None:
     if kind is None and not is_array(root):
         _refuse(option, f"is {type(root).__name__}, which holds no arrays")
     if _has_bare_array(root):
-        _refuse(option, f"is {_described(root)}, and nothing in it can be changed", f"[{option}]")
+        _refuse(option, f"is {_describe(root)}, and nothing in it can be changed", f"[{option}]")
     if isinstance(kind, Branch) and not _has_holder(root):
         _refuse(option, f"is an empty {type(root).__name__}, and can't be changed", "[]")
     if option == "outputs" and isinstance(kind, Holder) and _is_frozen(root, kind):
@@ -43,7 +43,7 @@ def _refuse(option: str, what: str, instead: str = "") -> None:
     raise StateError(f"{option} {what}; allowed is {_ALLOWED}.\n{called_at()}{hint}")
 
 
-def _described(root: Any) -> str:
+def _describe(root: Any) -> str:
     return "an array" if is_array(root) else f"a {type(root).__name__} with an array in it"
 
 
@@ -87,6 +87,6 @@ def name_of(root: Any, function: Any, otherwise: str) -> str:
                 return name
         except ValueError:  # a variable that has no value yet
             continue
-    known: dict[str, Any] = getattr(function, "__globals__", {})
+    variables: dict[str, Any] = getattr(function, "__globals__", {})
     used = getattr(getattr(function, "__code__", None), "co_names", ())
-    return next((name for name in used if root is not None and known.get(name) is root), otherwise)
+    return next((name for name in used if root is not None and variables.get(name) is root), otherwise)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from explorer.jitted.kinds import Branch, Holder, Labels, is_array, is_trace_state, kind_of
-from explorer.jitted.plan import Built, Input, Mark, New, Old, Output, Plan, Write
+from explorer.jitted.plan import Input, Mark, New, Old, Output, Plan, RebuiltBranch, Write
 
 __all__ = ["Trial"]
 
 
 @dataclass
-class _Held:
+class _Replaced:
     """A holder as it was, and as the trace found it."""
 
     value: Any
@@ -33,8 +33,8 @@ class Trial:
     """
 
     arrays: Iterator[Any]
-    held: list[_Held] = field(default_factory=list[_Held])
-    index: dict[int, int] = field(default_factory=dict[int, int])  # by address: `held` keeps each one alive
+    replaced: list[_Replaced] = field(default_factory=list[_Replaced])
+    index: dict[int, int] = field(default_factory=dict[int, int])  # by address: `replaced` keeps each one alive
     leaves: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])  # by path: an array or a constant
     inputs: dict[int, int] = field(default_factory=dict[int, int])
     traced: list[Any] = field(default_factory=list[Any])
@@ -47,18 +47,18 @@ class Trial:
         if isinstance(kind, Branch):
             form, items = kind.open(value)
             new = [self.place(item, f"{path}[{i}]") for i, item in enumerate(items)]
-            same = all(one is other for one, other in zip(items, new, strict=True))
+            same = all(old is traced for old, traced in zip(items, new, strict=True))
             return value if same else kind.build(type(value), form, new)
         if id(value) in self.index:
             return value
-        self.index[id(value)] = len(self.held)
+        self.index[id(value)] = len(self.replaced)
         labels, items = kind.open(value)
-        held = _Held(value, kind, path, labels, tuple(items))
-        self.held.append(held)
-        held.placed = tuple(
-            self.place(item, path + kind.path(label)) for label, item in zip(labels, held.before, strict=True)
+        replaced = _Replaced(value, kind, path, labels, tuple(items))
+        self.replaced.append(replaced)
+        replaced.placed = tuple(
+            self.place(item, path + kind.path(label)) for label, item in zip(labels, replaced.before, strict=True)
         )
-        kind.fill(value, labels, held.placed)
+        kind.fill(value, labels, replaced.placed)
         return value
 
     def place_leaf(self, value: object, path: str) -> Any:
@@ -74,15 +74,17 @@ class Trial:
         return traced
 
     def restore(self) -> None:
-        for held in self.held:
-            held.kind.fill(held.value, held.labels, held.before)
+        for replaced in self.replaced:
+            replaced.kind.fill(replaced.value, replaced.labels, replaced.before)
 
     def changes(self, roots: Sequence[Any]) -> tuple[Plan, list[Any], list[str]]:
         """What the function did: how to write it, the traced values for that, and what it changed outside the roots."""
         survey = _Survey(self)
         reached = survey.reach(roots)
-        writes = [w for i, held in enumerate(self.held) if i in reached and (w := survey.write(i, held))]
-        outside = [h.path for i, h in enumerate(self.held) if i not in reached and survey.difference(h) != ((), True)]
+        writes = [w for i, replaced in enumerate(self.replaced) if i in reached and (w := survey.write(i, replaced))]
+        outside = [
+            h.path for i, h in enumerate(self.replaced) if i not in reached and survey.difference(h) != ((), True)
+        ]
         return Plan(writes, len(survey.outputs)), survey.outputs, outside
 
 
@@ -109,27 +111,27 @@ class _Survey:
                 passed.add(id(value))
                 if id(value) in self.trial.index:
                     reached.add(self.trial.index[id(value)])
-                    todo += self.trial.held[self.trial.index[id(value)]].placed
+                    todo += self.trial.replaced[self.trial.index[id(value)]].placed
             todo += kind.open(value)[1]
         return reached
 
-    def difference(self, held: _Held) -> tuple[tuple[int, ...], bool]:
+    def difference(self, replaced: _Replaced) -> tuple[tuple[int, ...], bool]:
         """The positions of what changed, and whether the labels are as they were."""
-        labels, items = held.kind.open(held.value)
-        if tuple(labels) != tuple(held.labels):
+        labels, items = replaced.kind.open(replaced.value)
+        if tuple(labels) != tuple(replaced.labels):
             return tuple(range(len(labels))), False
-        pairs = enumerate(zip(items, held.placed, strict=True))
-        return tuple(i for i, (one, other) in pairs if one is not other), True
+        pairs = enumerate(zip(items, replaced.placed, strict=True))
+        return tuple(i for i, (now, placed) in pairs if now is not placed), True
 
-    def write(self, index: int, held: _Held) -> Write | None:
-        changed, same_labels = self.difference(held)
+    def write(self, index: int, replaced: _Replaced) -> Write | None:
+        changed, same_labels = self.difference(replaced)
         if not changed and same_labels:
             return None
-        labels, items = held.kind.open(held.value)
+        labels, items = replaced.kind.open(replaced.value)
         items = tuple(items)
         return Write(
             index,
-            held.kind,
+            replaced.kind,
             labels if isinstance(labels, range) else tuple(labels),
             tuple(self.template(items[i]) for i in changed),
             None if len(changed) == len(labels) else changed,
@@ -142,7 +144,7 @@ class _Survey:
             return self.leaf(value)
         if isinstance(kind, Branch):
             form, items = kind.open(value)
-            return Built(kind, type(value), form, tuple(map(self.template, items)))
+            return RebuiltBranch(kind, type(value), form, tuple(map(self.template, items)))
         if id(value) in self.trial.index:
             return Old(self.trial.index[id(value)])
         if id(value) not in self.new:
