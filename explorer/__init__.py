@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.attachments import attach_methods
 from explorer.errors import (
+    AmbiguousOptionWarning,
     ArchiveError,
     ArgumentsError,
     CaptureFileError,
@@ -57,6 +58,7 @@ from explorer.model.findings.findings import Findings
 
 if TYPE_CHECKING:
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
+    from explorer.capture.call import Call
     from explorer.capture.explore import explore
     from explorer.capture.open import open_hlo
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
@@ -78,8 +80,10 @@ attach_methods()
 load = Capture.load
 
 __all__ = [
+    "AmbiguousOptionWarning",
     "ArchiveError",
     "ArgumentsError",
+    "Call",
     "Capture",
     "CaptureFileError",
     "Compiler",
@@ -157,6 +161,7 @@ __version__ = "0.1.0"
 
 # Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
 _ROOM = {
+    "Call": "explorer.capture.call",
     "Compiler": "explorer.aot",
     "DimensionInputInfo": "explorer.aot",
     "Executable": "explorer.aot",

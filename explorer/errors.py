@@ -40,6 +40,7 @@ ExplorerError                  anything below
 And every warning:
 
 UserWarning
+├── AmbiguousOptionWarning     a keyword is the name of an option, and of a parameter of the function, which gets it
 ├── RecompilationWarning       a function is traced again and again
 ├── TracedPerShapeWarning      a function can't be traced for all its shapes at once
 └── UnwrittenStateWarning      a function changed state that is captured as inputs only: the change is dropped
@@ -50,6 +51,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "AmbiguousOptionWarning",
     "ArchiveError",
     "ArgumentsError",
     "CaptureFileError",
@@ -248,6 +250,10 @@ class RecompilationError(ExplorerError, AssertionError):
     def __init__(self, message: str, events: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         self.events = events
+
+
+class AmbiguousOptionWarning(UserWarning):
+    """A keyword of time(), lint(), … is the name of an option and of a parameter of the function, which gets it."""
 
 
 class RecompilationWarning(UserWarning):

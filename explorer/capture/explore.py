@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
+from explorer.capture.call import Call, takes_call
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.passes import recorder
@@ -29,7 +30,8 @@ from explorer.model.stage import Stage
 __all__ = ["Compilation", "CompileRequest", "compile_stages", "environment", "explore", "run_step"]
 
 
-def explore(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Capture:
+@takes_call
+def explore(function: Callable[..., Any] | Call, /, *args: Any, **kwargs: Any) -> Capture:
     """Compile a function for these arguments and keep every stage of it.
 
     The function's Python runs once, to be traced; the compiled program is not run.
@@ -51,6 +53,8 @@ def explore(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Captu
         Capture(<lambda>: jaxpr → stablehlo → hlo)
     """
     __tracebackhide__ = True
+    call = Call.of(function, args, kwargs)
+    function, args, kwargs = call.function, call.args, call.kwargs
     if not callable(function):
         raise NotCallableError(
             f"explore takes a function and its arguments; it got {type(function).__name__}. "

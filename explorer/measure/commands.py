@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from explorer.capture.call import Call
 from explorer.capture.command_target import add_target, arguments_of, function_of
 
 __all__ = ["add_profile", "add_time"]
@@ -41,9 +42,9 @@ def add_profile(verbs: Any) -> None:
 
 
 def _time(given: argparse.Namespace) -> int:
-    from explorer.measure.time import timed
+    from explorer.measure.time import time
 
-    timing = _measured(given, timed, eager=not given.no_eager, **_asked(given, "seconds"))
+    timing = _measured(given, time, eager=not given.no_eager, **_asked(given, "seconds"))
     _show(timing)
     if given.output is not None:
         _told(timing.chart().to_html(given.output))
@@ -51,9 +52,9 @@ def _time(given: argparse.Namespace) -> int:
 
 
 def _profile(given: argparse.Namespace) -> int:
-    from explorer.measure.profile import profiled
+    from explorer.measure.profile import profile
 
-    found = _measured(given, profiled, **_asked(given, "runs", "seconds"))
+    found = _measured(given, profile, **_asked(given, "runs", "seconds"))
     if given.roofline:
         from explorer.measure.peaks import peaks
 
@@ -71,7 +72,7 @@ def _measured(given: argparse.Namespace, measure: Callable[..., Any], **asked: A
     with contextlib.redirect_stdout(sys.stderr):
         function, module = function_of(given.target)
         args, kwargs = _filled(arguments_of(function, given.arg, vars(module)))
-        return measure(function, tuple(args), kwargs, **asked)
+        return measure(Call(function, *args, **kwargs), **asked)
 
 
 def _filled(described: Any) -> Any:

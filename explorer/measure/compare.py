@@ -11,14 +11,14 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from explorer.capture.explore import environment
+from explorer.capture.call import Call, takes_call
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.calls import Calls
-from explorer.measure.machine import cores
-from explorer.measure.progress import Tell, progress_bar
+from explorer.measure.device import environment_with_cores
+from explorer.measure.machine import busy_note
+from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import Sampler, check_confidence, check_seconds
 from explorer.measure.subject import signature_of
-from explorer.measure.time import busy_note
 from explorer.model.results.benchmark_comparison import Comparison
 from explorer.model.results.statistics import ratio_interval
 from explorer.model.results.timing import Samples
@@ -36,6 +36,7 @@ _ALIKE = 1e-3  # of the largest number: what float32 and another order of operat
 _CHECKED = 64 << 20  # bytes of results that are compared
 
 
+@takes_call
 def compare(
     candidates: Mapping[str, Any],
     /,
@@ -55,9 +56,10 @@ def compare(
     `jax.jit` to compare it compiled.
 
     Args:
-        candidates: By name, a callable, or `(callable, args)` where it takes arguments of its own. Those of torch and
-            MLX are waited for too.
-        args, kwargs: For all those without arguments of their own. One of a name below is given by position.
+        candidates: By name, a callable, or where it takes arguments of its own `explorer.Call(f, x, y=1)` or
+            `(callable, args)`. Those of torch and MLX are waited for too.
+        args, kwargs: For all those without arguments of their own. A keyword that is a parameter of one of them is
+            given to them, whatever stands below: see `explorer.Call`.
         baseline: The name that the others are compared with; the first if None.
         seconds: To spend on all of them together; their first calls come on top.
         confidence: Of the intervals, 0 to 1.
@@ -84,12 +86,14 @@ def compare(
     __tracebackhide__ = True
     check_seconds(seconds)
     check_confidence(confidence, precision)
-    entrants = _entrants(candidates, args, kwargs)
+    call = Call.of(candidates, args, kwargs)
+    candidates = call.function
+    entrants = _entrants(candidates, call.args, call.kwargs)
     if baseline is not None and baseline not in candidates:
         raise OptionError(f"there is no candidate {baseline!r} for the baseline; there are {', '.join(candidates)}.")
     race = _Race(entrants, baseline or next(iter(candidates)), seconds, confidence, precision)
-    with progress_bar(f"comparing {len(entrants)}", progress) as tell:
-        return race.run(check, tell)
+    with progress_bar(f"comparing {len(entrants)}", progress) as notify:
+        return race.run(check, notify)
 
 
 @dataclass
@@ -128,13 +132,13 @@ class _Race:
         self.seconds, self.confidence, self.precision = seconds, confidence, precision
         self.notes = [note for note in (busy_note(),) if note]
 
-    def run(self, check: bool, tell: Tell) -> Comparison:
+    def run(self, check: bool, notify: ProgressCallback) -> Comparison:
         for entrant in self.entrants:
-            tell(0.0, f"first calls of {entrant.name}")
+            notify(0.0, f"first calls of {entrant.name}")
             entrant.warm(_WARM_UP * self.seconds / len(self.entrants), self.confidence)
         if check:
             self.notes += _differences(self.entrants, self.baseline)
-        self.race(tell)
+        self.race(notify)
         self.note_warm_ups()
         first = self.entrants[0]
         is_shared = all(one.args is first.args for one in self.entrants)
@@ -143,10 +147,10 @@ class _Race:
             self.baseline,
             signature_of(first.function, first.args, first.kwargs) if is_shared else "",
             tuple(self.notes),
-            {**environment(), "cores": str(cores())},
+            environment_with_cores(),
         )
 
-    def race(self, tell: Tell) -> None:
+    def race(self, notify: ProgressCallback) -> None:
         # A seed of its own: an order that is the same each time, and the user's random numbers stay as they are.
         order, draw = list(self.entrants), random.Random(0)
         began, rounds, check_at = perf_counter(), 0, _ENOUGH
@@ -156,7 +160,7 @@ class _Race:
                 entrant.turn()
             rounds += 1
             spent = (perf_counter() - began) / self.seconds
-            tell(min(spent, 1.0), f"round {rounds}")
+            notify(min(spent, 1.0), f"round {rounds}")
             if (spent >= 1 and rounds >= _FEWEST) or spent * self.seconds >= max(_PATIENCE * self.seconds, 1.0):
                 break
             if rounds >= check_at and spent >= _PART:
@@ -197,7 +201,9 @@ def _entrants(candidates: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     made: list[_Entrant] = []
     for name, given in cast("Mapping[Any, Any]", candidates).items():
         function, own, named = given, args, kwargs
-        if isinstance(given, tuple) and len(cast("tuple[Any, ...]", given)) == 2:
+        if isinstance(given, Call):
+            function, own, named = given.function, given.args, given.kwargs
+        elif isinstance(given, tuple) and len(cast("tuple[Any, ...]", given)) == 2:
             function, values = cast("tuple[Any, Any]", given)
             own = tuple(cast("Sequence[Any]", values)) if isinstance(values, tuple | list) else (values,)
             named = {}

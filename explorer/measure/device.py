@@ -6,7 +6,10 @@ from typing import Any
 
 import jax
 
-__all__ = ["default_device"]
+from explorer.capture.explore import environment
+from explorer.measure.machine import cores
+
+__all__ = ["default_device", "environment_with_cores"]
 
 
 def default_device() -> Any:
@@ -15,3 +18,8 @@ def default_device() -> Any:
     chosen = of_jax.config.jax_default_device
     is_named = chosen is None or isinstance(chosen, str)
     return of_jax.devices(chosen)[0] if is_named else chosen
+
+
+def environment_with_cores() -> dict[str, str]:
+    """Versions and device, as with a capture, and how many cores the process may use."""
+    return {**environment(), "cores": str(cores())}

@@ -7,7 +7,7 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["cores", "last_cache", "load", "memory_bytes", "processor"]
+__all__ = ["busy_note", "cores", "last_cache", "load", "memory_bytes", "processor"]
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNKNOWN_CACHE = 32 << 20
@@ -50,6 +50,14 @@ def memory_bytes() -> int:
         with suppress(OSError, ValueError):  # it says `max` where there is no limit
             total = min(total or 1 << 62, int(Path(file).read_text(encoding="ascii")))
     return max(total, 0)
+
+
+def busy_note() -> str:
+    """A sentence where more programs want to run than there are cores, as far as the system tells; else empty."""
+    runnable, there = load(), cores()
+    if runnable <= there + 0.5:  # the measurement itself is one of them, and the average of a minute is not exact
+        return ""
+    return f"the machine is busy with other things: {runnable:.1f} programs want to run on {there} cores"
 
 
 def load() -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, Described, Explored, compile_stages
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.abstract import described
@@ -33,8 +34,9 @@ _PATIENCE = 10.0  # seconds of them, after which no other one is begun
 _FARTHEST = 1 << 40  # sizes beyond are no answer
 
 
+@takes_call
 def memory(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | Call,
     /,
     *given: Any,
     over: Mapping[str, Iterable[Any]] | None = None,
@@ -52,7 +54,8 @@ def memory(
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`.
         given, named: Its arguments: arrays, `jax.ShapeDtypeStruct`, or `InputInfo`, whose ranges are varied from their
-            smallest to their largest. One of a name below is given by position.
+            smallest to their largest. A keyword that is a parameter of the function is given to it, whatever stands
+            below: see `explorer.Call`.
         over: The values of each name, as for `explorer.sweep`.
         args: Makes the arguments of a point from its values; arrays that JAX makes there take no memory.
         limit: Bytes that there are; what the device tells if None, of a CPU the machine's memory.
@@ -70,6 +73,8 @@ def memory(
         ([262144, 1048576], 'n', True)
     """
     __tracebackhide__ = True
+    call = Call.of(function, given, named)
+    function, given, named = call.function, call.args, call.kwargs
     if not callable(function):
         raise NotCallableError(
             f"memory takes a function and its arguments; it got {type(function).__name__}. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -12,23 +11,25 @@ from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import profiling
 from explorer.analysis.profile.build import build_profile
-from explorer.capture.explore import environment
+from explorer.capture.call import Call, takes_call
 from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
+from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
 from explorer.measure.programs import captures_of, prepared
 from explorer.model.results.profile import Profile
 from explorer.model.units import duration_text
 
-__all__ = ["profile", "profiled"]
+__all__ = ["profile", "record"]
 
 _FEWEST, _MOST = 3, 30  # runs, where nobody says how many
 _SLOWED = 1.25  # times as long as plain calls: worth a note
 _BYTES = 12_000_000  # of a recording, some 100,000 events: a loop of many small steps is recorded less often
 
 
+@takes_call
 def profile(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | Call,
     /,
     *args: Any,
     runs: int | None = None,
@@ -45,7 +46,8 @@ def profile(
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`. A plain function is compiled first, unless it
             calls compiled functions of yours itself, or can't be compiled: then it is called as it is.
-        args, kwargs: Its arguments. One of a name below is given by position.
+        args, kwargs: Its arguments. A keyword that is a parameter of the function is given to it, whatever stands
+            below: see `explorer.Call`.
         runs: How many calls to record; as many as `seconds` allow if None, from 3 to 30.
         warm_up: How many calls to make before; the first of them compiles.
         seconds: How long to record, about.
@@ -64,23 +66,9 @@ def profile(
         (True, True)
     """
     __tracebackhide__ = True
-    return profiled(function, args, kwargs, runs=runs, warm_up=warm_up, seconds=seconds, compiled=compiled)
-
-
-def profiled(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    *,
-    runs: int | None = None,
-    warm_up: int = 2,
-    seconds: float = 1.0,
-    compiled: bool | None = None,
-) -> Profile:
-    """profile(), for arguments of any name."""
-    __tracebackhide__ = True
+    call = Call.of(function, args, kwargs)
     _check(runs, warm_up, seconds)
-    target = prepared(function, args, kwargs, compiled)
+    target = prepared(call.function, call.args, call.kwargs, compiled)
     calls = Calls(target.call, target.args, target.kwargs, target.may_donate)
     once = _warmed_up(calls, warm_up)
     count = runs if runs is not None else _affordable(calls, seconds / max(once, 1e-9))
@@ -88,10 +76,10 @@ def profiled(
         record(calls, count)
     events = read_events(recording.data)
     captures = captures_of(target, events)
-    found = build_profile(target.name, target.signature, events, captures)
-    told = (recording.note, _slowed(found.wall_seconds, once))
-    notes = [*target.notes, *filter(None, told), *found.notes]
-    return replace(found, notes=notes, environment=_environment(), xspace=recording.data)
+    measured = build_profile(target.name, target.signature, events, captures)
+    of_recording = filter(None, (recording.note, _slowed(measured.wall_seconds, once)))
+    notes = [*target.notes, *of_recording, *measured.notes]
+    return replace(measured, notes=notes, environment=environment_with_cores(), xspace=recording.data)
 
 
 def _check(runs: Any, warm_up: Any, seconds: Any) -> None:
@@ -135,7 +123,7 @@ def _slowed(recorded: float, plain: float) -> str:
 
 
 def record(calls: Calls, runs: int) -> None:
-    """Make calls so that a recording tells where each begins and ends, and when its result is waited for."""
+    """Make calls, annotated so that a recording shows where each begins and ends, and when its result is awaited."""
     for _ in range(runs):
         given = calls.prepare() if calls.prepare is not None else ()
         with TraceAnnotation(CALL):
@@ -143,7 +131,3 @@ def record(calls: Calls, runs: int) -> None:
             with TraceAnnotation(RESULT):
                 ready(result)
         del result, given  # what a call gives is freed between two calls, not in the next
-
-
-def _environment() -> dict[str, str]:
-    return {**environment(), "cores": str(os.cpu_count() or "?")}

@@ -11,17 +11,17 @@ from typing import Any
 from explorer.errors import OptionError
 from explorer.view.progress import Bar, notebook_bar, terminal_bar
 
-__all__ = ["Tell", "progress_bar"]
+__all__ = ["ProgressCallback", "progress_bar"]
 
-Tell = Callable[[float, str], None]
+ProgressCallback = Callable[[float, str], None]
 
 _PATIENCE = 1.0  # seconds without a bar
 _EVERY = 0.2  # seconds between two updates: they take time that the machine might be measured in
 
 
 @contextmanager
-def progress_bar(title: str, wanted: bool | None = None) -> Generator[Tell]:
-    """A function to tell how much of the work is done, 0 to 1, and what is being done.
+def progress_bar(title: str, wanted: bool | None = None) -> Generator[ProgressCallback]:
+    """A callback for how much of the work is done, 0 to 1, and what is being done.
 
     Args:
         title: What is done.
@@ -32,7 +32,7 @@ def progress_bar(title: str, wanted: bool | None = None) -> Generator[Tell]:
     bar: Bar | None = None
     began = last = perf_counter()
 
-    def tell(done: float, doing: str) -> None:
+    def notify(done: float, doing: str) -> None:
         nonlocal bar, last
         now = perf_counter()
         if wanted is False or now - began < _PATIENCE or now - last < _EVERY:
@@ -43,7 +43,7 @@ def progress_bar(title: str, wanted: bool | None = None) -> Generator[Tell]:
             bar.show(done, doing)
 
     try:
-        yield tell
+        yield notify
     finally:
         if bar is not None:
             with suppress(Exception):

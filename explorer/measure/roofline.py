@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from explorer.analysis.profile.roofs import build_roofline
+from explorer.capture.call import Call, takes_call
 from explorer.errors import NotCallableError, OptionError
 from explorer.measure.peaks import peaks as measured_peaks
-from explorer.measure.profile import profile as profiled
+from explorer.measure.profile import profile as measure_profile
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Roofline
@@ -16,8 +17,9 @@ from explorer.model.results.roofline import Roofline
 __all__ = ["roofline"]
 
 
+@takes_call
 def roofline(
-    function: Callable[..., Any] | Profile,
+    function: Callable[..., Any] | Profile | Call,
     /,
     *args: Any,
     profile: Profile | None = None,
@@ -33,7 +35,8 @@ def roofline(
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`; or a `Profile` of one.
-        args, kwargs: Its arguments. One of a name below is given by position.
+        args, kwargs: Its arguments. A keyword that is a parameter of the function is given to it, whatever stands
+            below: see `explorer.Call`.
         profile: What `explorer.profile` measured of it; measured now if None.
         peaks: What the machine can do; `explorer.peaks()` if None.
 
@@ -51,18 +54,18 @@ def roofline(
     """
     __tracebackhide__ = True
     if isinstance(function, Profile):
-        function, profile = roofline, function
-    if not callable(function):
+        profile = function
+    call = Call.of(function, args, kwargs)
+    if profile is None and not callable(call.function):
         raise NotCallableError(
-            f"roofline takes a function and its arguments; it got {type(function).__name__}. "
+            f"roofline takes a function and its arguments; it got {type(call.function).__name__}. "
             "Hint: write roofline(f, x), not roofline(f(x))."
         )
     _check("profile", profile, Profile, "explorer.profile(f, x)")
     _check("peaks", peaks, Peaks, "explorer.peaks()")
     # The peaks first: what a profile leaves in the caches and on the heap would be in their way.
     machine = measured_peaks() if peaks is None else peaks
-    found = profiled(function, *args, **kwargs) if profile is None else profile
-    return build_roofline(found, machine)
+    return build_roofline(measure_profile(call) if profile is None else profile, machine)
 
 
 def _check(name: str, value: object, wanted: type, made: str) -> None:
@@ -70,5 +73,5 @@ def _check(name: str, value: object, wanted: type, made: str) -> None:
     if value is not None and not isinstance(value, wanted):
         raise OptionError(
             f"{name} is {type(value).__name__}; allowed is a {wanted.__name__}, as {made} gives it, or None.\n"
-            f"  Hint: an argument of the function of the name `{name}` is given by position."
+            f"  Hint: for an argument of the function that is called {name}, roofline(explorer.Call(f, {name}=…))."
         )

@@ -16,10 +16,10 @@ from explorer.measure.calls import quick_wait, ready
 from explorer.model.results.statistics import interval_of_median, settled
 from explorer.model.results.timing import Samples
 
-__all__ = ["Sampler", "Steps", "check_confidence", "check_seconds", "driven", "steady"]
+__all__ = ["Sampler", "Steps", "check_confidence", "check_seconds", "run_to_completion", "steady"]
 
 _Result = TypeVar("_Result")
-# What measures and asks for one sample after the other, of whoever drives it.
+# Yields one callable after the other, is sent the seconds of the sample that it took, and returns what they lead to.
 Steps = Generator[Callable[[], float], float, _Result]
 
 # Seconds that a sample takes at least. The clock's 50 ns are nothing of it; and longer ones are interrupted by other
@@ -76,8 +76,8 @@ def steady(
     return sampler.samples
 
 
-def driven(steps: Steps[_Result]) -> _Result:
-    """Take the samples that are asked for, right here, and return what they lead to.
+def run_to_completion(steps: Steps[_Result]) -> _Result:
+    """Take each sample that the steps yield, here, and return their result.
 
     With each array that a call makes JAX notes the Python stack, 20 ns for each frame of it: of a call of 5 µs the six
     frames of a measurement would be 3 %. Steps that wait for their sample are in no stack.
@@ -135,11 +135,11 @@ class Sampler:
 
     def warm_up(self, seconds: float) -> None:
         """Call until two windows of calls agree, for at most so long; then settle how many calls a sample takes."""
-        driven(self.warming_up(seconds))
+        run_to_completion(self.warming_up(seconds))
 
     def measure(self, seconds: float, precision: float, progress: Callable[[float], None] | None = None) -> None:
         """Take samples until their median is known so precisely, or for so long."""
-        driven(self.measuring(seconds, precision, progress))
+        run_to_completion(self.measuring(seconds, precision, progress))
 
     def warming_up(self, seconds: float) -> Steps[None]:
         """The steps of `warm_up`."""

@@ -6,23 +6,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from explorer.capture.explore import environment
+from explorer.capture.call import Call, takes_call
 from explorer.errors import ArgumentsError
 from explorer.measure.compiled_subject import build, error_in_a_line, flops_and_bytes, kernels_of
+from explorer.measure.device import environment_with_cores
 from explorer.measure.grid import Point, grid_of
-from explorer.measure.machine import cores
+from explorer.measure.machine import busy_note
 from explorer.measure.progress import progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
-from explorer.measure.time import busy_note
 from explorer.model.results.axis import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 
 __all__ = ["sweep"]
 
 
+@takes_call
 def sweep(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | Call,
     /,
     *given: Any,
     over: Mapping[str, Iterable[Any]],
@@ -39,7 +40,8 @@ def sweep(
 
     Args:
         function: Any callable, or a `jax.jit` function.
-        given, named: Arguments that stay the same, as in a call. One of a name here is given by position.
+        given, named: Arguments that stay the same, as in a call. A keyword that is a parameter of the function is given
+            to it, whatever stands below: see `explorer.Call`.
         over: The values of each name, as a list, or as a dict that calls each something. A name is a parameter of
             `args`; or `options.<name>`, an option of XLA's, or `options`, dicts of them; or a parameter of the
             function, whose argument the value takes the place of; or `dtype`, to which all arguments of floating point
@@ -66,15 +68,16 @@ def sweep(
     """
     __tracebackhide__ = True
     check_seconds(seconds)
-    grid = grid_of(function, given, named, over, args)
+    call = Call.of(function, given, named)
+    grid = grid_of(call.function, call.args, call.kwargs, over, args)
     rows: list[SweepRow] = []
-    with progress_bar(f"sweeping {len(grid.points):,} points", progress) as tell:
+    with progress_bar(f"sweeping {len(grid.points):,} points", progress) as notify:
         for done, point in enumerate(grid.points):
             values = {axis.name: _value(axis, at) for axis, at in zip(grid.axes, point.at, strict=True)}
-            tell(done / len(grid.points), ", ".join(f"{name} = {value}" for name, value in values.items()))
-            rows.append(_measured(SweepRow(point.at, values), function, point, seconds if time else 0.0))
+            notify(done / len(grid.points), ", ".join(f"{name} = {value}" for name, value in values.items()))
+            rows.append(_measured(SweepRow(point.at, values), call.function, point, seconds if time else 0.0))
     notes = [note for note in (busy_note(),) if note and time]
-    return Sweep(name_of(function), grid.axes, rows, notes, {**environment(), "cores": str(cores())})
+    return Sweep(name_of(call.function), grid.axes, rows, notes, environment_with_cores())
 
 
 def _measured(row: SweepRow, function: Callable[..., Any], point: Point, seconds: float) -> SweepRow:

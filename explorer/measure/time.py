@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import jax
 
 from explorer._jax.uncached_traces import uncached_traces
-from explorer.capture.explore import CompileRequest, environment, run_step
+from explorer.capture.call import Call, takes_call
+from explorer.capture.explore import CompileRequest, run_step
 from explorer.measure.calls import Calls
-from explorer.measure.machine import cores, load
-from explorer.measure.progress import Tell, progress_bar
-from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, driven
+from explorer.measure.device import environment_with_cores
+from explorer.measure.machine import busy_note
+from explorer.measure.progress import ProgressCallback, progress_bar
+from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
 from explorer.measure.subject import Subject, signature_of, subject_of
 from explorer.model.results.timing import Samples, Timing
 from explorer.model.units import duration_text
 
-__all__ = ["busy_note", "time", "timed", "timing"]
+__all__ = ["time"]
 
 _EAGER = 1 / 3  # of the time there is
 _WARM_UP = 0.3  # of each part's time
 _LEAST = 0.3  # of it: what is left to measure, however long the warm-up took
-_LONG = 2e-3  # seconds
+_LONG = 2e-3  # seconds: of a call that takes longer, some microseconds more or less are nothing
 
 
+@takes_call
 def time(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | Call,
     /,
     *args: Any,
     eager: bool = True,
@@ -49,7 +53,8 @@ def time(
     Args:
         function: Any callable, a `jax.jit` function or method, or an `Executable` (which has no eager calls, and was
             compiled before). A plain function is compiled with `jax.jit`.
-        args, kwargs: As for a call. One of a name below is given by position.
+        args, kwargs: As for a call. A keyword that is a parameter of the function is given to it, whatever stands
+            below: see `explorer.Call`.
         eager: Whether to measure the function as it is written too, operation by operation: of a `jax.jit` function
             the one that it wraps.
         seconds: To spend on measuring; the first call and one eager call come on top.
@@ -74,157 +79,127 @@ def time(
         True
     """
     __tracebackhide__ = True
-    asked: dict[str, Any] = {"confidence": confidence, "precision": precision, "progress": progress}
-    return driven(timing(function, args, kwargs, eager=eager, seconds=seconds, **asked))
-
-
-def timing(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    *,
-    eager: bool = True,
-    seconds: float = 1.5,
-    confidence: float = 0.95,
-    precision: float = 0.02,
-    progress: bool | None = None,
-) -> Steps[Timing]:
-    """The steps of time(), for arguments of any name."""
-    __tracebackhide__ = True
+    call = Call.of(function, args, kwargs)
     check_seconds(seconds)
     check_confidence(confidence, precision)
-    subject = subject_of(function, args, kwargs)
-    with progress_bar(f"timing {subject.name}", progress) as tell:
-        return (yield from _Timer(subject, seconds, confidence, precision, tell).run(eager))
+    subject = subject_of(call.function, call.args, call.kwargs)
+    with progress_bar(f"timing {subject.name}", progress) as notify:
+        plan = _Plan(seconds, confidence, precision, notify)
+        return run_to_completion(_timing_steps(subject, plan, eager))
 
 
-def timed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Timing:
-    """time(), for arguments of any name."""
+@dataclass(frozen=True)
+class _Plan:
+    """How long and how surely to measure, and whom to notify of the progress."""
+
+    seconds: float
+    confidence: float
+    precision: float
+    notify: ProgressCallback
+
+
+def _timing_steps(subject: Subject, plan: _Plan, eager: bool) -> Steps[Timing]:
+    """Yield each sample to take of the subject, and return what they amount to."""
     __tracebackhide__ = True
-    return driven(timing(function, args, kwargs, **options))
-
-
-class _Timer:
-    """One run of `time`: what is known so far, and the notes that it leaves."""
-
-    def __init__(self, subject: Subject, seconds: float, confidence: float, precision: float, tell: Tell) -> None:
-        self.subject, self.tell = subject, tell
-        self.seconds, self.confidence, self.precision = seconds, confidence, precision
-        self.notes: list[str] = [note for note in (busy_note(),) if note]
-        self.stages: dict[str, float] = {}
-        self.may_donate = True
-
-    def run(self, eager: bool) -> Steps[Timing]:
-        __tracebackhide__ = True
-        subject = self.subject
-        part = 1 - _EAGER if eager and subject.eager is not None else 1.0
-        with uncached_traces(), _nothing_cached():
-            if subject.is_traced:
-                self.compile()
-            calls = self.first_run()
-            long = self.is_long(calls)
-            steady = (yield from self.sampled(calls, part, "compiled", 0.0)) if long else None
-        # Within a context that makes traces fresh, JAX finds what it compiled some microseconds later. For a short call
-        # that counts, and it is compiled again, as the user's own; for a long one that would take as long again.
-        steady = steady or (yield from self.sampled(self.ran_once(), part, "compiled", 0.0))
-        timed_eager = (yield from self.eager()) if eager else None
-        self.tell(1.0, "")
-        first = sum(self.stages.values())
-        self.note_noise("compiled", steady.samples)
-        return Timing(
-            subject.name,
-            signature_of(self.subject.compiled, subject.args, subject.kwargs),
-            Samples((first,), confidence=self.confidence),
-            steady.samples,
-            timed_eager,
-            (first, *steady.warmed),
-            self.stages,
-            tuple(self.notes),
-            {**environment(), "cores": str(cores())},
-        )
-
-    def compile(self) -> None:
-        """Trace, lower and compile, one step after the other, with the errors that explore() has for them."""
-        __tracebackhide__ = True
-        subject = self.subject
-        request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
-        request.check_arguments()
-        self.tell(0.0, "tracing and compiling")
-        traced, capture = run_step("trace", request.trace, request, request.empty_capture())
-        lowered, capture = run_step("lower", traced.lower, request, capture)
-        _, capture = run_step("compile", lowered.compile, request, capture)
-        self.stages |= {step: getattr(capture.durations, step) for step in ("trace", "lower", "compile")}
-        self.may_donate = not subject.is_plain_jit or _donates(traced, lowered)
-
-    def first_run(self) -> Calls:
-        calls = self.ran_once()
-        if not self.subject.is_plain_jit:
-            calls = self.ran_once()  # the first has compiled once more, into a cache of its own
-        if not self.subject.is_traced:
-            self.notes.append("it was compiled before: its first call here only ran")
-        self.stages["run"] = calls.first_seconds
-        return calls
-
-    def is_long(self, calls: Calls) -> bool:
-        """Whether microseconds more or less don't count in a call."""
+    notes = [note for note in (busy_note(),) if note]
+    part = 1 - _EAGER if eager and subject.eager is not None else 1.0
+    with uncached_traces(), _nothing_cached():
+        stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
+        calls = _called_once(subject, may_donate)
+        if not subject.is_plain_jit:
+            calls = _called_once(subject, may_donate)  # the first has compiled once more, into a cache of its own
+        if not subject.is_traced:
+            notes.append("it was compiled before: its first call here only ran")
+        stages["run"] = calls.first_seconds
         calls.first()
-        return calls.first_seconds > _LONG
+        is_long = calls.first_seconds > _LONG
+        steady = (yield from _sampled(plan, calls, part, "compiled", notes)) if is_long else None
+    # Within a context that makes traces fresh, JAX finds what it compiled some microseconds later. For a short call
+    # that counts, and it is compiled again, as the user's own; for a long one that would take as long again.
+    if steady is None:
+        steady = yield from _sampled(plan, _called_once(subject, may_donate), part, "compiled", notes)
+    of_eager = (yield from _eager_samples(subject, plan, may_donate, notes)) if eager else None
+    plan.notify(1.0, "")
+    first = sum(stages.values())
+    _add_noise(notes, "compiled", steady.samples)
+    return Timing(
+        subject.name,
+        signature_of(subject.compiled, subject.args, subject.kwargs),
+        Samples((first,), confidence=plan.confidence),
+        steady.samples,
+        of_eager,
+        (first, *steady.warmed),
+        stages,
+        tuple(notes),
+        environment_with_cores(),
+    )
 
-    def ran_once(self) -> Calls:
-        subject = self.subject
-        calls = Calls(subject.compiled, subject.args, subject.kwargs, self.may_donate)
+
+def _compiled_stages(subject: Subject, notify: ProgressCallback) -> tuple[dict[str, float], bool]:
+    """Trace, lower and compile, with the errors that explore() has for them.
+
+    Returns:
+        The seconds of each step, and whether a call may delete arguments.
+    """
+    __tracebackhide__ = True
+    request = CompileRequest(subject.compiled, subject.args, subject.kwargs, verb="timed")
+    request.check_arguments()
+    notify(0.0, "tracing and compiling")
+    traced, capture = run_step("trace", request.trace, request, request.empty_capture())
+    lowered, capture = run_step("lower", traced.lower, request, capture)
+    _, capture = run_step("compile", lowered.compile, request, capture)
+    seconds = {step: getattr(capture.durations, step) for step in ("trace", "lower", "compile")}
+    return seconds, not subject.is_plain_jit or _donates(traced, lowered)
+
+
+def _called_once(subject: Subject, may_donate: bool) -> Calls:
+    calls = Calls(subject.compiled, subject.args, subject.kwargs, may_donate)
+    calls.first()
+    return calls
+
+
+def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[str]) -> Steps[Samples | None]:
+    """The calls of the function as it is written; None with a note where it can't run so."""
+    if subject.eager is None:
+        notes.append("no eager calls: there is no Python left of what was compiled")
+        return None
+    calls = Calls(subject.eager, subject.args, subject.kwargs, may_donate)
+    try:
         calls.first()
-        return calls
+        sampler = yield from _sampled(plan, calls, _EAGER, "eager", notes)
+    except Exception as error:
+        notes.append(f"no eager calls: it only runs compiled ({type(error).__name__}: {_line(error)})")
+        return None
+    _add_noise(notes, "eager", sampler.samples)
+    return sampler.samples
 
-    def eager(self) -> Steps[Samples | None]:
-        """The calls of the function as it is written; None with a note where it can't run so."""
-        subject = self.subject
-        if subject.eager is None:
-            self.notes.append("no eager calls: there is no Python left of what was compiled")
-            return None
-        calls = Calls(subject.eager, subject.args, subject.kwargs, self.may_donate)
-        try:
-            calls.first()
-            sampler = yield from self.sampled(calls, _EAGER, "eager", 1 - _EAGER)
-        except Exception as error:
-            self.notes.append(f"no eager calls: it only runs compiled ({type(error).__name__}: {_line(error)})")
-            return None
-        self.note_noise("eager", sampler.samples)
-        return sampler.samples
 
-    def sampled(self, calls: Calls, part: float, what: str, before: float) -> Steps[Sampler]:
-        sampler = Sampler(
-            calls.bare,
-            args=calls.args,
-            prepare=calls.prepare,
-            confidence=self.confidence,
-            prepared_bytes=calls.prepared_bytes,
+def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]) -> Steps[Sampler]:
+    """Warm up and measure for this part of the time; a note is added where the calls had not settled."""
+    sampler = Sampler(
+        calls.bare,
+        args=calls.args,
+        prepare=calls.prepare,
+        confidence=plan.confidence,
+        prepared_bytes=calls.prepared_bytes,
+    )
+    seconds = part * plan.seconds
+    done = 0.0 if what == "compiled" else 1 - part  # of all the work: eager calls are the last of it
+    began = perf_counter()
+    yield from sampler.warming_up(_WARM_UP * seconds)
+    left = max(seconds - (perf_counter() - began), _LEAST * seconds)
+    yield from sampler.measuring(left, plan.precision, lambda share: plan.notify(done + part * share, f"{what} calls"))
+    if sampler.is_unsettled:
+        notes.append(
+            f"the {what} calls had not settled after {duration_text(_WARM_UP * seconds)} of warm-up. "
+            f"Hint: seconds={2 * plan.seconds:g}"
         )
-        seconds = part * self.seconds
-        began = perf_counter()
-        yield from sampler.warming_up(_WARM_UP * seconds)
-        left = max(seconds - (perf_counter() - began), _LEAST * seconds)
-        yield from sampler.measuring(
-            left, self.precision, lambda share: self.tell(before + part * share, f"{what} calls")
-        )
-        if sampler.is_unsettled:
-            self.notes.append(
-                f"the {what} calls had not settled after {duration_text(_WARM_UP * seconds)} of warm-up. "
-                f"Hint: seconds={2 * self.seconds:g}"
-            )
-        return sampler
-
-    def note_noise(self, what: str, samples: Samples) -> None:
-        if samples.noise:
-            self.notes.append(f"{what}: {samples.noise}")
+    return sampler
 
 
-def busy_note() -> str:
-    """That other programs keep the machine busy, where the system tells; empty if they don't."""
-    wanting, there = load(), cores()
-    if wanting <= there + 0.5:
-        return ""
-    return f"the machine is busy with other things: {wanting:.1f} programs want to run on {there} cores"
+def _add_noise(notes: list[str], what: str, samples: Samples) -> None:
+    if samples.noise:
+        notes.append(f"{what}: {samples.noise}")
 
 
 def _donates(traced: Any, lowered: Any) -> bool:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from explorer.capture.explore import environment
+from explorer.capture.call import Call, takes_call
 from explorer.errors import NotCallableError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.compare import compare
 from explorer.measure.compiled_subject import Built, error_in_a_line, flops_and_bytes, kernels_of
+from explorer.measure.device import environment_with_cores
 from explorer.measure.differences import difference_of
-from explorer.measure.machine import cores
 from explorer.measure.naming import apart
-from explorer.measure.progress import Tell, progress_bar
+from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.variants import Change, Subject, changes_of, reusable, subject_of, together
@@ -31,8 +31,9 @@ _UNUSED = re.compile(r"donated buffers were not usable: (.*?)\.?\s*(?:\n|$)")
 _ORIGIN = re.compile(r", metadata=\{[^}]*\}| stack_frame_id=\d+")
 
 
+@takes_call
 def what_if(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | Call,
     /,
     *args: Any,
     donate: Any = None,
@@ -55,8 +56,8 @@ def what_if(
 
     Args:
         function: Any callable, or a `jax.jit` function.
-        args, kwargs: As for a call; one of a name below is given by position. What stands for an array, such as
-            `jax.ShapeDtypeStruct`, is filled with ones.
+        args, kwargs: As for a call. A keyword that is a parameter of the function is given to it, whatever stands
+            below: see `explorer.Call`. What stands for an array, such as `jax.ShapeDtypeStruct`, is filled with ones.
         donate: An argument to donate by position or name, a tuple of some, or True: every one that an output could
             reuse.
         remat: `jax.checkpoint` around the function: True, the name of a policy of `jax.checkpoint_policies`, or a
@@ -88,6 +89,8 @@ def what_if(
         (4000, True)
     """
     __tracebackhide__ = True
+    call = Call.of(function, args, kwargs)
+    function, args, kwargs = call.function, call.args, call.kwargs
     check_seconds(seconds)
     if not callable(function):
         raise NotCallableError(
@@ -107,8 +110,8 @@ def what_if(
         changes.append(together(changes))
     names = apart(["plain", *(change.name for change in changes)])[1:]
     changes = [replace(change, name=name) for change, name in zip(changes, names, strict=True)]
-    with progress_bar(f"trying {len(changes)} variants", progress) as tell:
-        return _Trial(subject, changes, seconds if time else 0.0, tell).run()
+    with progress_bar(f"trying {len(changes)} variants", progress) as notify:
+        return _Trial(subject, changes, seconds if time else 0.0, notify).run()
 
 
 @dataclass
@@ -122,8 +125,8 @@ class _Tried:
 class _Trial:
     """One run of what_if."""
 
-    def __init__(self, subject: Subject, changes: Sequence[Change], seconds: float, tell: Tell) -> None:
-        self.subject, self.changes, self.seconds, self.tell = subject, changes, seconds, tell
+    def __init__(self, subject: Subject, changes: Sequence[Change], seconds: float, notify: ProgressCallback) -> None:
+        self.subject, self.changes, self.seconds, self.notify = subject, changes, seconds, notify
         self.result: Any = None
 
     def run(self) -> WhatIf:
@@ -133,13 +136,13 @@ class _Trial:
             raise OptionError(f"there is nothing to compare with: the function itself fails: {plain.row.error}")
         tried = [plain]
         for done, change in enumerate(self.changes):
-            self.tell(done / len(self.changes) / 2, f"compiling {change.name}")
+            self.notify(done / len(self.changes) / 2, f"compiling {change.name}")
             tried.append(self.tried(change, plain))
         self.result = None  # let go of, before others are measured
         notes = self.timed(tried) if self.seconds else []
         capture = plain.built.capture
         rows = [one.row for one in tried]
-        told = {**environment(), "cores": str(cores())}
+        told = environment_with_cores()
         return WhatIf(name_of(self.subject.shown), capture.signature, rows, notes, told)
 
     def tried(self, change: Change, plain: _Tried) -> _Tried:
@@ -211,7 +214,7 @@ class _Trial:
     def timed(self, tried: Sequence[_Tried]) -> list[str]:
         """Run all that work in turns; gives what the reader should know."""
         calls = {one.row.name: _call(one.built) for one in tried if one.built is not None}
-        self.tell(0.5, "running in turns")
+        self.notify(0.5, "running in turns")
         if len(calls) == 1:
             (plain, *_) = tried
             call, given = calls[plain.row.name]

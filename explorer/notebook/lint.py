@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -43,17 +43,13 @@ class _Call:
 
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
+        from explorer.capture.call import Call
         from explorer.pitfalls.lint import lint
 
         given = self.options
-        asked: dict[str, Any] = {"rules": given.rules, "ignore": given.ignore}
-        asked |= {"thorough": given.thorough, "fixes": given.fix}
-        own: Callable[..., Any] = function
-        if asked.keys() & kwargs.keys():  # arguments of the function with the names of lint's own
-            self.found = lint(partial(own, **kwargs), *args, **asked)
-        else:
-            self.found = lint(own, *args, **asked, **kwargs)
-        return own(*args, **kwargs) if self.assigned else None
+        call = Call(function, *args, **kwargs)
+        self.found = lint(call, rules=given.rules, ignore=given.ignore, thorough=given.thorough, fixes=given.fix)
+        return function(*args, **kwargs) if self.assigned else None
 
 
 @magics_class

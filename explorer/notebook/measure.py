@@ -31,22 +31,24 @@ _TIME_FLAGS = ("--no-eager",)
 _PROFILE_FLAGS = ("--roofline",)
 
 
-class _Call(Generic[_Measured]):
+class _MeasuringCallee(Generic[_Measured]):
     """Stands in for the callee of the user's call: gets the function and its arguments, and measures them.
 
     Args:
-        measure: What measures, given the function, its arguments, and what was asked.
-        asked: Of `measure`, by the names of its options.
+        measure: `explorer.time` or `explorer.profile`.
+        options: Of `measure`, by name.
         assigned: The user wants the value too: `y = f(x)`. Then the function is called once more.
     """
 
-    def __init__(self, measure: Callable[..., _Measured], asked: Mapping[str, Any], assigned: bool) -> None:
-        self.measure, self.asked, self.assigned = measure, asked, assigned
+    def __init__(self, measure: Callable[..., _Measured], options: Mapping[str, Any], assigned: bool) -> None:
+        self.measure, self.options, self.assigned = measure, options, assigned
         self.found: _Measured | None = None
 
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        self.found = self.measure(function, args, kwargs, **self.asked)
+        from explorer.capture.call import Call
+
+        self.found = self.measure(Call(function, *args, **kwargs), **self.options)
         return function(*args, **kwargs) if self.assigned else None
 
 
@@ -73,14 +75,16 @@ class MeasureMagics(CallMagics):
         there, `y` has its value afterwards.
         """
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        from explorer.measure.time import timed
+        from explorer.measure.time import time
 
         frame = calling_frame(self.shell)
         try:
             words, rest = split_options(line, _TIME_FLAGS)
             options = _options(jtime_parser, "jtime", words)
-            asked = {"eager": not options.no_eager} | _given(options, "seconds")
-            timing = self.found_by("jtime", partial(_Call[Timing], timed, asked), line, rest, cell, frame, local_ns)
+            callee = partial(
+                _MeasuringCallee[Timing], time, {"eager": not options.no_eager, **_given(options, "seconds")}
+            )
+            timing = self.found_by("jtime", callee, line, rest, cell, frame, local_ns)
             return _written(timing, "timing", options.html, lambda file: timing.chart().to_html(file))
         except ExplorerError as error:
             raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
@@ -105,20 +109,18 @@ class MeasureMagics(CallMagics):
         `y = f(x)` there, `y` has its value afterwards.
         """
         __tracebackhide__ = True
-        from explorer.measure.profile import profiled
+        from explorer.measure.profile import profile as measure_profile
 
         frame = calling_frame(self.shell)
         try:
             words, rest = split_options(line, _PROFILE_FLAGS)
             options = _options(jprofile_parser, "jprofile", words)
-            asked = _given(options, "runs", "seconds")
-            found = self.found_by(
-                "jprofile", partial(_Call[Profile], profiled, asked), line, rest, cell, frame, local_ns
-            )
+            callee = partial(_MeasuringCallee[Profile], measure_profile, _given(options, "runs", "seconds"))
+            profile = self.found_by("jprofile", callee, line, rest, cell, frame, local_ns)
             if options.roofline:
-                found = _against_peaks(found)
-            _written(found, "profile", options.html, found.to_html)
-            return _written(found, "profile", options.perfetto, found.to_perfetto)
+                profile = _against_peaks(profile)
+            _written(profile, "profile", options.html, profile.to_html)
+            return _written(profile, "profile", options.perfetto, profile.to_perfetto)
         except ExplorerError as error:
             raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
 

@@ -16,6 +16,7 @@ import jax
 from explorer._jax import undecided_equalities
 from explorer._jax.jitted import is_jitted
 from explorer._jax.uncached_traces import uncached_traces
+from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.errors import NotCallableError
@@ -38,8 +39,9 @@ from explorer.pitfalls.thorough import trace_differences
 __all__ = ["LintOptions", "LintRecord", "check_rules", "file_of", "gather", "lint", "run_rules", "unwrap"]
 
 
+@takes_call
 def lint(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | Call,
     /,
     *args: Any,
     rules: str | Iterable[str] | None = None,
@@ -57,9 +59,10 @@ def lint(
 
     Args:
         function: Any callable, or a `jax.jit` function: what it knows already is traced anew.
-        args, kwargs: As for a call: arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them. One of a name
-            below is given by position. Sizes of an `InputInfo` that vary are traced all at once, as `compile` does;
-            where that can't be, once more, at those that it is optimised for.
+        args, kwargs: As for a call: arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them. A keyword
+            that is a parameter of the function is given to it, whatever stands below: see `explorer.Call`. Sizes of an
+            `InputInfo` that vary are traced all at once, as `compile` does; where that can't be, once more, at those
+            that it is optimised for.
         rules: The rules to run, by name or number; all that the configuration leaves on if None.
         ignore: Rules not to run.
         thorough: Trace a second time, so that the user's Python runs twice, and compare: what differs was baked in.
@@ -81,7 +84,8 @@ def lint(
         ['impure-print']
     """
     __tracebackhide__ = True
-    return run_rules(function, args, kwargs, LintOptions(rules, ignore, thorough, fixes, ledger))
+    call = Call.of(function, args, kwargs)
+    return run_rules(call.function, call.args, call.kwargs, LintOptions(rules, ignore, thorough, fixes, ledger))
 
 
 @dataclass(frozen=True)
