@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from explorer.capture.readers.graph_builder import GraphBuilder
+from explorer.capture.readers.mlir_attributes import read_attributes, read_dictionary, skeleton
 from explorer.capture.readers.mlir_locations import Locations
 from explorer.capture.readers.user_frames import users_part
 from explorer.errors import UnreadableTextError
+from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
 __all__ = ["read_stablehlo"]
@@ -28,6 +30,9 @@ _ARGUMENT_PATH = re.compile(r'%([\w$.]++): [^%"]*? loc\("([^"]*)"\)')
 _ARGUMENT = re.compile(r"%([\w$.]++): ((?:[^,()<>]++|<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>|\([^()]*+\))++)")
 _ITERATION = re.compile(r"%([\w$.]++) = %([\w$.]++)")
 _REFERENCE = re.compile(r"%([\w$.]++)")
+_MODULE_NAME = re.compile(r"\bmodule @([\w$.\-]++|\"[^\"]*+\")(?: attributes \{(.*)\} \{$)?")
+# An argument's attributes: `%arg0: tensor<8xf32> {jax.buffer_donor = true, mhlo.sharding = "{replicated}"}`.
+_ARGUMENT_ATTRIBUTES = re.compile(r'%([\w$.]++): [^%{]*?\{((?:[^{}"]++|"(?:[^"\\]|\\.)*+"|\{[^{}]*+\})*+)\}')
 _LOCATION = re.compile(r" loc\((#loc\d*+|[^()]*+|\".*)\)\s*$")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)')
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[(){}\[\]]')
@@ -84,12 +89,16 @@ class _Reader:
         self.values: dict[str, list[int]] = {}  # by name, the innermost last
         self.calls: list[tuple[int, str]] = []
         self.iteration: list[tuple[str, str]] = []
+        self.module: dict[str, str] = {}
         self.last = -1
         self.at = 0
         self.unread: list[int] = []
         # What the line that closes its regions says of an operation: its type and its place
         self.types: dict[int, str] = {}
         self.places: dict[int, tuple[str, int]] = {}
+        # Of each node, the code of its operation and what stands beside its operands; equal for most of a kind.
+        self.attributes: list[int] = []
+        self.skeletons: dict[tuple[str, str, str], int] = {}
         self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
 
     def read(self) -> Graph:
@@ -102,7 +111,14 @@ class _Reader:
             if line and not line.startswith(("#", "//")):
                 self.read_line(number, self.whole(line))
         self.nest_functions()
-        return replace(self.with_later_parts(self.builder.build()), unread=tuple(self.unread))
+        skeletons = list(self.skeletons)
+        attributes = Attributes(lambda: tabulate(self.attributes, map(_pairs, skeletons)))
+        graph = self.builder.build(attributes, self.module)
+        return replace(self.with_later_parts(graph), unread=tuple(self.unread))
+
+    def note_attributes(self, op: str, text: str, operand_results: str = "") -> None:
+        """Keep the attributes of the node that was added last."""
+        self.attributes.append(self.skeletons.setdefault((op, text, operand_results), len(self.skeletons)))
 
     def whole(self, line: str) -> str:
         """The line, and the ones after it if a person broke its attributes or operands over several."""
@@ -133,6 +149,8 @@ class _Reader:
             self.open_region(number, self.last, kind, self.iteration)
             self.add_arguments(number, line)
         elif _NO_NODE.match(line):
+            if module := _MODULE_NAME.search(line):
+                self.module = {"name": module[1].strip('"')} | read_dictionary(module[2] or "")
             if line.endswith("{"):
                 self.regions.append(_Region(-1, -1, is_generic=line.endswith("({")))
         else:
@@ -159,6 +177,7 @@ class _Reader:
         is_single = len(names) == 1 and ":" not in results[1] if results else False
         type_ = "" if opens and operation[1] else _result_type(body, is_single=is_single)
         self.add_node(number, names, op, type_, place)
+        self.note_attributes(op, *skeleton(body))
         pairs = _ITERATION.findall(body) if op.endswith(".while") else []
         self.connect([source for _, source in pairs] or _used(body, is_generic=operation[1] is not None))
         types = _PIECES.findall(body.rpartition(" : ")[2]) if pairs else []
@@ -249,19 +268,25 @@ class _Reader:
             location = _LOCATION.search(line)
             if location is not None:
                 self.places.setdefault(closed.owner, self.locate(location[1]))
+            if "{" in after:  # `}) {dimension = 0 : i64} : (…) -> …`, as older MLIR has it
+                op, text, results = list(self.skeletons)[self.attributes[closed.owner]]
+                key = (op, text + skeleton(after.lstrip(")"))[0], results)
+                self.attributes[closed.owner] = self.skeletons.setdefault(key, len(self.skeletons))
             if " : " in line:
                 self.types.setdefault(closed.owner, _result_type(line[: location.start()] if location else line))
 
     def add_arguments(self, number: int, signature: str) -> None:
         paths = dict(_ARGUMENT_PATH.findall(signature))
+        attributes = dict(_ARGUMENT_ATTRIBUTES.findall(signature)) if "{" in signature else {}
         for name, type_ in _ARGUMENT.findall(_without_strings(signature)):
             type_ = type_.partition(" loc")[0].partition(" {")[0].strip()
-            self.add_argument(number, name, type_, paths.get(name, ""))
+            self.add_argument(number, name, type_, paths.get(name, ""), attributes.get(name, ""))
 
-    def add_argument(self, number: int, name: str, type_: str, path: str = "") -> None:
+    def add_argument(self, number: int, name: str, type_: str, path: str = "", attributes: str = "") -> None:
         group = self.regions[-1].group if self.regions else -1
         node = self.builder.add(f"%{name}", "parameter", type_, scope=path, group=group, line=number)
         self.builder.connect(())
+        self.note_attributes("parameter", attributes)
         self.define([name], node)
 
     def with_later_parts(self, graph: Graph) -> Graph:
@@ -291,6 +316,12 @@ class _Reader:
             called = number_of.get(callee, -1)
             if called >= 0 and groups[called].caller < 0 and groups[called].kind == "function":
                 groups[called] = replace(groups[called], caller=node, parent=self.builder.group_of[node])
+
+
+def _pairs(skeleton: tuple[str, str, str]) -> list[tuple[str, str]]:
+    op, text, operand_results = skeleton
+    pairs = [*read_dictionary(text).items()] if op == "parameter" else read_attributes(op, text)
+    return [*pairs, ("operand_results", operand_results)] if operand_results else pairs
 
 
 def _opens_region(line: str) -> bool:
