@@ -25,10 +25,11 @@ def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
         treedef: Its `PyTreeDef`.
         paths: Of its leaves, in order: they alone say how a class names its children.
     """
-    rest, preorder = [treedef], list[tuple[Any, int]]()
+    rest: list[Any] = [treedef]
+    preorder: list[tuple[Any, int]] = []
     while rest:  # containers of containers may be nested deeper than Python's stack
         node = rest.pop()
-        children = node.children() if node.num_nodes > 1 else ()
+        children: Sequence[Any] = node.children() if node.num_nodes > 1 else ()
         preorder.append((node, len(children)))
         rest += reversed(children)
     # Backwards each node comes after its children, which lie on top of the stack, the first one uppermost.
@@ -41,19 +42,22 @@ def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
             continue
         children = tuple(reversed(built[len(built) - count :]))
         del built[len(built) - count :]
-        built.append(_read_node(*node.node_data(), children, paths[at:] if len(paths) == treedef.num_leaves else ()))
+        own_paths = paths[at:] if len(paths) == treedef.num_leaves else ()
+        built.append(_read_node(node.node_data(), children, own_paths))
     return built[0]
 
 
-def _read_node(kind: Any, data: Any, children: tuple[TreeNode, ...], paths: Sequence[str]) -> TreeNode:
+def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Sequence[str]) -> TreeNode:
     """The node of one container; `paths` begins with its own leaves'."""
+    kind, data = node
     if kind is type(None):
         return NONE
     if kind is tuple or kind is list:
         return TreeNode(kind.__name__, steps=_indices(len(children)), children=children)
     if kind is dict:
         return TreeNode("dict", steps=_keys(data), children=children)
-    if issubclass(kind, tuple) and data is None and len(fields := getattr(kind, "_fields", ())) == len(children):
+    fields: tuple[str, ...] = getattr(kind, "_fields", ())
+    if data is None and issubclass(kind, tuple) and len(fields) == len(children):
         return TreeNode("namedtuple", kind.__name__, tuple(f".{name}" for name in fields), children=children)
     if kind is OrderedDict or kind is defaultdict:
         steps = _keys(data if kind is OrderedDict else data[1])
