@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from explorer.errors import MissingPackageError
+from explorer.files.frames import import_pandas
 from explorer.model.events.event import KINDS, REASONS, Event
 from explorer.model.events.key import Key
+from explorer.model.events.ledger import Ledger
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas
 
-    from explorer.model.events.ledger import Ledger
-
-__all__ = ["COLUMNS", "frame", "signature"]
+__all__ = ["COLUMNS", "ledger_frame", "signature"]
 
 # What each column holds, and how to have it of an event.
 COLUMNS: Mapping[str, tuple[str, Callable[[Event], Any]]] = {
@@ -51,7 +50,7 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def frame(ledger: Ledger) -> pd.DataFrame:
+def ledger_frame(ledger: Ledger) -> pandas.DataFrame:
     """A row for each event of `ledger`; an empty one has the same columns and dtypes.
 
     Kinds and reasons are categories, names and sentences strings, seconds floats, `start` a time with UTC. What was
@@ -60,13 +59,7 @@ def frame(ledger: Ledger) -> pd.DataFrame:
     Raises:
         MissingPackageError: pandas is not installed.
     """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingPackageError(
-            "to_frame() makes a DataFrame of pandas, which is not installed.\n"
-            "  Hint: pip install pandas; or read .events, and Ledger.save(path) for JSON lines."
-        ) from None
+    pd = import_pandas()
     events = ledger.events
     columns = {
         name: pd.Series([value(event) for event in events], dtype=_DTYPES.get(name, "string"))

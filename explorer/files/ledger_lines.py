@@ -15,17 +15,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.errors import LedgerFileError
 from explorer.model.events.compaction import FORM, Form, forms_of
 from explorer.model.events.event import Event
 from explorer.model.events.key import Key, Leaf
+from explorer.model.events.ledger import Ledger
+from explorer.model.events.prediction import Prediction
 from explorer.model.events.pytree import TreeNode
-
-if TYPE_CHECKING:
-    from explorer.model.events.ledger import Ledger
 
 __all__ = ["SETTINGS", "VERSION", "Spill", "Writer", "save"]
 

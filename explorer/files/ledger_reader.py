@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.errors import LedgerFileError
 from explorer.files.ledger_lines import SETTINGS, VERSION
 from explorer.files.validate import integer, number, text, texts
@@ -19,7 +18,9 @@ from explorer.model.events.compaction import Compactor
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.prediction import Prediction
 from explorer.model.events.pytree import TREE_KINDS, TreeNode
+from explorer.model.events.storm import STORM
 
 __all__ = ["load"]
 
@@ -29,7 +30,7 @@ _LARGEST_TREE = 10_000_000  # nodes: of a few lines that refer to each other, on
 _HINT = "Hint: ledgers are what Ledger.save(path) writes."
 
 
-def load(path: str | os.PathLike[str], *, storm: int) -> Ledger:
+def load(path: str | os.PathLike[str], *, storm: int = STORM) -> Ledger:
     """Everything of the file, whatever its length; a last line that was cut off is left out, and `note` says so."""
     ledger = Ledger(limit=None, storm=storm)
     reader = _Reader(ledger)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from explorer.analysis.recompiles.family_names import Which, families_of
 from explorer.errors import NotCallableError, NotRecordedError, OptionError, RecompilationError
 from explorer.ledger.failure import Compile, compiles, table
 from explorer.ledger.watch import Watch, watch
+from explorer.model.events.family_names import Which, families_of
 from explorer.model.events.tally import FamilyKey, family_key
 
 __all__ = ["Guard", "assert_no_recompiles", "max_compiles"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 from explorer.ledger.functions import clean
 from explorer.model.events.pytree import LEAF, NONE, TreeNode, split_path
@@ -59,8 +59,11 @@ def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Seq
     fields: tuple[str, ...] = getattr(kind, "_fields", ())
     if data is None and issubclass(kind, tuple) and len(fields) == len(children):
         return TreeNode("namedtuple", kind.__name__, tuple(f".{name}" for name in fields), children=children)
-    if kind is OrderedDict or kind is defaultdict:
-        steps = _keys(data if kind is OrderedDict else data[1])
+    if kind is OrderedDict:
+        steps = _keys(cast("Any", data))
+    elif kind is defaultdict:
+        _, keys = cast("tuple[Any, Any]", data)
+        steps = _keys(keys)
     else:
         steps = _named_by_leaves(children, paths)
     return TreeNode("class", kind.__name__, steps, "" if data is None else _print(data), children)

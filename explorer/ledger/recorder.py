@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from explorer._jax.calls import hooks, is_inside_a_trace
 from explorer._jax.suppress_recording import suppression
-from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
 from explorer.ledger.causes import Causes, Told
 from explorer.ledger.fixpoints import foreseen
@@ -23,6 +22,7 @@ from explorer.ledger.misses import Missed, Misses
 from explorer.ledger.places import users_places
 from explorer.ledger.replay import Replay
 from explorer.model.events.event import Event
+from explorer.model.events.prediction import Prediction
 from explorer.model.events.running import Running
 
 __all__ = ["Recorder", "Sink", "recorder"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Protocol
 
-from explorer.analysis.recompiles.storms import Storm
 from explorer.errors import RecompilationWarning
 from explorer.model.events.event import Event
+from explorer.model.events.storm import Storm
 from explorer.model.events.warned_functions import warned
 
 __all__ = ["StormWarning", "warn"]

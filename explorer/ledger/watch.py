@@ -13,7 +13,6 @@ from typing import Any
 
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.analysis.diff.diff import Diff, diff
-from explorer.analysis.recompiles.storms import STORM
 from explorer.capture.sources import label
 from explorer.errors import OptionError
 from explorer.ledger.cells import Cells
@@ -25,6 +24,7 @@ from explorer.model.capture import Capture
 from explorer.model.events.event import Event
 from explorer.model.events.ledger import LIMIT, Ledger
 from explorer.model.events.running import Running
+from explorer.model.events.storm import STORM
 
 __all__ = ["Watch", "watch"]
 

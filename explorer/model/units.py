@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["brief_duration", "bytes_text", "duration_text", "factor_text", "range_text", "rate_text", "share_text"]
+__all__ = [
+    "brief_duration",
+    "bytes_text",
+    "count_text",
+    "duration_text",
+    "factor_text",
+    "range_text",
+    "rate_text",
+    "share_text",
+]
 
 
 def bytes_text(size: float) -> str:
@@ -19,6 +28,16 @@ def bytes_text(size: float) -> str:
         amount /= 1000
         units.pop(0)
     return f"{amount:.0f} {units[0]}" if amount >= 100 or units[0] == "B" else f"{amount:.1f} {units[0]}"
+
+
+def count_text(number: int, noun: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> count_text(1, "event"), count_text(1200, "event")
+        ('1 event', '1,200 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def duration_text(seconds: float) -> str:

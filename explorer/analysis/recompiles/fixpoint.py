@@ -11,14 +11,13 @@ many functions return one of its shape, only against the first result, and only 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
-from explorer.model.events.event import Event
 from explorer.model.events.key import Function, Leaf
-from explorer.model.events.tally import FamilyKey, family_key
+from explorer.model.events.prediction import Prediction, type_text
 
-__all__ = ["Part", "Prediction", "predictions"]
+__all__ = ["Part", "predictions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,47 +33,6 @@ class Part:
     path: str
     tree: object
     leaves: tuple[Leaf, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """A recompile that will come if a result is passed in again.
-
-    Args:
-        function: The name of the function.
-        leaf: The array of the argument: `state['step']`; of several with the same fate the first.
-        before: Its type in the first call: `int32, weak`.
-        after: The type that it is returned as.
-        fix: Code that makes it the same type from the start.
-        text: One sentence for a person.
-        result: What would be passed in again: `result`, `result[0]`.
-        leaves: All with this fate.
-        family: Process, name, file and line of the function.
-        came_true: The id of the compile that it foresaw; empty as long as there was none.
-    """
-
-    function: str
-    leaf: str
-    before: str
-    after: str
-    fix: str = ""
-    text: str = ""
-    result: str = ""
-    leaves: tuple[str, ...] = ()
-    family: FamilyKey = field(default=("", "", "", 0), repr=False)
-    came_true: str = ""
-
-    def after_event(self, event: Event) -> Prediction:
-        """The prediction in the light of a call that was built again."""
-        if self.came_true or event.key is None or family_key(event) != self.family:
-            return self
-        types = {leaf.path: _type(leaf) for leaf in event.key.leaves}
-        if types.get(self.leaf) != self.after:
-            return self
-        return replace(self, came_true=event.id or event.function)
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def predictions(function: Function, arguments: Sequence[Part], results: Sequence[Part]) -> tuple[Prediction, ...]:
@@ -100,7 +58,7 @@ def predictions(function: Function, arguments: Sequence[Part], results: Sequence
         if nearest is not None:
             fates: dict[tuple[str, str], list[tuple[Leaf, Leaf]]] = {}
             for taken, given in _differing(argument, nearest):
-                fates.setdefault((_type(taken), _type(given)), []).append((taken, given))
+                fates.setdefault((type_text(taken), type_text(given)), []).append((taken, given))
             found += [_prediction(function, pairs, nearest.path) for pairs in fates.values()]
     return tuple(found)
 
@@ -120,12 +78,12 @@ def _is_state(argument: Part, index: int, result: Part, results: Sequence[Part])
 
 def _differing(argument: Part, result: Part) -> list[tuple[Leaf, Leaf]]:
     pairs = zip(argument.leaves, result.leaves, strict=True)
-    return [(taken, given) for taken, given in pairs if _type(taken) != _type(given)]
+    return [(taken, given) for taken, given in pairs if type_text(taken) != type_text(given)]
 
 
 def _prediction(function: Function, pairs: list[tuple[Leaf, Leaf]], result: str) -> Prediction:
     taken, given = pairs[0]
-    name, before, after = function.name, _type(taken), _type(given)
+    name, before, after = function.name, type_text(taken), type_text(given)
     back = "the result" if result == "result" else result
     others = f", like {len(pairs) - 1} more of its arrays" if len(pairs) > 1 else ""
     return Prediction(
@@ -142,7 +100,3 @@ def _fix(taken: Leaf, given: Leaf) -> str:
     if taken.dtype == given.dtype:
         return f"return jnp.asarray(…, dtype=jnp.{taken.dtype}) for {taken.path}"
     return f"return ….astype(jnp.{taken.dtype}) for {taken.path}"
-
-
-def _type(leaf: Leaf) -> str:
-    return f"{leaf.dtype}, weak" if leaf.weak else leaf.dtype

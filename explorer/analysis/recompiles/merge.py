@@ -9,11 +9,12 @@ from heapq import merge as merged
 from explorer.errors import OptionError
 from explorer.model.events.event import Event
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.storm import STORM
 
 __all__ = ["merge"]
 
 
-def merge(ledgers: Sequence[Ledger], names: Iterable[str] | None, storm: int) -> Ledger:
+def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STORM) -> Ledger:
     """One ledger, in the order of the clock; calls stay whole, and get new numbers.
 
     A function that two processes compiled is two: ids are those that the processes gave, and each event says whose it

@@ -1,98 +1,38 @@
-"""Recompile storms: functions that are compiled again and again, with what varies, what it cost, and the cure."""
+"""Which functions of a ledger are compiled again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from explorer.model.events.event import Event, Reason
+from explorer.model.events.ledger import Ledger
+from explorer.model.events.storm import Storm
+from explorer.model.events.tally import Tally, family_key
 
-from explorer.model.events.event import Place, Reason
-from explorer.model.events.tally import FamilyKey, Tally
+__all__ = ["storm_of", "storms"]
 
-__all__ = ["STORM", "Storm", "in_storm", "storm_of", "storms"]
-
-STORM = 8  # compiles of one function past which something is wrong
 # A model's construction runs one line of a layer for every shape there is; only far more than that is a loop's.
-EAGER = 4
+_EAGER = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Storm:
-    """One function that was compiled too often.
-
-    Args:
-        function: Its name.
-        family: Process, name, file and line of what counts as this function.
-        compiles: How many calls of it had to trace, lower or compile.
-        seconds: What they took in all.
-        changes: How many of them came of `reason`.
-        reason: The last of the most frequent kind of reason: `leaf` is what varies, `fix` the cure.
-        at: The user's line of the last call.
-        eager: It is one of JAX's own, run outside of any `jit`.
-        label: What a person calls the file that it is defined in: `train.py`, `cell [4]`.
-    """
-
-    function: str
-    family: FamilyKey
-    compiles: int
-    seconds: float
-    changes: int
-    reason: Reason
-    at: Place | None = None
-    eager: bool = False
-    label: str = ""
-
-    @property
-    def leaf(self) -> str:
-        """What varies; empty if it is no argument."""
-        return self.reason.leaf
-
-    @property
-    def cure(self) -> str:
-        """Code that would stop it, or one sentence; empty where none is known."""
-        return self.reason.fix
-
-    @property
-    def text(self) -> str:
-        """What a person has to know: the function, the cost, what varies, the cure."""
-        name = f"the operation {self.function}" if self.eager else self.function
-        _, _, file, line = self.family
-        where = f" ({self.label}, line {line})" if file and not self.eager else ""
-        said = f"{name}{where} was compiled {self.compiles} times, {self.seconds:.3g} s in all{self._why()}"
-        cure = self.cure.strip().replace("\n", "\n    ")
-        return f"{said}\n  Hint: {cure}" if cure else said
-
-    def _why(self) -> str:
-        reason = self.reason
-        if not self.changes:
-            return "."
-        if not reason.leaf:
-            return f"; {self.changes} times as {reason}." if reason.kind != "unknown" else "."
-        last = f" (lately {reason.before} → {reason.after})" if reason.before or reason.after else ""
-        return f"; `{reason.leaf}` changed {self.changes} times{last}."
-
-    def __repr__(self) -> str:
-        leaf = f"; {self.leaf} varies" if self.leaf else f"; {self.reason.kind}"
-        return f"Storm({self.function}: {self.compiles} compiles{leaf})"
-
-
-def in_storm(tally: Tally, limit: int) -> bool:
-    """Whether this function was compiled more than `limit` times; for a single operation, far more at one line.
-
-    With a limit of 0 nothing is a storm.
-    """
-    if not limit or tally.built <= limit:
-        return False
-    return not tally.eager or max(tally.sites.values(), default=0) > limit * EAGER
-
-
-def storms(tallies: Iterable[Tally], limit: int) -> tuple[Storm, ...]:
-    """The functions compiled more than `limit` times, the one with the most compiles first."""
-    found = [storm_of(tally) for tally in tallies if in_storm(tally, limit)]
+def storms(ledger: Ledger) -> tuple[Storm, ...]:
+    """The functions that were compiled more often than the ledger allows, the one with the most compiles first."""
+    found = [_storm(ledger, tally) for tally in ledger.tallies if _is_storm(tally, ledger.storm)]
     return tuple(sorted(found, key=lambda storm: -storm.compiles))
 
 
-def storm_of(tally: Tally) -> Storm:
-    """The storm of one function, as far as it has come."""
+def storm_of(ledger: Ledger, event: Event) -> Storm | None:
+    """The storm that the function of `event` is in, as far as it has come; None if it is in none."""
+    tally = ledger.tally(family_key(event))
+    return _storm(ledger, tally) if tally is not None and _is_storm(tally, ledger.storm) else None
+
+
+def _is_storm(tally: Tally, limit: int) -> bool:
+    """True past `limit` compiles of a function; of a single operation, of far more at one line. 0 allows any."""
+    if not limit or tally.built <= limit:
+        return False
+    return not tally.eager or max(tally.sites.values(), default=0) > limit * _EAGER
+
+
+def _storm(ledger: Ledger, tally: Tally) -> Storm:
     cause = tally.main_cause()
     last = tally.last
     return Storm(
@@ -104,4 +44,5 @@ def storm_of(tally: Tally) -> Storm:
         cause.last if cause else Reason("unknown"),
         last.call_site if last else None,
         tally.eager,
+        ledger.called(tally.key[2]),
     )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from explorer.model.events.ledger import Ledger
+from explorer.model.events.tally import Summary
+from explorer.model.units import count_text
 
-if TYPE_CHECKING:
-    from explorer.model.events.ledger import Ledger
-    from explorer.model.events.tally import Summary
-
-__all__ = ["counted", "told"]
+__all__ = ["ledger_repr"]
 
 
-def told(ledger: Ledger) -> str:
-    """`5 compiles of 2 functions; step: batch['x'].shape[0] changed 3 times`."""
+def ledger_repr(ledger: Ledger) -> str:
+    """`Ledger(5 compiles of 2 functions; step: batch['x'].shape[0] changed 3 times)`."""
     rows = ledger.functions()
     own = [row for row in rows if not row.eager]
     operations = sum(row.compiles + row.cache_hits for row in rows if row.eager)
@@ -21,18 +19,19 @@ def told(ledger: Ledger) -> str:
     if worst is not None and worst.recompiles:
         parts.append(_why(worst))
     if ledger.dropped:
-        parts.append(f"the oldest {counted(ledger.dropped, 'event')} dropped")
+        parts.append(f"the oldest {count_text(ledger.dropped, 'event')} dropped")
     if ledger.spilled:
-        parts.append(f"the oldest {counted(ledger.spilled, 'event')} spilled")
-    return "; ".join([*parts, *([ledger.note] if ledger.note else [])])
+        parts.append(f"the oldest {count_text(ledger.spilled, 'event')} spilled")
+    parts += [ledger.note] if ledger.note else []
+    return f"{type(ledger).__name__}({'; '.join(parts)})"
 
 
 def _compiles(own: list[Summary], operations: int) -> str:
     compiled = sum(row.compiles + row.cache_hits for row in own)
     hits = sum(row.cache_hits for row in own)
-    text = counted(compiled, "compile")
+    text = count_text(compiled, "compile")
     if own:
-        text += f" of {counted(len(own), 'function')}"
+        text += f" of {count_text(len(own), 'function')}"
     if hits:
         text += f", {'all' if hits == compiled else hits} from the persistent cache"
     return text + (f", {operations} of single operations" if operations else "")
@@ -44,10 +43,6 @@ def _why(worst: Summary) -> str:
         return f"{worst.name}: {leaf} changed {_times(count)}"
     kind, count = worst.reasons[0]
     return f"{worst.name}: compiled again {_times(count)} ({kind})"
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _times(count: int) -> str:

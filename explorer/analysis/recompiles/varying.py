@@ -3,127 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from weakref import WeakKeyDictionary
 
-from explorer.analysis.recompiles.summary import counted
+from explorer.errors import NotRecordedError
 from explorer.model.events.compaction import Form, forms_of
 from explorer.model.events.event import Event
+from explorer.model.events.family_names import Which
 from explorer.model.events.key import Key
+from explorer.model.events.ledger import Ledger
 from explorer.model.events.pytree import TreeNode
 from explorer.model.events.tally import BUILDING, FamilyKey, family_key
+from explorer.model.events.variations import Value, Variation, Variations
 
-__all__ = ["Value", "Variation", "Variations", "varying"]
+__all__ = ["varying"]
 
 ABSENT = "(absent)"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One value that a property had: in how many compiled calls, and the ids of those."""
-
-    text: str
-    count: int
-    ids: tuple[str, ...] = ()
+_Result = tuple[tuple[int, int, int], Variations]
+# A live view asks at each change, mostly of functions of which no more has compiled since.
+_results: WeakKeyDictionary[Ledger, dict[tuple[frozenset[FamilyKey], int | None], _Result]] = WeakKeyDictionary()
+_MOST_RESULTS = 64  # of one ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """One property of one argument over all compiled calls of a function.
-
-    Args:
-        leaf: The array or static argument: `batch['x']`; empty for what is no argument.
-        aspect: `shape[0]`, `rank`, `dtype`, `weak type`, `committed`, `sharding`, `devices`, `layout`, `given`,
-            `value`, `type`, `object`, `structure`, `function object`, `wrapper`, `donated`, or a setting's name.
-        values: What it was, in the order of coming.
-    """
-
-    leaf: str
-    aspect: str
-    values: tuple[Value, ...]
-
-    @property
-    def is_constant(self) -> bool:
-        return len(self.values) == 1
-
-    @property
-    def name(self) -> str:
-        """`batch['x'].shape[0]`, `x dtype`, `structure`."""
-        joint = "." if self.aspect.startswith("shape[") else " "
-        return f"{self.leaf}{joint}{self.aspect}" if self.leaf else self.aspect
-
-    def __repr__(self) -> str:
-        few = ", ".join(f"{value.text} {value.count}×" for value in self.values[:4])
-        return f"Variation({self.name}: {few}{', …' if len(self.values) > 4 else ''})"
+def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None = None) -> Variations:
+    """The properties of a function's compiled calls, or of its last `calls` ones; see `Ledger.varying`."""
+    families = frozenset({_worst(ledger)} if function is None else ledger.families(function))
+    built = sum(tally.built for tally in ledger.tallies if tally.key in families)
+    state = built, ledger.dropped, ledger.spilled
+    results = _results.setdefault(ledger, {})
+    result = results.get((families, calls))
+    if result is not None and result[0] == state:
+        return result[1]
+    if len(results) >= _MOST_RESULTS:
+        results.clear()
+    variations = _variations(ledger.events, families, calls)
+    results[families, calls] = state, variations
+    return variations
 
 
-@dataclass(frozen=True, slots=True)
-class Variations:
-    """All properties of a function's compiled calls.
-
-    Args:
-        function: Its name.
-        calls: How many compiled calls there are to compare.
-        rows: All properties, in the order of the arguments.
-
-    Example:
-        >>> from explorer.model.events.event import Event
-        >>> from explorer.model.events.key import Function, Leaf
-        >>> from explorer.model.events.ledger import Ledger
-        >>> ledger = Ledger()
-        >>> for n in (8, 9):
-        ...     key = Key(Function("step"), (Leaf("x", (n, 4), "float32"),))
-        ...     ledger.add((Event("compile", "step", key=key, id=f"[step/{n - 8}]", call=n),))
-        >>> print(ledger.varying("step"))
-        step: 2 compiled calls
-          x.shape[0]  8 1× [step/0], 9 1× [step/1]
-        The same in all: x.shape[1] = 4, x dtype = float32
-    """
-
-    function: str
-    calls: int
-    rows: tuple[Variation, ...]
-
-    @property
-    def varying(self) -> tuple[Variation, ...]:
-        """The properties with several values."""
-        return tuple(row for row in self.rows if not row.is_constant)
-
-    @property
-    def constant(self) -> tuple[Variation, ...]:
-        """The properties that were the same in every call."""
-        return tuple(row for row in self.rows if row.is_constant)
-
-    def __iter__(self) -> Iterator[Variation]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def text(self) -> str:
-        """What varies, line by line with its values; below it what doesn't, as far as it says something."""
-        varying = self.varying
-        width = max((len(row.name) for row in varying), default=0)
-        lines = [f"{self.function}: {counted(self.calls, 'compiled call')}"]
-        lines += [f"  {row.name:<{width}}  {_values(row)}" for row in varying]
-        if not varying and self.calls > 1:
-            lines.append("  Nothing that could be seen varies.")
-        told = [f"{row.name} = {row.values[0].text}" for row in self.constant if _is_telling(row)]
-        if told:
-            more = f" and {len(told) - 12} more" if len(told) > 12 else ""
-            lines.append(f"The same in all: {', '.join(told[:12])}{more}")
-        return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        names = ", ".join(row.name for row in self.varying[:4]) or "nothing varies"
-        return f"Variations({self.function}, {counted(self.calls, 'compiled call')}: {names})"
+def _worst(ledger: Ledger) -> FamilyKey:
+    """The family with the most recompiles; of single operations only if there are no others."""
+    tallies = [tally for tally in ledger.tallies if tally.built]
+    if not tallies:
+        raise NotRecordedError("nothing was compiled while the ledger watched, so nothing varies.")
+    return max(tallies, key=lambda tally: (tally.recompiles, not tally.eager)).key
 
 
-def varying(events: Sequence[Event], families: Collection[FamilyKey], most: int | None = None) -> Variations:
+def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: int | None) -> Variations:
     """The properties of the compiled calls of some families, taken for one function; of the last `most` of them."""
     calls: dict[tuple[str, int], tuple[Key, str]] = {}
     for event in reversed(events):
@@ -228,19 +156,3 @@ def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _Held]]:
             if missing:
                 held = {**held, ABSENT: [*missing]}
         yield leaf, name, held
-
-
-def _values(row: Variation) -> str:
-    """The values with their counts and, where they are few, ids: the most frequent first, however many."""
-    most = sorted(row.values, key=lambda value: -value.count)
-    few = [f"{value.text or 'none'} {value.count}×{_ids(value)}" for value in most[:6]]
-    return ", ".join(few) + (f", … ({len(most)} in all)" if len(most) > 6 else "")
-
-
-def _ids(value: Value) -> str:
-    return "".join(f" {id}" for id in value.ids) if 0 < len(value.ids) <= 2 else ""
-
-
-def _is_telling(row: Variation) -> bool:
-    """Is it worth a word though it never changes?"""
-    return bool(row.leaf) and (row.aspect in ("dtype", "value") or row.aspect.startswith("shape["))

@@ -4,34 +4,37 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from os import PathLike
 from pathlib import PurePath
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from explorer.analysis.recompiles.family_names import Which, families_of
-from explorer.analysis.recompiles.fixpoint import Prediction
-from explorer.analysis.recompiles.storms import STORM, Storm, in_storm, storm_of, storms
 from explorer.errors import NotRecordedError
 from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.events.compaction import Compactor
 from explorer.model.events.event import Event
+from explorer.model.events.family_names import Which, families_of
+from explorer.model.events.prediction import Prediction
+from explorer.model.events.stack_tree import StackTree
+from explorer.model.events.storm import STORM, Storm
 from explorer.model.events.tally import BUILDING, FamilyKey, Summary, Tally, Totals, family_key
+from explorer.model.events.variations import Variations
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from explorer.analysis.recompiles.call_tree import Tree
-    from explorer.analysis.recompiles.varying import Variations
-    from explorer.files.ledger_lines import Spill
-
 __all__ = ["LIMIT", "Ledger"]
 
 LIMIT = 100_000
-_MOST_TELLING = ("compile", "cache-hit", "lower", "trace")
+_BY_WEIGHT = ("compile", "cache-hit", "lower", "trace")  # of a call's events, the one that stands for it
 Listener = Callable[[tuple[Event, ...]], None]
+
+
+class EventFile(Protocol):
+    """A file that a ledger's oldest events go to."""
+
+    def write(self, events: Iterable[Event]) -> None: ...
 
 
 class Ledger(Charted):
@@ -63,7 +66,7 @@ class Ledger(Charted):
     ) -> None:
         self._events: deque[Event] = deque()
         self._limit = limit
-        self._storm = storm
+        self.storm = storm
         self.dropped = 0
         self.spilled = 0
         self.note = ""  # what a reader should know of how this came about, in one line
@@ -72,13 +75,12 @@ class Ledger(Charted):
         self._tallies: dict[FamilyKey, Tally] = {}
         self._lost: set[FamilyKey] = set()  # families whose first events are gone
         self._predictions: list[Prediction] = []
-        self._varied: dict[tuple[frozenset[FamilyKey], int | None], tuple[tuple[int, int, int], Variations]] = {}
         self._listeners: list[Listener] = []
-        self._spill: Spill | None = None
-        if spill is not None:
-            from explorer.files.ledger_lines import Spill
+        self._spill = self._open_spill(spill) if spill is not None else None
 
-            self._spill = Spill(spill)
+    @staticmethod
+    @attached
+    def _open_spill(path: str | PathLike[str]) -> EventFile: ...
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -177,7 +179,7 @@ class Ledger(Charted):
             family = family_key(event)
             call = (family, event.call or -index - 1)
             if call in again:
-                again[call] = min(again[call], event, key=_tells)
+                again[call] = min(again[call], event, key=_weight)
             elif call not in firsts:
                 is_unknown = event.reason.kind == "unknown" and event.key is None
                 is_first = event.reason.kind == "first" or (is_unknown and family not in seen)
@@ -195,7 +197,7 @@ class Ledger(Charted):
             NotRecordedError: No such function is in the ledger.
         """
         wanted = self.families(function)
-        part = Ledger(None, storm=self._storm)
+        part = Ledger(None, storm=self.storm)
         part.add(tuple(event for event in self.events if family_key(event) in wanted))
         return part
 
@@ -213,20 +215,24 @@ class Ledger(Charted):
             return Tally.together(self._tallies.values())
 
     @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """The counts of each function, dropped events included, in the order in which they were first seen."""
+        with self._lock:
+            return tuple(self._tallies.values())
+
+    def tally(self, family: FamilyKey) -> Tally | None:
+        return self._tallies.get(family)
+
+    @property
+    @attached
     def storms(self) -> tuple[Storm, ...]:
         """The functions that were compiled more often than `storm` times, the worst first."""
-        with self._lock:
-            found = storms(self._tallies.values(), self._storm)
-        return tuple(replace(storm, label=self.called(storm.family[2])) for storm in found)
+        ...
 
+    @attached
     def storm_of(self, event: Event) -> Storm | None:
         """The storm that an event's function is in; None if it is in none."""
-        with self._lock:
-            tally = self._tallies.get(family_key(event))
-            if tally is None or not in_storm(tally, self._storm):
-                return None
-            found = storm_of(tally)
-        return replace(found, label=self.called(found.family[2]))
+        ...
 
     def called(self, file: str) -> str:
         """What a person calls a file: `train.py`; `cell [4]` is for those to say who know the notebook."""
@@ -244,6 +250,7 @@ class Ledger(Charted):
             known = {(known.family, known.leaf) for known in self._predictions}
             self._predictions += [new for new in predictions if (new.family, new.leaf) not in known]
 
+    @attached
     def varying(self, function: Which | None = None, *, calls: int | None = None) -> Variations:
         """What of a function's calls was always the same, and what was not: each argument's sizes, dtype, ….
 
@@ -254,52 +261,29 @@ class Ledger(Charted):
         Raises:
             NotRecordedError: No such function is in the ledger, or nothing was compiled.
         """
-        from explorer.analysis.recompiles.varying import varying
+        ...
 
-        with self._lock:
-            families = frozenset(self._worst() if function is None else families_of(function, self._tallies))
-            state = sum(self._tallies[family].built for family in families), self.dropped, self.spilled
-            known = self._varied.get((families, calls))
-            events = self.events
-        if known is not None and known[0] == state:
-            return known[1]
-        found = varying(events, families, calls)
-        with self._lock:
-            if len(self._varied) >= 64:
-                self._varied.clear()
-            self._varied[families, calls] = state, found
-        return found
-
-    def _worst(self) -> set[FamilyKey]:
-        """The family with the most recompiles; of single operations only if there are no others."""
-        tallies = [tally for tally in self._tallies.values() if tally.built]
-        if not tallies:
-            raise NotRecordedError("nothing was compiled while the ledger watched, so nothing varies.")
-        return {max(tallies, key=lambda tally: (tally.recompiles, not tally.eager)).key}
-
-    def tree(self) -> Tree:
+    @attached
+    def tree(self) -> StackTree:
         """The user's call stacks as a tree, roots first, with what was compiled under each frame and its seconds."""
-        from explorer.analysis.recompiles.call_tree import trie
+        ...
 
-        return trie(self)
-
+    @attached
     def to_frame(self) -> pd.DataFrame:
         """A row for each event; `explorer.files.ledger_frame.COLUMNS` says what the columns hold.
 
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        from explorer.files.ledger_frame import frame
+        ...
 
-        return frame(self)
-
+    @attached
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything that is kept as JSON lines; `Ledger.load` reads it."""
-        from explorer.files.ledger_lines import save
-
-        save(self, path)
+        ...
 
     @staticmethod
+    @attached
     def load(path: str | PathLike[str], *, storm: int = STORM) -> Ledger:
         """A ledger from a file of `save` or `spill`. Nothing of it is executed.
 
@@ -307,11 +291,10 @@ class Ledger(Charted):
             LedgerFileError: The file is none of a ledger, was altered, or is of a newer Explorer.
             OSError: It can't be read.
         """
-        from explorer.files.ledger_reader import load
-
-        return load(path, storm=storm)
+        ...
 
     @staticmethod
+    @attached
     def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STORM) -> Ledger:
         """One ledger of several processes' ledgers, in the order of the clock.
 
@@ -321,9 +304,7 @@ class Ledger(Charted):
         Raises:
             OptionError: There are not as many names as ledgers, or two are the same.
         """
-        from explorer.analysis.recompiles.merge import merge
-
-        return merge(ledgers, names, storm)
+        ...
 
     def text(self, width: int = 100) -> str:
         """What compiled, what it cost, why, and the cure, as a tree: `to_text`."""
@@ -342,14 +323,12 @@ class Ledger(Charted):
         # A ledger that grows is displayed by its view, which has to know the output to keep it up to date.
         ...
 
-    def __repr__(self) -> str:
-        from explorer.analysis.recompiles.summary import told
-
-        return f"{type(self).__name__}({told(self)})"
+    @attached
+    def __repr__(self) -> str: ...
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text("Ledger(…)" if cycle else repr(self))
 
 
-def _tells(event: Event) -> int:
-    return _MOST_TELLING.index(event.kind)
+def _weight(event: Event) -> int:
+    return _BY_WEIGHT.index(event.kind)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.analysis.recompiles.varying import Variation, Variations
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.variations import Variation, Variations
 
 __all__ = ["argued"]
 

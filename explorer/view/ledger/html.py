@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 from html import escape
-from typing import TYPE_CHECKING
 
 from explorer.model.events.ledger import Ledger
 from explorer.model.units import brief_duration
 from explorer.view.chart import Table, static_html
 from explorer.view.ledger.calls import Call, Group, grouped
+from explorer.view.ledger.link import Link
 from explorer.view.ledger.message import message, tables_of
 from explorer.view.ledger.picture import described, picture
 from explorer.view.ledger.told import cause_of, cure_of, plain, verdict
 from explorer.view.ledger.wire import packed
 from explorer.view.page import interactive
-
-if TYPE_CHECKING:
-    from explorer.view.ledger.link import Link
 
 __all__ = ["fragment", "static", "tables"]
 

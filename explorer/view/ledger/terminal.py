@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.prediction import Prediction
 from explorer.model.units import brief_duration
 from explorer.view.ledger.calls import Call, Group, calls_of, grouped
 from explorer.view.ledger.message import told_notes

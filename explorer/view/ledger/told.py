@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.analysis.recompiles.storms import Storm
+from explorer.model.events.storm import Storm
 from explorer.model.units import brief_duration
 from explorer.view.ledger.calls import Call, Group, grouped
 

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from explorer import LedgerFileError, OptionError
-from explorer.analysis.recompiles.fixpoint import Prediction
 from explorer.model.events.event import KINDS, REASONS, Event, Place, Reason
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.ledger import Ledger
+from explorer.model.events.prediction import Prediction
 from explorer.model.events.pytree import LEAF, NONE, TreeNode
 from tests.support.ledger_events import FULL, call, first, storm
 

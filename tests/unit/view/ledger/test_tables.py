@@ -62,7 +62,7 @@ def test_without_pandas_the_way_out_is_named(monkeypatch):
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingPackageError, match="pip install pandas; or read"):
+    with pytest.raises(MissingPackageError, match="pip install pandas, or"):
         storm(1).to_frame()
 
 
@@ -114,7 +114,7 @@ def test_a_stack_as_deep_as_pythons_is_drawn():
     ledger = Ledger()
     ledger.add((Event("compile", "f", call=1, stack=stack),))
     assert len(ledger.tree().text.splitlines()) == 5002
-    assert repr(ledger.tree()) == "Tree(1 compiled call; 1 child)"
+    assert repr(ledger.tree()) == "StackTree(1 compiled call; 1 child)"
 
 
 def test_processes_are_branches_of_their_own():

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from explorer.analysis.recompiles.summary import counted
-from explorer.model.events.event import Event, Place
-from explorer.model.events.tally import BUILDING, family_key
+from explorer.model.events.event import Place
+from explorer.model.units import count_text
 
-if TYPE_CHECKING:
-    from explorer.model.events.ledger import Ledger
-
-__all__ = ["Tree", "trie"]
+__all__ = ["StackTree"]
 
 
 @dataclass(slots=True)
-class Tree:
+class StackTree:
     """One frame of the user's, or one compiled function at the end of a stack; the root is neither.
 
     Args:
@@ -30,6 +25,7 @@ class Tree:
         children: In the order in which they were first reached.
 
     Example:
+        >>> from explorer.model.events.event import Event
         >>> from explorer.model.events.ledger import Ledger
         >>> main, train = Place("train.py", 9, function="main"), Place("train.py", 4, function="train")
         >>> ledger = Ledger()
@@ -48,7 +44,7 @@ class Tree:
     self_seconds: float = 0.0
     seconds: float = 0.0
     ids: list[str] = field(default_factory=list[str])
-    children: list[Tree] = field(default_factory=list["Tree"])
+    children: list[StackTree] = field(default_factory=list["StackTree"])
 
     @property
     def label(self) -> str:
@@ -56,10 +52,10 @@ class Tree:
         if self.place is not None:
             return f"{self.place} ({self.place.function})" if self.place.function else str(self.place)
         if not self.function:
-            return counted(self.count, "compiled call")
+            return count_text(self.count, "compiled call")
         return f"{self.function}  {_few(self.ids)}" if self.ids else self.function
 
-    def __iter__(self) -> Iterator[tuple[int, Tree]]:
+    def __iter__(self) -> Iterator[tuple[int, StackTree]]:
         """This node and all below with their depth, from 0, as a reader meets them."""
         rest = [(0, self)]
         while rest:
@@ -83,45 +79,7 @@ class Tree:
         return self.text
 
     def __repr__(self) -> str:
-        return f"Tree({self.label}; {counted(len(self.children), 'child').replace('childs', 'children')})"
-
-
-def trie(ledger: Ledger) -> Tree:
-    """The tree of all calls that had to trace, lower or compile; cost is everything that the call then did."""
-    root = Tree()
-    known: dict[tuple[int, object], Tree] = {}
-    calls: set[tuple[str, int]] = set()
-    for index, event in enumerate(ledger.events):
-        if event.kind not in BUILDING:
-            continue
-        call = (event.process, event.call or -index - 1)
-        _add(root, event, known, is_new=call not in calls)
-        calls.add(call)
-    return root
-
-
-def _add(root: Tree, event: Event, known: dict[tuple[int, object], Tree], *, is_new: bool) -> None:
-    path = [root]
-    if event.process:
-        path.append(_child(path[-1], event.process, Tree(function=event.process), known))
-    for place in reversed(event.stack or ((event.call_site,) if event.call_site else ())):
-        path.append(_child(path[-1], place, Tree(place), known))
-    path[-1].self_seconds += event.seconds
-    path.append(_child(path[-1], family_key(event), Tree(function=event.function, process=event.process), known))
-    path[-1].self_seconds += event.seconds
-    for node in path:
-        node.count += is_new
-        node.seconds += event.seconds
-    if event.id and event.id not in path[-1].ids[-1:]:
-        path[-1].ids.append(event.id)
-
-
-def _child(parent: Tree, key: object, made: Tree, known: dict[tuple[int, object], Tree]) -> Tree:
-    child = known.get((id(parent), key))  # parents are held by the tree meanwhile
-    if child is None:
-        child = known[id(parent), key] = made
-        parent.children.append(made)
-    return child
+        return f"StackTree({self.label}; {count_text(len(self.children), 'child').replace('childs', 'children')})"
 
 
 def _few(ids: list[str]) -> str:

@@ -1,0 +1,131 @@
+"""What of a function's calls was always the same and what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from explorer.model.units import count_text
+
+__all__ = ["Value", "Variation", "Variations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value that a property had: in how many compiled calls, and the ids of those."""
+
+    text: str
+    count: int
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """One property of one argument over all compiled calls of a function.
+
+    Args:
+        leaf: The array or static argument: `batch['x']`; empty for what is no argument.
+        aspect: `shape[0]`, `rank`, `dtype`, `weak type`, `committed`, `sharding`, `devices`, `layout`, `given`,
+            `value`, `type`, `object`, `structure`, `function object`, `wrapper`, `donated`, or a setting's name.
+        values: What it was, in the order of coming.
+    """
+
+    leaf: str
+    aspect: str
+    values: tuple[Value, ...]
+
+    @property
+    def is_constant(self) -> bool:
+        return len(self.values) == 1
+
+    @property
+    def name(self) -> str:
+        """`batch['x'].shape[0]`, `x dtype`, `structure`."""
+        joint = "." if self.aspect.startswith("shape[") else " "
+        return f"{self.leaf}{joint}{self.aspect}" if self.leaf else self.aspect
+
+    def __repr__(self) -> str:
+        few = ", ".join(f"{value.text} {value.count}×" for value in self.values[:4])
+        return f"Variation({self.name}: {few}{', …' if len(self.values) > 4 else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Variations:
+    """All properties of a function's compiled calls.
+
+    Args:
+        function: Its name.
+        calls: How many compiled calls there are to compare.
+        rows: All properties, in the order of the arguments.
+
+    Example:
+        >>> from explorer.model.events.event import Event
+        >>> from explorer.model.events.key import Function, Key, Leaf
+        >>> from explorer.model.events.ledger import Ledger
+        >>> ledger = Ledger()
+        >>> for n in (8, 9):
+        ...     key = Key(Function("step"), (Leaf("x", (n, 4), "float32"),))
+        ...     ledger.add((Event("compile", "step", key=key, id=f"[step/{n - 8}]", call=n),))
+        >>> print(ledger.varying("step"))
+        step: 2 compiled calls
+          x.shape[0]  8 1× [step/0], 9 1× [step/1]
+        The same in all: x.shape[1] = 4, x dtype = float32
+    """
+
+    function: str
+    calls: int
+    rows: tuple[Variation, ...]
+
+    @property
+    def varying(self) -> tuple[Variation, ...]:
+        """The properties with several values."""
+        return tuple(row for row in self.rows if not row.is_constant)
+
+    @property
+    def constant(self) -> tuple[Variation, ...]:
+        """The properties that were the same in every call."""
+        return tuple(row for row in self.rows if row.is_constant)
+
+    def __iter__(self) -> Iterator[Variation]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def text(self) -> str:
+        """What varies, line by line with its values; below it what doesn't, as far as it says something."""
+        varying = self.varying
+        width = max((len(row.name) for row in varying), default=0)
+        lines = [f"{self.function}: {count_text(self.calls, 'compiled call')}"]
+        lines += [f"  {row.name:<{width}}  {_values(row)}" for row in varying]
+        if not varying and self.calls > 1:
+            lines.append("  Nothing that could be seen varies.")
+        settled = [f"{row.name} = {row.values[0].text}" for row in self.constant if _is_worth_showing(row)]
+        if settled:
+            more = f" and {len(settled) - 12} more" if len(settled) > 12 else ""
+            lines.append(f"The same in all: {', '.join(settled[:12])}{more}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        names = ", ".join(row.name for row in self.varying[:4]) or "nothing varies"
+        return f"Variations({self.function}, {count_text(self.calls, 'compiled call')}: {names})"
+
+
+def _values(row: Variation) -> str:
+    """The values with their counts and, where they are few, ids: the most frequent first, however many."""
+    most = sorted(row.values, key=lambda value: -value.count)
+    few = [f"{value.text or 'none'} {value.count}×{_ids(value)}" for value in most[:6]]
+    return ", ".join(few) + (f", … ({len(most)} in all)" if len(most) > 6 else "")
+
+
+def _ids(value: Value) -> str:
+    return "".join(f" {id}" for id in value.ids) if 0 < len(value.ids) <= 2 else ""
+
+
+def _is_worth_showing(row: Variation) -> bool:
+    """Is it worth a word though it never changes?"""
+    return bool(row.leaf) and (row.aspect in ("dtype", "value") or row.aspect.startswith("shape["))
