@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.outline.source_paths import stacks
 from explorer.errors import QueryError
 from explorer.model.graph import Graph, Node
 from explorer.model.types import ArrayType, parse_type
@@ -79,7 +80,7 @@ class _Parser:
     def parse(self) -> Test:
         self.skip()
         if self.at == len(self.query):
-            return lambda graph: np.ones(len(graph), bool)
+            return lambda graph: np.ones(len(graph.names), bool)
         test = self.alternatives()
         if self.at < len(self.query):
             raise self.error("this parenthesis closes nothing")
@@ -299,9 +300,7 @@ def _any_array(graph: Graph, test: Callable[[ArrayType], bool]) -> Mask:
 
 def _within(graph: Graph, test: Callable[[str], bool]) -> Mask:
     """In a group that passes, or below one: the groups that the view shows, by name or kind."""
-    from explorer.analysis.outline.hierarchy import nest
-
-    tree = nest(graph)
+    tree = graph.hierarchy
     passes: list[bool] = []
     for group in tree.groups:  # a parent comes before its children
         passes.append(test(group.name) or test(group.kind) or (group.parent >= 0 and passes[group.parent]))
@@ -314,14 +313,8 @@ def _on_stack(graph: Graph, field: str, test: Callable[[str], bool]) -> Mask:
         passes = [test(frame.file) for frame in graph.frames]
     else:
         own = [test(frame.function) for frame in graph.frames]
-        passes = [any(own[i] for i in stack) for stack in _stacks(graph)]
+        passes = [any(own[i] for i in stack) for stack in stacks(graph)]
     return np.asarray([*passes, False], bool)[graph.frame]
-
-
-def _stacks(graph: Graph) -> Sequence[Sequence[int]]:
-    from explorer.analysis.links.placement import stacks
-
-    return stacks(graph)
 
 
 def _same(field: str, value: str) -> Callable[[str], bool]:

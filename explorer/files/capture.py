@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.memory.live_memory import read_memory
 from explorer.errors import CaptureFileError
 from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.capture import Capture, Constant, Durations
 from explorer.model.fates import KINDS as FATES
+from explorer.model.fates import Fates
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Floats, Frame, Graph, Group, Ints
 from explorer.model.live_memory import KINDS
@@ -54,6 +54,7 @@ def encode(capture: Capture) -> bytes:
 
     blobs = Blobs()
     links = capture.links
+    fates = capture.all_fates if any(stage.name == "hlo" for stage in capture.stages) else {}
     header = {
         "function": capture.function,
         "file": capture.file,
@@ -68,7 +69,7 @@ def encode(capture: Capture) -> bytes:
         "findings": capture.findings.to_dict(),
         "sources": [asdict(source) for source in capture.sources.values()],
         "stages": [
-            _stage(blobs, stage, links.keys[stage.name], capture.coverage(stage.name)) | _fates(blobs, capture, stage)
+            _stage(blobs, capture, stage, links.keys[stage.name]) | _fates(blobs, fates.get(stage.name))
             for stage in capture.stages
         ],
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
@@ -219,9 +220,9 @@ def read_column(place: list[int], blobs: memoryview) -> Ints:
     return np.cumsum(delta, dtype=np.int32)
 
 
-def _stage(blobs: Blobs, stage: Stage, keys: Mapping[str, Ints], coverage: float) -> dict[str, Any]:
+def _stage(blobs: Blobs, capture: Capture, stage: Stage, keys: Mapping[str, Ints]) -> dict[str, Any]:
     graph = stage.graph
-    tree = stage.hierarchy
+    tree, placed = graph.hierarchy, graph.placed
     return {
         "name": stage.name,
         "text": blobs.add(stage.text.encode("utf-8", "surrogatepass")),
@@ -237,15 +238,15 @@ def _stage(blobs: Blobs, stage: Stage, keys: Mapping[str, Ints], coverage: float
         "groups": table(blobs, graph.groups, Group),
         "frames": table(blobs, graph.frames, Frame),
         # For the viewer, which has no reader of its own; a loaded capture makes them anew.
-        "coverage": coverage,
-        "placed": blobs.column(graph.placed),
+        "coverage": float((placed >= 0).mean()) if len(placed) else 0.0,
+        "placed": blobs.column(placed),
         "keys": {name: blobs.column(values) for name, values in keys.items()},
         "tree": table(blobs, tree.groups, Group),
         "tree_of": blobs.column(tree.group),
         "repeat": blobs.column(tree.repeat),
         "differ": blobs.column(tree.differ),
         "twin": blobs.column(tree.twin),
-        "memory": _memory(blobs, stage) if stage.name == "hlo" else None,
+        "memory": _memory(blobs, capture) if stage.name == "hlo" else None,
     }
 
 
@@ -268,14 +269,14 @@ def _read_node_attributes(header: dict[str, Any], blobs: memoryview) -> Attribut
     return Attributes(lambda: columns)
 
 
-def _fates(blobs: Blobs, capture: Capture, stage: Stage) -> dict[str, Any]:
-    """What became of a stage's equations, for the viewer; a loaded capture finds it anew."""
-    if stage.name == "hlo" or not any(one.name == "hlo" for one in capture.stages):
+def _fates(blobs: Blobs, fates: Fates | None) -> dict[str, Any]:
+    """What became of a stage's equations, for the viewer; a loaded capture infers it anew."""
+    if fates is None:
         return {}
-    fates = capture.fates_of(stage.name)
-    columns = ("kind", "inferred", "why", "kernel_start", "kernel")
-    found = {name: blobs.column(getattr(fates, name)) for name in columns}
-    return {"fates": {"kinds": list(FATES), "reasons": fates.reasons, "mapped": fates.mapped, "columns": found}}
+    columns = {
+        name: blobs.column(getattr(fates, name)) for name in ("kind", "inferred", "why", "kernel_start", "kernel")
+    }
+    return {"fates": {"kinds": list(FATES), "reasons": fates.reasons, "mapped": fates.mapped, "columns": columns}}
 
 
 def _lines(capture: Capture) -> list[dict[str, Any]]:
@@ -285,10 +286,10 @@ def _lines(capture: Capture) -> list[dict[str, Any]]:
     return [{name: value for name, value in asdict(row).items() if name != "text"} for row in capture.lines()]
 
 
-def _memory(blobs: Blobs, stage: Stage) -> dict[str, Any] | None:
+def _memory(blobs: Blobs, capture: Capture) -> dict[str, Any] | None:
     """The live ranges, for the viewer; a loaded capture makes them anew. A text out of order may have none."""
     try:
-        memory = read_memory(stage.graph)
+        memory = capture.live_memory
     except Exception:  # what the text does wrong is no reason not to show the rest of it
         return None
     columns = {name: getattr(memory, name) for name in ("order", "node", "array", "kind", "space", "start", "end")}

@@ -10,7 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from explorer.analysis.outline.hierarchy import nest
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph
 
@@ -41,7 +40,7 @@ def _write(path: Path, label: str, graphs: Iterable[tuple[str, Graph]]) -> Path:
 
 def model_explorer_graph(graph: Graph, name: str) -> dict[str, Any]:
     """One graph: its groups become namespaces, and what is known of a node its attributes."""
-    tree = nest(graph)
+    tree = graph.hierarchy
     namespaces = _namespaces([(group.name, group.parent) for group in tree.groups])
     measures = {key: values.tolist() for key, values in graph.measures.items()}
     places = [_place(graph.stack(i)) for i in range(len(graph.frames))]

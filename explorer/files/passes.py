@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.passes.history import KINDS
 from explorer.files.capture import Blobs, read_column, read_numbers, read_table, table
 from explorer.model.graph import Frame, Ints
+from explorer.model.pass_history import LINK_KINDS
 from explorer.model.passes import Pass, Passes
 from explorer.model.text_versions import Snapshot, Versions
 
@@ -21,7 +21,7 @@ _COUNTS = ("born", "died", "changed", "moved", "instructions", "snapshot", "firs
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _PassName:
     """What a pass is called: the table form of its strings."""
 
     name: str
@@ -31,12 +31,12 @@ class _Named:
 def pack_passes(passes: Passes, blobs: Blobs) -> dict[str, Any]:
     """The header's part on the passes; their lines, columns and links go to the blobs."""
     versions, links = passes.versions, passes.links
-    seconds = [math.nan if one.seconds is None else one.seconds for one in passes.all]
+    seconds = [math.nan if step.seconds is None else step.seconds for step in passes.all]
     return {
         "complete": passes.is_complete,
         "omitted": passes.omitted,
-        "passes": table(blobs, [_Named(one.name, one.pipeline) for one in passes.all], _Named),
-        "counts": {name: blobs.column([int(getattr(one, name)) for one in passes.all]) for name in _COUNTS},
+        "passes": table(blobs, [_PassName(step.name, step.pipeline) for step in passes.all], _PassName),
+        "counts": {name: blobs.column([int(getattr(step, name)) for step in passes.all]) for name in _COUNTS},
         "seconds": blobs.numbers(np.asarray(seconds, np.float64)),
         "lines": blobs.add("\n".join(versions.lines).encode("utf-8", "surrogatepass")),
         "columns": {name: blobs.column(getattr(versions, name)) for name in _COLUMNS},
@@ -49,7 +49,7 @@ def pack_passes(passes: Passes, blobs: Blobs) -> dict[str, Any]:
         "links": {
             "position": blobs.column([link.position for link in links]),
             "old": blobs.column([link.old for link in links]),
-            "kind": blobs.column([KINDS.index(link.kind) for link in links]),
+            "kind": blobs.column([LINK_KINDS.index(link.kind) for link in links]),
             "new": blobs.column([link.new for link in links]),
             "inferred": blobs.column([link.inferred for link in links]),
         },
@@ -88,10 +88,10 @@ def unpack_passes(header: dict[str, Any], blobs: memoryview) -> Passes:
             versions=versions,
             **{name: bool(values[i]) if name == "moved" else values[i] for name, values in counts.items()},
         )
-        for i, named in enumerate(read_table(header["passes"], blobs, _Named))
+        for i, named in enumerate(read_table(header["passes"], blobs, _PassName))
     ]
     shots = len(versions.snapshots)
-    if not all(0 <= one.first < shots and 0 <= one.snapshot < shots for one in passes):
+    if not all(0 <= step.first < shots and 0 <= step.snapshot < shots for step in passes):
         raise ValueError("a pass leads out of its snapshots")
     return Passes(versions, passes, is_complete=header["complete"], omitted=header["omitted"])
 

@@ -195,13 +195,13 @@ class Capture(Pictured):
         hit = [any(f.file == file and f.line == line for f in graph.stack(i)) for i in range(len(graph.frames))]
         return tuple(Node(graph, i) for i, frame in enumerate(graph.frame.tolist()) if frame >= 0 and hit[frame])
 
-    @attached
     def coverage(self, stage: str) -> float:
         """The share of a stage's nodes, 0 to 1, that know a place in the user's source.
 
         Most know it from the compiler; parameters, constants and layout plumbing are placed by what they belong to.
         """
-        ...
+        placed = self.stage(stage).graph.placed
+        return float((placed >= 0).mean()) if len(placed) else 0.0
 
     @cached_property
     @attached

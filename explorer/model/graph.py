@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.types import TypeSizes, measure_types
+
+if TYPE_CHECKING:
+    from explorer.model.hierarchy import Hierarchy
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -243,6 +246,12 @@ class Graph:
     @attached
     def placed(self) -> Ints:
         """For each node, the node whose place in the source it has: itself, or what it belongs to; -1 for none."""
+        ...
+
+    @cached_property
+    @attached
+    def hierarchy(self) -> Hierarchy:
+        """The groups that a person reads the graph by: computations, calls, named scopes, repeated layers."""
         ...
 
     @cached_property

@@ -6,18 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 
 from explorer.errors import UnknownNameError
+from explorer.model.attached import attached
 from explorer.model.graph import Ints
+from explorer.model.pass_history import History, PassLink
 from explorer.model.text_versions import Versions, unified
 
-if TYPE_CHECKING:
-    from explorer.analysis.passes.history import History, Link, Lives
-
-__all__ = ["Pass", "Passes", "measured"]
+__all__ = ["Effect", "Pass", "Passes", "effect_of", "measured"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +98,21 @@ class Passes(Sequence[Pass]):
         *,
         is_complete: bool = False,
         omitted: str = "",
-        links: Sequence[Link] | None = None,
+        links: Sequence[PassLink] | None = None,
     ) -> None:
         self.versions = versions
         self.all = tuple(recorded)
         self.is_complete = is_complete
         self.omitted = omitted
-        self._given = links
-        self._shown = tuple(p for p in self.all if p.is_consequential)
+        if links is not None:
+            self.__dict__["links"] = links
+        self._consequential = tuple(p for p in self.all if p.is_consequential)
 
     def __len__(self) -> int:
-        return len(self._shown)
+        return len(self._consequential)
 
     def __iter__(self) -> Iterator[Pass]:
-        return iter(self._shown)
+        return iter(self._consequential)
 
     @overload
     def __getitem__(self, at: int | str) -> Pass: ...
@@ -121,36 +121,30 @@ class Passes(Sequence[Pass]):
     def __getitem__(self, at: int | str | slice) -> Pass | Sequence[Pass]:
         """By position among those that changed something, or the first of a name; UnknownNameError lists the names."""
         if not isinstance(at, str):
-            return self._shown[at]
-        for one in (*self._shown, *self.all):
-            if one.name == at:
-                return one
-        there = ", ".join(dict.fromkeys(p.name for p in self._shown)) or "none"
-        raise UnknownNameError(f"no pass is named {at!r}; these changed something: {there}")
-
-    @property
-    def links(self) -> Sequence[Link]:
-        """What became of each instruction that died: see `explorer.analysis.passes.history`."""
-        return self._links if self._given is None else self._given
+            return self._consequential[at]
+        for step in (*self._consequential, *self.all):
+            if step.name == at:
+                return step
+        names = ", ".join(dict.fromkeys(p.name for p in self._consequential)) or "none"
+        raise UnknownNameError(f"no pass is named {at!r}; these changed something: {names}")
 
     @cached_property
-    def _links(self) -> Sequence[Link]:
-        from explorer.analysis.passes.history import links
-
-        return links(self)
+    @attached
+    def links(self) -> Sequence[PassLink]:
+        """What became of each instruction that died or was copied, pass by pass."""
+        ...
 
     @cached_property
     def effects(self) -> Sequence[Effect]:
         """What each of them did, by rows of the versions."""
+        return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
+
+    def rows_around(self) -> Iterator[tuple[Ints, Ints]]:
+        """The rows of the module before and after each of them."""
         rows = self.versions.rows
-        return [effect_of(self.versions, rows(one.first), rows(one.snapshot)) for one in self]
+        return ((rows(step.first), rows(step.snapshot)) for step in self)
 
-    @cached_property
-    def _lives(self) -> Lives:
-        from explorer.analysis.passes.history import Lives
-
-        return Lives(self)
-
+    @attached
     def history(self, name: str) -> History:
         """Where an instruction was born, what it was made from, what it became, and where it died.
 
@@ -160,7 +154,7 @@ class Passes(Sequence[Pass]):
         Raises:
             UnknownNameError: No instruction ever had this name; the message lists close ones.
         """
-        return self._lives.history(name)
+        ...
 
     def __repr__(self) -> str:
         ran = f"{len(self.all):,}" + ("" if self.is_complete else " recorded")
@@ -257,8 +251,8 @@ def _numbered(versions: Versions, rows: Ints) -> list[str]:
     """The text with each name as the number of its first appearance."""
     numbers: dict[str, int] = {}
 
-    def number(found: re.Match[str]) -> str:
-        return f"%{numbers.setdefault(found[0].lstrip('%'), len(numbers))}"
+    def number(name: re.Match[str]) -> str:
+        return f"%{numbers.setdefault(name[0].lstrip('%'), len(numbers))}"
 
     at: list[int] = rows.tolist()
     return [_ANY_NAME.sub(number, versions.lines[row]) for row in at]

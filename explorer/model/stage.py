@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from explorer.model.attached import attached
 from explorer.model.graph import Graph
-
-if TYPE_CHECKING:
-    from explorer.model.hierarchy import Hierarchy
 
 __all__ = ["Stage"]
 
@@ -37,12 +32,6 @@ class Stage:
     @cached_property
     def graph(self) -> Graph:
         return self._content[1]
-
-    @cached_property
-    @attached
-    def hierarchy(self) -> Hierarchy:
-        """The groups that a person reads the graph by: computations, calls, named scopes, repeated layers."""
-        ...
 
     @cached_property
     def _content(self) -> tuple[str, Graph]:

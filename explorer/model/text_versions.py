@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -60,6 +60,8 @@ class Versions:
     types: Sequence[str]
     frames: Sequence[Frame]
     snapshots: Sequence[Snapshot]
+    # The snapshot asked for last: passes are walked in order, and each snapshot follows from the one before it.
+    _last: list[tuple[int, Ints]] = field(default_factory=list[tuple[int, Ints]], init=False, repr=False)
 
     def rows(self, snapshot: int) -> Ints:
         """The rows of a snapshot, in the order of its text.
@@ -67,10 +69,11 @@ class Versions:
         Raises:
             ValueError: The runs of damaged data lead out of it.
         """
-        rows = np.zeros(0, np.int32)
-        for at, shot in enumerate(self.snapshots[: snapshot + 1]):
+        last, rows = self._last[0] if self._last and self._last[0][0] <= snapshot else (-1, np.zeros(0, np.int32))
+        for at in range(last + 1, min(snapshot + 1, len(self.snapshots))):
             end = self.snapshots[at + 1].first if at + 1 < len(self.snapshots) else len(self.lines)
-            rows = _replayed(rows, shot, end)
+            rows = _replayed(rows, self.snapshots[at], end)
+        self._last[:] = [(snapshot, rows)]
         return rows
 
     def text(self, snapshot: int) -> str:

@@ -50,7 +50,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
         0 for what is inside one. `runs`: how often the instruction runs; NaN inside a loop of unknown length and in
         a branch, which count once.
     """
-    if not len(graph):
+    if not len(graph.names):
         return {}
     calls = _counted_calls(graph)
     sizes = graph.sizes
@@ -177,13 +177,13 @@ def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
     """What each kernel reads and writes in one run."""
     full = sizes.bytes[graph.type]
     op = np.asarray(graph.ops)[graph.op] if len(graph.ops) else np.zeros(0, str)
-    reader = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(graph.operand_start))
+    reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
     position = np.arange(len(graph.operand)) - graph.operand_start[reader]
     is_first = position == 0
     slices = is_first & np.isin(op[reader], _SLICING)
     replaces = is_first & np.isin(op[reader], list(_IN_PLACE))
     is_bitcast = op[reader] == "bitcast"
-    has_reader = np.bincount(graph.operand, minlength=len(graph)) > 0
+    has_reader = np.bincount(graph.operand, minlength=len(graph.names)) > 0
 
     def read_by(needed: Floats) -> Floats:
         """For each edge, how much of the operand its reader takes, where a bitcast takes what it gives on."""
@@ -192,10 +192,10 @@ def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:
 
     needed = full  # how much of each array is read by all; twice, to see through a bitcast
     for _ in range(2):
-        total = np.bincount(graph.operand, read_by(needed), len(graph))
+        total = np.bincount(graph.operand, read_by(needed), len(graph.names))
         needed = np.where(has_reader, np.minimum(full, total), full)
     read = read_by(needed)
-    moved = np.bincount(reader, read, len(graph)) + _written(graph, op, full, inside)
+    moved = np.bincount(reader, read, len(graph.names)) + _written(graph, op, full, inside)
     _read_by_fusions(graph, op, reader, read, needed, moved)
     idle = inside[graph.group] | np.isin(op, (*_FREE, *_CONTROL))
     return np.where(idle, 0.0, moved)
@@ -207,7 +207,7 @@ def _read_by_fusions(
     """A fusion reads of each operand what its inside needs, not all of it."""
     is_parameter = (op == "parameter") & (graph.group >= 0)
     by_group = np.bincount(graph.group[is_parameter], needed[is_parameter], len(graph.groups))
-    by_node = np.bincount(reader, read, len(graph))
+    by_node = np.bincount(reader, read, len(graph.names))
     for index, group in enumerate(graph.groups):
         if group.kind == "fusion" and group.caller >= 0:
             moved[group.caller] += by_group[index] - by_node[group.caller]

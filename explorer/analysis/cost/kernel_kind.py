@@ -45,10 +45,10 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
     Of a matrix product it is the dtype of what is multiplied; else that of most of the arithmetic inside.
     """
     kernel = kernel_of(graph)
-    matmul = np.zeros(len(graph), bool)
+    matmul = np.zeros(len(graph.names), bool)
     dtypes = [parse_type(type_).dtype for type_ in graph.types]
     names = sorted(set(dtypes))
-    code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph) else kernel
+    code = np.asarray([names.index(dtype) for dtype in dtypes], np.int32)[graph.type] if len(graph.names) else kernel
     chosen = _most(graph, kernel, code, len(names))
     for node in _products(graph):
         at = int(kernel[node]) if kernel[node] >= 0 else node
@@ -81,11 +81,11 @@ def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
 def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:
     """For each node the dtype of most elements computed in its kernel; of one that computes nothing, its own."""
     chosen = code.copy()
-    if not len(graph):
+    if not len(graph.names):
         return chosen
     idle = np.asarray([op in _IDLE for op in graph.ops], bool)[graph.op]
     size = graph.sizes.elements[graph.type]
-    counts = (kernel >= 0) & ~idle & (kernel != np.arange(len(graph)))
+    counts = (kernel >= 0) & ~idle & (kernel != np.arange(len(graph.names)))
     pairs = kernel[counts].astype(np.int64) * count + code[counts]
     keys, where = np.unique(pairs, return_inverse=True)
     weight = np.bincount(where, size[counts], len(keys))

@@ -48,12 +48,12 @@ class Side:
     def readers(self) -> tuple[Ints, Ints]:
         """The operands of the flow turned around, with the place among the reader's operands packed in."""
         edge = np.argsort(self.flow.operand, kind="stable")
-        start = np.searchsorted(self.flow.operand[edge], np.arange(len(self.graph) + 1))
+        start = np.searchsorted(self.flow.operand[edge], np.arange(len(self.graph.names) + 1))
         return start.astype(np.int32), edge.astype(np.int32)
 
     @cached_property
     def reader_of_edge(self) -> Ints:
-        return np.repeat(np.arange(len(self.graph), dtype=np.int32), np.diff(self.flow.start))
+        return np.repeat(np.arange(len(self.graph.names), dtype=np.int32), np.diff(self.flow.start))
 
     @cached_property
     def place_of_edge(self) -> Ints:

@@ -41,7 +41,7 @@ class Flow:
 
 def flow(graph: Graph, lines: Sequence[str]) -> Flow:
     """See through fusions; `lines` are those of the graph's text, which hold what the graph doesn't."""
-    size = len(graph)
+    size = len(graph.names)
     fused = [group.kind == "fusion" and group.caller >= 0 for group in graph.groups]
     caller = np.asarray([g.caller if is_fused else -1 for g, is_fused in zip(graph.groups, fused, strict=True)] + [-1])
     kernel = caller[graph.group].astype(np.int32)

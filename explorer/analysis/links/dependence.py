@@ -26,7 +26,7 @@ def argument_sets(graph: Graph, text: str, bit: dict[str, int]) -> list[int]:
     op: list[int] = graph.op.tolist()
     parameter = _code(graph, "parameter")
     numbers = _parameter_numbers(graph, text)
-    sets: list[int] = [0] * len(graph)
+    sets: list[int] = [0] * len(graph.names)
     members = _members(graph)
     for group in _callers_first(graph):
         caller, kind = graph.groups[group].caller, graph.groups[group].kind
@@ -62,7 +62,7 @@ def result_sets(graph: Graph, text: str) -> list[int]:
     """
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()
-    sets = [0] * len(graph)
+    sets = [0] * len(graph.names)
     for number, node in enumerate(_results(graph, text)):
         if node >= 0:
             sets[node] |= 1 << number

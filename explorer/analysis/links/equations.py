@@ -26,7 +26,7 @@ _EFFECT = re.compile(
 def is_dead(graph: Graph, text: str) -> NDArray[np.bool_]:
     """Which nodes of a jaxpr or StableHLO graph nothing that the program gives depends on, shape `[n]`."""
     returned = _returned(graph, text)
-    lives = np.zeros(len(graph), bool)
+    lives = np.zeros(len(graph.names), bool)
     codes: list[int] = graph.op.tolist()
     ops = [graph.ops[code] for code in codes]
     called: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Where in the source the nodes without a place belong, and each frame's stack."""
+"""Where in the source the nodes without a place of their own belong."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["coverage", "placed", "stacks"]
+__all__ = ["placed"]
 
 
 def placed(graph: Graph, known: Sequence[int] = ()) -> Ints:
@@ -22,7 +21,7 @@ def placed(graph: Graph, known: Sequence[int] = ()) -> Ints:
         graph: Of any stage.
         known: Nodes without a frame whose place is known from elsewhere.
     """
-    at = np.where(graph.frame >= 0, np.arange(len(graph), dtype=np.int32), np.int32(-1))
+    at = np.where(graph.frame >= 0, np.arange(len(graph.frame), dtype=np.int32), np.int32(-1))
     at[list(known)] = list(known)
     caller = np.asarray([group.caller for group in graph.groups] or [-1], np.int32)[graph.group]
     caller[graph.group < 0] = -1
@@ -49,29 +48,3 @@ def _first(start: Ints, values: Ints) -> Ints:
     first = np.full(len(has), -1, np.int32)
     first[has] = values[start[:-1][has]]
     return first
-
-
-_DEEPEST = 1_000  # calls: Python's own limit; a chain or a cycle in damaged input is cut there
-
-
-def stacks(graph: Graph) -> Sequence[tuple[int, ...]]:
-    """For each frame, the indices of its stack, outermost first."""
-    known: list[tuple[int, ...] | None] = [None] * len(graph.frames)
-    for i in range(len(known)):
-        walk: list[int] = []
-        seen: set[int] = set()
-        at = i
-        while 0 <= at < len(known) and known[at] is None and len(walk) < _DEEPEST and at not in seen:
-            walk.append(at)
-            seen.add(at)
-            at = graph.frames[at].parent
-        base = (known[at] or ()) if 0 <= at < len(known) else ()
-        for frame in reversed(walk):
-            base = known[frame] = (*base[-_DEEPEST:], frame)
-    return [stack or () for stack in known]
-
-
-def coverage(capture: Capture, stage: str) -> float:
-    """The share of a stage's nodes, 0 to 1, that have a place in the user's source, their own or by structure."""
-    by = capture.stage(stage).graph.placed
-    return float((by >= 0).mean()) if len(by) else 0.0

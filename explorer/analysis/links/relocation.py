@@ -42,9 +42,10 @@ _VIEWS = frozenset(("bitcast", "copy", "reshape", "transpose"))
 
 def relocate_unattributed(capture: Capture) -> dict[int, int]:
     """For each instruction of the `hlo` stage that lost its place, the node of the jaxpr that it was."""
-    if all(stage.name != "jaxpr" for stage in capture.stages):
+    graphs = {stage.name: stage.graph for stage in capture.stages}
+    if "jaxpr" not in graphs:
         return {}
-    hlo, jaxpr = capture.hlo.graph, capture.jaxpr.graph
+    hlo, jaxpr = graphs["hlo"], graphs["jaxpr"]
     placeless = (hlo.frame < 0) | _has_only_its_callers(hlo)
     found: dict[int, int] = {}
     for op, primitives in _PRIMITIVES.items():

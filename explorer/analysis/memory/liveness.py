@@ -69,7 +69,7 @@ class Walk:
                 self._calls.setdefault(call.node, []).append(call)
         self._nodes = _by_group(graph)
         self._open: list[int] = []
-        self._budget = 4 * len(graph) + 1000  # steps: a computation that many call is walked for each
+        self._budget = 4 * len(graph.names) + 1000  # steps: a computation that many call is walked for each
         self._passes = [op in _PASSING for op in graph.ops]
         self._handlers: list[Callable[[int, list[Leaves]], Leaves]] = [self._handler(op) for op in graph.ops]
         self._fusions = {g.caller: i for i, g in enumerate(graph.groups) if g.kind == "fusion" and g.caller >= 0}

@@ -21,8 +21,8 @@ class Tree:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.group = np.full(len(graph), -1, np.int32)
-        self.twin = np.arange(len(graph), dtype=np.int32)
+        self.group = np.full(len(graph.names), -1, np.int32)
+        self.twin = np.arange(len(graph.names), dtype=np.int32)
         self.name: list[str] = []
         self.kind: list[str] = []
         self.parent: list[int] = []

@@ -22,9 +22,8 @@ from explorer.analysis.outline.repeats import Repeats
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names
 from explorer.model.graph import Graph, Group, Ints
 from explorer.model.hierarchy import Hierarchy
-from explorer.model.stage import Stage
 
-__all__ = ["nest", "stage_hierarchy"]
+__all__ = ["nest"]
 
 _RETURNS = ("return", "func.return", "stablehlo.return", "tuple")
 _NEARLY = 0.9  # of a loop's nodes are in the group that holds it: the others are strays
@@ -39,19 +38,9 @@ _TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>$")
 _LAYOUT = re.compile(r"\{[^}]*\}")
 
 
-def stage_hierarchy(stage: Stage) -> Hierarchy:
-    """The groups of a stage's graph, with how often the text says that its loops run."""
-    return nest(stage.graph, trip_counts(stage.graph, least=2))
-
-
-def nest(graph: Graph, trips: Mapping[int, int] | None = None) -> Hierarchy:
-    """Group a graph's nodes by computation, phase, Python call stack and repetition.
-
-    Args:
-        graph: Of any stage.
-        trips: How often a loop's body runs, by the loop's node, where that is known.
-    """
-    return _Nesting(graph, trips or {}).nest()
+def nest(graph: Graph) -> Hierarchy:
+    """Group the nodes of any stage's graph by computation, phase, Python call stack and repetition."""
+    return _Nesting(graph, trip_counts(graph, least=2)).nest()
 
 
 class _Nesting:

@@ -60,7 +60,7 @@ def _tell(
         found = side(frame)
         if found is not None:
             found[1].append(direct[places.frame[direct] == frame])
-    for child, inside in tree.below(parent, np.arange(len(graph), dtype=np.int32)):
+    for child, inside in tree.below(parent, np.arange(len(graph.names), dtype=np.int32)):
         if child not in loop.groups and (tree.is_made(child) or tree.kind[child] in ("repeat", "single")):
             found = side(int(places.frame[inside[0]]))
             if found is not None:

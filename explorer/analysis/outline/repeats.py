@@ -57,7 +57,7 @@ class Repeats:
         for column in columns:
             width = int(column.max(initial=0)) + 2
             _, token = np.unique(token * width + column[self._searched] + 1, return_inverse=True)
-        every = np.full(len(graph), -1, np.int32)
+        every = np.full(len(graph.names), -1, np.int32)
         every[self._searched] = token
         return every
 
@@ -66,7 +66,7 @@ class Repeats:
         """The longest way to each node from what has no operands."""
         starts: list[int] = self.graph.operand_start.tolist()
         operands: list[int] = self.graph.operand.tolist()
-        depth: list[int] = [0] * len(self.graph)
+        depth: list[int] = [0] * len(self.graph.names)
         for node in self._searched.tolist():
             deepest = 0
             for operand in operands[starts[node] : starts[node + 1]]:
@@ -85,7 +85,7 @@ class Repeats:
         level_of = np.append(level, 0)[graph.group]
         caller = np.asarray([group.caller for group in graph.groups], np.int32)
         calls = np.asarray([group.caller >= 0 and group.kind not in _SHARED for group in graph.groups], bool)
-        reader = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(graph.operand_start))
+        reader = np.repeat(np.arange(len(graph.names), dtype=np.int32), np.diff(graph.operand_start))
         position = np.arange(len(reader), dtype=np.int32) - graph.operand_start[reader]
         for depth in range(int(level.max(initial=0)), -1, -1):
             nodes = np.flatnonzero(level_of == depth)
@@ -124,7 +124,7 @@ class Repeats:
 
     @cached_property
     def _scratch(self) -> Ints:
-        return np.full(len(self.graph), -1, np.int32)
+        return np.full(len(self.graph.names), -1, np.int32)
 
     def chain(self, nodes: Ints) -> Ints | None:
         """The iteration of each of `nodes` in the largest loop among them whose iterations need each other.

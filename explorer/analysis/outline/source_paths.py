@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.links.placement import stacks
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["SourcePaths", "Step", "named_scopes", "parameter_names"]
+__all__ = ["SourcePaths", "Step", "named_scopes", "parameter_names", "stacks"]
 
 _TRANSFORM = re.compile(r"^(?:jvp|transpose|vmap|pmap|remat|checkpoint|rematted_computation|custom_\w+)\((.*)\)$")
 _JIT = re.compile(r"^(?:p?jit|xla_call)\((.*)\)$")
@@ -166,3 +166,23 @@ def _once(graph: Graph) -> list[tuple[int, ...]]:
             path.append(parent)
         result.append(tuple(path))
     return result
+
+
+_DEEPEST = 1_000  # calls: Python's own limit; a chain or a cycle in damaged input is cut there
+
+
+def stacks(graph: Graph) -> Sequence[tuple[int, ...]]:
+    """For each frame, the indices of its stack, outermost first."""
+    known: list[tuple[int, ...] | None] = [None] * len(graph.frames)
+    for i in range(len(known)):
+        walk: list[int] = []
+        seen: set[int] = set()
+        at = i
+        while 0 <= at < len(known) and known[at] is None and len(walk) < _DEEPEST and at not in seen:
+            walk.append(at)
+            seen.add(at)
+            at = graph.frames[at].parent
+        base = (known[at] or ()) if 0 <= at < len(known) else ()
+        for frame in reversed(walk):
+            base = known[frame] = (*base[-_DEEPEST:], frame)
+    return [stack or () for stack in known]

@@ -101,7 +101,7 @@ class _Building:
         captures: dict[int, Capture] = {}
         told: dict[int, _Told] = {}
         for number, capture in self.captures.items():
-            time = self.time_of(number, len(capture.hlo.graph))
+            time = self.time_of(number, len(capture.hlo.graph.names))
             captures[number] = timed = _timed(capture, time)
             told[number] = _Told(timed, time)
         ops = self.ops(told)
@@ -221,7 +221,7 @@ class _Told:
         self.graph = graph = capture.hlo.graph
         self.jaxpr = capture.jaxpr.graph if any(stage.name == "jaxpr" for stage in capture.stages) else None
         self.split = split_by_line(capture)
-        self.most = _most(self.split.times(), len(graph))
+        self.most = _most(self.split.times(), len(graph.names))
         self.stacks: dict[int, tuple[Frame, ...]] = {}
         self.scopes: dict[int, str] = {}
         self.seconds = float(time.sum())

@@ -31,12 +31,12 @@ def equation_times(profile: Profile) -> list[EquationTime]:
 def _of(capture: Capture, number: int, module: str, device: float) -> list[EquationTime]:
     jaxpr = capture.jaxpr.graph
     linked = capture.links.table("hlo", "jaxpr")
-    seconds = np.zeros(len(jaxpr))
+    seconds = np.zeros(len(jaxpr.names))
     split = split_by_line(capture)
     times = split.times()
     if times is None:
         return []
-    of_node = np.bincount(times[1], times[2], len(capture.hlo.graph))
+    of_node = np.bincount(times[1], times[2], len(capture.hlo.graph.names))
     for node in np.flatnonzero(of_node > 0).tolist():
         rows = [split.lost[node]] if node in split.lost else linked.get(node, ())
         for row in rows:

@@ -47,11 +47,11 @@ class _Places:
         times = split.times()
         if times is None:
             return
-        pairs, at = np.unique(times[0].astype(np.int64) * len(graph) + times[1], return_inverse=True)
+        pairs, at = np.unique(times[0].astype(np.int64) * len(graph.names) + times[1], return_inverse=True)
         seconds = np.bincount(at, times[2], len(pairs))
         for pair, part in zip(pairs.tolist(), seconds.tolist(), strict=True):
             if part > 0:
-                kernel, node = divmod(int(pair), len(graph))
+                kernel, node = divmod(int(pair), len(graph.names))
                 self.parts[graph.names[kernel]].append((part, node))
 
     def of(self, kernel: str) -> list[tuple[float, tuple[Frame, ...], str]]:

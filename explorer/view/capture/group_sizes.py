@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
-from explorer.analysis.outline.hierarchy import nest
 from explorer.model.capture import Capture
 from explorer.model.graph import Group
 from explorer.model.stage import Stage
@@ -32,7 +31,7 @@ class Part:
 
 def parts_of(stage: Stage) -> Part:
     """The stage's groups, in program order, with what runs in each."""
-    graph, tree = stage.graph, nest(stage.graph)
+    graph, tree = stage.graph, stage.graph.hierarchy
     counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph))
     nodes: list[list[int]] = [[] for _ in tree.groups]
     for node in counted:
