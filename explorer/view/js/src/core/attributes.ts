@@ -16,7 +16,7 @@ export class Attributes {
   /** The attributes of a node, in the order of the text. */
   of(node: number): [key: string, value: string][] {
     const { key, value, keys, values } = this.columns;
-    return this.rows(node).map((row) => [keys[key[row]!]!, values[value[row]!]!]);
+    return this.#rows(node).map((row) => [keys[key[row]!]!, values[value[row]!]!]);
   }
 
   /** A node's value of the first of some keys that it has. */
@@ -29,7 +29,7 @@ export class Attributes {
     const { start, key, value, keys, values } = this.columns;
     const passes = new Map<number, boolean>();
     return Uint8Array.from({ length: start.length - 1 }, (_, node) =>
-      this.rows(node).some((row) => {
+      this.#rows(node).some((row) => {
         const pair = key[row]! * values.length + value[row]!;
         if (!passes.has(pair)) passes.set(pair, test(keys[key[row]!]!, values[value[row]!]!));
         return passes.get(pair)!;
@@ -39,7 +39,7 @@ export class Attributes {
     );
   }
 
-  private rows(node: number): number[] {
+  #rows(node: number): number[] {
     const { start } = this.columns;
     return Array.from({ length: start[node + 1]! - start[node]! }, (_, i) => start[node]! + i);
   }

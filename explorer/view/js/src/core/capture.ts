@@ -24,27 +24,27 @@ export class Stage {
     private readonly readMemory?: () => Memory,
     private readonly readFates?: () => Fates,
   ) {}
-  private text_?: string[];
-  private graph_?: Graph;
-  private frames_?: Frame[];
-  private memory_?: Memory | undefined;
-  private fates_?: Fates | undefined;
+  #text_?: string[];
+  #graph_?: Graph;
+  #frames_?: Frame[];
+  #memory_?: Memory | undefined;
+  #fates_?: Fates | undefined;
   get frames(): Frame[] {
-    return (this.frames_ ??= this.readFrames());
+    return (this.#frames_ ??= this.readFrames());
   }
   get lines(): string[] {
-    return (this.text_ ??= this.readText().split("\n"));
+    return (this.#text_ ??= this.readText().split("\n"));
   }
   get graph(): Graph {
-    return (this.graph_ ??= this.readGraph());
+    return (this.#graph_ ??= this.readGraph());
   }
   /** What became of the equations; not of the last stage, which they became. */
   get fates(): Fates | undefined {
-    return (this.fates_ ??= this.readFates?.());
+    return (this.#fates_ ??= this.readFates?.());
   }
   /** What is in memory at each step; only of a stage that has a schedule. */
   get memory(): Memory | undefined {
-    return (this.memory_ ??= this.readMemory?.());
+    return (this.#memory_ ??= this.readMemory?.());
   }
 }
 
@@ -55,10 +55,10 @@ export class Capture {
     private readonly readPasses?: () => Passes,
   ) {}
 
-  private passes_?: Passes | undefined;
+  #passes_?: Passes | undefined;
   /** What each pass of the compiler did, where that was recorded. */
   get passes(): Passes | undefined {
-    return (this.passes_ ??= this.readPasses?.());
+    return (this.#passes_ ??= this.readPasses?.());
   }
 
   stage(name: string): Stage {

@@ -1,25 +1,36 @@
 // Making elements.
 
 type Attributes = Record<string, string | number>;
+/** A tag, and classes: `div.row.lit`. */
+type Selector<Tag extends string> = Tag | `${Tag}.${string}`;
+type Child = Node | string;
+/** Attributes may be left out. */
+type Parts = [Attributes, ...Child[]] | Child[];
 
-function made<E extends Element>(node: E, attributes: Attributes, children: (Node | string)[]): E {
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
-  node.append(...children);
+function filled<E extends Element>(node: E, classes: string[], parts: Parts): E {
+  if (classes.length) node.setAttribute("class", classes.join(" "));
+  for (const part of parts)
+    if (part instanceof Node || typeof part === "string") node.append(part);
+    else for (const [name, value] of Object.entries(part)) node.setAttribute(name, String(value));
   return node;
 }
 
 /** Text children become text: nothing of the user's is ever read as HTML. */
-export const element = <K extends keyof HTMLElementTagNameMap>(
-  name: K,
-  attributes: Attributes = {},
-  ...children: (Node | string)[]
-): HTMLElementTagNameMap[K] => made(document.createElement(name), attributes, children);
+export function element<K extends keyof HTMLElementTagNameMap>(
+  selector: Selector<K>,
+  ...parts: Parts
+): HTMLElementTagNameMap[K] {
+  const [tag, ...classes] = selector.split(".");
+  return filled(document.createElement(tag as K), classes, parts);
+}
 
-export const svg = <K extends keyof SVGElementTagNameMap>(
-  name: K,
-  attributes: Attributes = {},
-  ...children: Node[]
-): SVGElementTagNameMap[K] => made(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+export function svg<K extends keyof SVGElementTagNameMap>(
+  selector: Selector<K>,
+  ...parts: Parts
+): SVGElementTagNameMap[K] {
+  const [tag, ...classes] = selector.split(".");
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag as K), classes, parts);
+}
 
 /** A text with what a pattern finds in spans: the first group that matched names the kind, for the style sheet. */
 export function spans(text: string, pattern: RegExp, kinds: string[]): (Node | string)[] {

@@ -18,7 +18,7 @@ interface Columns {
 const FARTHEST = 24; // equations walked from one without a kernel to the next that has one
 
 export class Fates {
-  private byKernel?: Map<number, number[]>;
+  #byKernel?: Map<number, number[]>;
 
   constructor(readonly c: Columns) {}
 
@@ -44,16 +44,16 @@ export class Fates {
    * The equations that a kernel was made of: those that run in it, and those without a kernel that led to one of them.
    */
   ofKernel(graph: Graph, kernel: number): number[] {
-    if (!this.byKernel) {
-      this.byKernel = new Map();
+    if (!this.#byKernel) {
+      this.#byKernel = new Map();
       for (let node = 0; node < graph.size; node++)
-        if (this.kind(node)) for (const at of this.homes(graph, node)) push(this.byKernel, at, node);
+        if (this.kind(node)) for (const at of this.#homes(graph, node)) push(this.#byKernel, at, node);
     }
-    return this.byKernel.get(kernel) ?? [];
+    return this.#byKernel.get(kernel) ?? [];
   }
 
   /** Where an equation is told of: its kernels, or the kernel of the first one that reads it. */
-  private homes(graph: Graph, node: number): number[] {
+  #homes(graph: Graph, node: number): number[] {
     const seen = new Set([node]);
     for (const at of seen) {
       const kernels = this.kernels(at);

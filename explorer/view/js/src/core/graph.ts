@@ -67,61 +67,61 @@ export class Graph {
   readonly calledBy = new Map<number, number[]>();
   /** Is shown on its readers, not as a box: constants, parameters, the final tuple. */
   readonly isChip: Uint8Array;
-  private readonly childGroups = new Map<number, number[]>();
+  readonly #childGroups = new Map<number, number[]>();
   /** The nodes directly in a group, for the top at the end. */
-  private readonly childNodes: Buckets;
-  private readonly userStart: Int32Array;
-  private readonly user: Int32Array;
-  private rowNode?: Int32Array;
-  private readonly keyRows = new Map<string, Map<number, number[]>>();
+  readonly #childNodes: Buckets;
+  readonly #userStart: Int32Array;
+  readonly #user: Int32Array;
+  #rowNode?: Int32Array;
+  readonly #keyRows = new Map<string, Map<number, number[]>>();
   /** Nodes by place in the tree: those below a group are order[from…to]. */
   readonly order: Int32Array;
-  private readonly from: Int32Array;
-  private readonly to: Int32Array;
+  readonly #from: Int32Array;
+  readonly #to: Int32Array;
   /** Each node's place in the order. */
   readonly at: Int32Array;
   /** Which iteration of a repeat is drawn, from 0. */
   readonly shown = new Map<number, number>();
-  private readonly opRuns: boolean[];
-  private twinPlaces?: Int32Array;
-  private ownAttributes?: Attributes | undefined;
-  private kernelSums?: Int32Array; // how many of order[0…i] run as kernels
+  readonly #opRuns: boolean[];
+  #twinPlaces?: Int32Array;
+  #ownAttributes?: Attributes | undefined;
+  #kernelSums?: Int32Array; // how many of order[0…i] run as kernels
 
   constructor(readonly c: Columns) {
     this.size = c.names.length;
     const readers = new Int32Array(this.size + 1);
     for (const operand of c.operand) readers[operand + 1]!++;
     for (let i = 0; i < this.size; i++) readers[i + 1]! += readers[i]!;
-    this.userStart = readers;
-    this.user = new Int32Array(c.operand.length);
+    this.#userStart = readers;
+    this.#user = new Int32Array(c.operand.length);
     const next = readers.slice();
     for (let node = 0; node < this.size; node++)
-      for (let k = c.operandStart[node]!; k < c.operandStart[node + 1]!; k++) this.user[next[c.operand[k]!]!++] = node;
+      for (let k = c.operandStart[node]!; k < c.operandStart[node + 1]!; k++) this.#user[next[c.operand[k]!]!++] = node;
 
     c.groups.forEach((group, index) => {
       if (group.caller >= 0) push(this.calledBy, group.caller, index);
-      else push(this.childGroups, group.parent, index);
+      else push(this.#childGroups, group.parent, index);
     });
     const top = c.groups.length;
-    this.childNodes = buckets(
+    this.#childNodes = buckets(
       top + 1,
       c.groupOf.map((group) => (group < 0 ? top : group)),
     );
-    this.opRuns = c.ops.map((op) => !NO_KERNEL.test(op));
+    this.#opRuns = c.ops.map((op) => !NO_KERNEL.test(op));
     this.isChip = new Uint8Array(this.size);
     const chipOps = c.ops.map((op) => CHIPS.test(op));
     const returnOps = c.ops.map((op) => RETURNS.test(op));
     for (let node = 0; node < this.size; node++) {
       const op = c.op[node]!;
       const isEnd = /^(in|out)puts$/.test(c.groups[c.groupOf[node]!]?.kind ?? "");
-      const hasUsers = this.userStart[node + 1]! > this.userStart[node]!;
+      const hasUsers = this.#userStart[node + 1]! > this.#userStart[node]!;
       if ((chipOps[op] && hasUsers && !isEnd) || (returnOps[op] && !hasUsers && !isEnd)) this.isChip[node] = 1;
     }
     this.order = new Int32Array(this.size);
     this.at = new Int32Array(this.size);
-    this.from = new Int32Array(c.groups.length);
-    this.to = new Int32Array(c.groups.length);
-    this.sortByTree();
+    this.#from = new Int32Array(c.groups.length);
+    this.#to = new Int32Array(c.groups.length);
+    this.#sortByTree();
   }
 
   /**
@@ -131,12 +131,12 @@ export class Graph {
   get twins(): Int32Array | undefined {
     const { twin } = this.c;
     if (!twin?.length) return undefined;
-    return (this.twinPlaces ??= this.order.map((node) => this.at[twin[node]!]!));
+    return (this.#twinPlaces ??= this.order.map((node) => this.at[twin[node]!]!));
   }
 
   /** What the compiler printed of the nodes, read at first use. */
   get attributes(): Attributes | undefined {
-    return (this.ownAttributes ??= this.c.readAttributes?.());
+    return (this.#ownAttributes ??= this.c.readAttributes?.());
   }
 
   /** The node, or its counterpart in the iteration that is drawn. */
@@ -153,17 +153,17 @@ export class Graph {
     return place < 0 ? node : this.order[from + place]!;
   }
 
-  private sortByTree(): void {
+  #sortByTree(): void {
     let at = 0;
     const visit = (group: number) => {
-      if (group >= 0) this.from[group] = at;
-      for (const node of this.nodesIn(group)) {
+      if (group >= 0) this.#from[group] = at;
+      for (const node of this.#nodesIn(group)) {
         this.at[node] = at;
         this.order[at++] = node;
         for (const called of this.calledBy.get(node) ?? []) visit(called);
       }
-      for (const child of this.childGroups.get(group) ?? []) visit(child);
-      if (group >= 0) this.to[group] = at;
+      for (const child of this.#childGroups.get(group) ?? []) visit(child);
+      if (group >= 0) this.#to[group] = at;
     };
     visit(-1);
   }
@@ -175,33 +175,33 @@ export class Graph {
   operands = (node: number): Int32Array =>
     this.c.operand.subarray(this.c.operandStart[node]!, this.c.operandStart[node + 1]!);
   users = (node: number): number[] => [
-    ...new Set(this.user.subarray(this.userStart[node]!, this.userStart[node + 1]!)),
+    ...new Set(this.#user.subarray(this.#userStart[node]!, this.#userStart[node + 1]!)),
   ];
 
-  private nodesIn(group: number): Int32Array {
-    const { start, list } = this.childNodes;
+  #nodesIn(group: number): Int32Array {
+    const { start, list } = this.#childNodes;
     const at = group < 0 ? this.c.groups.length : group;
     return list.subarray(start[at]!, start[at + 1]!);
   }
 
   /** The first node that a row of the text holds, -1 for none. */
   nodeAtRow(row: number): number {
-    if (!this.rowNode) {
-      this.rowNode = new Int32Array(this.c.line.reduce((most, line) => Math.max(most, line), 0) + 1).fill(-1);
+    if (!this.#rowNode) {
+      this.#rowNode = new Int32Array(this.c.line.reduce((most, line) => Math.max(most, line), 0) + 1).fill(-1);
       for (let node = this.size - 1; node >= 0; node--)
-        if (this.c.line[node]! >= 0) this.rowNode[this.c.line[node]!] = node;
+        if (this.c.line[node]! >= 0) this.#rowNode[this.c.line[node]!] = node;
     }
-    return this.rowNode[row] ?? -1;
+    return this.#rowNode[row] ?? -1;
   }
 
   /** The nodes with a key of those to another stage. */
   nodesOfKey(to: string, key: number): number[] {
-    let rows = this.keyRows.get(to);
+    let rows = this.#keyRows.get(to);
     if (!rows) {
       rows = new Map();
       const keys = this.c.keys[to];
       for (let node = 0; keys && node < this.size; node++) push(rows, keys[node]!, node);
-      this.keyRows.set(to, rows);
+      this.#keyRows.set(to, rows);
     }
     return key < 0 ? [] : (rows.get(key) ?? []);
   }
@@ -216,16 +216,16 @@ export class Graph {
 
   /** All nodes below a group, or every node for -1. */
   below(group: number): Int32Array {
-    return group < 0 ? this.order : this.order.subarray(this.from[group]!, this.to[group]!);
+    return group < 0 ? this.order : this.order.subarray(this.#from[group]!, this.#to[group]!);
   }
 
   /** The stretch of `order` that an item stands for; what a node calls follows it. */
   range(item: Item): [from: number, to: number] {
-    if (isGroup(item)) return [this.from[item.group]!, this.to[item.group]!];
+    if (isGroup(item)) return [this.#from[item.group]!, this.#to[item.group]!];
     if (!isNode(item)) return [0, 0];
     const called = this.calledBy.get(item.node)?.at(-1);
     const from = this.at[item.node]!;
-    return [from, called === undefined ? from + 1 : this.to[called]!];
+    return [from, called === undefined ? from + 1 : this.#to[called]!];
   }
 
   count(item: Item): number {
@@ -235,13 +235,13 @@ export class Graph {
 
   /** How many kernels run in an item, or in all. */
   kernelsIn(item?: Item): number {
-    if (!this.kernelSums) {
-      this.kernelSums = new Int32Array(this.size + 1);
+    if (!this.#kernelSums) {
+      this.#kernelSums = new Int32Array(this.size + 1);
       for (let i = 0; i < this.size; i++)
-        this.kernelSums[i + 1] = this.kernelSums[i]! + (this.isKernel(this.order[i]!) ? 1 : 0);
+        this.#kernelSums[i + 1] = this.#kernelSums[i]! + (this.isKernel(this.order[i]!) ? 1 : 0);
     }
     const [from, to] = item === undefined ? [0, this.size] : this.range(item);
-    return this.kernelSums[to]! - this.kernelSums[from]!;
+    return this.#kernelSums[to]! - this.#kernelSums[from]!;
   }
 
   /** A node and all that it calls. */
@@ -258,7 +258,7 @@ export class Graph {
   }
 
   iterations(group: number): number[] {
-    return this.childGroups.get(group) ?? [];
+    return this.#childGroups.get(group) ?? [];
   }
 
   /** How often an item runs, where that is known to be more than once; else 0. */
@@ -268,10 +268,10 @@ export class Graph {
 
   /** What opening a group shows, in program order, chips left out. */
   children(group: number): Item[] {
-    const nodes = Array.from(this.nodesIn(group)).filter((node) => !this.isChip[node]);
-    const groups = (this.childGroups.get(group) ?? []).filter((child) => this.to[child]! > this.from[child]!);
+    const nodes = Array.from(this.#nodesIn(group)).filter((node) => !this.isChip[node]);
+    const groups = (this.#childGroups.get(group) ?? []).filter((child) => this.#to[child]! > this.#from[child]!);
     const at = new Map<Item, number>(nodes.map((node) => [nodeItem(node), node]));
-    for (const child of groups) at.set(groupItem(child), this.when(child));
+    for (const child of groups) at.set(groupItem(child), this.#when(child));
     return [...at.keys()].sort((a, b) => at.get(a)! - at.get(b)!);
   }
 
@@ -279,7 +279,7 @@ export class Graph {
    * Where in program order a group stands: a schedule mixes groups, so their middle counts; phases have their own
    * order.
    */
-  private when(group: number): number {
+  #when(group: number): number {
     const { kind, name } = this.c.groups[group]!;
     if (kind === "inputs") return -4;
     if (kind === "outputs") return Infinity;
@@ -346,6 +346,6 @@ export class Graph {
   isKernel(node: number): boolean {
     const group = this.c.groups[this.c.groupOf[node]!];
     if (group && (group.kind === "fusion" || group.kind === "apply")) return false;
-    return this.opRuns[this.c.op[node]!]!;
+    return this.#opRuns[this.c.op[node]!]!;
   }
 }

@@ -37,82 +37,82 @@ export function find(graph: Graph, query: string): number[] {
 }
 
 class Parser {
-  private at = 0;
+  #at = 0;
   constructor(private readonly query: string) {}
 
   parse(): Test {
-    this.skip();
-    if (this.at === this.query.length) return (graph) => new Uint8Array(graph.size).fill(1);
-    const test = this.alternatives();
-    if (this.at < this.query.length) throw this.error("this parenthesis closes nothing");
+    this.#skip();
+    if (this.#at === this.query.length) return (graph) => new Uint8Array(graph.size).fill(1);
+    const test = this.#alternatives();
+    if (this.#at < this.query.length) throw this.#error("this parenthesis closes nothing");
     return test;
   }
 
-  private alternatives(): Test {
-    const tests = [this.conjunction()];
-    while (this.takeWord("or")) tests.push(this.conjunction());
+  #alternatives(): Test {
+    const tests = [this.#conjunction()];
+    while (this.#takeWord("or")) tests.push(this.#conjunction());
     return joined(tests, (a, b) => a | b);
   }
 
-  private conjunction(): Test {
-    const tests = [this.negation()];
-    while (!this.ends() && !this.seesWord("or")) {
-      this.takeWord("and");
-      tests.push(this.negation());
+  #conjunction(): Test {
+    const tests = [this.#negation()];
+    while (!this.#ends() && !this.#seesWord("or")) {
+      this.#takeWord("and");
+      tests.push(this.#negation());
     }
     return joined(tests, (a, b) => a & b);
   }
 
-  private negation(): Test {
-    if (this.takeWord("not") || this.take("-")) return inverted(this.negation());
-    if (!this.take("(")) return this.term();
-    this.skip();
-    const test = this.alternatives();
-    if (!this.take(")")) throw this.error("a parenthesis is not closed");
-    this.skip();
+  #negation(): Test {
+    if (this.#takeWord("not") || this.#take("-")) return inverted(this.#negation());
+    if (!this.#take("(")) return this.#term();
+    this.#skip();
+    const test = this.#alternatives();
+    if (!this.#take(")")) throw this.#error("a parenthesis is not closed");
+    this.#skip();
     return test;
   }
 
-  private term(): Test {
-    if (this.ends()) throw this.error("a word or a comparison should follow");
-    const comparison = this.match(/([A-Za-z_]\w*)\s*(<=|>=|==|!=|<|>|=)\s*/y);
-    if (comparison) return this.comparison(comparison);
-    const start = this.at;
-    const [, field] = this.match(/([A-Za-z_]\w*):(?=\S)/y) ?? [];
-    if (field && TEXTS.includes(field.toLowerCase())) return this.text(field.toLowerCase());
-    this.at = start;
-    return this.text("");
+  #term(): Test {
+    if (this.#ends()) throw this.#error("a word or a comparison should follow");
+    const comparison = this.#match(/([A-Za-z_]\w*)\s*(<=|>=|==|!=|<|>|=)\s*/y);
+    if (comparison) return this.#comparison(comparison);
+    const start = this.#at;
+    const [, field] = this.#match(/([A-Za-z_]\w*):(?=\S)/y) ?? [];
+    if (field && TEXTS.includes(field.toLowerCase())) return this.#text(field.toLowerCase());
+    this.#at = start;
+    return this.#text("");
   }
 
-  private comparison([all, name, sign]: RegExpExecArray): Test {
+  #comparison([all, name, sign]: RegExpExecArray): Test {
     const field = name!.toLowerCase();
-    if (this.ends()) throw this.error(`a value should follow ${all.trim()}`);
-    const { kind, value } = this.value();
+    if (this.#ends()) throw this.#error(`a value should follow ${all.trim()}`);
+    const { kind, value } = this.#value();
     const number = kind === "word" ? numberOf(value) : undefined;
     if (NUMBERS.includes(field) || (number !== undefined && !TEXTS.includes(field))) {
-      if (number === undefined) throw this.error(`${field} is a number, and ${value} is none`);
+      if (number === undefined) throw this.#error(`${field} is a number, and ${value} is none`);
       return numbers(field, number, COMPARE[sign!]!);
     }
     if (!TEXTS.includes(field))
-      throw this.error(`no node has a field ${field}; there are ${[...TEXTS, ...NUMBERS.slice(0, -1)].join(", ")}`);
+      throw this.#error(`no node has a field ${field}; there are ${[...TEXTS, ...NUMBERS.slice(0, -1)].join(", ")}`);
     if (!/^(=|==|!=)$/.test(sign!))
-      throw this.error(`${field} is text: it can be ==, != or ${field}:part, not ${sign}`);
+      throw this.#error(`${field} is text: it can be ==, != or ${field}:part, not ${sign}`);
     const test = onText(field, same(field, value));
     return sign === "!=" ? inverted(test) : test;
   }
 
-  private text(field: string): Test {
-    const { kind, value } = this.value();
+  #text(field: string): Test {
+    const { kind, value } = this.#value();
     if (kind === "regex") {
       let pattern: RegExp;
       try {
         pattern = new RegExp(value, "i");
       } catch {
-        throw this.error(`/${value}/ is no regular expression`);
+        throw this.#error(`/${value}/ is no regular expression`);
       }
       return onText(field, (text) => pattern.test(text));
     }
-    if (field === "line") return this.line(value);
+    if (field === "line") return this.#line(value);
     if (field === "shape" || field === "dtype") return onText(field, same(field, value));
     if (field === "attr")
       return onText(
@@ -123,67 +123,67 @@ class Parser {
     return onText(field, (text) => text.toLowerCase().includes(part));
   }
 
-  private line(value: string): Test {
+  #line(value: string): Test {
     const span = /^(\d+)(?:-(\d+))?$/.exec(value);
-    if (!span) throw this.error(`a line is a number or a range like 10-20, not ${value}`);
+    if (!span) throw this.#error(`a line is a number or a range like 10-20, not ${value}`);
     const [low, high] = [Number(span[1]), Number(span[2] ?? span[1])];
     return numbers("line", 0, (line) => line >= low && line <= high);
   }
 
   /** A regular expression, a quoted string, or a word up to the next space or parenthesis that closes a group. */
-  private value(): { kind: "regex" | "string" | "word"; value: string } {
-    const regex = this.match(/\/((?:[^/\\\s]|\\.)+)\/(?=[\s)]|$)/y);
-    const string = regex ? null : this.match(/"([^"]*)"|'([^']*)'/y);
+  #value(): { kind: "regex" | "string" | "word"; value: string } {
+    const regex = this.#match(/\/((?:[^/\\\s]|\\.)+)\/(?=[\s)]|$)/y);
+    const string = regex ? null : this.#match(/"([^"]*)"|'([^']*)'/y);
     let value = regex?.[1] ?? string?.[1] ?? string?.[2];
     if (value === undefined) {
-      const start = this.at;
-      for (let depth = 0; this.at < this.query.length && /\S/.test(this.query[this.at]!); this.at++) {
-        depth += { "(": 1, ")": -1 }[this.query[this.at]!] ?? 0;
+      const start = this.#at;
+      for (let depth = 0; this.#at < this.query.length && /\S/.test(this.query[this.#at]!); this.#at++) {
+        depth += { "(": 1, ")": -1 }[this.query[this.#at]!] ?? 0;
         if (depth < 0) break;
       }
-      value = this.query.slice(start, this.at);
+      value = this.query.slice(start, this.#at);
     }
-    this.skip();
+    this.#skip();
     return { kind: regex ? "regex" : string ? "string" : "word", value };
   }
 
-  private match(pattern: RegExp): RegExpExecArray | null {
-    pattern.lastIndex = this.at;
+  #match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.#at;
     const found = pattern.exec(this.query);
-    if (found) this.at = pattern.lastIndex;
+    if (found) this.#at = pattern.lastIndex;
     return found;
   }
 
-  private skip(): void {
-    this.match(/\s*/y);
+  #skip(): void {
+    this.#match(/\s*/y);
   }
 
-  private ends(): boolean {
-    return this.at >= this.query.length || this.query[this.at] === ")";
+  #ends(): boolean {
+    return this.#at >= this.query.length || this.query[this.#at] === ")";
   }
 
   /** A sign that something follows; alone it is a word. */
-  private take(sign: string): boolean {
-    const found = this.query[this.at] === sign && (sign === ")" || this.query.slice(this.at + 1).trim() !== "");
-    this.at += found ? 1 : 0;
+  #take(sign: string): boolean {
+    const found = this.query[this.#at] === sign && (sign === ")" || this.query.slice(this.#at + 1).trim() !== "");
+    this.#at += found ? 1 : 0;
     return found;
   }
 
   /** An operator stands between spaces or parentheses, and something follows it. */
-  private seesWord(word: string): boolean {
-    const rest = this.query.slice(this.at + word.length);
-    const isWord = this.query.slice(this.at, this.at + word.length).toLowerCase() === word && /^[\s(]/.test(rest);
+  #seesWord(word: string): boolean {
+    const rest = this.query.slice(this.#at + word.length);
+    const isWord = this.query.slice(this.#at, this.#at + word.length).toLowerCase() === word && /^[\s(]/.test(rest);
     return isWord && !["", ")"].includes(rest.trim());
   }
 
-  private takeWord(word: string): boolean {
-    if (!this.seesWord(word)) return false;
-    this.at += word.length;
-    this.skip();
+  #takeWord(word: string): boolean {
+    if (!this.#seesWord(word)) return false;
+    this.#at += word.length;
+    this.#skip();
     return true;
   }
 
-  private error(what: string): QueryError {
+  #error(what: string): QueryError {
     return new QueryError(what);
   }
 }

@@ -8,92 +8,92 @@ const TALLEST = 8_000_000; // pixels: browsers stop counting a little above 16 m
 
 export class Rows {
   readonly root: HTMLElement;
-  private readonly space: HTMLElement;
-  private readonly body: HTMLElement;
-  private drawn = new Map<number, HTMLElement>();
-  private total = 0;
-  private ratio = 1; // of the real height to the scrollable one, above TALLEST
-  private at = -1; // the row that the keyboard is on
-  private hadFocus = false; // one of the rows, until they were cleared
+  readonly #space: HTMLElement;
+  readonly #body: HTMLElement;
+  #drawn = new Map<number, HTMLElement>();
+  #total = 0;
+  #ratio = 1; // of the real height to the scrollable one, above TALLEST
+  #at = -1; // the row that the keyboard is on
+  #hadFocus = false; // one of the rows, until they were cleared
 
   constructor(
     className: string,
     private readonly draw: (index: number) => HTMLElement,
     role?: string,
   ) {
-    this.body = element("div", { class: "body" });
-    this.space = element("div", { class: "space" }, this.body);
-    this.root = element("div", { class: `rows ${className}`, tabindex: "0", ...(role && { role }) }, this.space);
-    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.#body = element("div.body");
+    this.#space = element("div.space", this.#body);
+    this.root = element("div", { class: `rows ${className}`, tabindex: "0", ...(role && { role }) }, this.#space);
+    this.root.addEventListener("keydown", (event) => this.#key(event));
     this.root.addEventListener("pointerdown", (event) => {
       const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
-      if (row) this.at = Number(row.dataset.row);
+      if (row) this.#at = Number(row.dataset.row);
     });
-    this.root.addEventListener("scroll", () => this.paint());
-    new ResizeObserver(() => this.paint()).observe(this.root);
+    this.root.addEventListener("scroll", () => this.#paint());
+    new ResizeObserver(() => this.#paint()).observe(this.root);
   }
 
   reset(total: number): void {
-    this.total = total;
-    this.at = -1;
+    this.#total = total;
+    this.#at = -1;
     const height = total * HEIGHT;
-    this.ratio = Math.max(height / TALLEST, 1);
-    this.space.style.height = `${height / this.ratio}px`;
+    this.#ratio = Math.max(height / TALLEST, 1);
+    this.#space.style.height = `${height / this.#ratio}px`;
     this.clear();
-    this.paint();
+    this.#paint();
   }
 
   clear(): void {
-    this.hadFocus = this.hasFocus;
-    this.body.replaceChildren();
-    this.drawn.clear();
+    this.#hadFocus = this.#hasFocus;
+    this.#body.replaceChildren();
+    this.#drawn.clear();
   }
 
   /** Draw the rows in sight again where they are. */
   redraw(): void {
     this.clear();
-    this.paint();
+    this.#paint();
   }
 
   show(index: number): void {
-    const top = (index * HEIGHT) / this.ratio;
+    const top = (index * HEIGHT) / this.#ratio;
     const { scrollTop, clientHeight } = this.root;
     if (top < scrollTop || top > scrollTop + clientHeight - 2 * HEIGHT)
       this.root.scrollTop = Math.max(top - clientHeight / 3, 0);
-    this.paint();
+    this.#paint();
   }
 
-  private paint(): void {
-    const top = this.root.scrollTop * this.ratio;
+  #paint(): void {
+    const top = this.root.scrollTop * this.#ratio;
     const from = Math.max(Math.floor(top / HEIGHT) - EXTRA, 0);
-    const to = Math.min(Math.ceil((top + this.root.clientHeight) / HEIGHT) + EXTRA, this.total);
-    this.body.style.transform = `translateY(${from * HEIGHT - top + this.root.scrollTop}px)`;
-    const hadFocus = this.hadFocus || this.hasFocus;
-    this.hadFocus = false;
+    const to = Math.min(Math.ceil((top + this.root.clientHeight) / HEIGHT) + EXTRA, this.#total);
+    this.#body.style.transform = `translateY(${from * HEIGHT - top + this.root.scrollTop}px)`;
+    const hadFocus = this.#hadFocus || this.#hasFocus;
+    this.#hadFocus = false;
     const next = new Map<number, HTMLElement>();
-    for (let i = from; i < to; i++) next.set(i, this.drawn.get(i) ?? this.draw(i));
-    this.body.replaceChildren(...next.values());
-    this.drawn = next;
-    this.mark();
+    for (let i = from; i < to; i++) next.set(i, this.#drawn.get(i) ?? this.draw(i));
+    this.#body.replaceChildren(...next.values());
+    this.#drawn = next;
+    this.#mark();
     // What had it may have been drawn anew: without this, the keyboard would be nowhere.
-    if (hadFocus) (next.get(this.at) ?? this.root).focus({ preventScroll: true });
+    if (hadFocus) (next.get(this.#at) ?? this.root).focus({ preventScroll: true });
   }
 
-  private get hasFocus(): boolean {
-    return this.body.contains((this.root.getRootNode() as Document | ShadowRoot).activeElement);
+  get #hasFocus(): boolean {
+    return this.#body.contains((this.root.getRootNode() as Document | ShadowRoot).activeElement);
   }
 
-  private mark(): void {
-    for (const [index, row] of this.drawn) {
-      row.classList.toggle("at", index === this.at);
+  #mark(): void {
+    for (const [index, row] of this.#drawn) {
+      row.classList.toggle("at", index === this.#at);
       row.tabIndex = -1;
     }
   }
 
   /** Arrows go from row to row, as the pointer does; Enter is a click. */
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const row = this.drawn.get(this.at);
+    const row = this.#drawn.get(this.#at);
     if (row && (event.key === "Enter" || event.key === " ")) row.click();
     else {
       const page = Math.max(Math.floor(this.root.clientHeight / HEIGHT) - 1, 1);
@@ -102,15 +102,15 @@ export class Rows {
         ArrowUp: -1,
         PageDown: page,
         PageUp: -page,
-        Home: -this.total,
-        End: this.total,
+        Home: -this.#total,
+        End: this.#total,
       };
       const step = steps[event.key];
-      if (step === undefined || !this.total) return;
-      this.at = Math.min(Math.max(this.at + step, 0), this.total - 1);
-      this.show(this.at);
-      this.mark();
-      const next = this.drawn.get(this.at);
+      if (step === undefined || !this.#total) return;
+      this.#at = Math.min(Math.max(this.#at + step, 0), this.#total - 1);
+      this.show(this.#at);
+      this.#mark();
+      const next = this.#drawn.get(this.#at);
       next?.focus({ preventScroll: true });
       next?.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
     }

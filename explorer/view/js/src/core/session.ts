@@ -34,9 +34,9 @@ export class Session {
   focus: Focus = NOTHING;
   /** What the pointer is over; lit more lightly, gone when it leaves. */
   preview: Focus = NOTHING;
-  private colour?: string;
-  private readonly kept = new Map<string, ReadonlySet<number>>();
-  private readonly listeners: ((change: Change) => void)[] = [];
+  #colour?: string;
+  readonly #kept = new Map<string, ReadonlySet<number>>();
+  readonly #listeners: ((change: Change) => void)[] = [];
 
   constructor(
     readonly capture: Capture,
@@ -48,44 +48,44 @@ export class Session {
   }
 
   listen(listener: (change: Change) => void): void {
-    this.listeners.push(listener);
+    this.#listeners.push(listener);
   }
 
-  private tell(change: Change): void {
-    for (const listener of this.listeners) listener(change);
+  #tell(change: Change): void {
+    for (const listener of this.#listeners) listener(change);
   }
 
   /** The nodes of the current stage that stay in the light while the others are dimmed; undefined for all. */
   get filter(): ReadonlySet<number> | undefined {
-    return this.kept.get(this.stage.name);
+    return this.#kept.get(this.stage.name);
   }
 
   setFilter(stage: string, nodes?: Iterable<number>): void {
-    if (nodes) this.kept.set(stage, new Set(nodes));
-    else this.kept.delete(stage);
-    this.tell("look");
+    if (nodes) this.#kept.set(stage, new Set(nodes));
+    else this.#kept.delete(stage);
+    this.#tell("look");
   }
 
   clearFilter(): void {
-    this.kept.clear();
-    this.tell("look");
+    this.#kept.clear();
+    this.#tell("look");
   }
 
   /**
    * What boxes are coloured by: `line`, a column, or one of the stage's measures. Unasked, time where it was measured.
    */
   get colourBy(): string {
-    return this.colour ?? (this.stage.graph.c.measures.time ? "time" : "line");
+    return this.#colour ?? (this.stage.graph.c.measures.time ? "time" : "line");
   }
 
   setColour(by?: string): void {
-    this.colour = by;
-    this.tell("look");
+    this.#colour = by;
+    this.#tell("look");
   }
 
   setMode(mode: Mode): void {
     this.mode = mode;
-    this.tell("mode");
+    this.#tell("mode");
   }
 
   /** Switch the stage; what was in focus is found again in the other representation. */
@@ -96,14 +96,14 @@ export class Session {
     this.stage = to;
     const { line, query, nodes } = this.focus;
     this.preview = NOTHING;
-    if (line) this.focus = this.ofLine(line.file, line.line);
-    else if (query) this.focus = this.ofQuery(query);
+    if (line) this.focus = this.#ofLine(line.file, line.line);
+    else if (query) this.focus = this.#ofQuery(query);
     else if (nodes.size) {
       const linked = new Set([...nodes].flatMap((node) => this.capture.linked(from, node, to)));
       const item = linked.size === 1 ? nodeItem([...linked][0]!) : undefined;
       this.focus = { nodes: linked, lines: this.focus.lines, ...(item === undefined ? {} : { item }) };
     }
-    this.tell("stage");
+    this.#tell("stage");
   }
 
   /** The node that was chosen, if one was. */
@@ -122,8 +122,8 @@ export class Session {
   }
 
   focusItem(item: Item | undefined): void {
-    this.focus = item === undefined ? NOTHING : this.ofItem(item);
-    this.tell("focus");
+    this.focus = item === undefined ? NOTHING : this.#ofItem(item);
+    this.#tell("focus");
   }
 
   /** Light up nodes of a stage, as Python asks for them. */
@@ -139,17 +139,17 @@ export class Session {
     this.stage = to;
     this.preview = NOTHING;
     this.focus = { nodes: found, lines, ...(name === undefined ? {} : { name }) };
-    this.tell(goes ? "stage" : "focus");
+    this.#tell(goes ? "stage" : "focus");
   }
 
   focusLine(file: string, line: number): void {
-    this.focus = this.ofLine(file, line);
-    this.tell("focus");
+    this.focus = this.#ofLine(file, line);
+    this.#tell("focus");
   }
 
   search(query: string): void {
-    this.focus = query.trim() ? this.ofQuery(query) : NOTHING;
-    this.tell("focus");
+    this.focus = query.trim() ? this.#ofQuery(query) : NOTHING;
+    this.#tell("focus");
   }
 
   previewNode(node: number | undefined): void {
@@ -157,16 +157,16 @@ export class Session {
   }
 
   previewItem(item: Item | undefined): void {
-    this.preview = item === undefined ? NOTHING : this.ofItem(item);
-    this.tell("preview");
+    this.preview = item === undefined ? NOTHING : this.#ofItem(item);
+    this.#tell("preview");
   }
 
   previewLine(file: string, line: number): void {
-    this.preview = this.ofLine(file, line);
-    this.tell("preview");
+    this.preview = this.#ofLine(file, line);
+    this.#tell("preview");
   }
 
-  private ofItem(item: Item): Focus {
+  #ofItem(item: Item): Focus {
     const { graph } = this.stage;
     const nodes = new Set(Array.from(graph.nodesOf(item)));
     // A group's lines are its whole program: only a kernel's are worth lighting.
@@ -180,7 +180,7 @@ export class Session {
   }
 
   /** Every node whose stack goes through the line: for a call, all that it led to. */
-  private ofLine(file: string, line: number): Focus {
+  #ofLine(file: string, line: number): Focus {
     const { graph } = this.stage;
     const { frames, frame } = graph.c;
     const through = new Uint8Array(frames.length);
@@ -193,7 +193,7 @@ export class Session {
     return { nodes, lines: new Set([lineKey(file, line)]), line: { file, line } };
   }
 
-  private ofQuery(query: string): Focus {
+  #ofQuery(query: string): Focus {
     try {
       return { nodes: new Set(find(this.stage.graph, query)), lines: new Set(), query };
     } catch (error) {

@@ -28,30 +28,30 @@ const MOST = 40; // rows of a list before it says how many more there are
 export class DetailsPane {
   readonly root: HTMLElement;
 
-  private readonly costsOf: Costs;
+  readonly #costsOf: Costs;
 
   constructor(
     private readonly session: Session,
     private readonly reveal: (node: number) => void,
   ) {
-    this.costsOf = new Costs(session.capture.header.lines);
-    this.root = element("div", { class: "explorer-details", "aria-live": "polite" });
+    this.#costsOf = new Costs(session.capture.header.lines);
+    this.root = element("div.explorer-details", { "aria-live": "polite" });
   }
 
   fill(): void {
     const { focus } = this.session;
     this.root.scrollTop = 0;
-    if (isGroup(focus.item)) this.root.replaceChildren(...this.group(focus.item.group));
-    else if (isNode(focus.item)) this.root.replaceChildren(...this.node(focus.item.node));
-    else if (focus.nodes.size) this.root.replaceChildren(...this.found([...focus.nodes]));
-    else this.root.replaceChildren(...this.program());
+    if (isGroup(focus.item)) this.root.replaceChildren(...this.#group(focus.item.group));
+    else if (isNode(focus.item)) this.root.replaceChildren(...this.#node(focus.item.node));
+    else if (focus.nodes.size) this.root.replaceChildren(...this.#found([...focus.nodes]));
+    else this.root.replaceChildren(...this.#program());
   }
 
-  private program(): Node[] {
+  #program(): Node[] {
     const { header } = this.session.capture;
     const rows: [string, string][] = [];
-    for (const measure of this.costsOf.measures)
-      rows.push([NAMES[measure], amountOf[measure](this.costsOf.total(measure))]);
+    for (const measure of this.#costsOf.measures)
+      rows.push([NAMES[measure], amountOf[measure](this.#costsOf.total(measure))]);
     for (const [use, bytes] of Object.entries(header.memory)) if (bytes) rows.push([`${use} memory`, bytesText(bytes)]);
     const { stage } = this.session;
     const parts: Node[] = [
@@ -61,23 +61,23 @@ export class DetailsPane {
       ),
       facts(rows),
     ];
-    if (header.failure) parts.splice(1, 0, element("p", { class: "failure" }, header.failure));
-    parts.push(...this.fates(), ...this.operations(stage.graph.below(-1)));
+    if (header.failure) parts.splice(1, 0, element("p.failure", header.failure));
+    parts.push(...this.#fates(), ...this.#operations(stage.graph.below(-1)));
     if (header.constants.length)
       parts.push(heading("baked in"), list(header.constants.map((c) => [c.name, `${c.type} · ${bytesText(c.bytes)}`])));
     parts.push(heading("compiled with"), list(Object.entries(header.environment)));
     return parts;
   }
 
-  private group(group: number): Node[] {
+  #group(group: number): Node[] {
     const { graph, name } = this.session.stage;
     const nodes = graph.below(group);
     const { title: label } = labelOf(graph, name, groupItem(group));
     const runs = name === "hlo" ? ` in ${count(graph.kernelsIn(groupItem(group)), "kernel")}` : "";
-    return [title(label), note(`${units(name, nodes.length)}${runs}`), ...this.operations(nodes)];
+    return [title(label), note(`${units(name, nodes.length)}${runs}`), ...this.#operations(nodes)];
   }
 
-  private found(nodes: number[]): Node[] {
+  #found(nodes: number[]): Node[] {
     const { focus, stage } = this.session;
     const what = focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : (focus.name ?? "linked");
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, nodes) : [];
@@ -85,23 +85,23 @@ export class DetailsPane {
       title(what),
       note(units(stage.name, nodes.length) + (runs.length ? ` in ${count(runs.length, "kernel")}` : "")),
     ];
-    const line = focus.line && this.costsOf.at(lineKey(focus.line.file, focus.line.line));
+    const line = focus.line && this.#costsOf.at(lineKey(focus.line.file, focus.line.line));
     if (line)
       parts.push(
         facts(
-          this.costsOf.measures.map((measure): [string, string] => {
-            const share = percent(this.costsOf.share(line, measure));
+          this.#costsOf.measures.map((measure): [string, string] => {
+            const share = percent(this.#costsOf.share(line, measure));
             return [NAMES[measure], amountOf[measure](line[measure] ?? 0) + (share ? ` · ${share}` : "")];
           }),
         ),
       );
-    if (runs.length) parts.push(heading("kernels"), this.nodes(runs));
+    if (runs.length) parts.push(heading("kernels"), this.#nodes(runs));
     const others = nodes.filter((node) => !runs.includes(node));
-    if (others.length) parts.push(heading(runs.length ? "inside them" : "all"), this.nodes(others));
+    if (others.length) parts.push(heading(runs.length ? "inside them" : "all"), this.#nodes(others));
     return parts;
   }
 
-  private node(node: number): Node[] {
+  #node(node: number): Node[] {
     const { session } = this;
     const { graph, name } = session.stage;
     const inside = graph.within(node).slice(1);
@@ -110,13 +110,13 @@ export class DetailsPane {
     parts.push(
       note(inside.length ? `1 ${opText(graph.op(node))} of ${units(name, inside.length)}` : opText(graph.op(node))),
     );
-    const rows: [string, string][] = [["type", shortType(graph.type(node))], ...this.costs(node)];
+    const rows: [string, string][] = [["type", shortType(graph.type(node))], ...this.#costs(node)];
     if (graph.scope(node)) rows.push(["scope", graph.scope(node)]);
     parts.push(facts(rows), ...attributes(graph.attributes?.of(node) ?? []));
-    parts.push(...this.fate(node), ...this.madeOf(node));
+    parts.push(...this.#fate(node), ...this.#madeOf(node));
     const owner = graph.c.placed[node]!;
     const stack = owner >= 0 ? graph.stack(owner) : [];
-    parts.push(heading("from"), stack.length ? this.stack(stack) : note("The compiler kept no place for it."));
+    parts.push(heading("from"), stack.length ? this.#stack(stack) : note("The compiler kept no place for it."));
     if (stack.length && owner !== node)
       parts.push(note(`The compiler kept no place for it: this is ${graph.name(owner)}'s, to which it belongs.`));
     for (const stage of session.capture.stages) {
@@ -143,20 +143,20 @@ export class DetailsPane {
                 stage.name === "hlo" ? fate(stage.graph, at) : shortType(stage.graph.type(at)),
               ]),
             linked.length - MOST,
-            (row) => this.choose(linked[row]!, stage.name),
+            (row) => this.#choose(linked[row]!, stage.name),
           ),
         );
     }
-    if (inside.length) parts.push(heading("inside"), this.nodes(inside));
+    if (inside.length) parts.push(heading("inside"), this.#nodes(inside));
     const operands = [...new Set(graph.operands(node))];
-    if (operands.length) parts.push(heading("operands"), this.nodes(operands));
+    if (operands.length) parts.push(heading("operands"), this.#nodes(operands));
     const users = graph.users(node);
-    if (users.length) parts.push(heading("users"), this.nodes(users));
+    if (users.length) parts.push(heading("users"), this.#nodes(users));
     return parts;
   }
 
   /** What a node costs, as far as that was counted; before HLO what its types say. */
-  private costs(node: number): [string, string][] {
+  #costs(node: number): [string, string][] {
     const { graph } = this.session.stage;
     const { flops, bytes, runs } = graph.c.measures;
     const rows: [string, string][] = [];
@@ -187,7 +187,7 @@ export class DetailsPane {
   }
 
   /** What became of an equation. */
-  private fate(node: number): Node[] {
+  #fate(node: number): Node[] {
     const { session } = this;
     const { fates } = session.stage;
     const kind = fates?.kind(node);
@@ -199,12 +199,12 @@ export class DetailsPane {
     const rows = kernels
       .slice(0, MOST)
       .map((at): [string, string] => [cut(to.graph.name(at), 36), shortType(to.graph.type(at))]);
-    parts.push(list(rows, kernels.length - MOST, (row) => this.choose(kernels[row]!, "hlo")));
+    parts.push(list(rows, kernels.length - MOST, (row) => this.#choose(kernels[row]!, "hlo")));
     return parts;
   }
 
   /** The equations that a kernel was made of, each with its fate. */
-  private madeOf(kernel: number): Node[] {
+  #madeOf(kernel: number): Node[] {
     const { session } = this;
     const first = session.capture.stages[0]!;
     if (session.stage.name !== "hlo" || !first.fates || !session.stage.graph.isKernel(kernel)) return [];
@@ -220,17 +220,15 @@ export class DetailsPane {
         fates.why(node),
       ];
     });
-    const inferred = rows.some(([, , isInferred]) => isInferred)
-      ? [element("i", { class: "inferred" }, "≈ inferred")]
-      : [];
+    const inferred = rows.some(([, , isInferred]) => isInferred) ? [element("i.inferred", "≈ inferred")] : [];
     return [
       heading(`made of ${count(made.length, "equation")}`, ...inferred),
-      list(rows, made.length - MOST, (row) => this.choose(made[row]!, first.name)),
+      list(rows, made.length - MOST, (row) => this.#choose(made[row]!, first.name)),
     ];
   }
 
   /** How many equations of the program have each fate; clicking one lights them up. */
-  private fates(): Node[] {
+  #fates(): Node[] {
     const { session } = this;
     const stage = session.stage.fates ? session.stage : session.capture.stages[0]!;
     if (!stage.fates) return [];
@@ -246,20 +244,20 @@ export class DetailsPane {
     ];
   }
 
-  private choose(node: number, stage = this.session.stage.name): void {
+  #choose(node: number, stage = this.session.stage.name): void {
     this.session.setStage(stage);
     this.session.focusNode(node);
     this.reveal(node);
   }
 
-  private stack(frames: Frame[]): Node {
-    const made = element("div", { class: "list" });
+  #stack(frames: Frame[]): Node {
+    const made = element("div.list");
     for (const frame of frames) {
       const button = element(
         "button",
         { type: "button" },
         `${frame.function.split(".").pop() || "?"}`,
-        element("em", {}, `line ${frame.line}`),
+        element("em", `line ${frame.line}`),
       );
       button.addEventListener("click", () => this.session.focusLine(frame.file, frame.line));
       made.append(button);
@@ -267,7 +265,7 @@ export class DetailsPane {
     return made;
   }
 
-  private nodes(nodes: number[]): Node {
+  #nodes(nodes: number[]): Node {
     const { graph, name } = this.session.stage;
     const label = (node: number) =>
       name === "hlo"
@@ -278,12 +276,12 @@ export class DetailsPane {
     return list(
       nodes.slice(0, MOST).map((node) => [cut(label(node), 36), shortType(graph.type(node))]),
       nodes.length - MOST,
-      (row) => this.choose(nodes[row]!),
+      (row) => this.#choose(nodes[row]!),
     );
   }
 
   /** The most frequent operations: clicking one finds them all. */
-  private operations(nodes: Int32Array): Node[] {
+  #operations(nodes: Int32Array): Node[] {
     const { c } = this.session.stage.graph;
     const tally = new Int32Array(c.ops.length);
     for (const node of nodes) tally[c.op[node]!]!++;
@@ -308,26 +306,26 @@ function fate(graph: Graph, node: number): string {
 
 const title = (text: string, colour = -1): Node =>
   element("div", { class: colour >= 0 ? `title k${colour}` : "title" }, text);
-const heading = (text: string, ...more: Node[]): Node => element("div", { class: "heading" }, text, ...more);
-const note = (text: string): Node => element("div", { class: "note" }, text);
+const heading = (text: string, ...more: Node[]): Node => element("div.heading", text, ...more);
+const note = (text: string): Node => element("div.note", text);
 
 function facts(rows: [string, string][]): Node {
-  const made = element("div", { class: "facts" });
-  for (const [name, value] of rows) made.append(element("span", {}, name), element("span", { title: value }, value));
+  const made = element("div.facts");
+  for (const [name, value] of rows) made.append(element("span", name), element("span", { title: value }, value));
   return made;
 }
 
 /** What the compiler printed of a node; a long value is cut, is whole in its tooltip, and opens. */
 function attributes(pairs: [key: string, value: string][]): Node[] {
   if (!pairs.length) return [];
-  const rows = element("div", { class: "facts attributes" });
+  const rows = element("div.facts.attributes");
   for (const [key, value] of pairs.slice(0, MOST)) {
     const short = cut(value, LONGEST_VALUE);
     const shown =
       short === value
-        ? element("span", {}, value)
-        : element("details", {}, element("summary", { title: value }, short), element("p", {}, value));
-    rows.append(element("span", {}, key), shown);
+        ? element("span", value)
+        : element("details", element("summary", { title: value }, short), element("p", value));
+    rows.append(element("span", key), shown);
   }
   return [
     heading("attributes"),
@@ -338,13 +336,13 @@ function attributes(pairs: [key: string, value: string][]): Node[] {
 
 /** What became of an equation in words; what was inferred says so. */
 function sentence(kind: string, isInferred: boolean, why: string): Node {
-  const text = element("p", { class: "fate" }, element("b", {}, kind), why ? `: ${why}` : "");
+  const text = element("p.fate", element("b", kind), why ? `: ${why}` : "");
   if (isInferred)
     text.append(
       " ",
       element(
-        "i",
-        { class: "inferred", title: "It follows from the structure; the compiler's metadata does not say it." },
+        "i.inferred",
+        { title: "It follows from the structure; the compiler's metadata does not say it." },
         "inferred",
       ),
     );
@@ -354,7 +352,7 @@ function sentence(kind: string, isInferred: boolean, why: string): Node {
 type Row = [name: string, value: string, isInferred?: boolean, why?: string];
 
 function list(rows: Row[], more = 0, choose?: (row: number) => void): Node {
-  const made = element("div", { class: "list" });
+  const made = element("div.list");
   rows.forEach(([name, value, isInferred, why], row) => {
     const told = element(
       "em",
@@ -365,8 +363,8 @@ function list(rows: Row[], more = 0, choose?: (row: number) => void): Node {
       },
       value,
     );
-    if (isInferred) told.prepend(element("i", { class: "inferred", role: "img", "aria-label": "inferred" }, "≈ "));
-    const line = element(choose ? "button" : "div", choose ? { type: "button" } : {}, element("span", {}, name), told);
+    if (isInferred) told.prepend(element("i.inferred", { role: "img", "aria-label": "inferred" }, "≈ "));
+    const line = element(choose ? "button" : "div", choose ? { type: "button" } : {}, element("span", name), told);
     if (choose) line.addEventListener("click", () => choose(row));
     made.append(line);
   });

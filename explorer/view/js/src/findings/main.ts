@@ -54,7 +54,7 @@ function offered(place: HTMLElement, wire: Talking | undefined): HTMLElement {
     { type: "button", class: "xf-write" },
     place.closest(".jp-NotebookPanel") ? "write it into a new cell" : "copy the function with it",
   );
-  const said = element("span", { class: "xf-said", role: "status" });
+  const said = element("span.xf-said", { role: "status" });
   button.addEventListener("click", async () => {
     if (button.ariaBusy === "true") return;
     button.ariaBusy = "true";
@@ -69,7 +69,7 @@ function offered(place: HTMLElement, wire: Talking | undefined): HTMLElement {
       ? await written(button, answer.code)
       : (answer.failed ?? "The kernel gave no answer.");
   });
-  return element("div", { class: "xf-act" }, button, said);
+  return element("div.xf-act", button, said);
 }
 
 async function written(button: HTMLElement, code: string): Promise<string> {
@@ -111,9 +111,9 @@ function show(place: HTMLElement, code: string, diff: string): void {
     return [element("span", { class: kinds[row[0]!] ?? "" }, text), "\n"];
   });
   if (rows[0]?.startsWith("@@")) lines.splice(0, 2);
-  const summary = element("summary", {}, "the function with it");
+  const summary = element("summary", "the function with it");
   place.lastElementChild!.before(
-    element("pre", { class: "xf-diff" }, ...lines.slice(0, -1)),
-    element("details", { class: "xf-code" }, summary, element("pre", { class: "xf-text" }, code)),
+    element("pre.xf-diff", ...lines.slice(0, -1)),
+    element("details.xf-code", summary, element("pre.xf-text", code)),
   );
 }

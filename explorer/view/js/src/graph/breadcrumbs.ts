@@ -6,9 +6,9 @@ import { labelOf } from "../core/labels";
 import type { Session } from "../core/session";
 
 export class Breadcrumbs {
-  readonly root = element("nav", { class: "crumbs", "aria-label": "place in the program" });
+  readonly root = element("nav.crumbs", { "aria-label": "place in the program" });
   /** What the parts were made from: the stage, the items, and which iteration of each repeat is drawn. */
-  private state: unknown[] = [];
+  #state: unknown[] = [];
 
   constructor(
     private readonly session: Session,
@@ -18,10 +18,10 @@ export class Breadcrumbs {
   fill(): void {
     const { stage, focus } = this.session;
     const { graph } = stage;
-    const items = focus.item === undefined ? [] : this.around(focus.item);
+    const items = focus.item === undefined ? [] : this.#around(focus.item);
     const state = [stage, ...items, ...graph.shown.values()];
-    if (state.length === this.state.length && state.every((value, i) => value === this.state[i])) return;
-    this.state = state;
+    if (state.length === this.#state.length && state.every((value, i) => value === this.#state[i])) return;
+    this.#state = state;
     const parts = items.map((item, i) => {
       const { title } = labelOf(graph, stage.name, item);
       const button = element(
@@ -39,7 +39,7 @@ export class Breadcrumbs {
   }
 
   /** The items around an item, outermost first, itself last; the repeat stands for its iterations. */
-  private around(item: Item): Item[] {
+  #around(item: Item): Item[] {
     const { graph } = this.session.stage;
     const groups = graph.ancestors(item).filter((group) => graph.c.groups[group]!.kind !== "iteration");
     const items = groups.map((group) => graph.itemOf(group));

@@ -40,36 +40,36 @@ export class GraphCanvas {
   trace: Trace | undefined;
   /** Called after each paint. */
   onPaint = (): void => undefined;
-  private readonly arrow = arrowHead();
-  private readonly world = svg("g");
+  readonly #arrow = arrowHead();
+  readonly #world = svg("g");
   /** All lines are one path, and all their heads another: thousands of elements would be slow. */
-  private readonly lines = svg("path", { class: "edge" });
-  private readonly heads = svg("path", { class: "heads" });
-  private readonly layers = {
+  readonly #lines = svg("path.edge");
+  readonly #heads = svg("path.heads");
+  readonly #layers = {
     below: svg("g"),
-    lines: svg("g", {}, this.lines, this.heads),
+    lines: svg("g", this.#lines, this.#heads),
     lit: svg("g"),
     above: svg("g"),
   };
-  private readonly boxes = new Map<Item, Drawn>();
-  private readonly chainOf = new Map<number, Box>();
-  private colouring?: Colouring;
-  private colouredStage?: Stage;
-  private lit = new Marks();
-  private over = new Marks();
-  private kept = new Marks();
-  private near = new Set<Item>();
-  private far = false;
-  private litBy: unknown[] = [];
-  private sceneOf?: Stage;
+  readonly #boxes = new Map<Item, Drawn>();
+  readonly #chainOf = new Map<number, Box>();
+  #colouring?: Colouring;
+  #colouredStage?: Stage;
+  #lit = new Marks();
+  #over = new Marks();
+  #kept = new Marks();
+  #near = new Set<Item>();
+  #far = false;
+  #litBy: unknown[] = [];
+  #sceneOf?: Stage;
 
   constructor(private readonly session: Session) {
-    this.world.append(this.layers.below, this.layers.lines, this.layers.above, this.layers.lit);
+    this.#world.append(this.#layers.below, this.#layers.lines, this.#layers.above, this.#layers.lit);
     this.root = svg(
-      "svg",
-      { class: "canvas", role: "application", tabindex: "0", "aria-label": "graph" },
-      this.arrow.defs,
-      this.world,
+      "svg.canvas",
+      { role: "application", tabindex: "0", "aria-label": "graph" },
+      this.#arrow.defs,
+      this.#world,
     );
   }
 
@@ -88,42 +88,42 @@ export class GraphCanvas {
   /** Show another scene. A box that looks the same is moved, not drawn again. */
   setScene(scene: Scene): void {
     this.scene = scene;
-    this.sceneOf = this.session.stage;
+    this.#sceneOf = this.session.stage;
     this.byItem.clear();
-    this.chainOf.clear();
+    this.#chainOf.clear();
     for (const box of scene.boxes) {
       this.byItem.set(box.item, box);
-      for (const node of box.chain ?? []) this.chainOf.set(node, box);
+      for (const node of box.chain ?? []) this.#chainOf.set(node, box);
     }
-    for (const [item, drawn] of this.boxes) {
+    for (const [item, drawn] of this.#boxes) {
       const box = this.byItem.get(item);
       if (box && looksLike(box, drawn.box)) {
         drawn.box = box;
         place(drawn.element, box);
       } else {
         drawn.element.remove();
-        this.boxes.delete(item);
+        this.#boxes.delete(item);
       }
     }
-    this.lines.setAttribute("d", scene.lines.map(path).join(""));
-    this.heads.setAttribute("d", scene.lines.map(head).join(""));
-    this.lightLines();
+    this.#lines.setAttribute("d", scene.lines.map(path).join(""));
+    this.#heads.setAttribute("d", scene.lines.map(head).join(""));
+    this.#lightLines();
   }
 
   clear(): void {
-    for (const { element } of this.boxes.values()) element.remove();
-    this.boxes.clear();
+    for (const { element } of this.#boxes.values()) element.remove();
+    this.#boxes.clear();
   }
 
   element(item: Item): SVGElement | undefined {
-    return this.boxes.get(item)?.element;
+    return this.#boxes.get(item)?.element;
   }
 
   /** The innermost box that shows a node: its own, its chain's, its counterpart's, or the closed group's around it. */
   boxOf(node: number): Box | undefined {
     const { graph } = this.session.stage;
     const drawn = graph.drawn(node);
-    const own = this.byItem.get(nodeItem(drawn)) ?? this.chainOf.get(drawn);
+    const own = this.byItem.get(nodeItem(drawn)) ?? this.#chainOf.get(drawn);
     if (own) return own;
     return graph
       .ancestors(nodeItem(drawn))
@@ -133,14 +133,14 @@ export class GraphCanvas {
 
   get colours(): Colouring {
     const { colourBy } = this.session;
-    if (this.colouring?.by !== colourBy || this.sceneOf !== this.colouredStage) {
-      this.colouredStage = this.session.stage;
-      this.colouring = new Colouring(this.session, colourBy);
+    if (this.#colouring?.by !== colourBy || this.#sceneOf !== this.#colouredStage) {
+      this.#colouredStage = this.session.stage;
+      this.#colouring = new Colouring(this.session, colourBy);
     }
-    return this.colouring;
+    return this.#colouring;
   }
 
-  private colourOf({ item }: Box) {
+  #colourOf({ item }: Box) {
     const isLine = isNode(item) && this.session.colourBy === "line";
     const line = isLine ? this.session.lines.colour(sourceOf(this.session, item.node)) : -1;
     return this.colours.of(item, line);
@@ -148,35 +148,35 @@ export class GraphCanvas {
 
   /** Colour the boxes anew, by what the session says. */
   recolour(): void {
-    this.colouring = undefined;
-    for (const { box, element } of this.boxes.values()) paintBox(element, this.colourOf(box));
+    this.#colouring = undefined;
+    for (const { box, element } of this.#boxes.values()) paintBox(element, this.#colourOf(box));
   }
 
   /** Put into the document what came into sight, take out what left it. */
   paint(): void {
     // A pane that changes its size paints at once, also while the scene of another stage is being laid out.
-    if (this.sceneOf !== this.session.stage) return;
+    if (this.#sceneOf !== this.session.stage) return;
     const { x, y, scale } = this.view;
-    this.world.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
+    this.#world.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
     const far = scale < READABLE;
-    if (far !== this.far) this.clear();
+    if (far !== this.#far) this.clear();
     this.root.classList.toggle("far", far);
-    this.far = far;
+    this.#far = far;
     const left = (-MARGIN - x) / scale;
     const right = (this.area.width + MARGIN - x) / scale;
     const top = (-MARGIN - y) / scale;
     const bottom = (this.area.height + MARGIN - y) / scale;
     for (const box of this.scene.boxes) {
       const inSight = box.x + box.width >= left && box.x <= right && box.y + box.height >= top && box.y <= bottom;
-      const drawn = this.boxes.get(box.item);
+      const drawn = this.#boxes.get(box.item);
       if (inSight && !drawn) {
-        const element = drawBox(this.session, box, this.colourOf(box), far);
-        this.boxes.set(box.item, { box, element });
-        this.lightBox(box, element);
-        (box.open ? this.layers.below : this.layers.above).append(element);
+        const element = drawBox(this.session, box, this.#colourOf(box), far);
+        this.#boxes.set(box.item, { box, element });
+        this.#lightBox(box, element);
+        (box.open ? this.#layers.below : this.#layers.above).append(element);
       } else if (!inSight && drawn) {
         drawn.element.remove();
-        this.boxes.delete(box.item);
+        this.#boxes.delete(box.item);
       }
     }
     this.onPaint();
@@ -188,35 +188,35 @@ export class GraphCanvas {
     const { graph } = stage;
     this.root.classList.toggle("focused", focus.nodes.size > 0 || this.trace !== undefined);
     this.root.classList.toggle("traced", this.trace !== undefined);
-    this.lit.set(graph, focus.nodes);
-    this.over.set(graph, preview.nodes);
-    this.kept.set(graph, this.session.filter ?? NOTHING);
+    this.#lit.set(graph, focus.nodes);
+    this.#over.set(graph, preview.nodes);
+    this.#kept.set(graph, this.session.filter ?? NOTHING);
     const { chosenNode } = this.session;
     const near = chosenNode === undefined ? [] : [...graph.operands(chosenNode), ...graph.users(chosenNode)];
-    this.near = new Set(near.map(nodeItem));
+    this.#near = new Set(near.map(nodeItem));
     let lit = 0;
-    for (const { box, element } of this.boxes.values()) lit += this.lightBox(box, element) ? 1 : 0;
-    this.lightLines();
+    for (const { box, element } of this.#boxes.values()) lit += this.#lightBox(box, element) ? 1 : 0;
+    this.#lightLines();
     return lit;
   }
 
   /** In how many iterations of a repeat something is lit. */
   litIterations(group: number): number {
     const { graph } = this.session.stage;
-    return graph.iterations(group).filter((iteration) => this.lit.has(...graph.range(groupItem(iteration)))).length;
+    return graph.iterations(group).filter((iteration) => this.#lit.has(...graph.range(groupItem(iteration)))).length;
   }
 
-  private lightBox(box: Box, element: SVGElement): boolean {
+  #lightBox(box: Box, element: SVGElement): boolean {
     const { focus, stage } = this.session;
     const ranges = (box.chain?.map(nodeItem) ?? [box.item]).map((item) => stage.graph.range(item));
-    const isLit = ranges.some(([from, to]) => this.lit.any(from, to));
+    const isLit = ranges.some(([from, to]) => this.#lit.any(from, to));
     element.classList.toggle("lit", isLit && !this.trace);
     element.classList.toggle("chosen", box.item === focus.item);
-    element.classList.toggle("over", !box.open && ranges.some(([from, to]) => this.over.any(from, to)));
-    element.classList.toggle("near", !this.trace && this.near.has(box.item));
+    element.classList.toggle("over", !box.open && ranges.some(([from, to]) => this.#over.any(from, to)));
+    element.classList.toggle("near", !this.trace && this.#near.has(box.item));
     element.classList.toggle(
       "dimmed",
-      this.session.filter !== undefined && !ranges.some(([from, to]) => this.kept.any(from, to)),
+      this.session.filter !== undefined && !ranges.some(([from, to]) => this.#kept.any(from, to)),
     );
     const near = this.trace?.near.get(box.item);
     element.classList.toggle("on-way", near !== undefined);
@@ -225,26 +225,26 @@ export class GraphCanvas {
   }
 
   /** The lines of the chosen box, the ones that are else left out too; of a way, the lines between its boxes. */
-  private lightLines(): void {
+  #lightLines(): void {
     const { item } = this.session.focus;
     const by = [item, this.scene, this.trace];
-    if (by.every((value, i) => value === this.litBy[i])) return;
-    this.litBy = by;
+    if (by.every((value, i) => value === this.#litBy[i])) return;
+    this.#litBy = by;
     const near = this.trace?.near;
     const touches = near
       ? (line: { from: Item; to: Item }) => near.has(line.from) && near.has(line.to)
       : (line: { from: Item; to: Item }) => item !== undefined && (line.from === item || line.to === item);
     const lines = this.scene.lines.filter(touches);
-    for (const [from, to] of this.scene.hidden) if (touches({ from, to })) lines.push(this.straight(from, to));
+    for (const [from, to] of this.scene.hidden) if (touches({ from, to })) lines.push(this.#straight(from, to));
     const tells = !near && lines.length <= MOST_FLOWS;
-    this.layers.lit.replaceChildren(
+    this.#layers.lit.replaceChildren(
       ...lines.map((line) =>
-        drawLine(line, this.arrow.id, tells ? flowText(this.session.stage.graph, line.from, line.to) : ""),
+        drawLine(line, this.#arrow.id, tells ? flowText(this.session.stage.graph, line.from, line.to) : ""),
       ),
     );
   }
 
-  private straight(from: Item, to: Item): Line {
+  #straight(from: Item, to: Item): Line {
     const [a, b] = [this.byItem.get(from)!, this.byItem.get(to)!];
     return { from, to, points: Float64Array.of(a.x + a.width / 2, a.y + a.height, b.x + b.width / 2, b.y) };
   }

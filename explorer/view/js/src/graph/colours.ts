@@ -104,11 +104,11 @@ function hasTwo(stage: Stage, of: Category["of"]): boolean {
 }
 
 export class Colouring {
-  private readonly kinds = new Map<string, number>();
-  private readonly frequent: string[] = [];
-  private low = 0;
-  private high = 0;
-  private isLog = false;
+  readonly #kinds = new Map<string, number>();
+  readonly #frequent: string[] = [];
+  #low = 0;
+  #high = 0;
+  #isLog = false;
 
   constructor(
     private readonly session: Session,
@@ -116,27 +116,27 @@ export class Colouring {
   ) {
     const { graph } = session.stage;
     const category = CATEGORIES[by];
-    if (category) this.countCategories(graph, category.of);
-    else if (graph.c.measures[by]) this.findRange(graph, graph.c.measures[by]!);
+    if (category) this.#countCategories(graph, category.of);
+    else if (graph.c.measures[by]) this.#findRange(graph, graph.c.measures[by]!);
   }
 
-  private countCategories(graph: Graph, of: Category["of"]): void {
+  #countCategories(graph: Graph, of: Category["of"]): void {
     const times = new Map<string, number>();
     for (let node = 0; node < graph.size; node++) {
       if (graph.isChip[node] || graph.op(node) === "parameter") continue;
       const value = of(graph, node, this.session.stage);
       if (value) times.set(value, (times.get(value) ?? 0) + 1);
     }
-    this.frequent.push(...[...times].sort((a, b) => b[1] - a[1]).map(([value]) => value));
-    for (const [i, value] of this.frequent.slice(0, COLOURS).entries()) this.kinds.set(value, i);
+    this.#frequent.push(...[...times].sort((a, b) => b[1] - a[1]).map(([value]) => value));
+    for (const [i, value] of this.#frequent.slice(0, COLOURS).entries()) this.#kinds.set(value, i);
   }
 
   /** Of what adds up, shares of the whole, the same for kernels and groups; else from the least to the most. */
-  private findRange(graph: Graph, values: ArrayLike<number>): void {
+  #findRange(graph: Graph, values: ArrayLike<number>): void {
     if (MEASURES[this.by]) {
-      this.high = total(graph, this.by);
-      this.low = this.high / DECADES;
-      this.isLog = true;
+      this.#high = total(graph, this.by);
+      this.#low = this.#high / DECADES;
+      this.#isLog = true;
       return;
     }
     let [low, high] = [Infinity, 0];
@@ -146,9 +146,9 @@ export class Colouring {
       low = Math.min(low, value);
       high = Math.max(high, value);
     }
-    [this.low, this.high] = high > 0 ? [low, high] : [0, 0];
-    this.isLog = this.high / this.low >= LOG_FROM;
-    if (!this.isLog) this.low = 0;
+    [this.#low, this.#high] = high > 0 ? [low, high] : [0, 0];
+    this.#isLog = this.#high / this.#low >= LOG_FROM;
+    if (!this.#isLog) this.#low = 0;
   }
 
   /** The colour of an item; `line` is the palette's number of its source line. */
@@ -157,18 +157,18 @@ export class Colouring {
     if (this.by === "line" || isRest(item)) return { kind: line };
     const category = CATEGORIES[this.by];
     if (category)
-      return { kind: isNode(item) ? (this.kinds.get(category.of(graph, item.node, this.session.stage)) ?? -1) : -1 };
+      return { kind: isNode(item) ? (this.#kinds.get(category.of(graph, item.node, this.session.stage)) ?? -1) : -1 };
     // A group or a loop is what runs in it.
     const isOwn = isNode(item) && (!MEASURES[this.by] || graph.isKernel(item.node));
     const own = isOwn ? (graph.c.measures[this.by]?.[item.node] ?? NaN) : NaN;
     const value = own >= 0 ? own : MEASURES[this.by] ? total(graph, this.by, item) : NaN;
-    return value > 0 ? { kind: -1, css: ramp(this.place(value)) } : { kind: -1 };
+    return value > 0 ? { kind: -1, css: ramp(this.#place(value)) } : { kind: -1 };
   }
 
-  private place(value: number): number {
-    const scale = this.isLog ? Math.log : (v: number) => v;
-    const span = scale(this.high) - scale(this.low);
-    return span > 0 ? Math.min(Math.max((scale(value) - scale(this.low)) / span, 0), 1) : 1;
+  #place(value: number): number {
+    const scale = this.#isLog ? Math.log : (v: number) => v;
+    const span = scale(this.#high) - scale(this.#low);
+    return span > 0 ? Math.min(Math.max((scale(value) - scale(this.#low)) / span, 0), 1) : 1;
   }
 
   get legend(): Legend | undefined {
@@ -178,12 +178,12 @@ export class Colouring {
       return {
         title: MEASURES[this.by] ?? this.by,
         entries: [],
-        ...(this.high > 0 ? { ramp: { low: this.low, high: this.high, isLog: this.isLog } } : {}),
+        ...(this.#high > 0 ? { ramp: { low: this.#low, high: this.#high, isLog: this.#isLog } } : {}),
       };
-    const entries = this.frequent
+    const entries = this.#frequent
       .slice(0, COLOURS)
       .map((text, kind) => ({ kind, text: this.by === "dtype" ? shortType(text) : text }));
-    if (this.frequent.length > COLOURS) entries.push({ kind: -1, text: `${this.frequent.length - COLOURS} others` });
+    if (this.#frequent.length > COLOURS) entries.push({ kind: -1, text: `${this.#frequent.length - COLOURS} others` });
     return { title: category.title, entries };
   }
 }

@@ -100,12 +100,11 @@ function outline({ stage: { graph } }: Session, box: Box): SVGElement[] {
   const { item, width, height, open } = box;
   const radius = box.pill ? 12 : isGroup(item) ? 9 : 6;
   const isPack = box.chain || (isGroup(item) && graph.times(item) > 1);
-  const back =
-    isPack && !open ? [8, 4].map((by) => svg("rect", { class: "back", x: by, y: by, width, height, rx: radius })) : [];
+  const back = isPack && !open ? [8, 4].map((by) => svg("rect.back", { x: by, y: by, width, height, rx: radius })) : [];
   if (isCollective(graph, item)) {
     const c = Math.min(12, height / 2);
     const d = `M${c} 0H${width - c}L${width} ${height / 2}L${width - c} ${height}H${c}L0 ${height / 2}z`;
-    return [svg("path", { class: "shape", d })];
+    return [svg("path.shape", { d })];
   }
   return [...back, svg("rect", { width, height, rx: radius, class: "shape" })];
 }
@@ -122,7 +121,7 @@ function words({ item, label, open, pill, width }: Box): SVGElement[] {
 function chipsOf({ chips, height }: Box): SVGElement[] {
   let x = 8;
   return chips.map(({ node, text: name, width }) => {
-    const g = svg("g", { class: "chip", transform: `translate(${x} ${height - CHIP_HEIGHT - 6})` });
+    const g = svg("g.chip", { transform: `translate(${x} ${height - CHIP_HEIGHT - 6})` });
     if (node >= 0) g.dataset.chip = String(node);
     g.append(svg("rect", { width, height: CHIP_HEIGHT, rx: CHIP_HEIGHT / 2 }), text(name, width / 2, 12, "op"));
     x += width + 4;
@@ -133,7 +132,7 @@ function chipsOf({ chips, height }: Box): SVGElement[] {
 /** ‹ 3 of 24 › at the right of an open repeat's header. */
 function steps({ width }: Box, { at, of }: { at: number; of: number }): SVGElement[] {
   const button = (sign: string, by: number, x: number, label: string) => {
-    const g = svg("g", { class: "step", role: "button", "aria-label": label, transform: `translate(${x} 6)` });
+    const g = svg("g.step", { role: "button", "aria-label": label, transform: `translate(${x} 6)` });
     g.dataset.step = String(by);
     g.append(svg("rect", { width: 20, height: 20, rx: 5 }), text(sign, 10, 15, "op"));
     return g;
@@ -190,14 +189,14 @@ export function head({ points }: Pick<Line, "points">): string {
 
 /** One line by itself, lit, with what flows along it. */
 export function drawLine(line: Line, arrow: string, says: string): SVGElement {
-  const drawn = svg("path", { class: "edge lit", d: path(line), "marker-end": `url(#${arrow})` });
+  const drawn = svg("path.edge.lit", { d: path(line), "marker-end": `url(#${arrow})` });
   if (!says) return drawn;
   const { x, y, level, length } = middle(line);
   // Where it is wider than its line it goes above the boxes on both sides.
   const up = length < says.length * 6 ? 27 : 5;
   const label = text(says, level ? x : x + 6, level ? y - up : y + 4, "flow");
   if (level) label.setAttribute("text-anchor", "middle");
-  return svg("g", {}, drawn, label);
+  return svg("g", drawn, label);
 }
 
 /** The middle of the longest piece, whether it is level, and how long. */
@@ -228,7 +227,6 @@ export function arrowHead(): { id: string; defs: SVGElement } {
     id,
     defs: svg(
       "defs",
-      {},
       svg(
         "marker",
         { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },

@@ -27,56 +27,53 @@ const FAINTEST = 0.25; // of what is farthest on a way
 
 export class GraphPane {
   readonly root: HTMLElement;
-  private readonly canvas: GraphCanvas;
-  private readonly hint = element("div", { class: "hint", "aria-live": "polite" });
-  private readonly layouter = new Layouter();
-  private readonly input: GraphInput;
-  private readonly tools: GraphTools;
-  private readonly crumbs: Breadcrumbs;
-  private readonly minimap: Minimap;
+  readonly #canvas: GraphCanvas;
+  readonly #hint = element("div.hint", { "aria-live": "polite" });
+  readonly #layouter = new Layouter();
+  readonly #input: GraphInput;
+  readonly #tools: GraphTools;
+  readonly #crumbs: Breadcrumbs;
+  readonly #minimap: Minimap;
   /** What is open in each stage, what was opened last at the end. */
-  private readonly opened = new Map<string, Set<Item>>();
-  private readonly builders = new Map<string, SceneBuilder>();
-  private drawn = Promise.resolve();
-  private colouredBy = "line";
-  private shownWay:
-    | { kind: Way | "path"; says: string; of: Item | undefined; steps: ReadonlyMap<number, number> }
-    | undefined;
+  readonly #opened = new Map<string, Set<Item>>();
+  readonly #builders = new Map<string, SceneBuilder>();
+  #drawn = Promise.resolve();
+  #colouredBy = "line";
+  #shownWay: { kind: Way | "path"; says: string; of: Item | undefined; steps: ReadonlyMap<number, number> } | undefined;
 
   constructor(private readonly session: Session) {
-    this.canvas = new GraphCanvas(session);
-    this.minimap = new Minimap(this.canvas, () => this.canvas.paint());
-    this.tools = new GraphTools(session, this.canvas, (kind) => this.way(kind));
-    this.crumbs = new Breadcrumbs(session, (item) => void this.show(item));
+    this.#canvas = new GraphCanvas(session);
+    this.#minimap = new Minimap(this.#canvas, () => this.#canvas.paint());
+    this.#tools = new GraphTools(session, this.#canvas, (kind) => this.way(kind));
+    this.#crumbs = new Breadcrumbs(session, (item) => void this.#show(item));
     this.root = element(
-      "div",
-      { class: "explorer-graph" },
-      this.canvas.root,
-      element("div", { class: "overhead" }, this.crumbs.root, this.tools.root),
-      element("div", { class: "below" }, this.tools.legend, this.hint),
-      this.minimap.root,
+      "div.explorer-graph",
+      this.#canvas.root,
+      element("div.overhead", this.#crumbs.root, this.#tools.root),
+      element("div.below", this.#tools.legend, this.#hint),
+      this.#minimap.root,
     );
-    this.canvas.follow(this.root);
-    this.canvas.onPaint = () => this.minimap.draw();
-    this.input = new GraphInput(this.root, this.canvas, session, this);
+    this.#canvas.follow(this.root);
+    this.#canvas.onPaint = () => this.#minimap.draw();
+    this.#input = new GraphInput(this.root, this.#canvas, session, this);
   }
 
   dispose(): void {
-    this.layouter.dispose();
+    this.#layouter.dispose();
   }
 
   private get open(): Set<Item> {
     const name = this.session.stage.name;
-    let open = this.opened.get(name);
-    if (!open) this.opened.set(name, (open = new Set()));
+    let open = this.#opened.get(name);
+    if (!open) this.#opened.set(name, (open = new Set()));
     return open;
   }
 
   private get builder(): SceneBuilder {
     const { stage } = this.session;
-    let builder = this.builders.get(stage.name);
+    let builder = this.#builders.get(stage.name);
     if (!builder)
-      this.builders.set(stage.name, (builder = new SceneBuilder(stage, (input) => this.layouter.layout(input))));
+      this.#builders.set(stage.name, (builder = new SceneBuilder(stage, (input) => this.#layouter.layout(input))));
     return builder;
   }
 
@@ -87,7 +84,7 @@ export class GraphPane {
   /**
    * Open group after group, phases before others, the largest first, as long as the whole picture can still be read.
    */
-  private async openFirst(): Promise<void> {
+  async #openFirst(): Promise<void> {
     const { open, graph } = this;
     const alone = graph.children(-1).filter((item) => graph.inside(item).length).length <= 2; // itself and the inputs
     const passed = new Set<Item>();
@@ -97,7 +94,7 @@ export class GraphPane {
       open.add(next);
       const scene = await this.builder.build(open);
       const isPhase = isGroup(next) && graph.c.groups[next.group]!.kind === "phase";
-      const isReadable = this.whole(scene) >= (isPhase ? READ : READ_WELL);
+      const isReadable = this.#whole(scene) >= (isPhase ? READ : READ_WELL);
       if (isReadable || (alone && open.size === 1)) continue;
       open.delete(next);
       passed.add(next);
@@ -107,38 +104,38 @@ export class GraphPane {
 
   /** Lay out the current stage and show its start. */
   async reset(): Promise<void> {
-    this.input.current = undefined;
-    this.shownWay = undefined;
-    this.canvas.measure(this.root);
-    this.canvas.clear();
-    if (!this.opened.has(this.session.stage.name)) await this.openFirst();
-    await this.rebuild(() => this.fit());
-    this.tools.reset();
+    this.#input.current = undefined;
+    this.#shownWay = undefined;
+    this.#canvas.measure(this.root);
+    this.#canvas.clear();
+    if (!this.#opened.has(this.session.stage.name)) await this.#openFirst();
+    await this.#rebuild(() => this.fit());
+    this.#tools.reset();
   }
 
   /** Of the whole picture, at full size. */
   get height(): number {
-    return this.canvas.scene.height;
+    return this.#canvas.scene.height;
   }
 
   /** Fit anew after the pane's size was changed. */
   refit(): void {
-    this.canvas.measure(this.root);
+    this.#canvas.measure(this.root);
     this.fit();
   }
 
   /** Lay out anew what is open; `look` then says where to look, and paints. What is `kept` stays open. */
-  private rebuild(look: () => void, kept?: Item): Promise<void> {
-    this.drawn = this.drawn.then(async () => {
-      this.canvas.setScene(await this.few(kept));
-      this.canvas.trace = this.traceBoxes();
+  #rebuild(look: () => void, kept?: Item): Promise<void> {
+    this.#drawn = this.#drawn.then(async () => {
+      this.#canvas.setScene(await this.#few(kept));
+      this.#canvas.trace = this.#traceBoxes();
       look();
     });
-    return this.drawn;
+    return this.#drawn;
   }
 
   /** The scene, with no more boxes than can be drawn well: what was opened longest ago closes. */
-  private async few(kept: Item | undefined): Promise<Scene> {
+  async #few(kept: Item | undefined): Promise<Scene> {
     const { open, graph } = this;
     const around = new Set(
       kept === undefined ? [] : [kept, ...graph.ancestors(kept).map((group) => graph.itemOf(group))],
@@ -155,73 +152,73 @@ export class GraphPane {
   }
 
   async toggle(item: Item): Promise<void> {
-    const box = this.canvas.byItem.get(item);
+    const box = this.#canvas.byItem.get(item);
     if (!box?.chain && !this.graph.inside(item).length) return;
     const opens = !this.open.delete(item);
     if (opens) this.open.add(item);
-    await this.redraw(item, opens);
+    await this.#redraw(item, opens);
   }
 
   /** Turn a group's page. */
   async turn(rest: RestItem): Promise<void> {
     this.builder.turn(rest);
-    await this.redraw(rest, false);
+    await this.#redraw(rest, false);
   }
 
   /** Show the next iteration of a repeat, or the one before. */
   async step(group: number, by: number): Promise<void> {
     const of = this.graph.iterations(group).length;
     this.graph.shown.set(group, ((this.graph.shown.get(group) ?? 0) + by + of) % of);
-    await this.redraw(groupItem(group), false);
+    await this.#redraw(groupItem(group), false);
     this.light();
   }
 
   /** Lay out anew with one box staying where it is, or brought into sight. */
-  private async redraw(item: Item, brings: boolean): Promise<void> {
-    const before = this.canvas.byItem.get(item);
-    await this.rebuild(
+  async #redraw(item: Item, brings: boolean): Promise<void> {
+    const before = this.#canvas.byItem.get(item);
+    await this.#rebuild(
       () => {
-        const after = this.canvas.byItem.get(item);
-        const { view } = this.canvas;
+        const after = this.#canvas.byItem.get(item);
+        const { view } = this.#canvas;
         if (before && after) {
           view.x += (before.x - after.x) * view.scale;
           view.y += (before.y - after.y) * view.scale;
         }
-        if (brings && after) this.bring(after);
-        else this.canvas.paint();
+        if (brings && after) this.#bring(after);
+        else this.#canvas.paint();
       },
       isRest(item) ? undefined : item,
     );
   }
 
   /** Move a box that was opened into sight, smaller where that shows it whole; its header at least. */
-  private bring(box: Box): void {
-    const { width, height } = this.canvas.area;
+  #bring(box: Box): void {
+    const { width, height } = this.#canvas.area;
     const room = Math.min((width - 2 * EDGE) / box.width, (height - 2 * EDGE) / box.height);
-    const scale = Math.min(this.canvas.view.scale, Math.max(room, Math.min((width - 2 * EDGE) / box.width, 1), 0.5));
+    const scale = Math.min(this.#canvas.view.scale, Math.max(room, Math.min((width - 2 * EDGE) / box.width, 1), 0.5));
     const [left, top] = [
-      this.canvas.view.x + box.x * this.canvas.view.scale,
-      this.canvas.view.y + box.y * this.canvas.view.scale,
+      this.#canvas.view.x + box.x * this.#canvas.view.scale,
+      this.#canvas.view.y + box.y * this.#canvas.view.scale,
     ];
     const within = (at: number, size: number, all: number) => Math.max(Math.min(at, all - EDGE - size), EDGE);
-    this.canvas.view = {
+    this.#canvas.view = {
       scale,
       x: within(left, box.width * scale, width) - box.x * scale,
       y: within(top, box.height * scale, height) - box.y * scale,
     };
-    this.canvas.paint();
+    this.#canvas.paint();
   }
 
   /** Open what is around a node, and bring it into sight. */
   async reveal(node: number): Promise<void> {
-    const box = await this.openTo(nodeItem(node));
+    const box = await this.#openTo(nodeItem(node));
     if (box) this.centre(box);
   }
 
   /**
    * Open what is around an item, the iteration and the page that it is on, and give its box or the nearest around it.
    */
-  private async openTo(item: Item): Promise<Box | undefined> {
+  async #openTo(item: Item): Promise<Box | undefined> {
     const { graph, builder, open } = this;
     const groups = graph.ancestors(item);
     let changed = false;
@@ -245,79 +242,79 @@ export class GraphPane {
     builder.turnTo(item);
     const chain = isNode(item) ? builder.chainAround(item.node) : undefined;
     if (chain !== undefined) opens(nodeItem(chain));
-    if (changed || !this.canvas.byItem.has(item)) await this.rebuild(() => undefined, item);
+    if (changed || !this.#canvas.byItem.has(item)) await this.#rebuild(() => undefined, item);
     return (
-      this.canvas.byItem.get(item) ??
-      (isNode(item) ? this.canvas.boxOf(item.node) : undefined) ??
+      this.#canvas.byItem.get(item) ??
+      (isNode(item) ? this.#canvas.boxOf(item.node) : undefined) ??
       groups
         .reverse()
-        .map((group) => this.canvas.byItem.get(graph.itemOf(group)))
+        .map((group) => this.#canvas.byItem.get(graph.itemOf(group)))
         .find(Boolean)
     );
   }
 
   /** Choose an item and look at it. */
-  private async show(item: Item): Promise<void> {
-    const box = await this.openTo(item);
-    if (box) this.bring(box);
+  async #show(item: Item): Promise<void> {
+    const box = await this.#openTo(item);
+    if (box) this.#bring(box);
     this.session.focusItem(item);
   }
 
   /** The scale at which a whole scene is in sight, below the tools. */
-  private whole(scene: Scene): number {
-    const { width, height } = this.canvas.area;
+  #whole(scene: Scene): number {
+    const { width, height } = this.#canvas.area;
     return Math.min(width / scene.width, (height - TOP) / scene.height, 1);
   }
 
   /** The whole picture if it can be read, else its top at a readable size. */
   fit(): void {
-    const { scene, area } = this.canvas;
-    const whole = this.whole(scene);
-    this.lookFrom(whole >= READ ? whole : Math.max(Math.min(area.width / scene.width, 0.85), 0.45));
+    const { scene, area } = this.#canvas;
+    const whole = this.#whole(scene);
+    this.#lookFrom(whole >= READ ? whole : Math.max(Math.min(area.width / scene.width, 0.85), 0.45));
   }
 
   fitAll(): void {
-    this.lookFrom(Math.max(this.whole(this.canvas.scene), SMALLEST));
+    this.#lookFrom(Math.max(this.#whole(this.#canvas.scene), SMALLEST));
   }
 
   /** The scene in the middle, or its top below the tools. */
-  private lookFrom(scale: number): void {
-    const { scene, area } = this.canvas;
+  #lookFrom(scale: number): void {
+    const { scene, area } = this.#canvas;
     const left = area.height - TOP - scene.height * scale;
-    this.canvas.view = { scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) };
-    this.canvas.paint();
+    this.#canvas.view = { scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) };
+    this.#canvas.paint();
   }
 
   centre(box: Box): void {
-    const { width, height } = this.canvas.area;
-    const scale = Math.max(this.canvas.view.scale, 0.7);
-    this.canvas.view = {
+    const { width, height } = this.#canvas.area;
+    const scale = Math.max(this.#canvas.view.scale, 0.7);
+    this.#canvas.view = {
       scale,
       x: width / 2 - (box.x + box.width / 2) * scale,
       y: height / 2 - (box.y + Math.min(box.height, height / scale) / 2) * scale,
     };
-    this.canvas.paint();
+    this.#canvas.paint();
   }
 
-  zoom(factor: number, x = this.canvas.area.width / 2, y = this.canvas.area.height / 2): void {
-    const { view } = this.canvas;
+  zoom(factor: number, x = this.#canvas.area.width / 2, y = this.#canvas.area.height / 2): void {
+    const { view } = this.#canvas;
     const scale = Math.min(Math.max(view.scale * factor, SMALLEST), LARGEST);
     const ratio = scale / view.scale;
-    this.canvas.view = { scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio };
-    this.canvas.paint();
+    this.#canvas.view = { scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio };
+    this.#canvas.paint();
   }
 
   /** Show all that feeds what is chosen, all that it feeds, or the critical path; the same again hides it. */
   way(kind: Way): void {
     const { graph } = this;
     const { focus } = this.session;
-    if (this.shownWay?.kind === kind) this.shownWay = undefined;
+    if (this.#shownWay?.kind === kind) this.#shownWay = undefined;
     else if (kind === "critical") {
       const { nodes, measure, share } = criticalPath(graph);
       const says = measure
         ? `${Math.round(100 * share)}% of all ${measure === "flops" ? "FLOPs" : measure} lie on it`
         : "by the number of steps";
-      this.shownWay = {
+      this.#shownWay = {
         kind,
         says: `critical path: ${units(this.session.stage.name, nodes.length)}, ${says}`,
         of: focus.item,
@@ -325,19 +322,19 @@ export class GraphPane {
       };
     } else if (focus.nodes.size) {
       const steps = reach(graph, focus.nodes, kind === "outputs");
-      this.shownWay = {
+      this.#shownWay = {
         kind,
         says: `${number(steps.size - 1)} ${kind === "inputs" ? "feed it" : "need it"}, the nearest the strongest`,
         of: focus.item,
         steps,
       };
     }
-    this.retrace();
+    this.#retrace();
   }
 
   startWay(item: Item): void {
     const { title } = labelOf(this.graph, this.session.stage.name, item);
-    this.hint.textContent = `path from ${title}: go to another box and press p`;
+    this.#hint.textContent = `path from ${title}: go to another box and press p`;
   }
 
   /** Show a way from what is chosen, or from another item, to an item. */
@@ -350,27 +347,27 @@ export class GraphPane {
     const names = nodes.map((node) => graph.name(node));
     const ends = cut([names[0], names.length > 2 ? "…" : "", names[names.length - 1]].filter(Boolean).join(" → "), 80);
     const says = nodes.length ? `path of ${count(nodes.length - 1, "step")}: ${ends}` : "neither feeds the other";
-    this.shownWay = {
+    this.#shownWay = {
       kind: "path",
       says,
       of: this.session.focus.item,
       steps: new Map([a[0]!, b[0]!, ...nodes].map((node) => [node, 0])),
     };
-    this.retrace();
+    this.#retrace();
   }
 
-  private retrace(): void {
-    this.canvas.trace = this.traceBoxes();
+  #retrace(): void {
+    this.#canvas.trace = this.#traceBoxes();
     this.light();
   }
 
-  private traceBoxes(): Trace | undefined {
-    if (!this.shownWay) return undefined;
-    const { steps } = this.shownWay;
+  #traceBoxes(): Trace | undefined {
+    if (!this.#shownWay) return undefined;
+    const { steps } = this.#shownWay;
     let most = 1;
     const least = new Map<Item, number>();
     for (const [node, distance] of steps) {
-      const item = this.canvas.boxOf(node)?.item;
+      const item = this.#canvas.boxOf(node)?.item;
       if (item === undefined) continue;
       least.set(item, Math.min(least.get(item) ?? Infinity, distance));
     }
@@ -381,22 +378,22 @@ export class GraphPane {
   /** Mark what the focus and the pointer light up. */
   light(): void {
     // A way belongs to what was chosen when it was asked for.
-    if (this.shownWay && this.shownWay.kind !== "critical" && this.shownWay.of !== this.session.focus.item) {
-      this.shownWay = undefined;
-      this.canvas.trace = undefined;
+    if (this.#shownWay && this.#shownWay.kind !== "critical" && this.#shownWay.of !== this.session.focus.item) {
+      this.#shownWay = undefined;
+      this.#canvas.trace = undefined;
     }
-    if (this.canvas.colours.by !== this.colouredBy) {
-      this.colouredBy = this.session.colourBy;
-      this.canvas.recolour();
+    if (this.#canvas.colours.by !== this.#colouredBy) {
+      this.#colouredBy = this.session.colourBy;
+      this.#canvas.recolour();
     }
-    const boxes = this.canvas.light();
-    this.crumbs.fill();
-    const way = this.shownWay?.kind;
-    this.tools.light(way === "path" ? undefined : way);
-    this.hint.textContent = this.shownWay?.says ?? this.message(boxes);
+    const boxes = this.#canvas.light();
+    this.#crumbs.fill();
+    const way = this.#shownWay?.kind;
+    this.#tools.light(way === "path" ? undefined : way);
+    this.#hint.textContent = this.#shownWay?.says ?? this.#message(boxes);
   }
 
-  private message(boxes: number): string {
+  #message(boxes: number): string {
     const { focus, stage } = this.session;
     if (focus.fault) return focus.fault;
     if (!focus.nodes.size)
@@ -409,16 +406,16 @@ export class GraphPane {
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, focus.nodes).length : 0;
     const what = `${units(stage.name, focus.nodes.size)}${runs ? ` in ${count(runs, "kernel")}` : ""}`;
     const of = focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : (focus.name ?? "linked");
-    return `${of}: ${what}${boxes ? this.iterations() : " (none in sight)"}`;
+    return `${of}: ${what}${boxes ? this.#iterations() : " (none in sight)"}`;
   }
 
   /** In how many iterations of the repeats in sight something is lit. */
-  private iterations(): string {
-    const lit = this.canvas.scene.boxes
+  #iterations(): string {
+    const lit = this.#canvas.scene.boxes
       .flatMap(({ item, label }) => (isGroup(item) && this.graph.isRepeat(item.group) ? [{ ...item, label }] : []))
       .map(({ group, label }) => {
         const name = label.title.replace(/ ×.*/, "");
-        return [name, this.canvas.litIterations(group), this.graph.iterations(group).length] as const;
+        return [name, this.#canvas.litIterations(group), this.graph.iterations(group).length] as const;
       })
       .filter(([, some]) => some > 0);
     return lit

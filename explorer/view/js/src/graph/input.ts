@@ -32,15 +32,15 @@ export class GraphInput {
     private readonly session: Session,
     private readonly acts: Acts,
   ) {
-    this.listenToPointer();
-    this.listenToWheel();
-    canvas.root.addEventListener("keydown", (event) => this.key(event));
+    this.#listenToPointer();
+    this.#listenToWheel();
+    canvas.root.addEventListener("keydown", (event) => this.#key(event));
     canvas.root.addEventListener("dblclick", (event) => {
-      if (this.itemOf(event.target) === undefined) acts.fitAll();
+      if (this.#itemOf(event.target) === undefined) acts.fitAll();
     });
   }
 
-  private itemOf(target: EventTarget | null): Item | undefined {
+  #itemOf(target: EventTarget | null): Item | undefined {
     const g = (target as Element | null)?.closest?.<SVGGElement>("g[data-node], g[data-group], g[data-rest]");
     if (!g) return undefined;
     const { node, group, rest } = g.dataset;
@@ -49,7 +49,7 @@ export class GraphInput {
     return node !== undefined ? nodeItem(Number(node)) : groupItem(Number(group));
   }
 
-  private listenToPointer(): void {
+  #listenToPointer(): void {
     const { canvas, session } = this;
     let pressed: { x: number; y: number; moved: boolean } | undefined;
     canvas.root.addEventListener("pointerdown", (event) => {
@@ -69,10 +69,10 @@ export class GraphInput {
     canvas.root.addEventListener("pointerup", (event) => {
       const wasClick = pressed && !pressed.moved;
       pressed = undefined;
-      if (wasClick) this.click(event);
+      if (wasClick) this.#click(event);
     });
     canvas.root.addEventListener("pointerover", (event) => {
-      const item = this.itemOf(event.target);
+      const item = this.#itemOf(event.target);
       const box = item === undefined ? undefined : canvas.byItem.get(item);
       session.previewItem(!box || box.open || isRest(item) ? undefined : item);
     });
@@ -80,9 +80,9 @@ export class GraphInput {
   }
 
   /** A click chooses, and opens what is closed; an open group closes by its own header only. */
-  private click(event: PointerEvent): void {
+  #click(event: PointerEvent): void {
     const { acts, session, canvas } = this;
-    const item = this.itemOf(event.target);
+    const item = this.#itemOf(event.target);
     const box = item === undefined ? undefined : canvas.byItem.get(item);
     const part = (event.target as Element).closest<SVGElement>("[data-step], [data-chip]")?.dataset;
     if (part?.step !== undefined && isGroup(item)) void acts.step(item.group, Number(part.step));
@@ -93,16 +93,16 @@ export class GraphInput {
     else {
       session.focusItem(item);
       this.current = item;
-      if (box?.open === false || (box?.open && this.onHeader(box, event))) void acts.toggle(box.item);
+      if (box?.open === false || (box?.open && this.#onHeader(box, event))) void acts.toggle(box.item);
     }
   }
 
-  private onHeader(box: Box, event: PointerEvent): boolean {
+  #onHeader(box: Box, event: PointerEvent): boolean {
     const area = this.canvas.root.getBoundingClientRect();
     return (event.clientY - area.top - this.canvas.view.y) / this.canvas.view.scale < box.y + 30;
   }
 
-  private listenToWheel(): void {
+  #listenToWheel(): void {
     const { canvas } = this;
     canvas.root.addEventListener(
       "wheel",
@@ -124,11 +124,11 @@ export class GraphInput {
   }
 
   /** Arrows go along the edges, or from box to box where there is none; Enter opens, [ and ] step through a repeat. */
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     const { acts, canvas, session, current } = this;
     const { boxes, lines } = canvas.scene;
     const at = boxes.findIndex((box) => box.item === current);
-    const go = (item: Item | undefined) => this.go(item);
+    const go = (item: Item | undefined) => this.#go(item);
     const along = (down: boolean) => lines.find((line) => (down ? line.from : line.to) === current);
     const act = () => {
       if (current === undefined) return;
@@ -142,12 +142,12 @@ export class GraphInput {
       ArrowLeft: () => go(boxes[Math.max(at - 1, 0)]?.item),
       Enter: act,
       " ": act,
-      "[": () => this.stepAround(-1),
-      "]": () => this.stepAround(1),
+      "[": () => this.#stepAround(-1),
+      "]": () => this.#stepAround(1),
       i: () => acts.way("inputs"),
       o: () => acts.way("outputs"),
       c: () => acts.way("critical"),
-      p: () => this.wayFromHere(),
+      p: () => this.#wayFromHere(),
       Escape: () => {
         this.start = undefined;
         session.focusItem(undefined);
@@ -165,7 +165,7 @@ export class GraphInput {
   }
 
   /** The first p marks where a way starts, the next one where it ends. */
-  private wayFromHere(): void {
+  #wayFromHere(): void {
     const { current, start } = this;
     if (current === undefined) return;
     this.start = start === undefined || start === current ? current : undefined;
@@ -173,7 +173,7 @@ export class GraphInput {
     else this.acts.startWay(current);
   }
 
-  private go(item: Item | undefined): void {
+  #go(item: Item | undefined): void {
     const box = item === undefined ? undefined : this.canvas.byItem.get(item);
     if (!box || item === undefined) return;
     this.current = item;
@@ -183,12 +183,12 @@ export class GraphInput {
   }
 
   /** Show another iteration of the innermost repeat around the current box. */
-  private stepAround(by: number): void {
+  #stepAround(by: number): void {
     if (this.current === undefined) return;
     const repeat = this.session.stage.graph
       .ancestors(this.current)
       .reverse()
       .find((group) => this.canvas.byItem.get(groupItem(group))?.step);
-    if (repeat !== undefined) void this.acts.step(repeat, by).then(() => this.go(groupItem(repeat)));
+    if (repeat !== undefined) void this.acts.step(repeat, by).then(() => this.#go(groupItem(repeat)));
   }
 }

@@ -6,38 +6,38 @@ const NONE: Int32Array = new Int32Array(0);
 
 export class Marks {
   /** Running sums by place: of the marked nodes, and of those whose counterpart in an equal iteration is marked. */
-  private own: Int32Array = NONE;
-  private alike: Int32Array = NONE;
-  private nodes?: ReadonlySet<number>;
-  private graph?: Graph;
+  #own: Int32Array = NONE;
+  #alike: Int32Array = NONE;
+  #nodes?: ReadonlySet<number>;
+  #graph?: Graph;
 
   set(graph: Graph, nodes: ReadonlySet<number>): void {
-    if (this.nodes === nodes && this.graph === graph) return;
-    this.nodes = nodes;
-    this.graph = graph;
-    this.own = this.alike = NONE;
+    if (this.#nodes === nodes && this.#graph === graph) return;
+    this.#nodes = nodes;
+    this.#graph = graph;
+    this.#own = this.#alike = NONE;
     if (!nodes.size) return;
     const marked = new Uint8Array(graph.size);
     for (const node of nodes) marked[graph.at[node]!] = 1;
-    this.own = sums(graph.size, (i) => marked[i]!);
+    this.#own = sums(graph.size, (i) => marked[i]!);
     const { twins } = graph;
     if (!twins) {
-      this.alike = this.own;
+      this.#alike = this.#own;
       return;
     }
     const any = new Uint8Array(graph.size);
     for (let i = 0; i < graph.size; i++) if (marked[i]) any[twins[i]!] = 1;
-    this.alike = sums(graph.size, (i) => any[twins[i]!]!);
+    this.#alike = sums(graph.size, (i) => any[twins[i]!]!);
   }
 
   /** Is anything marked in a stretch, or its counterpart in an iteration that is not drawn? */
   any(from: number, to: number): boolean {
-    return this.alike.length > 0 && this.alike[to]! > this.alike[from]!;
+    return this.#alike.length > 0 && this.#alike[to]! > this.#alike[from]!;
   }
 
   /** Is anything marked in the stretch itself? */
   has(from: number, to: number): boolean {
-    return this.own.length > 0 && this.own[to]! > this.own[from]!;
+    return this.#own.length > 0 && this.#own[to]! > this.#own[from]!;
   }
 }
 

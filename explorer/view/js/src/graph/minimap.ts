@@ -16,23 +16,23 @@ export class Minimap {
     role: "img",
     "aria-label": "whole picture; arrow keys move the view",
   });
-  private readonly picture = element("canvas");
-  private readonly frame = element("i");
-  private scale = 1;
-  private drawn?: Scene;
+  readonly #picture = element("canvas");
+  readonly #frame = element("i");
+  #scale = 1;
+  #drawn?: Scene;
 
   constructor(
     private readonly canvas: GraphCanvas,
     private readonly move: () => void,
   ) {
-    this.root.append(this.picture, this.frame);
+    this.root.append(this.#picture, this.#frame);
     let held = false;
     this.root.addEventListener("pointerdown", (event) => {
       held = true;
       this.root.setPointerCapture(event.pointerId);
-      this.lookAt(event);
+      this.#lookAt(event);
     });
-    this.root.addEventListener("pointermove", (event) => held && this.lookAt(event));
+    this.root.addEventListener("pointermove", (event) => held && this.#lookAt(event));
     for (const end of ["pointerup", "pointercancel"] as const) this.root.addEventListener(end, () => (held = false));
     this.root.addEventListener("keydown", (event) => {
       const [x, y] = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [
@@ -47,11 +47,11 @@ export class Minimap {
     });
   }
 
-  private lookAt(event: PointerEvent): void {
+  #lookAt(event: PointerEvent): void {
     const { left, top } = this.root.getBoundingClientRect();
     const { area, view } = this.canvas;
-    view.x = area.width / 2 - ((event.clientX - left) / this.scale) * view.scale;
-    view.y = area.height / 2 - ((event.clientY - top) / this.scale) * view.scale;
+    view.x = area.width / 2 - ((event.clientX - left) / this.#scale) * view.scale;
+    view.y = area.height / 2 - ((event.clientY - top) / this.#scale) * view.scale;
     this.move();
   }
 
@@ -65,21 +65,21 @@ export class Minimap {
       view.y + scene.height * view.scale <= area.height + 1;
     this.root.hidden = fits || area.width < 3 * WIDTH || !scene.boxes.length;
     if (this.root.hidden) return;
-    if (this.drawn !== scene) this.paint(scene);
-    const scale = this.scale / view.scale;
-    const { style } = this.frame;
+    if (this.#drawn !== scene) this.#paint(scene);
+    const scale = this.#scale / view.scale;
+    const { style } = this.#frame;
     style.transform = `translate(${-view.x * scale}px, ${-view.y * scale}px)`;
     style.width = `${area.width * scale}px`;
     style.height = `${area.height * scale}px`;
   }
 
-  private paint(scene: Scene): void {
-    this.drawn = scene;
-    const scale = (this.scale = Math.min(WIDTH / scene.width, HEIGHT / scene.height));
+  #paint(scene: Scene): void {
+    this.#drawn = scene;
+    const scale = (this.#scale = Math.min(WIDTH / scene.width, HEIGHT / scene.height));
     const [width, height] = [scene.width * scale, scene.height * scale];
-    for (const { style } of [this.root, this.picture]) [style.width, style.height] = [`${width}px`, `${height}px`];
-    [this.picture.width, this.picture.height] = [Math.ceil(2 * width), Math.ceil(2 * height)];
-    const context = this.picture.getContext("2d");
+    for (const { style } of [this.root, this.#picture]) [style.width, style.height] = [`${width}px`, `${height}px`];
+    [this.#picture.width, this.#picture.height] = [Math.ceil(2 * width), Math.ceil(2 * height)];
+    const context = this.#picture.getContext("2d");
     if (!context) return;
     const colours = getComputedStyle(this.root);
     const [edge, line] = ["--edge", "--line"].map((name) => colours.getPropertyValue(name));

@@ -76,8 +76,8 @@ interface Inside {
 export class SceneBuilder {
   /** The first item that a group's page shows. */
   readonly pages = new Map<number, number>();
-  private readonly known = new Map<string, Inside>();
-  private readonly items = new Map<number, { all: Item[]; chains: Map<number, number[]> }>();
+  readonly #known = new Map<string, Inside>();
+  readonly #items = new Map<number, { all: Item[]; chains: Map<number, number[]> }>();
   private readonly graph: Graph;
 
   constructor(
@@ -88,13 +88,13 @@ export class SceneBuilder {
   }
 
   async build(open: ReadonlySet<Item>): Promise<Scene> {
-    return this.content([-1], open, 0, 0);
+    return this.#content([-1], open, 0, 0);
   }
 
   /** The first node of the chain that a node is folded into, if it is in one. */
   chainAround(node: number): number | undefined {
     const group = this.graph.c.groupOf[node]!;
-    for (const [first, chain] of this.itemsOf(group).chains) if (chain.includes(node)) return first;
+    for (const [first, chain] of this.#itemsOf(group).chains) if (chain.includes(node)) return first;
     return undefined;
   }
 
@@ -102,7 +102,7 @@ export class SceneBuilder {
   turnTo(item: Item): void {
     const { graph } = this;
     const group = isNode(item) ? graph.c.groupOf[item.node]! : graph.c.groups[item.group]!.parent;
-    const at = this.itemsOf(group).all.indexOf(item);
+    const at = this.#itemsOf(group).all.indexOf(item);
     if (at >= 0) this.pages.set(group, Math.floor(at / PAGE) * PAGE);
   }
 
@@ -111,7 +111,7 @@ export class SceneBuilder {
     this.pages.set(group, isBefore ? Math.max(0, start - PAGE) : start + PAGE);
   }
 
-  private async content(groups: number[], open: ReadonlySet<Item>, depth: number, header: number): Promise<Content> {
+  async #content(groups: number[], open: ReadonlySet<Item>, depth: number, header: number): Promise<Content> {
     const { graph } = this;
     const only = groups.length === 1 ? groups[0]! : undefined;
     const {
@@ -119,20 +119,20 @@ export class SceneBuilder {
       chains,
       edges: all,
     } = only !== undefined
-      ? this.inside(only, open)
+      ? this.#inside(only, open)
       : { items: groups.map(groupItem), chains: new Map<number, number[]>(), edges: [] };
     const inner = await Promise.all(
       items.map((item) => {
         const inside = graph.inside(item);
-        return inside.length && open.has(item) ? this.content(inside, open, depth + 1, HEADER) : undefined;
+        return inside.length && open.has(item) ? this.#content(inside, open, depth + 1, HEADER) : undefined;
       }),
     );
     const chainOf = (item: Item) => (isNode(item) ? chains.get(item.node) : undefined);
-    const boxes = items.map((item, i): Box => this.box(item, inner[i], depth, chainOf(item), items.length));
+    const boxes = items.map((item, i): Box => this.#box(item, inner[i], depth, chainOf(item), items.length));
     const isHair = all.length > 2 * MOST_LINES;
     const edges = isHair ? nearest(all) : all;
-    const isRow = only !== undefined && only >= 0 && this.isRow(only, items);
-    const placed = await this.place(boxes, edges, isRow);
+    const isRow = only !== undefined && only >= 0 && this.#isRow(only, items);
+    const placed = await this.#place(boxes, edges, isRow);
     const scene: Content = {
       boxes: [],
       lines: [],
@@ -161,11 +161,11 @@ export class SceneBuilder {
   }
 
   /** The parts of a phase stand in a row, so that the phases below each other fit into one view. */
-  private isRow(group: number, items: Item[]): boolean {
+  #isRow(group: number, items: Item[]): boolean {
     return this.graph.c.groups[group]!.kind === "phase" && items.length <= ROW && items.every(isGroup);
   }
 
-  private async place(boxes: Box[], edges: number[], isRow: boolean): Promise<LayoutResult> {
+  async #place(boxes: Box[], edges: number[], isRow: boolean): Promise<LayoutResult> {
     const width = Float64Array.from(boxes, (box) => box.width);
     const height = Float64Array.from(boxes, (box) => box.height);
     if (!isRow) return this.layout({ width, height, edges: Int32Array.from(edges) });
@@ -174,26 +174,20 @@ export class SceneBuilder {
     return { x: turned.y, y: turned.x, edges: swapped, width: turned.height, height: turned.width };
   }
 
-  private box(
-    item: Item,
-    inner: Content | undefined,
-    depth: number,
-    chain: number[] | undefined,
-    siblings: number,
-  ): Box {
+  #box(item: Item, inner: Content | undefined, depth: number, chain: number[] | undefined, siblings: number): Box {
     const { graph } = this;
-    if (isRest(item)) return this.plainBox(item, moreLabel(this.left(item)), depth);
-    if (chain) return { ...this.plainBox(item, chainLabel(graph, chain), depth), chain, open: false };
+    if (isRest(item)) return this.#plainBox(item, moreLabel(this.#left(item)), depth);
+    if (chain) return { ...this.#plainBox(item, chainLabel(graph, chain), depth), chain, open: false };
     const label = labelOf(graph, this.stage.name, item);
     if (inner?.isHair) label.sub += " · too many lines: choose a box to see its own";
     const hasInside = graph.inside(item).length > 0;
     const pill = isNode(item) && !hasInside && isInKernel(graph, item.node);
-    const chips = isGroup(item) || pill || inner ? [] : this.chips(item.node, depth > 0 || siblings > FEW);
+    const chips = isGroup(item) || pill || inner ? [] : this.#chips(item.node, depth > 0 || siblings > FEW);
     const step =
       inner && isGroup(item) && graph.isRepeat(item.group)
         ? { at: graph.shown.get(item.group) ?? 0, of: graph.iterations(item.group).length }
         : undefined;
-    const plain = this.plainBox(item, label, depth, pill, hasInside);
+    const plain = this.#plainBox(item, label, depth, pill, hasInside);
     const wide = chips.reduce((all, chip) => all + chip.width + 4, 18);
     return {
       ...plain,
@@ -207,7 +201,7 @@ export class SceneBuilder {
     };
   }
 
-  private plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
+  #plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
     const text = Math.max(label.title.length * TITLE_WIDTH + (hasInside ? 16 : 0), label.sub.length * SUB_WIDTH);
     const width = Math.max(text + (pill ? 20 : 24), pill ? 36 : 90);
     return {
@@ -225,7 +219,7 @@ export class SceneBuilder {
   }
 
   /** The constants that a node reads, and the parameters where no line comes from them. */
-  private chips(node: number, withInputs: boolean): Chip[] {
+  #chips(node: number, withInputs: boolean): Chip[] {
     const { graph } = this;
     const chips: Chip[] = [];
     let left = 0;
@@ -239,44 +233,44 @@ export class SceneBuilder {
     return chips;
   }
 
-  private inside(group: number, open: ReadonlySet<Item>): Inside {
-    const { all, chains } = this.itemsOf(group);
+  #inside(group: number, open: ReadonlySet<Item>): Inside {
+    const { all, chains } = this.#itemsOf(group);
     const folded = new Map([...chains].filter(([first]) => !open.has(nodeItem(first))));
     const start = this.pages.get(group) ?? 0;
     const key = `${group} ${start} ${folded.size} ${chains.size === folded.size ? "" : [...folded.keys()].join()}`;
-    let known = this.known.get(key);
+    let known = this.#known.get(key);
     if (!known) {
       const hidden = new Set([...folded.values()].flatMap((chain) => chain.slice(1)));
       const items = all.filter((item) => !isNode(item) || !hidden.has(item.node));
       const shown = items.slice(start, start + PAGE);
       if (start > 0) shown.unshift(restItem(group, true));
       if (items.length > start + PAGE) shown.push(restItem(group, false));
-      this.known.set(
+      this.#known.set(
         key,
-        (known = { items: shown, chains: folded, edges: this.edges(group, shown, items, folded, start) }),
+        (known = { items: shown, chains: folded, edges: this.#edges(group, shown, items, folded, start) }),
       );
     }
     return known;
   }
 
-  private itemsOf(group: number): { all: Item[]; chains: Map<number, number[]> } {
-    let known = this.items.get(group);
+  #itemsOf(group: number): { all: Item[]; chains: Map<number, number[]> } {
+    let known = this.#items.get(group);
     if (!known) {
       const all = this.graph.children(group);
       const kind = this.graph.c.groups[group]?.kind;
-      this.items.set(group, (known = { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) }));
+      this.#items.set(group, (known = { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) }));
     }
     return known;
   }
 
   /** How many items of a page's group are before it, or after it. */
-  private left({ group, isBefore }: RestItem): number {
+  #left({ group, isBefore }: RestItem): number {
     const start = this.pages.get(group) ?? 0;
-    return isBefore ? start : this.itemsOf(group).all.length - start - PAGE;
+    return isBefore ? start : this.#itemsOf(group).all.length - start - PAGE;
   }
 
   /** The operands of everything below `group`, as pairs of positions in `shown`, each pair once. */
-  private edges(group: number, shown: Item[], items: Item[], chains: Map<number, number[]>, start: number): number[] {
+  #edges(group: number, shown: Item[], items: Item[], chains: Map<number, number[]>, start: number): number[] {
     const { graph } = this;
     const nodes = graph.below(group);
     const { operand, operandStart } = graph.c;

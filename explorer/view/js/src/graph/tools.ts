@@ -20,67 +20,67 @@ const whenIdle = (act: () => void): void =>
 
 export class GraphTools {
   readonly root: HTMLElement;
-  readonly legend = element("div", { class: "legend" });
-  private readonly menu = element("select", { "aria-label": "colour by" });
-  private readonly ways = new Map<Way, HTMLButtonElement>();
-  private told = "";
+  readonly legend = element("div.legend");
+  readonly #menu = element("select", { "aria-label": "colour by" });
+  readonly #ways = new Map<Way, HTMLButtonElement>();
+  #told = "";
 
   constructor(
     private readonly session: Session,
     private readonly canvas: GraphCanvas,
     toggle: (way: Way) => void,
   ) {
-    this.menu.addEventListener("change", () => session.setColour(this.menu.value));
-    this.menu.addEventListener("keydown", (event) => event.stopPropagation());
+    this.#menu.addEventListener("change", () => session.setColour(this.#menu.value));
+    this.#menu.addEventListener("keydown", (event) => event.stopPropagation());
     const buttons = WAYS.map(([way, text, help]) => {
       const button = element("button", { type: "button", title: help, "aria-pressed": "false" }, text);
       button.addEventListener("click", () => toggle(way));
-      this.ways.set(way, button);
+      this.#ways.set(way, button);
       return button;
     });
-    this.root = element("div", { class: "graph-tools" }, ...buttons, element("label", {}, "colour by ", this.menu));
+    this.root = element("div.graph-tools", ...buttons, element("label", "colour by ", this.#menu));
   }
 
   /** The columns of the current stage. */
   reset(): void {
     const { stage } = this.session;
-    this.fill(columnsOf(this.session));
-    this.told = "";
+    this.#fill(columnsOf(this.session));
+    this.#told = "";
     this.light(undefined);
     if (stage.size > LARGE) return;
     whenIdle(() => {
-      if (stage === this.session.stage && isSharded(stage)) this.fill(columnsOf(this.session, true));
+      if (stage === this.session.stage && isSharded(stage)) this.#fill(columnsOf(this.session, true));
     });
   }
 
-  private fill(columns: [name: string, title: string][]): void {
-    this.menu.replaceChildren(...columns.map(([name, title]) => element("option", { value: name }, title)));
-    this.menu.value = this.session.colourBy;
+  #fill(columns: [name: string, title: string][]): void {
+    this.#menu.replaceChildren(...columns.map(([name, title]) => element("option", { value: name }, title)));
+    this.#menu.value = this.session.colourBy;
   }
 
   /** Show what is chosen and what can be. */
   light(way: Way | undefined): void {
     const { session } = this;
     const hasNode = session.focus.nodes.size > 0;
-    for (const [name, button] of this.ways) {
+    for (const [name, button] of this.#ways) {
       button.setAttribute("aria-pressed", String(name === way));
       button.disabled = name !== "critical" && !hasNode;
     }
     const key = `${session.stage.name} ${session.colourBy}`;
-    if (key === this.told) return;
-    this.told = key;
-    if (![...this.menu.options].some(({ value }) => value === session.colourBy))
-      this.menu.append(element("option", { value: session.colourBy }, session.colourBy));
-    this.menu.value = session.colourBy;
-    this.fillLegend();
+    if (key === this.#told) return;
+    this.#told = key;
+    if (![...this.#menu.options].some(({ value }) => value === session.colourBy))
+      this.#menu.append(element("option", { value: session.colourBy }, session.colourBy));
+    this.#menu.value = session.colourBy;
+    this.#fillLegend();
   }
 
-  private fillLegend(): void {
+  #fillLegend(): void {
     const legend = this.canvas.colours.legend;
     this.legend.hidden = !legend;
     if (!legend) return;
     const { title, entries, ramp } = legend;
-    const parts: Node[] = [element("b", {}, title)];
+    const parts: Node[] = [element("b", title)];
     if (ramp) {
       const say = title === "bytes" ? bytesText : title === "time" ? secondsText : amount;
       const bar = element("span", {
@@ -89,15 +89,11 @@ export class GraphTools {
         "aria-label": `from ${say(ramp.low)} to ${say(ramp.high)}${ramp.isLog ? ", logarithmic" : ""}`,
       });
       bar.style.background = RAMP_CSS;
-      parts.push(
-        element("span", {}, say(ramp.low)),
-        bar,
-        element("span", {}, say(ramp.high) + (ramp.isLog ? " (log)" : "")),
-      );
+      parts.push(element("span", say(ramp.low)), bar, element("span", say(ramp.high) + (ramp.isLog ? " (log)" : "")));
     }
     for (const { kind, text } of entries)
       parts.push(element("span", { class: kind >= 0 ? `k${kind}` : "" }, element("i", {}), text));
-    if (!ramp && !entries.length) parts.push(element("span", {}, "not known of this stage"));
+    if (!ramp && !entries.length) parts.push(element("span", "not known of this stage"));
     this.legend.replaceChildren(...parts);
   }
 }

@@ -31,8 +31,8 @@ export class Blocks {
   private readonly left: Int32Array; // per pair of neighbours
   private readonly right: Int32Array;
   private readonly distance: Float64Array;
-  private readonly row: Int32Array;
-  private readonly layer: Int32Array; // per item
+  readonly #row: Int32Array;
+  readonly #layer: Int32Array; // per item
 
   constructor(
     rows: Int32Array[],
@@ -42,10 +42,10 @@ export class Blocks {
   ) {
     const items = wide.length;
     this.block = new Int32Array(items);
-    this.layer = new Int32Array(items);
+    this.#layer = new Int32Array(items);
     this.left = new Int32Array(items);
     this.right = new Int32Array(items);
-    this.row = new Int32Array(items);
+    this.#row = new Int32Array(items);
     this.distance = new Float64Array(items);
     let count = 0;
     let pairs = 0;
@@ -53,14 +53,14 @@ export class Blocks {
       const row = rows[r]!;
       for (let i = 0; i < row.length; i++) {
         const item = row[i]!;
-        this.layer[item] = r;
+        this.#layer[item] = r;
         this.block[item] = above[item]! < 0 ? count++ : this.block[above[item]!]!;
         if (i === 0) continue;
         const before = row[i - 1]!;
-        this.row[pairs] = r;
+        this.#row[pairs] = r;
         this.left[pairs] = this.block[before]!;
         this.right[pairs] = this.block[item]!;
-        this.distance[pairs++] = (wide[before]! + wide[item]!) / 2 + this.gap(before, item);
+        this.distance[pairs++] = (wide[before]! + wide[item]!) / 2 + this.#gap(before, item);
       }
     }
     this.half = new Float64Array(count);
@@ -70,7 +70,7 @@ export class Blocks {
     }
     this.leftOf = buckets(count, this.right.subarray(0, pairs));
     this.rightOf = buckets(count, this.left.subarray(0, pairs));
-    this.sequence = this.fromTheLeft(count);
+    this.sequence = this.#fromTheLeft(count);
 
     this.least = new Float64Array(count);
     let width = 0;
@@ -89,7 +89,7 @@ export class Blocks {
   /** The width of a row by itself. */
   extent(row: Int32Array): number {
     let sum = 0;
-    for (let i = 0; i < row.length; i++) sum += this.wide[row[i]!]! + (i > 0 ? this.gap(row[i - 1]!, row[i]!) : 0);
+    for (let i = 0; i < row.length; i++) sum += this.wide[row[i]!]! + (i > 0 ? this.#gap(row[i - 1]!, row[i]!) : 0);
     return sum;
   }
 
@@ -113,11 +113,11 @@ export class Blocks {
           if (least[left[pair]!]! + distance[pair]! === least[b]!) tight = pair;
         }
         if (tight < 0) break;
-        const next = this.row[tight]!;
+        const next = this.#row[tight]!;
         if (row >= 0) {
           for (let j = members.start[b]!; j < members.start[b + 1]!; j++) {
             const item = members.list[j]!;
-            const between = this.layer[item]! > Math.min(row, next) && this.layer[item]! <= Math.max(row, next);
+            const between = this.#layer[item]! > Math.min(row, next) && this.#layer[item]! <= Math.max(row, next);
             if (between && (cheapest < 0 || cost[item]! < cost[cheapest]!)) cheapest = item;
           }
         }
@@ -154,11 +154,11 @@ export class Blocks {
     return bound;
   }
 
-  private gap(left: number, right: number): number {
+  #gap(left: number, right: number): number {
     return GAPS[(left < this.nodes ? 0 : 1) + (right < this.nodes ? 0 : 1)]!;
   }
 
-  private fromTheLeft(count: number): Int32Array {
+  #fromTheLeft(count: number): Int32Array {
     const missing = new Int32Array(count);
     const ready = new Int32Array(count);
     let found = 0;

@@ -16,14 +16,14 @@ interface Net {
 }
 
 export class Channel {
-  private readonly nets = new Map<number, Net>();
-  private levels = 0;
-  private bottom = 0;
+  readonly #nets = new Map<number, Net>();
+  #levels = 0;
+  #bottom = 0;
 
   /** Hangs a pin on a net: a port above, a port below, or a track at the side. */
   pin(net: number, x: number, kind: "top" | "bottom" | "side"): void {
-    let it = this.nets.get(net);
-    if (!it) this.nets.set(net, (it = { low: x, high: x, tops: [], bottoms: [], level: -1 }));
+    let it = this.#nets.get(net);
+    if (!it) this.#nets.set(net, (it = { low: x, high: x, tops: [], bottoms: [], level: -1 }));
     it.low = Math.min(it.low, x);
     it.high = Math.max(it.high, x);
     if (kind === "top") it.tops.push(x);
@@ -31,12 +31,12 @@ export class Channel {
   }
 
   get empty(): boolean {
-    return this.nets.size === 0;
+    return this.#nets.size === 0;
   }
 
   /** Gives every net its track; returns the height that the channel needs. */
   assign(): number {
-    const nets = [...this.nets.values()].filter((net) => net.low !== net.high);
+    const nets = [...this.#nets.values()].filter((net) => net.low !== net.high);
     if (nets.length === 0) return LEAST;
     // Of those going right the leftmost is lowest, of those going left the rightmost: then neighbours don't cross.
     const rightwards = nets.filter(goesRight).sort((a, b) => start(a) - start(b));
@@ -55,7 +55,7 @@ export class Channel {
       for (let i = first; i < last; i++) if (skyline[i]! > level) level = skyline[i]!;
       skyline.fill(level + 1, first, last);
       net.level = level;
-      this.levels = Math.max(this.levels, level + 1);
+      this.#levels = Math.max(this.#levels, level + 1);
     };
     // A net that ends where another begins must run below it, or their vertical parts would lie on each other.
     const beneath = (net: Net) => {
@@ -82,17 +82,17 @@ export class Channel {
         }
       }
     }
-    return Math.max(LEAST, 2 * PADDING + (this.levels - 1) * TRACK);
+    return Math.max(LEAST, 2 * PADDING + (this.#levels - 1) * TRACK);
   }
 
   /** Where the channel lies, once that is known. */
   settle(top: number, bottom: number): void {
-    this.bottom = bottom - (bottom - top - Math.max(0, this.levels - 1) * TRACK) / 2;
+    this.#bottom = bottom - (bottom - top - Math.max(0, this.#levels - 1) * TRACK) / 2;
   }
 
   /** The y of a net's track. */
   track(net: number): number {
-    return this.bottom - Math.max(0, this.nets.get(net)?.level ?? 0) * TRACK;
+    return this.#bottom - Math.max(0, this.#nets.get(net)?.level ?? 0) * TRACK;
   }
 }
 

@@ -18,71 +18,71 @@ interface Waiting {
 }
 
 export class Layouter {
-  private readonly jobs = new Map<number, Job>(); // by hash of the input, the oldest first
-  private readonly waiting = new Map<number, Waiting>();
-  private worker: Worker | undefined;
-  private url = "";
-  private asked = 0;
-  private started = false;
+  readonly #jobs = new Map<number, Job>(); // by hash of the input, the oldest first
+  readonly #waiting = new Map<number, Waiting>();
+  #worker: Worker | undefined;
+  #url = "";
+  #asked = 0;
+  #started = false;
 
   /** The worker, from the first graph on that is worth one. */
-  private open(): Worker | undefined {
-    if (this.started) return this.worker;
-    this.started = true;
+  #open(): Worker | undefined {
+    if (this.#started) return this.#worker;
+    this.#started = true;
     try {
-      this.url = URL.createObjectURL(new Blob([`(${work})(self)`], { type: "text/javascript" }));
-      this.worker = new Worker(this.url);
-      this.worker.onmessage = ({ data: { id, result } }: MessageEvent<Reply>) => {
-        this.waiting.get(id)?.resolve(result);
-        this.waiting.delete(id);
+      this.#url = URL.createObjectURL(new Blob([`(${work})(self)`], { type: "text/javascript" }));
+      this.#worker = new Worker(this.#url);
+      this.#worker.onmessage = ({ data: { id, result } }: MessageEvent<Reply>) => {
+        this.#waiting.get(id)?.resolve(result);
+        this.#waiting.delete(id);
       };
-      this.worker.onerror = (event) => {
+      this.#worker.onerror = (event) => {
         event.preventDefault();
-        this.giveUpWorker();
+        this.#giveUpWorker();
       };
     } catch {
-      this.giveUpWorker();
+      this.#giveUpWorker();
     }
-    return this.worker;
+    return this.#worker;
   }
 
   /** The layout of a graph; equal graphs get the same result object. Doesn't settle once disposed. */
   layout(input: LayoutInput): Promise<LayoutResult> {
     const key = hash(input);
-    const known = this.jobs.get(key);
+    const known = this.#jobs.get(key);
     if (known && equal(known.input, input)) return known.result;
     const kept = { width: input.width.slice(), height: input.height.slice(), edges: input.edges.slice() };
-    const result = this.start(kept);
-    this.jobs.set(key, { input: kept, result });
-    if (this.jobs.size > REMEMBERED) this.jobs.delete(this.jobs.keys().next().value!);
+    const result = this.#start(kept);
+    this.#jobs.set(key, { input: kept, result });
+    if (this.#jobs.size > REMEMBERED) this.#jobs.delete(this.#jobs.keys().next().value!);
     return result;
   }
 
   dispose(): void {
-    this.started = true;
-    this.worker?.terminate();
-    this.worker = undefined;
-    this.waiting.clear();
-    this.jobs.clear();
-    URL.revokeObjectURL(this.url);
+    this.#started = true;
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#waiting.clear();
+    this.#jobs.clear();
+    URL.revokeObjectURL(this.#url);
   }
 
-  private start(input: LayoutInput): Promise<LayoutResult> {
-    const worker = input.width.length > SMALL ? this.open() : undefined;
+  #start(input: LayoutInput): Promise<LayoutResult> {
+    const worker = input.width.length > SMALL ? this.#open() : undefined;
     if (!worker) return Promise.resolve(input).then(here);
     return new Promise((resolve) => {
-      const id = this.asked++;
-      this.waiting.set(id, { input, resolve });
+      const id = this.#asked++;
+      this.#waiting.set(id, { input, resolve });
       worker.postMessage({ id, input } satisfies Request);
     });
   }
 
   /** From now on on the main thread, also what the worker still owes. */
-  private giveUpWorker(): void {
-    this.worker?.terminate();
-    this.worker = undefined;
-    for (const { input, resolve } of this.waiting.values()) resolve(Promise.resolve(input).then(here));
-    this.waiting.clear();
+  #giveUpWorker(): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    for (const { input, resolve } of this.#waiting.values()) resolve(Promise.resolve(input).then(here));
+    this.#waiting.clear();
   }
 }
 

@@ -127,37 +127,37 @@ function floating(
 
 /** Rows that fill up; finding the next one with room takes nearly constant time (union-find over full rows). */
 class Rows {
-  private readonly used: Float64Array;
-  private readonly full: Uint8Array;
-  private readonly next: Int32Array;
+  readonly #used: Float64Array;
+  readonly #full: Uint8Array;
+  readonly #next: Int32Array;
 
   constructor(
     n: number,
     private readonly limit: number,
   ) {
-    this.used = new Float64Array(2 * n + 2);
-    this.full = new Uint8Array(2 * n + 2);
-    this.next = Int32Array.from(this.full, (_, row) => row);
+    this.#used = new Float64Array(2 * n + 2);
+    this.#full = new Uint8Array(2 * n + 2);
+    this.#next = Int32Array.from(this.#full, (_, row) => row);
   }
 
   /** From now on look for room upwards. */
   turn(): void {
-    for (let row = 0; row < this.next.length; row++) this.next[row] = this.full[row] && row > 0 ? row - 1 : row;
+    for (let row = 0; row < this.#next.length; row++) this.#next[row] = this.#full[row] && row > 0 ? row - 1 : row;
   }
 
   take(row: number, step: 1 | -1, width: number): number {
-    row = this.open(row);
-    while (this.used[row]! > 0 && this.used[row]! + width > this.limit) {
-      this.full[row] = 1;
-      this.next[row] = row + step;
-      row = this.open(row);
+    row = this.#open(row);
+    while (this.#used[row]! > 0 && this.#used[row]! + width > this.limit) {
+      this.#full[row] = 1;
+      this.#next[row] = row + step;
+      row = this.#open(row);
     }
-    this.used[row]! += width;
+    this.#used[row]! += width;
     return row;
   }
 
-  private open(row: number): number {
-    while (this.next[row] !== row) row = this.next[row] = this.next[this.next[row]!]!;
+  #open(row: number): number {
+    while (this.#next[row] !== row) row = this.#next[row] = this.#next[this.#next[row]!]!;
     return row;
   }
 }

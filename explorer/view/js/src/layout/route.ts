@@ -101,23 +101,23 @@ export function route(dag: Dag, weave: Weave, centre: Float64Array): Drawing {
 
 /** A way of vertical and horizontal parts, without points where it doesn't turn. */
 class Way {
-  private readonly points: number[];
+  readonly #points: number[];
 
   constructor(
     private x: number,
     y: number,
   ) {
-    this.points = [x, y];
+    this.#points = [x, y];
   }
 
   across(y: number, x: number): void {
     if (x === this.x) return;
-    this.points.push(this.x, y, x, y);
+    this.#points.push(this.x, y, x, y);
     this.x = x;
   }
 
   down(y: number): number[] {
-    this.points.push(this.x, y);
-    return this.points;
+    this.#points.push(this.x, y);
+    return this.#points;
   }
 }

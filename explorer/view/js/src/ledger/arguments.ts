@@ -8,52 +8,49 @@ const VALUES = 8;
 
 export class Arguments {
   readonly root = box("arguments");
-  private shown = "";
+  #shown = "";
 
   constructor(private readonly data: Data) {}
 
   show(filter: string): void {
     const { varying } = this.data.told;
     const now = JSON.stringify([varying, filter]);
-    if (now === this.shown) return;
-    this.shown = now;
+    if (now === this.#shown) return;
+    this.#shown = now;
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
     const kept = varying.filter(({ function: name }) => words.every((word) => name.toLowerCase().includes(word)));
-    this.root.replaceChildren(...(kept.length ? kept : words.length ? varying : []).map((one) => this.table(one)));
-    if (!varying.length)
-      this.root.append(element("p", { class: "lg-none-yet" }, "no function compiled twice: nothing has varied"));
+    this.root.replaceChildren(...(kept.length ? kept : words.length ? varying : []).map((one) => this.#table(one)));
+    if (!varying.length) this.root.append(element("p.lg-none-yet", "no function compiled twice: nothing has varied"));
   }
 
-  private table({ function: name, rows }: Told["varying"][0]): HTMLElement {
+  #table({ function: name, rows }: Told["varying"][0]): HTMLElement {
     const inOrder = [...rows].sort((a, b) => Number(b.distinct > 1) - Number(a.distinct > 1));
     const head = ["argument", "what of it", "", "values"].map((title) =>
       title ? element("th", { scope: "col" }, title) : element("td"),
     );
     const table = element(
       "table",
-      {},
-      element("caption", {}, code(name)),
-      element("thead", {}, element("tr", {}, ...head)),
-      element("tbody", {}, ...inOrder.map((row) => this.row(row))),
+      element("caption", code(name)),
+      element("thead", element("tr", ...head)),
+      element("tbody", ...inOrder.map((row) => this.#row(row))),
     );
     return box("argued", table);
   }
 
-  private row({ path, aspect, values, distinct }: Varying): HTMLElement {
+  #row({ path, aspect, values, distinct }: Varying): HTMLElement {
     const total = values.reduce((sum, [, count]) => sum + count, 0) || 1;
     const shown = values.slice(0, VALUES).map(([value, count]) => {
       const share = element("i", { style: `width:${Math.max((60 * count) / total, 2)}px`, "aria-hidden": "true" });
-      return part("value", code(value), ...(distinct > 1 ? [share, element("small", {}, `×${number(count)}`)] : []));
+      return part("value", code(value), ...(distinct > 1 ? [share, element("small", `×${number(count)}`)] : []));
     });
     if (distinct > shown.length) shown.push(part("mute", `and ${number(distinct - shown.length)} more`));
     const verdict = distinct > 1 ? part("varies", flag(), `${number(distinct)} values`) : part("mute", "constant");
     return element(
       "tr",
-      {},
       element("th", { scope: "row" }, code(path)),
-      element("td", {}, aspect),
-      element("td", {}, verdict),
-      element("td", {}, ...shown),
+      element("td", aspect),
+      element("td", verdict),
+      element("td", ...shown),
     );
   }
 }

@@ -154,13 +154,13 @@ export class Data {
     for (const [name, file, line, eager] of fresh<Message["functions"][0]>("functions"))
       this.families.push({ name: text(name), file: text(file), line, eager: eager === 1 });
     for (const stack of fresh<number[]>("stacks")) this.stacks.push(stack.map((place) => this.places[place]!));
-    this.takeCalls(message.calls, mine.calls - (message.from.calls ?? 0));
+    this.#takeCalls(message.calls, mine.calls - (message.from.calls ?? 0));
     this.told = message.told;
     this.received = performance.now();
     return true;
   }
 
-  private takeCalls(columns: Message["calls"], skipped: number): void {
+  #takeCalls(columns: Message["calls"], skipped: number): void {
     const column = (name: string) => columns[name]!;
     const micro = (name: string, i: number) => column(name)[i]! / 1e6;
     let start = 0;

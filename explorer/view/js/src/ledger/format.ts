@@ -13,18 +13,18 @@ export const STEPS = [
 export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>
   element("span", { class: `lg-${kind}` }, ...children);
 
-export const code = (text: string): HTMLElement => element("code", {}, text);
+export const code = (text: string): HTMLElement => element("code", text);
 
 export const box = (kind: string, ...children: (Node | string)[]): HTMLElement =>
   element("div", { class: `lg-${kind}` }, ...children);
 
-export const line = (...children: (Node | string)[]): HTMLElement => element("p", {}, ...children);
+export const line = (...children: (Node | string)[]): HTMLElement => element("p", ...children);
 
-export const none = (): HTMLElement => element("p", { class: "lg-none-yet" }, "nothing here");
+export const none = (): HTMLElement => element("p.lg-none-yet", "nothing here");
 
 /** That something was compiled again; the mark is read as it stands, if it says how often. */
 export const flag = (said = ""): HTMLElement =>
-  element("b", { class: "lg-flag", ...(said ? { "aria-label": said } : { "aria-hidden": "true" }) }, "▼ ");
+  element("b.lg-flag", { ...(said ? { "aria-label": said } : { "aria-hidden": "true" }) }, "▼ ");
 
 export function button(
   attributes: Record<string, string | number>,
@@ -71,11 +71,7 @@ export function why(call: Call): Node[] {
 
 export function change(before: string, after: string): (Node | string)[] {
   if (!before && !after) return [];
-  return [
-    element("code", { class: "lg-before" }, before || "–"),
-    " → ",
-    element("code", { class: "lg-after" }, after || "–"),
-  ];
+  return [element("code.lg-before", before || "–"), " → ", element("code.lg-after", after || "–")];
 }
 
 export function whyText(call: Call): string {
@@ -98,7 +94,7 @@ export function bar(steps: { trace: number; lower: number; compile: number }, wh
   const parts = STEPS.map(([step]) =>
     element("i", { class: `lg-${step}`, style: `width:${(100 * steps[step]) / (whole || 1)}%` }),
   );
-  return element("span", { class: "lg-bar", "aria-hidden": "true" }, ...parts);
+  return element("span.lg-bar", { "aria-hidden": "true" }, ...parts);
 }
 
 export const sumOf = (calls: readonly Call[]) => {

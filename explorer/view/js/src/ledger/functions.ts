@@ -37,11 +37,11 @@ export interface Asks {
 
 export class Functions {
   readonly root = box("functions");
-  private groups: readonly Group[] = [];
-  private whole = 0;
-  private start = 0;
+  #groups: readonly Group[] = [];
+  #whole = 0;
+  #start = 0;
   /** What is drawn of an event stays: what was fetched into it would be lost. */
-  private readonly details = new Map<number, HTMLElement>();
+  readonly #details = new Map<number, HTMLElement>();
 
   constructor(
     private readonly state: State,
@@ -50,35 +50,37 @@ export class Functions {
   ) {}
 
   show(groups: readonly Group[], start: number): void {
-    this.groups = groups;
-    this.start = start;
-    this.whole = groups.reduce((sum, group) => sum + group.seconds, 0);
+    this.#groups = groups;
+    this.#start = start;
+    this.#whole = groups.reduce((sum, group) => sum + group.seconds, 0);
     this.draw();
   }
 
   draw(): void {
-    const titles = ["function", "compiled", "cost", "why again", "where"].map((title) => element("span", {}, title));
-    const head = element("div", { class: "lg-row lg-columns", "aria-hidden": "true" }, ...titles);
-    redraw(this.root, () => (this.groups.length ? [head, ...this.groups.map((group) => this.group(group))] : [none()]));
+    const titles = ["function", "compiled", "cost", "why again", "where"].map((title) => element("span", title));
+    const head = element("div.lg-row.lg-columns", { "aria-hidden": "true" }, ...titles);
+    redraw(this.root, () =>
+      this.#groups.length ? [head, ...this.#groups.map((group) => this.#group(group))] : [none()],
+    );
   }
 
   /** Unfold a call's group and the call, and bring it into sight. */
   reveal(call: Call): void {
-    const group = this.groups.find(({ calls }) => calls.includes(call));
+    const group = this.#groups.find(({ calls }) => calls.includes(call));
     if (!group) return;
     this.state.open.add(group.key);
     this.state.chosen = call;
     const at = group.calls.indexOf(call);
-    if (at >= this.most(group)) this.state.most.set(group.key, at + MOST);
+    if (at >= this.#most(group)) this.state.most.set(group.key, at + MOST);
     this.draw();
     keyed(this.root, `event ${call.index}`)?.scrollIntoView({ block: "nearest" });
   }
 
-  private most(group: Group): number {
+  #most(group: Group): number {
     return this.state.most.get(group.key) ?? MOST;
   }
 
-  private group(group: Group): HTMLElement {
+  #group(group: Group): HTMLElement {
     const isOpen = this.state.open.has(group.key);
     const sum = sumOf(group.calls);
     const where = group.calls.find((call) => call.stack.length)?.stack[0];
@@ -89,38 +91,38 @@ export class Functions {
         if (!this.state.open.delete(group.key)) this.state.open.add(group.key);
         this.draw();
       },
-      part("what", element("i", { class: "lg-caret" }, isOpen ? "▾" : "▸"), code(group.name)),
-      part("count", this.count(group), again ? flag(`${again} of them again`) : ""),
-      part("spent", element("span", {}, secondsText(group.seconds)), bar(sum, this.whole)),
-      part("why", ...this.reasons(group)),
-      element("span", { class: "lg-where", title: where?.text ?? "" }, placeText(where)),
+      part("what", element("i.lg-caret", isOpen ? "▾" : "▸"), code(group.name)),
+      part("count", this.#count(group), again ? flag(`${again} of them again`) : ""),
+      part("spent", element("span", secondsText(group.seconds)), bar(sum, this.#whole)),
+      part("why", ...this.#reasons(group)),
+      element("span.lg-where", { title: where?.text ?? "" }, placeText(where)),
     );
-    return box("function", row, ...(isOpen ? [this.events(group)] : []));
+    return box("function", row, ...(isOpen ? [this.#events(group)] : []));
   }
 
-  private count(group: Group): string {
+  #count(group: Group): string {
     const misses = group.calls.length - group.compiles;
     return group.compiles ? `${number(group.compiles)} ×` : `${number(misses)} misses`;
   }
 
-  private reasons(group: Group): HTMLElement[] {
+  #reasons(group: Group): HTMLElement[] {
     if (!group.reasons.length)
       return [part("mute", group.eager ? "single operations, outside of any jit" : "first compile only")];
     const shown = group.reasons.slice(0, REASONS).map(({ reason, calls }) => {
       const values = varied(calls);
       const what = reason.leaf ? [" ", code(reason.leaf), values ? ` ${values}` : ""] : [" ", reason.text];
-      return part("reason", element("b", {}, reason.kind), ` ×${number(calls.length)}`, ...what);
+      return part("reason", element("b", reason.kind), ` ×${number(calls.length)}`, ...what);
     });
     const more = group.reasons.length - REASONS;
     if (more > 0) shown.push(part("mute", `and ${more} more ${more === 1 ? "reason" : "reasons"}`));
     return shown;
   }
 
-  private events(group: Group): HTMLElement {
-    const most = this.most(group);
+  #events(group: Group): HTMLElement {
+    const most = this.#most(group);
     const longest = Math.max(...group.calls.slice(0, most).map((call) => call.seconds), 1e-9);
     const list = box("events");
-    for (const call of group.calls.slice(0, most)) list.append(...this.event(call, longest, group));
+    for (const call of group.calls.slice(0, most)) list.append(...this.#event(call, longest, group));
     const left = group.calls.length - most;
     if (left > 0) {
       const show = () => {
@@ -138,7 +140,7 @@ export class Functions {
     return list;
   }
 
-  private event(call: Call, longest: number, group: Group): HTMLElement[] {
+  #event(call: Call, longest: number, group: Group): HTMLElement[] {
     const isChosen = this.state.chosen === call;
     const name = group.eager ? call.family.name : call.id || `call ${call.number}`;
     const row = button(
@@ -149,33 +151,32 @@ export class Functions {
         this.draw();
       },
       part("what", code(name)),
-      part("at", `+${lasting(call.start - this.start)}`),
-      part("spent", element("span", {}, secondsText(call.seconds)), bar(call, longest)),
+      part("at", `+${lasting(call.start - this.#start)}`),
+      part("spent", element("span", secondsText(call.seconds)), bar(call, longest)),
       part(
         "why",
         call.isAgain ? flag() : "",
         ...why(call),
         call.isHit ? part("mute", " · from the persistent cache") : "",
-        call.error ? element("b", { class: "lg-error" }, ` · ${call.error}`) : "",
+        call.error ? element("b.lg-error", ` · ${call.error}`) : "",
       ),
       part("where", placeText(call.stack[0])),
     );
     row.classList.toggle("chosen", isChosen);
-    return isChosen ? [row, this.detail(call)] : [row];
+    return isChosen ? [row, this.#detail(call)] : [row];
   }
 
-  private detail(call: Call): HTMLElement {
-    const known = this.details.get(call.index);
+  #detail(call: Call): HTMLElement {
+    const known = this.#details.get(call.index);
     if (known) return known;
     const { reason, stack } = call;
     const parts: (Node | string)[] = [];
-    if (reason.text && reason.kind !== "first") parts.push(element("p", { class: "lg-said" }, reason.text));
+    if (reason.text && reason.kind !== "first") parts.push(element("p.lg-said", reason.text));
     else if (reason.leaf) parts.push(line(code(reason.leaf), " ", ...change(reason.before, reason.after)));
     for (const place of stack.slice(0, 6))
       parts.push(
         element(
-          "p",
-          { class: "lg-frame" },
+          "p.lg-frame",
           part("mute", placeText(place) + (place.function ? ` in ${place.function}` : "")),
           " ",
           code(place.text),
@@ -189,10 +190,10 @@ export class Functions {
       call.thread && call.thread !== "MainThread" ? `thread ${call.thread}` : "",
       call.process && `process ${call.process}`,
     ];
-    parts.push(element("p", { class: "lg-mute" }, facts.filter(Boolean).join(" · ")));
+    parts.push(element("p.lg-mute", facts.filter(Boolean).join(" · ")));
     if (!call.isMiss) parts.push(this.asks.buttons(call));
-    const made = element("div", { class: "lg-detail", role: "group", "aria-label": `${call.id} in detail` }, ...parts);
-    this.details.set(call.index, made);
+    const made = element("div.lg-detail", { role: "group", "aria-label": `${call.id} in detail` }, ...parts);
+    this.#details.set(call.index, made);
     return made;
   }
 }

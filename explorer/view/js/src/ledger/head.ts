@@ -10,83 +10,70 @@ const MOST = 20;
 
 export class Head {
   readonly root = box("head");
-  private readonly verdict = element("div", { class: "lg-verdict", role: "status" });
-  private readonly running = box("running");
-  private readonly storms = box("storms");
-  private readonly foreseen = box("foreseen");
-  private readonly notes = box("notes");
-  private shown = "";
+  readonly #verdict = element("div.lg-verdict", { role: "status" });
+  readonly #running = box("running");
+  readonly #storms = box("storms");
+  readonly #foreseen = box("foreseen");
+  readonly #notes = box("notes");
+  #shown = "";
 
   constructor(
     private readonly data: Data,
     private readonly open: (name: string) => void,
   ) {
-    this.root.append(this.verdict, this.storms, this.running, this.foreseen, this.notes);
+    this.root.append(this.#verdict, this.#storms, this.#running, this.#foreseen, this.#notes);
   }
 
   update(): void {
     const { verdict, storms, foreseen, notes } = this.data.told;
     this.tick();
     const now = JSON.stringify([verdict, storms, foreseen, notes]);
-    if (now === this.shown) return; // a button in use stays where it is
-    this.shown = now;
+    if (now === this.#shown) return; // a button in use stays where it is
+    this.#shown = now;
     const own = storms.find((storm) => storm.function === verdict.function);
     this.root.classList.toggle("again", verdict.kind === "again");
     this.root.classList.toggle("storm", own !== undefined);
-    this.verdict.replaceChildren(...this.block(verdict, own ? "recompile storm" : ""));
+    this.#verdict.replaceChildren(...this.#block(verdict, own ? "recompile storm" : ""));
     const others = storms.filter((storm) => storm !== own);
     const names = others.slice(0, NAMED).flatMap(({ function: name }) => [" ", code(name)]);
     const rest = others.length > NAMED ? ` and ${others.length - NAMED} more` : "";
     const summary = element(
       "summary",
-      {},
       element(
-        "b",
-        { class: "lg-badge" },
+        "b.lg-badge",
         "⚠ ",
         others.length > 1 ? `${others.length} more storms` : own ? "another storm" : "recompile storm",
       ),
       ...names,
       rest,
     );
-    this.storms.replaceChildren(
+    this.#storms.replaceChildren(
       ...(others.length
         ? [
             element(
               "details",
-              {},
               summary,
-              ...others.slice(0, MOST).map((storm) => box("storm", ...this.block(storm, ""))),
+              ...others.slice(0, MOST).map((storm) => box("storm", ...this.#block(storm, ""))),
             ),
           ]
         : []),
     );
-    this.foreseen.replaceChildren(
+    this.#foreseen.replaceChildren(
       ...foreseen.map(({ text, cure: fix }) =>
-        element(
-          "details",
-          {},
-          element("summary", {}, part("foresight", "◇ foreseen"), text),
-          ...(fix ? [cure(fix)] : []),
-        ),
+        element("details", element("summary", part("foresight", "◇ foreseen"), text), ...(fix ? [cure(fix)] : [])),
       ),
     );
-    this.notes.replaceChildren(...notes.map((note) => line(note)));
+    this.#notes.replaceChildren(...notes.map((note) => line(note)));
   }
 
-  private block(about: Told["storms"][0], badge: string): Node[] {
-    const title = element(
-      "p",
-      { class: "lg-title" },
-      ...(badge ? [element("b", { class: "lg-badge" }, "⚠ ", badge)] : []),
-      ...said(about.text),
-    );
+  #block(about: Told["storms"][0], badge: string): Node[] {
+    const title = element("p.lg-title", ...(badge ? [element("b.lg-badge", "⚠ ", badge)] : []), ...said(about.text));
     const name = title.querySelector("code");
     if (name && about.function) {
       name.replaceWith(button({ class: "lg-link" }, () => this.open(about.function), name.cloneNode(true)));
     }
     const parts: Node[] = [title];
-    if (about.cause.length) parts.push(element("p", { class: "lg-cause" }, ...said(about.cause)));
+    if (about.cause.length) parts.push(element("p.lg-cause", ...said(about.cause)));
     if (about.cure) parts.push(cured(about.cure));
     return parts;
   }
@@ -95,13 +82,13 @@ export class Head {
   tick(): void {
     const { running, now } = this.data.told;
     const later = (performance.now() - this.data.received) / 1000;
-    this.running.hidden = running.length === 0;
-    this.running.replaceChildren(
+    this.#running.hidden = running.length === 0;
+    this.#running.replaceChildren(
       ...running.map(({ function: name, stage, place, since }) => {
         const verb = { trace: "tracing", lower: "lowering" }[stage] ?? "compiling";
         const where = place ? part("mute", ` ${place}`) : "";
         return line(
-          element("i", { class: "lg-pulse" }),
+          element("i.lg-pulse"),
           `${verb} `,
           code(name),
           `… ${lasting(Math.max(now - since + later, 0))}`,

@@ -32,7 +32,7 @@ async function show(
   wire: Wire,
   place: HTMLElement,
 ): Promise<void> {
-  const say = (text: string) => place.replaceChildren(element("p", { class: "lg-mute", role: "status" }, text));
+  const say = (text: string) => place.replaceChildren(element("p.lg-mute", { role: "status" }, text));
   button.setAttribute("aria-busy", "true");
   say("reading it…");
   const slow = setTimeout(() => say("The kernel is busy: it answers when the running cell has ended."), SLOW);

@@ -66,7 +66,7 @@ export const children = (at: Branch): Branch[] => [...at.below.values()].sort((a
 
 export class Stacks {
   readonly root = box("stacks");
-  private tree = branch("");
+  #tree = branch("");
 
   constructor(
     private readonly state: State,
@@ -74,30 +74,30 @@ export class Stacks {
   ) {}
 
   show(calls: readonly Call[]): void {
-    this.tree = treeOf(calls);
-    this.draw();
+    this.#tree = treeOf(calls);
+    this.#draw();
   }
 
-  private draw(): void {
+  #draw(): void {
     const rows: HTMLElement[] = [];
-    this.grow(this.tree, 0, rows);
+    this.#grow(this.#tree, 0, rows);
     redraw(this.root, () => (rows.length ? rows : [none()]));
   }
 
-  private grow(at: Branch, depth: number, rows: HTMLElement[]): void {
+  #grow(at: Branch, depth: number, rows: HTMLElement[]): void {
     const all = children(at);
     for (const child of all.slice(0, MOST)) {
-      const isOpen = this.isOpen(child, at);
-      rows.push(this.row(child, depth, isOpen));
-      if (isOpen && depth < DEEP) this.grow(child, depth + 1, rows);
+      const isOpen = this.#isOpen(child, at);
+      rows.push(this.#row(child, depth, isOpen));
+      if (isOpen && depth < DEEP) this.#grow(child, depth + 1, rows);
     }
     if (all.length > MOST) {
       const rest = all.slice(MOST);
       const seconds = rest.reduce((sum, child) => sum + child.seconds, 0);
       rows.push(
         element(
-          "p",
-          { class: "lg-mute", style: `padding-left:${12 + 18 * depth}px` },
+          "p.lg-mute",
+          { style: `padding-left:${12 + 18 * depth}px` },
           `and ${number(rest.length)} more: ${secondsText(seconds)}`,
         ),
       );
@@ -107,12 +107,12 @@ export class Stacks {
   /**
    * Open from the start: what costs half of its caller, so that the dearest way is seen. What was touched is turned.
    */
-  private isOpen(child: Branch, parent: Branch): boolean {
+  #isOpen(child: Branch, parent: Branch): boolean {
     const dear = child.seconds >= parent.seconds / 2;
     return child.below.size > 0 && dear !== this.state.open.has(`stack ${child.key}`);
   }
 
-  private row(at: Branch, depth: number, isOpen: boolean): HTMLElement {
+  #row(at: Branch, depth: number, isOpen: boolean): HTMLElement {
     const isLeaf = at.name !== undefined;
     return button(
       {
@@ -125,19 +125,19 @@ export class Stacks {
         if (isLeaf) return this.find(at.name!);
         const key = `stack ${at.key}`;
         if (!this.state.open.delete(key)) this.state.open.add(key);
-        this.draw();
+        this.#draw();
       },
       part(
         "line",
-        element("i", { class: "lg-caret" }, isLeaf ? "" : isOpen ? "▾" : "▸"),
-        isLeaf ? element("b", {}, code(at.name!)) : code(at.place!.text || at.place!.function || "?"),
+        element("i.lg-caret", isLeaf ? "" : isOpen ? "▾" : "▸"),
+        isLeaf ? element("b", code(at.name!)) : code(at.place!.text || at.place!.function || "?"),
       ),
       part(
         "where",
         isLeaf ? "compiled here" : placeText(at.place) + (at.place!.function ? ` in ${at.place!.function}` : ""),
       ),
       part("count", `${number(at.count)} ×`),
-      part("spent", element("span", {}, secondsText(at.seconds)), bar(at.steps, this.tree.seconds)),
+      part("spent", element("span", secondsText(at.seconds)), bar(at.steps, this.#tree.seconds)),
     );
   }
 }

@@ -16,13 +16,13 @@ const LETTER = 7.3;
 
 export class Timeline {
   readonly root = box("timeline");
-  private readonly tip = element("div", { class: "lg-tip", role: "tooltip", "aria-hidden": "true" });
-  private readonly place = box("plot");
-  private rows: { mark: Mark; node: SVGElement }[][] = [];
-  private at: [row: number, index: number] = [0, 0];
-  private groups: readonly Group[] = [];
-  private calls: readonly Call[] = [];
-  private width = 0;
+  readonly #tip = element("div.lg-tip", { role: "tooltip", "aria-hidden": "true" });
+  readonly #place = box("plot");
+  #rows: { mark: Mark; node: SVGElement }[][] = [];
+  #at: [row: number, index: number] = [0, 0];
+  #groups: readonly Group[] = [];
+  #calls: readonly Call[] = [];
+  #width = 0;
   chosen?: Call;
 
   constructor(
@@ -30,58 +30,58 @@ export class Timeline {
     private readonly choose: (call: Call) => void,
     private readonly open: (group: Group) => void,
   ) {
-    const key = STEPS.map(([step, name]) => element("span", {}, element("i", { class: `lg-${step}` }), name));
-    const again = element("span", {}, flag(), "compiled again");
-    this.root.append(this.place, box("key", ...key, again), this.tip);
-    this.place.addEventListener("keydown", (event) => this.key(event));
-    this.place.addEventListener("pointerleave", () => this.point());
-    this.place.addEventListener("focusout", () => this.point());
+    const key = STEPS.map(([step, name]) => element("span", element("i", { class: `lg-${step}` }), name));
+    const again = element("span", flag(), "compiled again");
+    this.root.append(this.#place, box("key", ...key, again), this.#tip);
+    this.#place.addEventListener("keydown", (event) => this.#key(event));
+    this.#place.addEventListener("pointerleave", () => this.#point());
+    this.#place.addEventListener("focusout", () => this.#point());
     new ResizeObserver(() => {
-      if (this.place.clientWidth !== this.width) this.draw();
-    }).observe(this.place);
+      if (this.#place.clientWidth !== this.#width) this.draw();
+    }).observe(this.#place);
   }
 
   show(calls: readonly Call[], groups: readonly Group[]): void {
-    [this.calls, this.groups] = [calls, groups];
+    [this.#calls, this.#groups] = [calls, groups];
     this.draw();
   }
 
   draw(): void {
-    this.width = this.place.clientWidth;
-    this.root.hidden = !this.calls.length && !this.data.told.running.length;
-    if (this.width < 80 || this.root.hidden) return;
-    const had = this.place.contains((this.place.getRootNode() as Document).activeElement);
-    const names = Math.min(Math.max(this.width * 0.22, 110), 230);
+    this.#width = this.#place.clientWidth;
+    this.root.hidden = !this.#calls.length && !this.data.told.running.length;
+    if (this.#width < 80 || this.root.hidden) return;
+    const had = this.#place.contains((this.#place.getRootNode() as Document).activeElement);
+    const names = Math.min(Math.max(this.#width * 0.22, 110), 230);
     const { running, now } = this.data.told;
     const later = now + (performance.now() - this.data.received) / 1000;
     const clock = new Clock(
-      this.calls,
-      this.width - names - 10,
+      this.#calls,
+      this.#width - names - 10,
       running.map(({ since }) => [since, later]),
     );
     const all = lanes(
-      this.groups,
+      this.#groups,
       MOST,
       running.map((one) => one.function),
     );
     const height = TOP + ROW * all.length + BOTTOM;
     const image = svg("svg", {
-      width: this.width,
+      width: this.#width,
       height,
       role: "group",
       "aria-label": "timeline: arrow keys go from compile to compile",
     });
     const plot = svg("g", { transform: `translate(${names} 0)` });
-    plot.append(this.ground(clock, height), ...this.lanes(all, clock, names), this.now(all, clock, later));
+    plot.append(this.#ground(clock, height), ...this.#lanes(all, clock, names), this.#now(all, clock, later));
     image.append(plot);
-    this.place.replaceChildren(image);
-    this.point();
-    this.focusable(had);
+    this.#place.replaceChildren(image);
+    this.#point();
+    this.#focusable(had);
   }
 
-  private ground(clock: Clock, height: number): SVGElement {
-    const ground = svg("g", { class: "lg-ground" });
-    for (const [i, band] of bands(this.calls, clock, this.data.told.cells).entries()) {
+  #ground(clock: Clock, height: number): SVGElement {
+    const ground = svg("g.lg-ground");
+    for (const [i, band] of bands(this.#calls, clock, this.data.told.cells).entries()) {
       if (!band.label) continue;
       ground.append(
         svg("rect", {
@@ -97,26 +97,24 @@ export class Timeline {
       if (label) ground.append(text(band.x + 3, 13, label, "lg-cell"));
     }
     for (const { x, width, seconds } of clock.breaks) {
-      ground.append(svg("rect", { class: "lg-break", x, y: 0, width, height: height - BOTTOM }));
+      ground.append(svg("rect.lg-break", { x, y: 0, width, height: height - BOTTOM }));
       if (width > 14)
-        ground.append(
-          svg("path", { class: "lg-slant", d: `M${x + width / 2 - 6} ${height - BOTTOM + 3}l4-8m4 8l4-8` }),
-        );
+        ground.append(svg("path.lg-slant", { d: `M${x + width / 2 - 6} ${height - BOTTOM + 3}l4-8m4 8l4-8` }));
       if (width > 14) ground.append(text(x + width / 2, height - 5, `+${lasting(seconds)}`, "lg-when"));
     }
     const waits = clock.breaks.filter(({ width }) => width > 14);
     for (const { x, seconds } of clock.ticks()) {
       if (waits.some((wait) => Math.abs(wait.x + wait.width / 2 - x) < 60)) continue;
       ground.append(
-        svg("line", { class: "lg-tick", x1: x, x2: x, y1: TOP, y2: height - BOTTOM }),
+        svg("line.lg-tick", { x1: x, x2: x, y1: TOP, y2: height - BOTTOM }),
         text(x, height - 5, seconds ? lasting(seconds) : "0", "lg-when"),
       );
     }
     return ground;
   }
 
-  private lanes(all: readonly Lane[], clock: Clock, names: number): SVGElement[] {
-    this.rows = [];
+  #lanes(all: readonly Lane[], clock: Clock, names: number): SVGElement[] {
+    this.#rows = [];
     return all.map((lane, row) => {
       const y = TOP + row * ROW;
       const seconds = lane.groups.reduce((sum, group) => sum + group.seconds, 0);
@@ -130,21 +128,16 @@ export class Timeline {
         cut(lane.name, hasCost ? room : Math.floor((names - 16) / LETTER)),
         "lg-name",
       );
-      const node = svg(
-        "g",
-        { class: "lg-lane" },
-        svg("line", { class: "lg-rule", x1: -names, x2: clock.width + 10, y1: y, y2: y }),
-        title,
-      );
+      const node = svg("g.lg-lane", svg("line.lg-rule", { x1: -names, x2: clock.width + 10, y1: y, y2: y }), title);
       if (hasCost) node.append(text(-10, y + ROW / 2 + 4, cost, "lg-cost"));
       const found = marksOf(lane.calls, clock);
       const dearest = Math.max(...found.map(({ calls }) => (calls.length > 1 ? sumSeconds(calls) : 0)));
-      const marks = found.map((mark) => ({ mark, node: this.mark(mark, y, lane, dearest) }));
+      const marks = found.map((mark) => ({ mark, node: this.#mark(mark, y, lane, dearest) }));
       const flags = found
         .filter(({ calls }) => calls.some((call) => call.isAgain))
         .map((mark) => `M${(mark.x - 3).toFixed(1)} ${y + 3}h7l-3.5 5z`);
-      node.append(...marks.map((made) => made.node), svg("path", { class: "lg-again", d: flags.join("") }));
-      this.rows.push(marks);
+      node.append(...marks.map((made) => made.node), svg("path.lg-again", { d: flags.join("") }));
+      this.#rows.push(marks);
       const [only] = lane.groups;
       if (only && lane.groups.length === 1) title.addEventListener("click", () => this.open(only));
       return node;
@@ -152,7 +145,7 @@ export class Timeline {
   }
 
   /** A call as long as it took; several as high as what they took together, of the lane's dearest such mark. */
-  private mark(mark: Mark, y: number, lane: Lane, dearest: number): SVGElement {
+  #mark(mark: Mark, y: number, lane: Lane, dearest: number): SVGElement {
     const { calls, x, width } = mark;
     const node = svg("g", {
       class: "lg-mark",
@@ -173,18 +166,18 @@ export class Timeline {
       if (part > 0) node.append(svg("rect", { class: whole ? `lg-${step}` : "lg-none", ...(isMany ? up : along) }));
       at += part;
     }
-    node.append(svg("rect", { class: "lg-hit", x: -1, y: -7, width: Math.max(width, 5) + 2, height: BAR + 9 }));
+    node.append(svg("rect.lg-hit", { x: -1, y: -7, width: Math.max(width, 5) + 2, height: BAR + 9 }));
     node.classList.toggle("chosen", this.chosen !== undefined && calls.includes(this.chosen));
     node.dataset.call = String(calls[0]!.index);
-    node.addEventListener("pointerenter", () => this.point(mark, lane));
-    node.addEventListener("focus", () => this.point(mark, lane));
-    node.addEventListener("click", () => this.take(mark));
+    node.addEventListener("pointerenter", () => this.#point(mark, lane));
+    node.addEventListener("focus", () => this.#point(mark, lane));
+    node.addEventListener("click", () => this.#take(mark));
     return node;
   }
 
   /** What compiles now: open to the right. */
-  private now(all: readonly Lane[], clock: Clock, later: number): SVGElement {
-    const group = svg("g", { class: "lg-now" });
+  #now(all: readonly Lane[], clock: Clock, later: number): SVGElement {
+    const group = svg("g.lg-now");
     for (const one of this.data.told.running) {
       const row = all.findIndex((lane) => lane.name === one.function);
       const y = TOP + (row < 0 ? all.length - 1 : row) * ROW + 9;
@@ -194,7 +187,7 @@ export class Timeline {
     return group;
   }
 
-  private take({ calls }: Mark): void {
+  #take({ calls }: Mark): void {
     const dearest = calls.reduce((a, b) => (b.seconds > a.seconds ? b : a));
     this.choose(calls.length === 1 ? calls[0]! : dearest);
   }
@@ -202,46 +195,46 @@ export class Timeline {
   /** Mark the call that is shown below. */
   light(call?: Call): void {
     this.chosen = call;
-    for (const row of this.rows)
+    for (const row of this.#rows)
       for (const { mark, node } of row)
         node.classList.toggle("chosen", call !== undefined && mark.calls.includes(call));
   }
 
-  private point(mark?: Mark, lane?: Lane): void {
-    this.tip.hidden = !mark;
+  #point(mark?: Mark, lane?: Lane): void {
+    this.#tip.hidden = !mark;
     if (!mark || !lane) return;
     const [title, ...lines] = told(mark, lane.name);
-    this.tip.replaceChildren(element("b", {}, title!), ...lines.map((text) => element("div", {}, text)));
-    const node = this.rows.flat().find((made) => made.mark === mark)?.node;
+    this.#tip.replaceChildren(element("b", title!), ...lines.map((text) => element("div", text)));
+    const node = this.#rows.flat().find((made) => made.mark === mark)?.node;
     if (!node) return;
     const box = node.getBoundingClientRect();
     const around = this.root.getBoundingClientRect();
-    const left = Math.min(Math.max(box.left - around.left, 4), around.width - this.tip.offsetWidth - 4);
-    this.tip.style.transform = `translate(${Math.max(left, 4)}px, ${box.bottom - around.top + 4}px)`;
+    const left = Math.min(Math.max(box.left - around.left, 4), around.width - this.#tip.offsetWidth - 4);
+    this.#tip.style.transform = `translate(${Math.max(left, 4)}px, ${box.bottom - around.top + 4}px)`;
   }
 
-  private focusable(had: boolean): void {
-    const row = Math.min(this.at[0], this.rows.length - 1);
-    const index = Math.min(this.at[1], (this.rows[row]?.length ?? 0) - 1);
-    const node = this.rows[row]?.[index]?.node ?? this.rows.flat()[0]?.node;
+  #focusable(had: boolean): void {
+    const row = Math.min(this.#at[0], this.#rows.length - 1);
+    const index = Math.min(this.#at[1], (this.#rows[row]?.length ?? 0) - 1);
+    const node = this.#rows[row]?.[index]?.node ?? this.#rows.flat()[0]?.node;
     node?.setAttribute("tabindex", "0");
     if (had) node?.focus({ preventScroll: true });
   }
 
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    let row = this.rows.findIndex((marks) => marks.some(({ node }) => node === event.target));
+    let row = this.#rows.findIndex((marks) => marks.some(({ node }) => node === event.target));
     if (row < 0) return;
-    let index = this.rows[row]!.findIndex(({ node }) => node === event.target);
-    const { mark } = this.rows[row]![index]!;
-    if (event.key === "Enter" || event.key === " ") this.take(mark);
+    let index = this.#rows[row]!.findIndex(({ node }) => node === event.target);
+    const { mark } = this.#rows[row]![index]!;
+    if (event.key === "Enter" || event.key === " ") this.#take(mark);
     else if (event.key === "ArrowRight") index++;
     else if (event.key === "ArrowLeft") index--;
     else if (event.key === "Home") index = 0;
-    else if (event.key === "End") index = this.rows[row]!.length - 1;
+    else if (event.key === "End") index = this.#rows[row]!.length - 1;
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       row += event.key === "ArrowDown" ? 1 : -1;
-      const marks = this.rows[row] ?? [];
+      const marks = this.#rows[row] ?? [];
       index = marks.reduce(
         (best, { mark: { x } }, i) => (Math.abs(x - mark.x) < Math.abs(marks[best]!.mark.x - mark.x) ? i : best),
         0,
@@ -249,11 +242,11 @@ export class Timeline {
     } else return;
     event.preventDefault();
     event.stopPropagation();
-    const next = this.rows[row]?.[index];
+    const next = this.#rows[row]?.[index];
     if (!next) return;
     (event.target as Element).setAttribute("tabindex", "-1");
-    this.at = [row, index];
-    this.focusable(true);
+    this.#at = [row, index];
+    this.#focusable(true);
   }
 }
 

@@ -17,10 +17,10 @@ interface Answer {
 }
 
 export class Wire {
-  private model?: Talking;
-  private asked = 0;
-  private missing = false;
-  private readonly waiting = new Map<string, (answer: Answer) => void>();
+  #model: Talking | undefined;
+  #asked = 0;
+  #missing = false;
+  readonly #waiting = new Map<string, (answer: Answer) => void>();
 
   constructor(
     private readonly id: string,
@@ -29,43 +29,43 @@ export class Wire {
     own?: Model,
   ) {
     const registered = (event: Event) => {
-      if ((event as CustomEvent<string>).detail === id) this.follow(window.explorerModels?.get(id));
+      if ((event as CustomEvent<string>).detail === id) this.#follow(window.explorerModels?.get(id));
     };
     window.addEventListener("explorer-wire", registered);
-    this.follow(own ?? window.explorerModels?.get(id));
+    this.#follow(own ?? window.explorerModels?.get(id));
   }
 
   get isLive(): boolean {
-    return this.model !== undefined;
+    return this.#model !== undefined;
   }
 
-  private follow(found: Model | undefined): void {
-    if (!found || this.model === (found as unknown as Talking)) return;
-    this.model = found as unknown as Talking;
-    this.model.on("change:update", () => this.take(String(this.model!.get("update"))));
-    this.model.on("msg:custom", (answer) => this.answered(answer));
-    this.take(String(this.model.get("update") ?? ""));
+  #follow(found: Model | undefined): void {
+    if (!found || this.#model === (found as unknown as Talking)) return;
+    this.#model = found as unknown as Talking;
+    this.#model.on("change:update", () => this.#take(String(this.#model!.get("update"))));
+    this.#model.on("msg:custom", (answer) => this.#answered(answer));
+    this.#take(String(this.#model.get("update") ?? ""));
   }
 
-  private take(text: string): void {
+  #take(text: string): void {
     if (!text) return;
     const message = JSON.parse(text) as Message;
     if (message.told.now < this.data.told.now) return; // an output of a later time is here already
-    if (this.data.take(message)) this.missing = false;
-    else if (!this.missing) {
-      this.missing = true;
-      this.send({ ask: "since", sizes: message.epoch === this.data.epoch ? this.data.sizes : {} });
+    if (this.data.take(message)) this.#missing = false;
+    else if (!this.#missing) {
+      this.#missing = true;
+      this.#send({ ask: "since", sizes: message.epoch === this.data.epoch ? this.data.sizes : {} });
     }
     this.changed();
   }
 
   /** Ask for a call's capture, or for its diff with the nearest earlier call. The kernel may be busy for long. */
   ask(what: "capture" | "diff", call: Call): Promise<Answer> {
-    const of = `${++this.asked}`;
+    const of = `${++this.#asked}`;
     return new Promise((resolve) => {
-      this.waiting.set(of, resolve);
+      this.#waiting.set(of, resolve);
       if (
-        !this.send({
+        !this.#send({
           ask: what,
           of,
           call: call.number,
@@ -77,21 +77,21 @@ export class Wire {
     });
   }
 
-  private answered(answer: Answer): void {
-    if (answer.since) this.take(answer.since);
-    const waiting = answer.of === undefined ? undefined : this.waiting.get(answer.of);
+  #answered(answer: Answer): void {
+    if (answer.since) this.#take(answer.since);
+    const waiting = answer.of === undefined ? undefined : this.#waiting.get(answer.of);
     if (!waiting) return;
-    this.waiting.delete(answer.of!);
+    this.#waiting.delete(answer.of!);
     waiting(answer);
   }
 
-  private send(message: unknown): boolean {
+  #send(message: unknown): boolean {
     try {
-      this.model?.send(message);
-      return this.model !== undefined;
+      this.#model?.send(message);
+      return this.#model !== undefined;
     } catch {
       window.explorerModels?.delete(this.id); // its kernel is gone
-      delete this.model;
+      this.#model = undefined;
       return false;
     }
   }

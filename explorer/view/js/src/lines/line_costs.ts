@@ -21,23 +21,23 @@ export class Costs {
   readonly measures: Measure[];
   /** What says most: the time, or else what takes it. */
   readonly first: Measure;
-  private readonly totals: Record<Measure, number>;
-  private readonly ofLine: Map<string, LineCost>;
+  readonly #totals: Record<Measure, number>;
+  readonly #ofLine: Map<string, LineCost>;
 
   constructor(readonly lines: LineCost[]) {
     const total = (measure: Measure) => lines.reduce((all, line) => all + (line[measure] ?? 0), 0);
-    this.totals = { seconds: total("seconds"), flops: total("flops"), bytes: total("bytes") };
-    this.measures = MEASURES.filter((measure) => this.totals[measure] > 0);
-    const { seconds, flops, bytes } = this.totals;
+    this.#totals = { seconds: total("seconds"), flops: total("flops"), bytes: total("bytes") };
+    this.measures = MEASURES.filter((measure) => this.#totals[measure] > 0);
+    const { seconds, flops, bytes } = this.#totals;
     this.first = seconds ? "seconds" : flops > INTENSE * bytes ? "flops" : "bytes";
-    this.ofLine = new Map(lines.map((line) => [lineKey(line.file, line.line), line]));
+    this.#ofLine = new Map(lines.map((line) => [lineKey(line.file, line.line), line]));
   }
 
-  at = (key: string): LineCost | undefined => this.ofLine.get(key);
-  total = (measure: Measure): number => this.totals[measure];
+  at = (key: string): LineCost | undefined => this.#ofLine.get(key);
+  total = (measure: Measure): number => this.#totals[measure];
 
   share(line: LineCost, measure: Measure): number {
-    const total = this.totals[measure];
+    const total = this.#totals[measure];
     return total ? (line[measure] ?? 0) / total : 0;
   }
 
@@ -60,7 +60,7 @@ export function percent(share: number): string {
 
 /** A percentage on a bar as long as it says. */
 export function shareBar(share: number): HTMLElement {
-  const bar = element("span", { class: "share" }, percent(share));
+  const bar = element("span.share", percent(share));
   bar.style.setProperty("--share", `${Math.min(100 * share, 100).toFixed(1)}%`);
   return bar;
 }

@@ -19,18 +19,18 @@ type Count = (typeof COUNTS)[number];
 
 export class LinesPane {
   readonly root: HTMLElement;
-  private readonly costs: Costs;
-  private readonly columns: Column[];
-  private readonly body = element("div", { class: "body", role: "rowgroup" });
-  private readonly head = element("div", { class: "row head", role: "row" });
-  private readonly rows = new Map<string, HTMLElement>();
-  private sort: { column: number; down: boolean };
+  readonly #costs: Costs;
+  readonly #columns: Column[];
+  readonly #body = element("div.body", { role: "rowgroup" });
+  readonly #head = element("div.row.head", { role: "row" });
+  readonly #rows = new Map<string, HTMLElement>();
+  #sort: { column: number; down: boolean };
 
   constructor(private readonly session: Session) {
     const { capture } = session;
-    const costs = (this.costs = new Costs(capture.header.lines));
-    this.columns = [
-      { title: "line", key: (line) => this.position(line) },
+    const costs = (this.#costs = new Costs(capture.header.lines));
+    this.#columns = [
+      { title: "line", key: (line) => this.#position(line) },
       ...COUNTS.filter((name) => costs.lines.some((line) => line[name])).map((name) => ({
         title: name,
         key: (line: LineCost) => line[name],
@@ -42,34 +42,34 @@ export class LinesPane {
         measure,
       })),
     ];
-    this.sort = { column: this.columns.findIndex(({ measure }) => measure === costs.first), down: true };
+    this.#sort = { column: this.#columns.findIndex(({ measure }) => measure === costs.first), down: true };
     this.root = element(
-      "div",
-      { class: "explorer-lines", role: "table", "aria-label": "what each line of the source costs" },
-      this.head,
-      this.body,
+      "div.explorer-lines",
+      { role: "table", "aria-label": "what each line of the source costs" },
+      this.#head,
+      this.#body,
     );
     const widths = (kind: "count" | "measure", width: string) =>
-      this.columns.map((column) => (column[kind] ? width : "")).join(" ");
+      this.#columns.map((column) => (column[kind] ? width : "")).join(" ");
     this.root.style.setProperty("--counts", widths("count", "62px"));
     this.root.style.setProperty("--measures", widths("measure", "104px"));
-    this.listen();
+    this.#listen();
   }
 
   reset(): void {
-    this.fillHead();
-    const { column, down } = this.sort;
-    const { key } = this.columns[Math.max(column, 0)]!;
-    const lines = [...this.costs.lines].sort(
-      (a, b) => (down ? key(b) - key(a) : key(a) - key(b)) || this.position(a) - this.position(b),
+    this.#fillHead();
+    const { column, down } = this.#sort;
+    const { key } = this.#columns[Math.max(column, 0)]!;
+    const lines = [...this.#costs.lines].sort(
+      (a, b) => (down ? key(b) - key(a) : key(a) - key(b)) || this.#position(a) - this.#position(b),
     );
-    this.rows.clear();
-    this.body.replaceChildren(...lines.map((line) => this.draw(line)));
+    this.#rows.clear();
+    this.#body.replaceChildren(...lines.map((line) => this.#draw(line)));
     if (!lines.length)
-      this.body.append(
+      this.#body.append(
         element(
-          "div",
-          { class: "empty", role: "row" },
+          "div.empty",
+          { role: "row" },
           element(
             "span",
             { role: "cell" },
@@ -77,41 +77,41 @@ export class LinesPane {
           ),
         ),
       );
-    else this.body.append(this.total());
+    else this.#body.append(this.#total());
     this.light();
   }
 
   light(): void {
     const { focus, preview } = this.session;
-    for (const [key, row] of this.rows) {
+    for (const [key, row] of this.#rows) {
       row.classList.toggle("lit", focus.lines.has(key));
       row.classList.toggle("over", preview.lines.has(key));
     }
   }
 
   scroll(): void {
-    const key = [...this.session.focus.lines].find((line) => this.rows.has(line));
-    if (key !== undefined) this.rows.get(key)!.scrollIntoView({ block: "nearest" });
+    const key = [...this.session.focus.lines].find((line) => this.#rows.has(line));
+    if (key !== undefined) this.#rows.get(key)!.scrollIntoView({ block: "nearest" });
   }
 
   /** In the order of the source; what no line is known for comes last. */
-  private position(line: LineCost): number {
+  #position(line: LineCost): number {
     const file = this.session.lines.sources.findIndex((source) => source.file === line.file);
     return (file < 0 ? 1e4 : file) * 1e6 + line.line;
   }
 
-  private fillHead(): void {
-    this.head.replaceChildren(
-      ...this.columns.map(({ title, count }, column) => {
-        const { down } = this.sort;
-        const isSorted = this.sort.column === column;
+  #fillHead(): void {
+    this.#head.replaceChildren(
+      ...this.#columns.map(({ title, count }, column) => {
+        const { down } = this.#sort;
+        const isSorted = this.#sort.column === column;
         const button = element(
           "button",
           { type: "button" },
           title,
           isSorted ? element("i", { "aria-hidden": "true" }, down ? " ▾" : " ▴") : "",
         );
-        button.addEventListener("click", () => this.sortBy(column));
+        button.addEventListener("click", () => this.#sortBy(column));
         return element(
           "span",
           {
@@ -125,81 +125,76 @@ export class LinesPane {
     );
   }
 
-  private sortBy(column: number): void {
+  #sortBy(column: number): void {
     // Numbers are looked at from the largest, lines from the first.
-    this.sort = { column, down: this.sort.column === column ? !this.sort.down : column > 0 };
+    this.#sort = { column, down: this.#sort.column === column ? !this.#sort.down : column > 0 };
     this.reset();
-    (this.head.children[column]?.firstElementChild as HTMLElement | null)?.focus();
+    (this.#head.children[column]?.firstElementChild as HTMLElement | null)?.focus();
   }
 
-  private draw(line: LineCost): HTMLElement {
+  #draw(line: LineCost): HTMLElement {
     const { lines } = this.session;
     const source = lines.sources.find(({ file }) => file === line.file);
     const text = source?.text.split("\n")[line.line - 1]?.trim();
     const colour = lines.colourOf(line.file, line.line);
     const name = element(
       "span",
-      { role: "cell", class: "what", title: this.costs.about(line) },
+      { role: "cell", class: "what", title: this.#costs.about(line) },
       element("i", { class: colour >= 0 ? `k${colour}` : "" }),
     );
     const place = lines.sources.length > 1 && source ? `${source.label}:${line.line}` : String(line.line || "");
     name.append(
-      element("em", {}, place),
-      element("code", {}, text ?? (line.file ? line.file.split(/[/\\]/).pop()! : "no line is known")),
+      element("em", place),
+      element("code", text ?? (line.file ? line.file.split(/[/\\]/).pop()! : "no line is known")),
     );
     const row = element(
-      "div",
-      { class: "row", role: "row", tabindex: line.file ? "0" : "-1", "data-file": line.file, "data-line": line.line },
+      "div.row",
+      { role: "row", tabindex: line.file ? "0" : "-1", "data-file": line.file, "data-line": line.line },
       name,
     );
-    for (const { count, measure } of this.columns) {
+    for (const { count, measure } of this.#columns) {
       if (count) row.append(element("span", { role: "cell", class: "number counted" }, number(line[count])));
       if (measure)
-        row.append(this.cell(amountOf[measure](line[measure] ?? 0), shareBar(this.costs.share(line, measure))));
+        row.append(this.#cell(amountOf[measure](line[measure] ?? 0), shareBar(this.#costs.share(line, measure))));
     }
-    if (line.file) this.rows.set(lineKey(line.file, line.line), row);
+    if (line.file) this.#rows.set(lineKey(line.file, line.line), row);
     return row;
   }
 
-  private total(): HTMLElement {
-    const row = element(
-      "div",
-      { class: "row total", role: "row" },
-      element("span", { role: "cell" }, "the whole program"),
-    );
-    for (const { count, measure } of this.columns) {
+  #total(): HTMLElement {
+    const row = element("div.row.total", { role: "row" }, element("span", { role: "cell" }, "the whole program"));
+    for (const { count, measure } of this.#columns) {
       if (count) row.append(element("span", { role: "cell", class: "counted" }));
-      if (measure)
-        row.append(this.cell(amountOf[measure](this.costs.total(measure)), element("span", { class: "share" })));
+      if (measure) row.append(this.#cell(amountOf[measure](this.#costs.total(measure)), element("span.share")));
     }
     return row;
   }
 
-  private cell = (text: string, ...more: Node[]): HTMLElement =>
+  #cell = (text: string, ...more: Node[]): HTMLElement =>
     element("span", { role: "cell", class: "number" }, text, ...more);
 
-  private listen(): void {
+  #listen(): void {
     const { session } = this;
     const at = (event: Event): HTMLElement | undefined => {
       const row = (event.target as Element).closest?.<HTMLElement>("[data-line]");
       return row?.dataset.file ? row : undefined;
     };
     const place = (row: HTMLElement): [string, number] => [row.dataset.file!, Number(row.dataset.line)];
-    this.body.addEventListener("click", (event) => {
+    this.#body.addEventListener("click", (event) => {
       const row = at(event);
       if (row && !String(getSelection())) session.focusLine(...place(row));
     });
-    this.body.addEventListener("pointerover", (event) => {
+    this.#body.addEventListener("pointerover", (event) => {
       const row = at(event);
       if (row) session.previewLine(...place(row));
       else session.previewItem(undefined);
       this.light();
     });
-    this.body.addEventListener("pointerleave", () => {
+    this.#body.addEventListener("pointerleave", () => {
       session.previewItem(undefined);
       this.light();
     });
-    this.body.addEventListener("keydown", (event) => {
+    this.#body.addEventListener("keydown", (event) => {
       const row = at(event);
       if (!row) return;
       const next =

@@ -22,42 +22,42 @@ export class MemoryCurve {
   });
   moment = 0;
   private memory?: Memory;
-  private graph?: Graph;
+  #graph?: Graph;
   private width = 0;
-  private height = 150;
+  #height = 150;
   /** The bytes of each kind, from the bottom of the stack. */
-  private layers: [kind: string, bytes: Float64Array][] = [];
-  private readonly marks = svg("g");
-  private lit?: { bytes: Float64Array; colour: number };
+  #layers: [kind: string, bytes: Float64Array][] = [];
+  readonly #marks = svg("g");
+  #lit?: { bytes: Float64Array; colour: number };
 
   constructor(private readonly moved: () => void) {
     this.root.addEventListener("pointerdown", (event) => {
       this.root.setPointerCapture(event.pointerId);
-      this.toPointer(event);
+      this.#toPointer(event);
     });
     this.root.addEventListener("pointermove", (event) => {
-      if (event.buttons & 1) this.toPointer(event);
+      if (event.buttons & 1) this.#toPointer(event);
     });
-    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.root.addEventListener("keydown", (event) => this.#key(event));
     new ResizeObserver(() => {
-      if (this.root.clientWidth !== this.width) this.draw();
+      if (this.root.clientWidth !== this.width) this.#draw();
     }).observe(this.root);
   }
 
   reset(memory: Memory, graph: Graph): void {
-    [this.memory, this.graph] = [memory, graph];
+    [this.memory, this.#graph] = [memory, graph];
     const { kinds, kind } = memory.c;
     const codes = STACK.map((name) => [name, kinds.indexOf(name)] as const).filter(([, code]) => kind.includes(code));
-    this.layers = codes.map(([name, code]) => [name, memory.sum((row) => kind[row] === code)]);
-    this.lit = undefined;
+    this.#layers = codes.map(([name, code]) => [name, memory.sum((row) => kind[row] === code)]);
+    this.#lit = undefined;
     this.moment = memory.peakStep;
-    this.draw();
+    this.#draw();
   }
 
   /** Draw a share of what is alive over the rest: of what is in focus, in its line's colour. */
   light(bytes?: Float64Array, colour = -1): void {
-    this.lit = bytes && { bytes, colour };
-    this.draw();
+    this.#lit = bytes && { bytes, colour };
+    this.#draw();
   }
 
   move(step: number): void {
@@ -65,16 +65,16 @@ export class MemoryCurve {
     const next = Math.min(Math.max(Math.round(step), 0), last);
     if (next === this.moment) return;
     this.moment = next;
-    this.mark();
+    this.#mark();
     this.moved();
   }
 
-  private toPointer(event: PointerEvent): void {
+  #toPointer(event: PointerEvent): void {
     const { left, width } = this.root.getBoundingClientRect();
     this.move(Math.floor(((event.clientX - left) / Math.max(width, 1)) * (this.memory?.steps ?? 1)));
   }
 
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     if (!this.memory || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(Math.round(this.memory.steps / 20), 1);
     const to: Record<string, number> = {
@@ -95,44 +95,44 @@ export class MemoryCurve {
     this.move(step);
   }
 
-  private draw(): void {
+  #draw(): void {
     const { memory, root } = this;
     const width = (this.width = root.clientWidth);
     if (!memory || !width) return;
-    this.height = Math.min(Math.max(Math.round((root.parentElement?.clientHeight ?? 0) * 0.28), 90), 210);
+    this.#height = Math.min(Math.max(Math.round((root.parentElement?.clientHeight ?? 0) * 0.28), 90), 210);
     const joined = columns(memory.total, width);
-    const picture = svg("svg", { width, height: TOP + this.height + STRIP, "aria-hidden": "true" });
-    picture.append(...this.stack(joined), ...this.grid(width), ...this.phases(), this.marks);
+    const picture = svg("svg", { width, height: TOP + this.#height + STRIP, "aria-hidden": "true" });
+    picture.append(...this.#stack(joined), ...this.#grid(width), ...this.#phases(), this.#marks);
     root.replaceChildren(picture);
-    this.mark();
+    this.#mark();
   }
 
-  private runs(step: number): string {
-    return step === 0 ? "the call" : this.graph!.name(this.memory!.c.order[step]!);
+  #runs(step: number): string {
+    return step === 0 ? "the call" : this.#graph!.name(this.memory!.c.order[step]!);
   }
 
-  private x(step: number): number {
+  #x(step: number): number {
     return (step / Math.max(this.memory!.steps, 1)) * this.width;
   }
 
-  private y(bytes: number): number {
-    return TOP + this.height - (bytes / Math.max(this.memory!.peak, 1)) * this.height;
+  #y(bytes: number): number {
+    return TOP + this.#height - (bytes / Math.max(this.memory!.peak, 1)) * this.#height;
   }
 
-  private stack({ first, top }: ReturnType<typeof columns>): Node[] {
+  #stack({ first, top }: ReturnType<typeof columns>): Node[] {
     const below = new Float64Array(top.length);
     const areas: Node[] = [];
-    for (const [name, own] of this.layers) {
+    for (const [name, own] of this.#layers) {
       const above = below.map((base, i) => base + own[top[i]!]!);
-      areas.push(svg("path", { class: `area ${name}`, d: this.area(first, above, below) }));
+      areas.push(svg("path", { class: `area ${name}`, d: this.#area(first, above, below) }));
       below.set(above);
     }
-    if (this.lit) {
-      const { bytes, colour } = this.lit;
+    if (this.#lit) {
+      const { bytes, colour } = this.#lit;
       areas.push(
         svg("path", {
           class: `area lit k${colour}`,
-          d: this.area(
+          d: this.#area(
             first,
             Float64Array.from(top, (step) => bytes[step]!),
           ),
@@ -143,26 +143,26 @@ export class MemoryCurve {
   }
 
   /** Each column as wide as its steps, flat on top: bytes don't change within a step. */
-  private area(first: Int32Array, above: Float64Array, below?: Float64Array): string {
+  #area(first: Int32Array, above: Float64Array, below?: Float64Array): string {
     const there: string[] = [];
     const back: string[] = [];
     for (let i = 0; i < above.length; i++) {
-      const [from, to] = [this.x(first[i]!).toFixed(1), this.x(first[i + 1]!).toFixed(1)];
-      const [high, low] = [this.y(above[i]!).toFixed(1), this.y(below?.[i] ?? 0).toFixed(1)];
+      const [from, to] = [this.#x(first[i]!).toFixed(1), this.#x(first[i + 1]!).toFixed(1)];
+      const [high, low] = [this.#y(above[i]!).toFixed(1), this.#y(below?.[i] ?? 0).toFixed(1)];
       there.push(`${from} ${high}L${to} ${high}`);
       back.push(`${to} ${low}L${from} ${low}`);
     }
     return `M${there.join("L")}L${back.reverse().join("L")}Z`;
   }
 
-  private grid(width: number): Node[] {
+  #grid(width: number): Node[] {
     const { peak } = this.memory!;
     const lines: Node[] = [];
     const step = gridStep(peak);
     for (let bytes = step; bytes < peak * 0.95; bytes += step) {
-      const y = this.y(bytes);
+      const y = this.#y(bytes);
       lines.push(
-        svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }),
+        svg("line.grid", { x1: 0, x2: width, y1: y, y2: y }),
         label(4, y - 3, bytesText(bytes).replace(".0 ", " "), "scale"),
       );
     }
@@ -170,33 +170,33 @@ export class MemoryCurve {
   }
 
   /** The part of the program that each stretch of the schedule belongs to; what runs, where there are no parts. */
-  private phases(): Node[] {
+  #phases(): Node[] {
     const { order } = this.memory!.c;
-    const phase = phaseOf(this.graph!);
+    const phase = phaseOf(this.#graph!);
     const cells = Math.min(Math.floor(this.width / CELL), order.length);
     const edge = (cell: number) => Math.floor((cell * order.length) / cells);
     const names = Array.from({ length: cells }, (_, cell) =>
       prevailing(order.subarray(edge(cell), edge(cell + 1)), phase),
     );
-    if (!names.some(Boolean)) return this.kernels();
+    if (!names.some(Boolean)) return this.#kernels();
     const drawn: Node[] = [];
     for (let from = 0, cell = 1; cell <= cells; cell++) {
       if (cell < cells && names[cell] === names[from]) continue;
-      drawn.push(...this.stretch(edge(from), edge(cell), names[from]!, names[from]!));
+      drawn.push(...this.#stretch(edge(from), edge(cell), names[from]!, names[from]!));
       from = cell;
     }
     return drawn;
   }
 
-  private kernels(): Node[] {
+  #kernels(): Node[] {
     const { order } = this.memory!.c;
     if (order.length * 3 * LETTER > this.width) return [];
-    return Array.from(order).flatMap((_, step) => this.stretch(step, step + 1, step ? this.runs(step) : "", ""));
+    return Array.from(order).flatMap((_, step) => this.#stretch(step, step + 1, step ? this.#runs(step) : "", ""));
   }
 
-  private stretch(from: number, to: number, name: string, kind: string): Node[] {
-    const [x, width] = [this.x(from), this.x(to) - this.x(from)];
-    const top = TOP + this.height + 2;
+  #stretch(from: number, to: number, name: string, kind: string): Node[] {
+    const [x, width] = [this.#x(from), this.#x(to) - this.#x(from)];
+    const top = TOP + this.#height + 2;
     const fits = Math.floor((width - 6) / LETTER);
     return [
       svg("rect", {
@@ -211,22 +211,22 @@ export class MemoryCurve {
   }
 
   /** The peak and the moment: all that changes while one moves along. */
-  private mark(): void {
+  #mark(): void {
     const { memory, root, width, moment } = this;
     if (!memory) return;
     const bytes = memory.total[moment] ?? 0;
-    const said = `step ${number(moment)}, ${this.runs(moment)}, ${bytesText(bytes)}`;
+    const said = `step ${number(moment)}, ${this.#runs(moment)}, ${bytesText(bytes)}`;
     const values = { min: 0, max: memory.steps - 1, now: moment, text: said };
     for (const [name, value] of Object.entries(values)) root.setAttribute(`aria-value${name}`, String(value));
-    const [peak, now] = [this.x(memory.peakStep + 0.5), this.x(moment + 0.5)];
+    const [peak, now] = [this.#x(memory.peakStep + 0.5), this.#x(moment + 0.5)];
     const isRight = peak > width - 130;
     const text = label(peak + (isRight ? -6 : 6), TOP - 4, `peak ${bytesText(memory.peak)}`, "peak");
     text.setAttribute("text-anchor", isRight ? "end" : "start");
-    this.marks.replaceChildren(
-      svg("circle", { class: "peak", cx: peak, cy: TOP, r: 3.5 }),
+    this.#marks.replaceChildren(
+      svg("circle.peak", { cx: peak, cy: TOP, r: 3.5 }),
       text,
-      svg("line", { class: "moment", x1: now, x2: now, y1: 2, y2: TOP + this.height + STRIP }),
-      svg("circle", { class: "moment", cx: now, cy: this.y(bytes), r: 4 }),
+      svg("line.moment", { x1: now, x2: now, y1: 2, y2: TOP + this.#height + STRIP }),
+      svg("circle.moment", { cx: now, cy: this.#y(bytes), r: 4 }),
     );
   }
 }

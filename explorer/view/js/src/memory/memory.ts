@@ -31,14 +31,14 @@ export class Memory {
   readonly total: Float64Array;
   readonly peakStep: number = 0;
   /** Where the largest buffers come first. */
-  private readonly bySize: Int32Array;
+  readonly #bySize: Int32Array;
 
   constructor(readonly c: MemoryColumns) {
     this.steps = c.order.length;
     this.total = this.sum(() => true);
     for (let step = 1; step < this.steps; step++)
       if (this.total[step]! > this.total[this.peakStep]!) this.peakStep = step;
-    this.bySize = Int32Array.from(c.node.keys()).sort((a, b) => c.size[b]! - c.size[a]! || a - b);
+    this.#bySize = Int32Array.from(c.node.keys()).sort((a, b) => c.size[b]! - c.size[a]! || a - b);
   }
 
   get peak(): number {
@@ -61,7 +61,7 @@ export class Memory {
   /** The buffers alive at a step, the largest first. */
   at(step: number): number[] {
     const { start, end } = this.c;
-    return Array.from(this.bySize).filter((row) => start[row]! <= step && step <= end[row]!);
+    return Array.from(this.#bySize).filter((row) => start[row]! <= step && step <= end[row]!);
   }
 
   /** The type of a buffer: of one array of what its node gives. */

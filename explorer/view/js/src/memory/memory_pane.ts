@@ -31,31 +31,31 @@ interface Entry {
 
 export class MemoryPane {
   readonly root: HTMLElement;
-  private readonly head = element("div", { class: "memory-head" });
-  private readonly said = element("div", { class: "memory-moment" });
-  private readonly curve = new MemoryCurve(() => this.list());
-  private readonly rows: Rows;
-  private readonly switch = element("div", { class: "switch", role: "group", "aria-label": "list" });
-  private readonly heading = element("div", { class: "row head", role: "row" });
-  private readonly table: HTMLElement;
-  private entries: Entry[] = [];
-  private byLine = true;
+  readonly #head = element("div.memory-head");
+  readonly #said = element("div.memory-moment");
+  readonly #curve = new MemoryCurve(() => this.#list());
+  readonly #rows: Rows;
+  readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
+  readonly #heading = element("div.row.head", { role: "row" });
+  readonly #table: HTMLElement;
+  #entries: Entry[] = [];
+  #byLine = true;
 
   constructor(private readonly session: Session) {
-    this.rows = new Rows("memory-rows", (index) => this.draw(index), "rowgroup");
-    this.table = element(
-      "div",
-      { class: "memory-table", role: "table", "aria-label": "alive at this moment" },
-      this.heading,
-      this.rows.root,
+    this.#rows = new Rows("memory-rows", (index) => this.#draw(index), "rowgroup");
+    this.#table = element(
+      "div.memory-table",
+      { role: "table", "aria-label": "alive at this moment" },
+      this.#heading,
+      this.#rows.root,
     );
     this.root = element(
-      "div",
-      { class: "explorer-memory", role: "region", "aria-label": "memory over the schedule" },
-      this.head,
-      this.curve.root,
-      this.said,
-      this.table,
+      "div.explorer-memory",
+      { role: "region", "aria-label": "memory over the schedule" },
+      this.#head,
+      this.#curve.root,
+      this.#said,
+      this.#table,
     );
     for (const [byLine, title] of [
       [true, "lines"],
@@ -63,14 +63,14 @@ export class MemoryPane {
     ] as const) {
       const button = element("button", { type: "button", "data-by": title }, title);
       button.addEventListener("click", () => {
-        this.byLine = byLine;
-        this.list();
+        this.#byLine = byLine;
+        this.#list();
       });
-      this.switch.append(button);
+      this.#switch.append(button);
     }
-    this.follow();
+    this.#follow();
     session.listen((change) => {
-      if (change === "preview" && session.mode === "memory") this.lightCurve();
+      if (change === "preview" && session.mode === "memory") this.#lightCurve();
     });
   }
 
@@ -86,39 +86,38 @@ export class MemoryPane {
     const { memory } = this;
     this.root.classList.toggle("none", !memory);
     if (!memory) {
-      this.head.replaceChildren(
+      this.#head.replaceChildren(
         element(
-          "p",
-          { class: "empty" },
+          "p.empty",
           "The order in which this text runs could not be followed, so what is alive when is not known.",
         ),
       );
       return;
     }
-    this.byLine = memory.c.node.some((node) => this.session.lines.place(this.graph, node));
-    this.fillHead(memory);
-    this.curve.reset(memory, this.graph);
-    this.list();
+    this.#byLine = memory.c.node.some((node) => this.session.lines.place(this.graph, node));
+    this.#fillHead(memory);
+    this.#curve.reset(memory, this.graph);
+    this.#list();
   }
 
   light(): void {
     if (!this.memory) return;
-    this.lightCurve();
-    this.rows.redraw();
+    this.#lightCurve();
+    this.#rows.redraw();
   }
 
-  private fillHead(memory: Memory): void {
+  #fillHead(memory: Memory): void {
     const { donations, scheduled } = memory.c;
-    const peak = this.link(memory.peakStep);
+    const peak = this.#link(memory.peakStep);
     const parts: (Node | string)[] = [
-      element("b", {}, `peak ${bytesText(memory.peak)}`),
+      element("b", `peak ${bytesText(memory.peak)}`),
       " at ",
       peak,
       ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`,
     ];
-    this.head.replaceChildren(element("div", { class: "peak" }, element("span", {}, ...parts), this.switch));
+    this.#head.replaceChildren(element("div.peak", element("span", ...parts), this.#switch));
     const notes: (Node | string)[] = [];
-    const allocated = this.allocated(memory);
+    const allocated = this.#allocated(memory);
     if (allocated) notes.push(allocated);
     notes.push(
       element(
@@ -145,11 +144,11 @@ export class MemoryPane {
       button.addEventListener("click", () => this.session.focusNodes("hlo", nodes));
       notes.push(button);
     }
-    this.head.append(element("div", { class: "note" }, ...notes.flatMap((note, i) => (i ? [" · ", note] : [note]))));
+    this.#head.append(element("div.note", ...notes.flatMap((note, i) => (i ? [" · ", note] : [note]))));
   }
 
   /** What XLA itself says, to hold ours against; it leaves constants out, which lie in the program. */
-  private allocated(memory: Memory): Node | undefined {
+  #allocated(memory: Memory): Node | undefined {
     const { argument = 0, output = 0, temp = 0, alias = 0 } = this.session.capture.header.memory;
     if (!(argument + output + temp)) return;
     const { kinds, kind, size } = memory.c;
@@ -162,8 +161,8 @@ export class MemoryPane {
   }
 
   /** The node that runs at a step, to be chosen. */
-  private link(step: number): HTMLElement {
-    if (step === 0) return element("span", {}, "the call");
+  #link(step: number): HTMLElement {
+    if (step === 0) return element("span", "the call");
     const node = this.memory!.c.order[step]!;
     const button = element("button", { type: "button", class: "link" }, this.graph.name(node));
     button.addEventListener("click", () => this.session.focusNode(node));
@@ -172,26 +171,26 @@ export class MemoryPane {
 
   // The list ----------------------------------------------------------------------------------------------------------
 
-  private list(): void {
+  #list(): void {
     const memory = this.memory!;
-    const { moment } = this.curve;
+    const { moment } = this.#curve;
     const alive = memory.at(moment);
-    this.entries = this.byLine ? this.ofLines(alive) : alive.map((row) => this.ofBuffer(row));
-    for (const button of this.switch.querySelectorAll("button"))
-      button.setAttribute("aria-pressed", String((button.dataset.by === "lines") === this.byLine));
-    this.said.replaceChildren(
-      element("span", {}, `step ${number(moment)} · `, this.link(moment)),
-      element("span", { class: "legend" }, ...this.legend(moment)),
+    this.#entries = this.#byLine ? this.#ofLines(alive) : alive.map((row) => this.#ofBuffer(row));
+    for (const button of this.#switch.querySelectorAll("button"))
+      button.setAttribute("aria-pressed", String((button.dataset.by === "lines") === this.#byLine));
+    this.#said.replaceChildren(
+      element("span", `step ${number(moment)} · `, this.#link(moment)),
+      element("span.legend", ...this.#legend(moment)),
     );
-    const titles = this.byLine ? ["line", "bytes", "buffers"] : ["buffer", "alive", "bytes", "line"];
-    this.heading.replaceChildren(
+    const titles = this.#byLine ? ["line", "bytes", "buffers"] : ["buffer", "alive", "bytes", "line"];
+    this.#heading.replaceChildren(
       ...titles.map((title) => element("span", { role: "columnheader", class: title === "bytes" ? title : "" }, title)),
     );
-    this.table.classList.toggle("by-line", this.byLine);
-    this.rows.reset(this.entries.length);
+    this.#table.classList.toggle("by-line", this.#byLine);
+    this.#rows.reset(this.#entries.length);
   }
 
-  private legend(moment: number): Node[] {
+  #legend(moment: number): Node[] {
     const { kinds, kind, start, end, size, space } = this.memory!.c;
     return STACK.map((name) => {
       const code = kinds.indexOf(name);
@@ -204,7 +203,7 @@ export class MemoryPane {
     }).filter((made) => made !== undefined);
   }
 
-  private place(row: number): Frame | undefined {
+  #place(row: number): Frame | undefined {
     const { graph } = this;
     const { kinds, kind, node } = this.memory!.c;
     return /^(temp|output|aliased)$/.test(kinds[kind[row]!]!)
@@ -212,11 +211,11 @@ export class MemoryPane {
       : undefined;
   }
 
-  private ofBuffer(row: number): Entry {
+  #ofBuffer(row: number): Entry {
     const { graph } = this;
     const { kinds, kind, node, size, space } = this.memory!.c;
     const at = node[row]!;
-    const place = this.place(row);
+    const place = this.#place(row);
     const name = graph.op(at) === "parameter" ? graph.scope(at) || graph.name(at) : graph.name(at);
     const apart = space[row] ? ` · memory space ${space[row]}` : "";
     return {
@@ -231,16 +230,16 @@ export class MemoryPane {
   }
 
   /** The buffers by who asked for them: a source line, or the caller. */
-  private ofLines(alive: number[]): Entry[] {
+  #ofLines(alive: number[]): Entry[] {
     const { kinds, kind, size } = this.memory!.c;
     const found = new Map<string, Entry>();
     for (const row of alive) {
-      const place = this.place(row);
+      const place = this.#place(row);
       const own = kinds[kind[row]!]!;
       const key = place ? `${place.file}:${place.line}` : own;
       let entry = found.get(key);
       if (!entry) {
-        const title = place ? this.codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!;
+        const title = place ? this.#codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!;
         entry = {
           title,
           note: "",
@@ -259,24 +258,24 @@ export class MemoryPane {
     return [...found.values()].sort((a, b) => b.bytes - a.bytes);
   }
 
-  private codeOf(place: Frame): string {
+  #codeOf(place: Frame): string {
     const source = this.session.lines.sources.find(({ file }) => file === place.file);
     const code = source?.text.split("\n", place.line)[place.line - 1]?.trim();
     return `${where(place)}  ${code ?? ""}`;
   }
 
-  private draw(index: number): HTMLElement {
+  #draw(index: number): HTMLElement {
     const memory = this.memory!;
-    const entry = this.entries[index]!;
+    const entry = this.#entries[index]!;
     const { focus } = this.session;
-    const share = (entry.bytes / Math.max(this.entries[0]!.bytes, 1)) * 100;
+    const share = (entry.bytes / Math.max(this.#entries[0]!.bytes, 1)) * 100;
     const part = element("i", { class: entry.kind });
     part.style.width = `${share.toFixed(1)}%`;
     const bar = element(
-      "span",
-      { class: "bytes", role: "cell" },
-      element("span", { class: "share" }, part),
-      element("span", {}, bytesText(entry.bytes)),
+      "span.bytes",
+      { role: "cell" },
+      element("span.share", part),
+      element("span", bytesText(entry.bytes)),
     );
     const title = element(
       "span",
@@ -285,10 +284,10 @@ export class MemoryPane {
       element("span", { title: entry.title }, entry.title),
     );
     const row = element(
-      "div",
-      { class: "row", role: "row", "data-row": index },
+      "div.row",
+      { role: "row", "data-row": index },
       title,
-      ...(this.byLine ? [] : [this.life(entry)]),
+      ...(this.#byLine ? [] : [this.#life(entry)]),
       bar,
       element("span", { role: "cell" }, entry.note),
     );
@@ -297,27 +296,27 @@ export class MemoryPane {
   }
 
   /** From when to when it is there, as a stretch of the schedule. */
-  private life(entry: Entry): HTMLElement {
+  #life(entry: Entry): HTMLElement {
     const { c, steps } = this.memory!;
     const [start, end] = [c.start[entry.rows[0]!]!, c.end[entry.rows[0]!]!];
     const lane = element("i", { class: entry.kind });
     lane.style.left = `${(start / steps) * 100}%`;
     lane.style.width = `${((end + 1 - start) / steps) * 100}%`;
     const said = `step ${number(start)} to ${number(end)}`;
-    return element("span", { class: "life", role: "cell", title: said, "aria-label": said }, lane);
+    return element("span.life", { role: "cell", title: said, "aria-label": said }, lane);
   }
 
   /** Choosing a row chooses its node, or its line; the pointer over one previews it. */
-  private follow(): void {
+  #follow(): void {
     const { session } = this;
     const at = (event: Event) => {
       const row = (event.target as Element).closest?.<HTMLElement>("[data-row]");
-      return row ? this.entries[Number(row.dataset.row)] : undefined;
+      return row ? this.#entries[Number(row.dataset.row)] : undefined;
     };
-    this.rows.root.addEventListener("click", (event) => {
+    this.#rows.root.addEventListener("click", (event) => {
       const entry = at(event);
       if (!entry || String(getSelection())) return;
-      if (!this.byLine) session.focusNode(this.nodeOf(entry));
+      if (!this.#byLine) session.focusNode(this.#nodeOf(entry));
       else if (entry.place) session.focusLine(entry.place.file, entry.place.line);
       else
         session.focusNodes(
@@ -325,33 +324,33 @@ export class MemoryPane {
           entry.rows.map((row) => this.memory!.c.node[row]!),
         );
     });
-    this.rows.root.addEventListener("pointerover", (event) => {
+    this.#rows.root.addEventListener("pointerover", (event) => {
       const entry = at(event);
-      if (this.byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
-      else session.previewNode(entry && !this.byLine ? this.nodeOf(entry) : undefined);
+      if (this.#byLine && entry?.place) session.previewLine(entry.place.file, entry.place.line);
+      else session.previewNode(entry && !this.#byLine ? this.#nodeOf(entry) : undefined);
     });
-    this.rows.root.addEventListener("pointerleave", () => session.previewItem(undefined));
+    this.#rows.root.addEventListener("pointerleave", () => session.previewItem(undefined));
   }
 
-  private nodeOf(entry: Entry): number {
+  #nodeOf(entry: Entry): number {
     return this.memory!.c.node[entry.rows[0]!]!;
   }
 
   /** Over the curve, the share of what the pointer is over; else of what is in focus. */
-  private lightCurve(): void {
+  #lightCurve(): void {
     const { preview, focus } = this.session;
     const shown = preview.nodes.size ? preview : focus.nodes.size ? focus : undefined;
-    this.curve.light(shown && this.share(shown), shown ? this.colourOf(shown) : -1);
+    this.#curve.light(shown && this.#share(shown), shown ? this.#colourOf(shown) : -1);
   }
 
-  private share(focus: Focus): Float64Array {
+  #share(focus: Focus): Float64Array {
     const memory = this.memory!;
     // What is inside a kernel has no buffer: its kernel's are.
     const nodes = new Set([...focus.nodes, ...kernelsOf(this.graph, focus.nodes)]);
     return memory.sum((row) => nodes.has(memory.c.node[row]!));
   }
 
-  private colourOf(focus: Focus): number {
+  #colourOf(focus: Focus): number {
     const { lines } = this.session;
     if (focus.line) return lines.colourOf(focus.line.file, focus.line.line);
     const { item } = focus;

@@ -36,109 +36,108 @@ interface Step {
 }
 
 export class ChangesPane {
-  readonly root = element("div", { class: "explorer-passes" });
-  private readonly steps: Step[];
-  private position = 0;
-  private look: Look = "unified";
-  private chosen: Key = -1;
-  private readonly strip = new Strip((position) => this.go(position));
-  private readonly slider = element("input", { type: "range", min: 0, "aria-label": "pass" });
-  private readonly title = element("div", { class: "pass-title", "aria-live": "polite" });
-  private readonly looks = element("div", {
+  readonly root = element("div.explorer-passes");
+  readonly #steps: Step[];
+  #position = 0;
+  #look: Look = "unified";
+  #chosen: Key = -1;
+  readonly #strip = new Strip((position) => this.#go(position));
+  readonly #slider = element("input", { type: "range", min: 0, "aria-label": "pass" });
+  readonly #title = element("div.pass-title", { "aria-live": "polite" });
+  readonly #looks = element("div", {
     class: "switch",
     role: "tablist",
     "aria-label": "how the change is shown",
   });
-  private readonly text = new ChangeText((key) => this.choose(key));
-  private readonly layouter = new Layouter();
-  private readonly graph = new ChangeGraph(this.layouter, (key) => this.choose(key));
-  private readonly histories = new Map<Passes, HistoryList>();
-  private readonly history = element("div", { class: "history-place" });
+  readonly #text = new ChangeText((key) => this.#choose(key));
+  readonly #layouter = new Layouter();
+  readonly #graph = new ChangeGraph(this.#layouter, (key) => this.#choose(key));
+  readonly #histories = new Map<Passes, HistoryList>();
+  readonly #history = element("div.history-place");
 
   /** The changes of several recordings, those that changed something. */
   constructor(
     recorded: Passes[],
     private readonly around: Around,
   ) {
-    this.steps = recorded.flatMap((passes) => passes.shown.map((pass) => ({ pass, passes })));
-    this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
-    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.#steps = recorded.flatMap((passes) => passes.shown.map((pass) => ({ pass, passes })));
+    this.#slider.addEventListener("input", () => this.#go(Number(this.#slider.value)));
+    this.root.addEventListener("keydown", (event) => this.#key(event));
     for (const [look, name] of LOOKS) {
       const button = element("button", { type: "button", role: "tab", "data-look": look }, name);
-      button.addEventListener("click", () => this.setLook(look));
-      this.looks.append(button);
+      button.addEventListener("click", () => this.#setLook(look));
+      this.#looks.append(button);
     }
-    this.slider.max = String(Math.max(this.steps.length - 1, 0));
-    this.strip.reset(this.steps.map(({ pass }) => pass));
+    this.#slider.max = String(Math.max(this.#steps.length - 1, 0));
+    this.#strip.reset(this.#steps.map(({ pass }) => pass));
     const step = (by: number, sign: string, label: string) => {
       const button = element("button", { type: "button", class: "tool", "aria-label": label, title: label }, sign);
-      button.addEventListener("click", () => this.go(this.position + by));
+      button.addEventListener("click", () => this.#go(this.#position + by));
       return button;
     };
     const controls = element(
-      "div",
-      { class: "controls" },
+      "div.controls",
       step(-1, "◂", "the pass before (←)"),
-      this.slider,
+      this.#slider,
       step(1, "▸", "the next pass (→)"),
-      this.title,
-      element("span", { class: "stretch" }),
-      this.looks,
+      this.#title,
+      element("span.stretch"),
+      this.#looks,
     );
     this.root.replaceChildren(
-      this.strip.root,
+      this.#strip.root,
       controls,
-      element("div", { class: "change" }, this.text.root, this.graph.root),
-      this.history,
+      element("div.change", this.#text.root, this.#graph.root),
+      this.#history,
     );
   }
 
   /** Draw the change that is looked at; at first once the pane has its size. */
   show(): void {
-    this.go(this.position);
+    this.#go(this.#position);
   }
 
   /** Look at one instruction of a change, by their names. */
   reveal(change: string, instruction: string): void {
-    const at = this.steps.findIndex(({ pass }) => pass.name === change);
+    const at = this.#steps.findIndex(({ pass }) => pass.name === change);
     if (at < 0) return;
-    const key = this.steps[at]!.passes.versions.c.names.indexOf(instruction);
-    this.go(at);
-    this.choose(key);
-    if (this.look !== "graph") this.text.light(true);
+    const key = this.#steps[at]!.passes.versions.c.names.indexOf(instruction);
+    this.#go(at);
+    this.#choose(key);
+    if (this.#look !== "graph") this.#text.light(true);
   }
 
   dispose(): void {
-    this.layouter.dispose();
+    this.#layouter.dispose();
   }
 
-  private go(position: number): void {
-    if (!this.steps.length) {
-      this.title.textContent = "nothing changed";
+  #go(position: number): void {
+    if (!this.#steps.length) {
+      this.#title.textContent = "nothing changed";
       return;
     }
-    const before = this.steps[this.position]!.passes;
-    this.position = Math.min(Math.max(position, 0), this.steps.length - 1);
-    const { pass, passes } = this.steps[this.position]!;
-    if (passes !== before) this.chosen = -1;
-    this.slider.value = String(this.position);
-    this.slider.setAttribute("aria-valuetext", pass.name);
-    this.strip.mark(this.position);
-    this.title.replaceChildren(...this.describe(pass, passes));
-    this.draw();
+    const before = this.#steps[this.#position]!.passes;
+    this.#position = Math.min(Math.max(position, 0), this.#steps.length - 1);
+    const { pass, passes } = this.#steps[this.#position]!;
+    if (passes !== before) this.#chosen = -1;
+    this.#slider.value = String(this.#position);
+    this.#slider.setAttribute("aria-valuetext", pass.name);
+    this.#strip.mark(this.#position);
+    this.#title.replaceChildren(...this.#describe(pass, passes));
+    this.#draw();
   }
 
-  private describe(pass: Pass, passes: Passes): Node[] {
+  #describe(pass: Pass, passes: Passes): Node[] {
     const counted = (kind: string, sign: string, amount: number, word: string) =>
       amount ? [element("span", { class: kind, title: word }, `${sign}${number(amount)}`)] : [];
     const facts = [
       ...(this.around.sides ? [] : [`${number(pass.instructions)} instructions left`]),
       ...(pass.seconds === undefined ? [] : [secondsText(pass.seconds)]),
       ...(pass.moved ? ["put into another order"] : []),
-      this.around.ran(this.position),
+      this.around.ran(this.#position),
     ].filter(Boolean);
     return [
-      element("b", {}, pass.name),
+      element("b", pass.name),
       ...counted("new", "+", pass.born, "made"),
       ...counted("gone", "−", pass.died, "removed"),
       ...counted("changed", "~", pass.changed, "rewritten"),
@@ -146,66 +145,66 @@ export class ChangesPane {
     ];
   }
 
-  private setLook(look: Look): void {
-    this.look = look;
-    this.draw();
+  #setLook(look: Look): void {
+    this.#look = look;
+    this.#draw();
   }
 
-  private draw(): void {
-    const { pass, passes } = this.steps[this.position]!;
+  #draw(): void {
+    const { pass, passes } = this.#steps[this.#position]!;
     const { versions } = passes;
-    for (const button of this.looks.querySelectorAll("button"))
-      button.setAttribute("aria-selected", String(button.dataset.look === this.look));
-    this.root.dataset.look = this.look === "graph" ? "graph" : "text";
-    this.text.chosen = this.graph.chosen = this.chosen;
-    if (this.look === "graph") void this.graph.show(versions, pass.first, pass.snapshot);
+    for (const button of this.#looks.querySelectorAll("button"))
+      button.setAttribute("aria-selected", String(button.dataset.look === this.#look));
+    this.root.dataset.look = this.#look === "graph" ? "graph" : "text";
+    this.#text.chosen = this.#graph.chosen = this.#chosen;
+    if (this.#look === "graph") void this.#graph.show(versions, pass.first, pass.snapshot);
     else {
-      this.text.split = this.look === "split";
-      this.text.show(versions, pass.first, pass.snapshot);
-      this.text.light(true);
+      this.#text.split = this.#look === "split";
+      this.#text.show(versions, pass.first, pass.snapshot);
+      this.#text.light(true);
     }
-    this.tell();
+    this.#tell();
   }
 
   /** What happened to the chosen instruction. */
-  private tell(): void {
-    this.root.classList.toggle("has-history", this.chosen >= 0);
-    if (this.chosen < 0) return;
-    const { passes } = this.steps[this.position]!;
-    let history = this.histories.get(passes);
+  #tell(): void {
+    this.root.classList.toggle("has-history", this.#chosen >= 0);
+    if (this.#chosen < 0) return;
+    const { passes } = this.#steps[this.#position]!;
+    let history = this.#histories.get(passes);
     if (!history) {
-      const first = this.steps.findIndex((step) => step.passes === passes);
+      const first = this.#steps.findIndex((step) => step.passes === passes);
       const go = (position: number, key: Key) => {
-        this.chosen = key;
-        this.go(first + position);
+        this.#chosen = key;
+        this.#go(first + position);
       };
-      this.histories.set(passes, (history = new HistoryList(passes, this.around, go)));
+      this.#histories.set(passes, (history = new HistoryList(passes, this.around, go)));
     }
-    history.show(this.chosen, this.position - this.steps.findIndex((step) => step.passes === passes));
-    this.history.replaceChildren(history.root);
+    history.show(this.#chosen, this.#position - this.#steps.findIndex((step) => step.passes === passes));
+    this.#history.replaceChildren(history.root);
   }
 
-  private choose(key: Key): void {
-    this.chosen = key;
-    if (this.look === "graph") {
-      this.draw();
+  #choose(key: Key): void {
+    this.#chosen = key;
+    if (this.#look === "graph") {
+      this.#draw();
       return;
     }
-    this.text.chosen = key;
-    this.text.light(false);
-    this.tell();
+    this.#text.chosen = key;
+    this.#text.light(false);
+    this.#tell();
   }
 
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     const acts: Record<string, () => void> = {
-      ArrowLeft: () => this.go(this.position - 1),
-      ArrowRight: () => this.go(this.position + 1),
-      Home: () => this.go(0),
-      End: () => this.go(Infinity),
+      ArrowLeft: () => this.#go(this.#position - 1),
+      ArrowRight: () => this.#go(this.#position + 1),
+      Home: () => this.#go(0),
+      End: () => this.#go(Infinity),
     };
-    if (this.chosen >= 0) acts.Escape = () => this.choose(-1);
+    if (this.#chosen >= 0) acts.Escape = () => this.#choose(-1);
     const act =
-      event.ctrlKey || event.metaKey || event.altKey || event.target === this.slider ? undefined : acts[event.key];
+      event.ctrlKey || event.metaKey || event.altKey || event.target === this.#slider ? undefined : acts[event.key];
     if (!act) return;
     event.preventDefault();
     event.stopPropagation();

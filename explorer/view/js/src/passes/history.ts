@@ -22,8 +22,8 @@ export class HistoryList {
     "aria-label": "history of the chosen instruction",
     "aria-live": "polite",
   });
-  private readonly rowsOf = new Map<Key, number[]>();
-  private readonly positionOf: number[] = []; // of a snapshot
+  readonly #rowsOf = new Map<Key, number[]>();
+  readonly #positionOf: number[] = []; // of a snapshot
 
   constructor(
     private readonly passes: Passes,
@@ -33,12 +33,12 @@ export class HistoryList {
     const { key } = passes.versions.c;
     key.forEach((k, row) => {
       if (k < 0) return;
-      const known = this.rowsOf.get(k);
+      const known = this.#rowsOf.get(k);
       if (known) known.push(row);
-      else this.rowsOf.set(k, [row]);
+      else this.#rowsOf.set(k, [row]);
     });
     passes.shown.forEach((pass, position) => {
-      for (let shot = pass.first + 1; shot <= pass.snapshot; shot++) this.positionOf[shot] = position;
+      for (let shot = pass.first + 1; shot <= pass.snapshot; shot++) this.#positionOf[shot] = position;
     });
   }
 
@@ -47,32 +47,24 @@ export class HistoryList {
     const name = versions.name(key);
     const close = element("button", { type: "button", class: "tool", "aria-label": "close the history" }, "×");
     close.addEventListener("click", () => this.go(position, -1));
-    const head = element(
-      "div",
-      { class: "head" },
-      element("b", {}, name),
-      ...this.source(key),
-      element("span", { class: "stretch" }),
-      close,
-    );
+    const head = element("div.head", element("b", name), ...this.#source(key), element("span.stretch"), close);
     if (this.around.sides) {
-      this.root.replaceChildren(head, ...this.lines(key, this.around.sides));
+      this.root.replaceChildren(head, ...this.#lines(key, this.around.sides));
       return;
     }
-    const events = this.family(key).flatMap((member) => this.events(member));
+    const events = this.#family(key).flatMap((member) => this.#events(member));
     events.sort((a, b) => a.position - b.position);
     const list = events.slice(0, MOST).map((event) => {
       const pass = this.passes.shown[event.position]?.name ?? "before all passes";
       const row = element(
         "button",
         { type: "button", class: event.position === position ? "here" : "" },
-        element("em", {}, pass),
+        element("em", pass),
         element(
           "span",
-          {},
           element("b", { class: event.key === key ? "own" : "" }, versions.name(event.key)),
           ` ${event.says}`,
-          ...(event.inferred ? [element("small", {}, " inferred")] : []),
+          ...(event.inferred ? [element("small", " inferred")] : []),
         ),
       );
       row.addEventListener("click", () => this.go(Math.max(event.position, 0), event.key));
@@ -82,23 +74,22 @@ export class HistoryList {
   }
 
   /** Of an instruction that two captures have: what each of them says. */
-  private lines(key: Key, sides: [string, string]): Node[] {
+  #lines(key: Key, sides: [string, string]): Node[] {
     const { versions } = this.passes;
     const shots = [new Set(versions.rows(0)), new Set(versions.rows(1))];
     return shots.map((rows, i) => {
-      const row = this.rowsOf.get(key)?.find((at) => rows.has(at));
+      const row = this.#rowsOf.get(key)?.find((at) => rows.has(at));
       return element(
-        "div",
-        { class: "said" },
-        element("em", {}, sides[i]!),
-        element("code", {}, row === undefined ? "has no such instruction" : versions.lines[row]!.trim()),
+        "div.said",
+        element("em", sides[i]!),
+        element("code", row === undefined ? "has no such instruction" : versions.lines[row]!.trim()),
       );
     });
   }
 
-  private source(key: Key): Node[] {
+  #source(key: Key): Node[] {
     const { frame, frames } = this.passes.versions.c;
-    const row = this.rowsOf.get(key)?.find((at) => frame[at]! >= 0);
+    const row = this.#rowsOf.get(key)?.find((at) => frame[at]! >= 0);
     const place = row === undefined ? undefined : this.around.places(frames)[frame[row]!];
     if (!place) return [];
     const says = `${place.function.split(".").pop()} · line ${place.line}`;
@@ -109,7 +100,7 @@ export class HistoryList {
   }
 
   /** The instructions that one came from and those it became, and theirs. */
-  private family(key: Key): Key[] {
+  #family(key: Key): Key[] {
     const found = new Set([key]);
     for (const forward of [true, false]) {
       const todo = [key];
@@ -132,12 +123,12 @@ export class HistoryList {
     return [...found];
   }
 
-  private events(key: Key): Event[] {
+  #events(key: Key): Event[] {
     const { versions } = this.passes;
     const links = this.passes.linksOf(key);
     const events: Event[] = [];
-    for (const row of this.rowsOf.get(key) ?? []) {
-      const position = this.positionOf[this.snapshotOf(row)] ?? -1;
+    for (const row of this.#rowsOf.get(key) ?? []) {
+      const position = this.#positionOf[this.#snapshotOf(row)] ?? -1;
       const from = links.filter((link) => link.new === key && link.position === position && link.kind !== "with");
       const isFirst = !events.length;
       const says =
@@ -152,11 +143,11 @@ export class HistoryList {
     }
     for (const link of links)
       if (link.old === key)
-        events.push({ position: link.position, key, says: this.end(link), inferred: link.inferred });
+        events.push({ position: link.position, key, says: this.#end(link), inferred: link.inferred });
     return events;
   }
 
-  private end(link: Link): string {
+  #end(link: Link): string {
     const { versions } = this.passes;
     if (link.new < 0)
       return link.kind === "unused"
@@ -173,7 +164,7 @@ export class HistoryList {
   }
 
   /** Rows are numbered as the snapshots bring them. */
-  private snapshotOf(row: number): number {
+  #snapshotOf(row: number): number {
     const { firsts } = this.passes.versions.c;
     let [low, high] = [0, firsts.length - 1];
     while (low < high) {

@@ -58,8 +58,8 @@ export interface Effect {
 }
 
 export class Versions {
-  private text_?: string[];
-  private readonly known = new Map<number, Int32Array>();
+  #text_?: string[];
+  readonly #known = new Map<number, Int32Array>();
 
   constructor(
     readonly c: VersionColumns,
@@ -67,21 +67,21 @@ export class Versions {
   ) {}
 
   get lines(): string[] {
-    return (this.text_ ??= this.readText().split("\n"));
+    return (this.#text_ ??= this.readText().split("\n"));
   }
 
   /** The rows of a snapshot in the order of its text; made from the one before it. */
   rows(snapshot: number): Int32Array {
     let from = snapshot;
-    while (from > 0 && !this.known.has(from)) from--;
-    let rows = this.known.get(from) ?? this.replay(new Int32Array(0), 0);
-    for (let at = from + 1; at <= snapshot; at++) rows = this.replay(rows, at);
-    this.known.set(snapshot, rows);
-    if (this.known.size > REMEMBERED) this.known.delete(this.known.keys().next().value!);
+    while (from > 0 && !this.#known.has(from)) from--;
+    let rows = this.#known.get(from) ?? this.#replay(new Int32Array(0), 0);
+    for (let at = from + 1; at <= snapshot; at++) rows = this.#replay(rows, at);
+    this.#known.set(snapshot, rows);
+    if (this.#known.size > REMEMBERED) this.#known.delete(this.#known.keys().next().value!);
     return rows;
   }
 
-  private replay(before: Int32Array, snapshot: number): Int32Array {
+  #replay(before: Int32Array, snapshot: number): Int32Array {
     const { runs, runCounts, firsts } = this.c;
     let at = 0;
     for (let i = 0; i < snapshot; i++) at += runCounts[i]!;
@@ -134,7 +134,7 @@ const REMEMBERED = 8;
 export class Passes {
   /** Those that changed something. */
   readonly shown: Pass[];
-  private readonly ofKey = new Map<Key, Link[]>();
+  readonly #ofKey = new Map<Key, Link[]>();
 
   constructor(
     readonly all: Pass[],
@@ -146,14 +146,14 @@ export class Passes {
     this.shown = all.filter((pass) => pass.born || pass.died || pass.changed || pass.moved);
     for (const link of links)
       for (const key of link.new >= 0 && link.kind !== "with" ? [link.old, link.new] : [link.old]) {
-        const known = this.ofKey.get(key);
+        const known = this.#ofKey.get(key);
         if (known) known.push(link);
-        else this.ofKey.set(key, [link]);
+        else this.#ofKey.set(key, [link]);
       }
   }
 
   linksOf(key: Key): Link[] {
-    return this.ofKey.get(key) ?? [];
+    return this.#ofKey.get(key) ?? [];
   }
 }
 

@@ -7,25 +7,25 @@ import { ChangesPane } from "./changes";
 
 export class PassesPane {
   readonly root: HTMLElement;
-  private readonly changes: ChangesPane | undefined;
+  readonly #changes: ChangesPane | undefined;
 
   constructor(session: Session) {
     const { passes } = session.capture;
     if (passes) {
       const of = `${number(passes.all.length)} ${passes.isComplete ? "that ran" : "recorded"}`;
       const all = `${number(passes.shown.length)} that changed something, of ${of}`;
-      this.changes = new ChangesPane([passes], {
+      this.#changes = new ChangesPane([passes], {
         places: (frames) => session.lines.framePlaces(frames),
         goLine: (place) => session.focusLine(place.file, place.line),
         ran: (position) => `${position + 1} of ${all}`,
       });
     }
-    this.root = this.changes?.root ?? element("div", { class: "explorer-passes" }, missing());
+    this.root = this.#changes?.root ?? element("div.explorer-passes", missing());
   }
 
   /** There is one timeline, whatever stage was shown before. */
   reset(): void {
-    this.changes?.show();
+    this.#changes?.show();
   }
 
   light(): void {
@@ -33,27 +33,24 @@ export class PassesPane {
   }
 
   dispose(): void {
-    this.changes?.dispose();
+    this.#changes?.dispose();
   }
 }
 
 function missing(): HTMLElement {
   return element(
-    "div",
-    { class: "empty" },
+    "div.empty",
     element(
       "p",
-      {},
       "The compiler's passes are not recorded in this capture: that takes one more compilation, " +
         "and this program is a large one.",
     ),
     element(
       "p",
-      {},
       "To have them here: ",
-      element("code", {}, "%explore --passes f(x)"),
+      element("code", "%explore --passes f(x)"),
       ", or look at ",
-      element("code", {}, "capture.passes"),
+      element("code", "capture.passes"),
       " once before the capture is shown or saved.",
     ),
   );

@@ -13,7 +13,7 @@ export class Strip {
     tabindex: "0",
     "aria-label": "what changed, step by step",
   });
-  private cells: HTMLElement[] = [];
+  #cells: HTMLElement[] = [];
 
   constructor(private readonly choose: (position: number) => void) {
     this.root.addEventListener("click", (event) => {
@@ -24,28 +24,28 @@ export class Strip {
 
   reset(passes: Pass[]): void {
     const most = Math.log1p(Math.max(1, ...passes.map((pass) => Math.max(pass.born, pass.died, pass.changed))));
-    this.cells = passes.map((pass, i) => cell(pass, i, most));
+    this.#cells = passes.map((pass, i) => cell(pass, i, most));
     const groups: HTMLElement[] = [];
     passes.forEach((pass, i) => {
       if (!i || passes[i - 1]!.pipeline !== pass.pipeline)
         groups.push(
           element(
-            "div",
-            { class: "pipeline", role: "group", "aria-label": pass.pipeline },
+            "div.pipeline",
+            { role: "group", "aria-label": pass.pipeline },
             element("small", { title: pass.pipeline }, pass.pipeline),
-            element("div", { class: "cells" }),
+            element("div.cells"),
           ),
         );
       const group = groups[groups.length - 1]!;
-      group.lastElementChild!.append(this.cells[i]!);
+      group.lastElementChild!.append(this.#cells[i]!);
       group.style.flexGrow = String(Number(group.style.flexGrow || 0) + 1);
     });
     this.root.replaceChildren(...groups);
   }
 
   mark(position: number): void {
-    for (const [i, cell] of this.cells.entries()) cell.setAttribute("aria-selected", String(i === position));
-    this.cells[position]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    for (const [i, cell] of this.#cells.entries()) cell.setAttribute("aria-selected", String(i === position));
+    this.#cells[position]?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }
 
@@ -65,9 +65,9 @@ function cell(pass: Pass, position: number, most: number): HTMLElement {
       "aria-label": says(pass),
       "aria-selected": "false",
     },
-    element("div", { class: "up" }, bar("new", pass.born), bar("changed", pass.changed)),
-    element("div", { class: "down" }, ...(pass.moved ? ["↕"] : [bar("gone", pass.died)])),
-    element("b", {}, pass.name),
+    element("div.up", bar("new", pass.born), bar("changed", pass.changed)),
+    element("div.down", ...(pass.moved ? ["↕"] : [bar("gone", pass.died)])),
+    element("b", pass.name),
   );
 }
 

@@ -26,13 +26,13 @@ export class ChangeText {
   /** Beside each other, or the old line above the new one. */
   split = false;
   chosen: Key = -1;
-  private readonly rows: Rows;
-  private lines: Line[] = [];
+  readonly #rows: Rows;
+  #lines: Line[] = [];
   private versions?: Versions;
 
   constructor(choose: (key: Key) => void) {
-    this.rows = new Rows("change-text", (row) => this.draw(row));
-    this.root = this.rows.root;
+    this.#rows = new Rows("change-text", (row) => this.#draw(row));
+    this.root = this.#rows.root;
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "what changed, as text");
     this.root.addEventListener("click", (event) => {
@@ -47,34 +47,34 @@ export class ChangeText {
   show(versions: Versions, first: number, snapshot: number): void {
     this.versions = versions;
     const lines = folded(paired(versions, versions.rows(first), versions.rows(snapshot)));
-    this.lines = this.split ? lines : lines.flatMap(unfolded);
+    this.#lines = this.split ? lines : lines.flatMap(unfolded);
     this.root.classList.toggle("split", this.split);
     this.root.scrollTop = 0;
-    this.rows.reset(this.lines.length);
+    this.#rows.reset(this.#lines.length);
   }
 
   /** Mark what is chosen; bring its first line into sight if asked. */
   light(scroll: boolean): void {
-    this.rows.redraw();
+    this.#rows.redraw();
     if (!scroll || this.chosen < 0 || !this.versions) return;
     const { key } = this.versions.c;
-    const at = this.lines.findIndex((line) => key[line.new] === this.chosen || key[line.old] === this.chosen);
-    if (at >= 0) this.rows.show(at);
+    const at = this.#lines.findIndex((line) => key[line.new] === this.chosen || key[line.old] === this.chosen);
+    if (at >= 0) this.#rows.show(at);
   }
 
-  private draw(index: number): HTMLElement {
-    const line = this.lines[index]!;
-    if (line.skipped) return element("div", { class: "row skipped" }, `⋯ ${line.skipped} equal lines`);
+  #draw(index: number): HTMLElement {
+    const line = this.#lines[index]!;
+    if (line.skipped) return element("div.row.skipped", `⋯ ${line.skipped} equal lines`);
     const made = element("div", { class: `row ${line.kind}` });
     const half = line.half ?? (line.new >= 0 ? "new" : "gone");
-    if (this.split || half === "gone") made.append(this.side(line, line.old, line.new, "gone"));
-    if (this.split || half === "new") made.append(this.side(line, line.new, line.old, "new"));
+    if (this.split || half === "gone") made.append(this.#side(line, line.old, line.new, "gone"));
+    if (this.split || half === "new") made.append(this.#side(line, line.new, line.old, "new"));
     return made;
   }
 
-  private side(line: Line, row: Row, other: Row, as: "gone" | "new"): HTMLElement {
+  #side(line: Line, row: Row, other: Row, as: "gone" | "new"): HTMLElement {
     const { versions } = this;
-    if (row < 0 || !versions) return element("span", { class: "side none" });
+    if (row < 0 || !versions) return element("span.side.none");
     const sign =
       line.kind === "same" || line.kind === "moved"
         ? SIGNS[line.kind]
@@ -84,15 +84,15 @@ export class ChangeText {
     const made = element(
       "span",
       { class: `side ${line.kind === "same" ? "" : line.kind === "moved" ? "moved" : as}` },
-      element("i", {}, sign),
+      element("i", sign),
     );
     const key = versions.c.key[row]!;
     if (key >= 0) made.dataset.key = String(key);
     if (key >= 0 && key === this.chosen) made.classList.add("chosen");
     made.append(
       element(
-        "span",
-        { class: "code", ...(this.split ? { title: versions.lines[row]!.trim() } : {}) },
+        "span.code",
+        { ...(this.split ? { title: versions.lines[row]!.trim() } : {}) },
         ...marked(versions.lines[row]!, line.kind === "changed" && other >= 0 ? versions.lines[other]! : undefined),
       ),
     );
@@ -110,7 +110,7 @@ function marked(text: string, other: string | undefined): (Node | string)[] {
     let end = i + 1;
     while (end < words.length && shared[end] === shared[i]) end++;
     const piece = words.slice(i, end).join("");
-    parts.push(shared[i] ? piece : element("mark", {}, piece));
+    parts.push(shared[i] ? piece : element("mark", piece));
     i = end;
   }
   return parts;

@@ -31,13 +31,13 @@ const ROOT = /^\s*ROOT /;
 
 /** The instructions of both sides, each once, and what reads what on either side. */
 export class Union {
-  private readonly before = new Map<Key, Row>();
-  private readonly after = new Map<Key, Row>();
-  private readonly states = new Map<Key, State>();
-  private readonly readers = new Map<Key, Set<Key>>();
-  private readonly roots: [Map<string, Key>, Map<string, Key>];
+  readonly #before = new Map<Key, Row>();
+  readonly #after = new Map<Key, Row>();
+  readonly #states = new Map<Key, State>();
+  readonly #readers = new Map<Key, Set<Key>>();
+  readonly #roots: [Map<string, Key>, Map<string, Key>];
   /** A key that was renamed or moved, under the key it has after. */
-  private readonly now = new Map<Key, Key>();
+  readonly #now = new Map<Key, Key>();
 
   constructor(
     private readonly versions: Versions,
@@ -46,40 +46,40 @@ export class Union {
     effect: Effect,
   ) {
     const { key } = versions.c;
-    this.roots = [this.rootsOf(before), this.rootsOf(after)];
+    this.#roots = [this.#rootsOf(before), this.#rootsOf(after)];
     for (const [old, row] of effect.changed) {
-      this.now.set(key[old]!, key[row]!);
-      this.states.set(key[row]!, "changed");
+      this.#now.set(key[old]!, key[row]!);
+      this.#states.set(key[row]!, "changed");
     }
-    for (const row of effect.born) this.states.set(key[row]!, "new");
-    for (const row of effect.died) this.states.set(key[row]!, "gone");
-    for (const row of before) if (key[row]! >= 0) this.before.set(this.keyOf(key[row]!), row);
-    for (const row of after) if (key[row]! >= 0) this.after.set(key[row]!, row);
+    for (const row of effect.born) this.#states.set(key[row]!, "new");
+    for (const row of effect.died) this.#states.set(key[row]!, "gone");
+    for (const row of before) if (key[row]! >= 0) this.#before.set(this.#keyOf(key[row]!), row);
+    for (const row of after) if (key[row]! >= 0) this.#after.set(key[row]!, row);
     for (const [rows, old] of [
-      [this.before, true],
-      [this.after, false],
+      [this.#before, true],
+      [this.#after, false],
     ] as const)
       for (const [reader, row] of rows)
-        for (const operand of this.operands(row, old)) {
-          const known = this.readers.get(operand);
+        for (const operand of this.#operands(row, old)) {
+          const known = this.#readers.get(operand);
           if (known) known.add(reader);
-          else this.readers.set(operand, new Set([reader]));
+          else this.#readers.set(operand, new Set([reader]));
         }
   }
 
-  private keyOf = (key: Key): Key => this.now.get(key) ?? key;
+  #keyOf = (key: Key): Key => this.#now.get(key) ?? key;
 
-  private operands(row: Row, old: boolean): Key[] {
+  #operands(row: Row, old: boolean): Key[] {
     const keys = Array.from(this.versions.operands(row));
     if (this.versions.op(row) === "fusion") {
-      const root = this.roots[old ? 0 : 1].get(CALLS.exec(this.versions.lines[row]!)?.[1] ?? "");
+      const root = this.#roots[old ? 0 : 1].get(CALLS.exec(this.versions.lines[row]!)?.[1] ?? "");
       if (root !== undefined) keys.push(root);
     }
-    return old ? keys.map(this.keyOf) : keys;
+    return old ? keys.map(this.#keyOf) : keys;
   }
 
   /** By computation, what it gives: what a kernel that runs it holds. */
-  private rootsOf(rows: Int32Array): Map<string, Key> {
+  #rootsOf(rows: Int32Array): Map<string, Key> {
     const { key, computation, computations } = this.versions.c;
     const roots = new Map<string, Key>();
     for (const row of rows)
@@ -89,46 +89,46 @@ export class Union {
   }
 
   /** What it reads, and who reads it: of those that stayed as they were, only a few. */
-  private near(key: Key): Key[] {
-    const readers = [...(this.readers.get(key) ?? [])];
+  #near(key: Key): Key[] {
+    const readers = [...(this.#readers.get(key) ?? [])];
     const [changed, kept] = [
-      readers.filter((reader) => this.states.has(reader)),
-      readers.filter((reader) => !this.states.has(reader)),
+      readers.filter((reader) => this.#states.has(reader)),
+      readers.filter((reader) => !this.#states.has(reader)),
     ];
-    const [old, row] = [this.before.get(key), this.after.get(key)];
+    const [old, row] = [this.#before.get(key), this.#after.get(key)];
     return [
       ...changed,
       ...kept.slice(0, FEW),
-      ...(old === undefined ? [] : this.operands(old, true)),
-      ...(row === undefined ? [] : this.operands(row, false)),
+      ...(old === undefined ? [] : this.#operands(old, true)),
+      ...(row === undefined ? [] : this.#operands(row, false)),
     ];
   }
 
   /** What changed and what is beside it; where that is too much, one connected part of it. */
   around(chosen: Key, place: number): { boxes: Box[]; edges: Edge[]; place: number; places: number; cut: number } {
-    const changed = [...this.states.keys()];
-    const beside = (keys: Key[]) => [...new Set([...keys, ...keys.flatMap((key) => this.near(key))])];
+    const changed = [...this.#states.keys()];
+    const beside = (keys: Key[]) => [...new Set([...keys, ...keys.flatMap((key) => this.#near(key))])];
     let keys = beside(changed);
     let [places, cut] = [1, 0];
     if (keys.length > MOST) {
-      const parts = this.parts(changed);
+      const parts = this.#parts(changed);
       places = parts.length;
       const of = parts.findIndex((part) => part.includes(chosen));
       if (of >= 0) place = of;
       keys = beside(parts[place]!);
       if (keys.length > MOST) {
-        const near = this.reached(of >= 0 ? chosen : parts[place]![0]!);
+        const near = this.#reached(of >= 0 ? chosen : parts[place]![0]!);
         cut = keys.length - near.length;
         keys = near;
       }
     }
-    const when = (key: Key) => this.after.get(key) ?? this.before.get(key) ?? 0;
+    const when = (key: Key) => this.#after.get(key) ?? this.#before.get(key) ?? 0;
     const at = new Map(keys.sort((a, b) => when(a) - when(b)).map((key, i) => [key, i]));
-    return { boxes: keys.map((key) => this.box(key)), edges: this.edges(at), place, places, cut };
+    return { boxes: keys.map((key) => this.#box(key)), edges: this.#edges(at), place, places, cut };
   }
 
   /** The connected parts of what changed: the largest that can be read whole comes first. */
-  private parts(changed: Key[]): Key[][] {
+  #parts(changed: Key[]): Key[][] {
     const seen = new Set<Key>();
     const parts: Key[][] = [];
     const grow = (start: Key) => {
@@ -136,7 +136,7 @@ export class Union {
       seen.add(start);
       const part = [start];
       for (let i = 0; i < part.length; i++) {
-        const near = this.near(part[i]!).filter((other) => this.states.has(other));
+        const near = this.#near(part[i]!).filter((other) => this.#states.has(other));
         // A constant that many read connects nothing.
         if (near.length > HUB) continue;
         for (const other of near) {
@@ -147,54 +147,54 @@ export class Union {
       }
       parts.push(part);
     };
-    const isHub = (key: Key) => this.near(key).filter((other) => this.states.has(other)).length > HUB;
+    const isHub = (key: Key) => this.#near(key).filter((other) => this.#states.has(other)).length > HUB;
     changed.filter((key) => !isHub(key)).forEach(grow);
     changed.forEach(grow);
     // One that shows both sides says more than one that only came or went.
     const tells = (part: Key[]) =>
-      part.length <= READ_WHOLE ? new Set(part.map((key) => this.states.get(key))).size : 0;
+      part.length <= READ_WHOLE ? new Set(part.map((key) => this.#states.get(key))).size : 0;
     const told = new Map(parts.map((part) => [part, tells(part)]));
     return parts.sort((x, y) => told.get(y)! - told.get(x)! || y.length - x.length);
   }
 
   /** What is nearest to one, as much as can be read. */
-  private reached(start: Key): Key[] {
+  #reached(start: Key): Key[] {
     const found = new Set([start]);
-    for (const key of found) for (const other of this.near(key)) if (found.size < MOST) found.add(other);
+    for (const key of found) for (const other of this.#near(key)) if (found.size < MOST) found.add(other);
     return [...found];
   }
 
-  private box(key: Key): Box {
+  #box(key: Key): Box {
     const { versions } = this;
-    const row = this.after.get(key) ?? this.before.get(key)!;
+    const row = this.#after.get(key) ?? this.#before.get(key)!;
     const name = versions.name(key);
     const op = opText(versions.op(row));
     const sub =
       name.startsWith(op) && op !== "fusion" ? shortType(versions.type(row)) : `${op} ${shortType(versions.type(row))}`;
-    return { key, row, state: this.states.get(key) ?? "kept", title: cut(name, 34), sub: cut(sub, 34) };
+    return { key, row, state: this.#states.get(key) ?? "kept", title: cut(name, 34), sub: cut(sub, 34) };
   }
 
-  private isApart(one: Key, other: Key): boolean {
+  #isApart(one: Key, other: Key): boolean {
     const { computation } = this.versions.c;
     return computation[one] !== computation[other];
   }
 
-  private edges(at: Map<Key, number>): Edge[] {
+  #edges(at: Map<Key, number>): Edge[] {
     const states = new Map<string, Edge>();
     for (const [rows, old] of [
-      [this.before, true],
-      [this.after, false],
+      [this.#before, true],
+      [this.#after, false],
     ] as const)
       for (const [key, to] of at) {
         const row = rows.get(key);
         if (row === undefined) continue;
-        for (const operand of this.operands(row, old)) {
+        for (const operand of this.#operands(row, old)) {
           const from = at.get(operand);
           if (from === undefined) continue;
           const known = states.get(`${from} ${to}`);
           if (known) known.state = old ? known.state : known.state === "gone" ? "kept" : known.state;
           else
-            states.set(`${from} ${to}`, { from, to, state: old ? "gone" : "new", inside: this.isApart(operand, key) });
+            states.set(`${from} ${to}`, { from, to, state: old ? "gone" : "new", inside: this.#isApart(operand, key) });
         }
       }
     return [...states.values()];

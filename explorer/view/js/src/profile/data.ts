@@ -112,7 +112,7 @@ export class Data {
   /** Several executables: then each kernel says which it is in. */
   readonly modules: string[];
   readonly hasWasted: boolean;
-  private readonly hottest: { line: number; kernel: number };
+  readonly #hottest: { line: number; kernel: number };
 
   constructor(readonly message: Message) {
     if (message.version !== VERSION)
@@ -140,17 +140,17 @@ export class Data {
     for (const { kernels } of this.lines) kernels.sort((a, b) => b.seconds - a.seconds);
     for (const { lines } of this.kernels) lines.sort((a, b) => b.seconds - a.seconds);
     for (const by of ["stack", "scope"] as const)
-      if (message.flames[by]) this.flames.set(by, this.boxes(message.flames[by]));
+      if (message.flames[by]) this.flames.set(by, this.#boxes(message.flames[by]));
     const most = (all: readonly { seconds: number }[]) =>
       all.reduce((most, { seconds }) => Math.max(most, seconds), COOL * message.device);
-    this.hottest = { line: most(this.lines), kernel: most(this.kernels) };
+    this.#hottest = { line: most(this.lines), kernel: most(this.kernels) };
     this.modules = [...new Set(this.kernels.map(({ module }) => module))];
     this.hasWasted =
       this.lines.some(({ wasted }) => wasted !== null) || this.kernels.some(({ wasted }) => wasted !== null);
   }
 
   /** How hot a line or a kernel is, 0 to 1: as a part of the hottest one. */
-  heat = (of: "line" | "kernel", seconds: number): number => (this.hottest[of] > 0 ? seconds / this.hottest[of] : 0);
+  heat = (of: "line" | "kernel", seconds: number): number => (this.#hottest[of] > 0 ? seconds / this.#hottest[of] : 0);
 
   share = (seconds: number): number => (this.message.device > 0 ? seconds / this.message.device : 0);
 
@@ -158,7 +158,7 @@ export class Data {
     return this.lines.find((line) => line.number === number && line.file.file === file);
   }
 
-  private boxes(columns: Boxes): Box[] {
+  #boxes(columns: Boxes): Box[] {
     const made: Box[] = [];
     const used: number[] = [];
     columns.parent.forEach((above, index) => {

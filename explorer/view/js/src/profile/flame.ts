@@ -20,92 +20,93 @@ const KINDS: Record<string, string> = {
 
 export class FlamePane {
   readonly root = box("flame");
-  private readonly tools = element("div", { class: "pf-tools", role: "group", "aria-label": "flame graph" });
-  private readonly told = element("p", { class: "pf-told" });
-  private readonly canvas = element("div", {
+  readonly #tools = element("div.pf-tools", { role: "group", "aria-label": "flame graph" });
+  readonly #told = element("p.pf-told");
+  readonly #canvas = element("div", {
     class: "pf-boxes",
     role: "tree",
     "aria-label": "flame graph: arrows move, Enter shows a box alone, Escape shows all",
   });
-  private by: By;
+  #by: By;
   private zoomed!: Box;
-  private shown = new Map<Box, HTMLElement>();
-  private width = 0;
+  #shown = new Map<Box, HTMLElement>();
+  #width = 0;
 
   constructor(
     private readonly data: Data,
     private readonly choose: (box: Box) => void,
     private readonly preview: (box?: Box) => void,
   ) {
-    this.by = data.flames.has("stack") ? "stack" : "scope";
+    this.#by = data.flames.has("stack") ? "stack" : "scope";
     const kinds = [...data.flames.keys()];
     const tabs = element(
-      "div",
-      { class: "pf-switch" },
-      ...kinds.map((by) => button({ "data-by": by, "aria-pressed": "false" }, () => this.turn(by), `by ${TITLES[by]}`)),
+      "div.pf-switch",
+      ...kinds.map((by) =>
+        button({ "data-by": by, "aria-pressed": "false" }, () => this.#turn(by), `by ${TITLES[by]}`),
+      ),
     );
-    this.tools.append(
-      element("b", {}, "flame graph"),
-      button({ class: "pf-link pf-whole" }, () => this.zoom(this.whole), "show all"),
-      element("span", { class: "stretch" }),
+    this.#tools.append(
+      element("b", "flame graph"),
+      button({ class: "pf-link pf-whole" }, () => this.#zoom(this.#whole), "show all"),
+      element("span.stretch"),
       ...(kinds.length > 1 ? [tabs] : []),
     );
-    this.root.append(this.tools, this.canvas, this.told);
-    this.listen();
-    this.turn(this.by);
+    this.root.append(this.#tools, this.#canvas, this.#told);
+    this.#listen();
+    this.#turn(this.#by);
     new ResizeObserver(() => {
-      if (Math.abs(this.canvas.clientWidth - this.width) > 1) this.draw();
-    }).observe(this.canvas);
+      if (Math.abs(this.#canvas.clientWidth - this.#width) > 1) this.#draw();
+    }).observe(this.#canvas);
   }
 
-  private get all(): Box[] {
-    return this.data.flames.get(this.by) ?? [];
+  get #all(): Box[] {
+    return this.data.flames.get(this.#by) ?? [];
   }
 
-  private get whole(): Box {
-    return this.all[0]!;
+  get #whole(): Box {
+    return this.#all[0]!;
   }
 
-  private turn(by: By): void {
-    this.by = by;
-    for (const tab of this.tools.querySelectorAll<HTMLElement>("[data-by]"))
+  #turn(by: By): void {
+    this.#by = by;
+    for (const tab of this.#tools.querySelectorAll<HTMLElement>("[data-by]"))
       tab.setAttribute("aria-pressed", String(tab.dataset.by === by));
-    this.zoomed = this.whole;
-    this.draw();
-    this.tell();
+    this.zoomed = this.#whole;
+    this.#draw();
+    this.#tell();
   }
 
-  private zoom(to: Box): void {
+  #zoom(to: Box): void {
     this.zoomed = to;
-    const had = this.canvas.contains((this.root.getRootNode() as Document).activeElement);
-    this.draw();
-    if (had) this.focus(to);
+    const had = this.#canvas.contains((this.root.getRootNode() as Document).activeElement);
+    this.#draw();
+    if (had) this.#focus(to);
   }
 
-  private draw(): void {
-    this.width = this.canvas.clientWidth || 600;
-    this.shown.clear();
+  #draw(): void {
+    this.#width = this.#canvas.clientWidth || 600;
+    this.#shown.clear();
     const { zoomed } = this;
-    (this.tools.querySelector(".pf-whole") as HTMLElement).hidden = zoomed === this.whole;
+    (this.#tools.querySelector(".pf-whole") as HTMLElement).hidden = zoomed === this.#whole;
     const scale = zoomed.seconds > 0 ? 1 / zoomed.seconds : 0;
     const made: HTMLElement[] = [];
     let deepest = 0;
-    for (const one of this.around(zoomed)) {
+    for (const one of this.#around(zoomed)) {
       const left = Math.max((one.left - zoomed.left) * scale, 0);
       const right = Math.min((one.left + one.seconds - zoomed.left) * scale, 1);
-      if ((right - left) * this.width < LEAST) continue;
+      if ((right - left) * this.#width < LEAST) continue;
       deepest = Math.max(deepest, one.depth);
-      made.push(this.box(one, left, right - left));
+      made.push(this.#box(one, left, right - left));
     }
-    this.canvas.style.height = `${(deepest + 1) * ROW}px`;
-    this.canvas.replaceChildren(...made);
-    const first = this.shown.get(zoomed);
+    this.#canvas.style.height = `${(deepest + 1) * ROW}px`;
+    this.#canvas.replaceChildren(...made);
+    const first = this.#shown.get(zoomed);
     if (first) first.tabIndex = 0;
-    this.light(this.chosen, this.previewed);
+    this.light(this.#chosen, this.#previewed);
   }
 
   /** What a box is in, itself, and all inside it. */
-  private around(zoomed: Box): Box[] {
+  #around(zoomed: Box): Box[] {
     const found: Box[] = [];
     for (let at = zoomed.parent; at; at = at.parent) found.unshift(at);
     const waiting = [zoomed];
@@ -116,7 +117,7 @@ export class FlamePane {
     return found;
   }
 
-  private box(one: Box, left: number, width: number): HTMLElement {
+  #box(one: Box, left: number, width: number): HTMLElement {
     const share = this.data.share(one.seconds);
     const isOuter = one.depth < this.zoomed.depth;
     const kind = one.kind === "kernel" ? "pf-kernel" : one.kind === "more" ? "pf-more" : "pf-frame";
@@ -135,29 +136,29 @@ export class FlamePane {
       "data-box": one.index,
     });
     if (one.inside.length) made.setAttribute("aria-expanded", "true");
-    if (width * this.width > 24) made.append(this.short(one));
-    this.shown.set(one, made);
+    if (width * this.#width > 24) made.append(this.#short(one));
+    this.#shown.set(one, made);
     return made;
   }
 
   /** `attention:24`, where one knows the file. */
-  private short = ({ name, kind }: Box): string =>
+  #short = ({ name, kind }: Box): string =>
     kind === "frame" && this.data.files.length <= 1 ? name.replace(/ \(.*:(\d+)\)$/, ":$1") : name;
 
   // What is chosen ----------------------------------------------------------------------------------------------------
 
-  private chosen: Chosen = { kernels: new Set(), lines: new Set() };
-  private previewed: Chosen = { kernels: new Set(), lines: new Set() };
+  #chosen: Chosen = { kernels: new Set(), lines: new Set() };
+  #previewed: Chosen = { kernels: new Set(), lines: new Set() };
 
   light(chosen: Chosen, preview: Chosen): void {
-    [this.chosen, this.previewed] = [chosen, preview];
+    [this.#chosen, this.#previewed] = [chosen, preview];
     const isAny = chosen.kernels.size > 0 || chosen.lines.size > 0;
-    this.canvas.classList.toggle("some", isAny);
+    this.#canvas.classList.toggle("some", isAny);
     const has = (of: Chosen, one: Box) =>
       one.kernel
         ? of.kernels.has(one.kernel) && (!of.line || !one.at || one.at === of.line)
         : of.line !== undefined && one.line === of.line;
-    for (const [one, node] of this.shown) {
+    for (const [one, node] of this.#shown) {
       const isLit = has(chosen, one) || chosen.box === one;
       node.classList.toggle("lit", isLit);
       node.classList.toggle("over", has(preview, one));
@@ -166,12 +167,12 @@ export class FlamePane {
   }
 
   /** One line on what the mouse or the keyboard is at. */
-  private tell(one?: Box): void {
-    const at = one ?? this.chosen.box ?? this.zoomed;
+  #tell(one?: Box): void {
+    const at = one ?? this.#chosen.box ?? this.zoomed;
     const path: string[] = [];
     for (let up = at.parent; up?.parent; up = up.parent) path.unshift(up.name);
-    this.told.replaceChildren(
-      element("b", {}, at.name),
+    this.#told.replaceChildren(
+      element("b", at.name),
       ` ${timeText(at.seconds)}, ${shareText(this.data.share(at.seconds))} of the device's time`,
       ...(path.length ? [part("mute", ` in ${path.join(" › ")}`)] : []),
     );
@@ -179,65 +180,65 @@ export class FlamePane {
 
   // Mouse and keyboard ------------------------------------------------------------------------------------------------
 
-  private at(event: Event): Box | undefined {
+  #at(event: Event): Box | undefined {
     const node = (event.target as Element).closest?.<HTMLElement>("[data-box]");
-    return node ? this.all[Number(node.dataset.box)] : undefined;
+    return node ? this.#all[Number(node.dataset.box)] : undefined;
   }
 
-  private take(one: Box): void {
+  #take(one: Box): void {
     this.choose(one);
-    if (one.inside.length) this.zoom(one === this.zoomed && one.parent ? one.parent : one);
-    this.tell(one);
+    if (one.inside.length) this.#zoom(one === this.zoomed && one.parent ? one.parent : one);
+    this.#tell(one);
   }
 
-  private listen(): void {
-    this.canvas.addEventListener("click", (event) => {
-      const one = this.at(event);
-      if (one) this.take(one);
+  #listen(): void {
+    this.#canvas.addEventListener("click", (event) => {
+      const one = this.#at(event);
+      if (one) this.#take(one);
     });
-    this.canvas.addEventListener("pointerover", (event) => {
-      const one = this.at(event);
+    this.#canvas.addEventListener("pointerover", (event) => {
+      const one = this.#at(event);
       this.preview(one);
-      this.tell(one);
+      this.#tell(one);
     });
-    this.canvas.addEventListener("pointerleave", () => {
+    this.#canvas.addEventListener("pointerleave", () => {
       this.preview();
-      this.tell();
+      this.#tell();
     });
-    this.canvas.addEventListener("focusin", (event) => this.tell(this.at(event)));
-    this.canvas.addEventListener("keydown", (event) => this.key(event));
+    this.#canvas.addEventListener("focusin", (event) => this.#tell(this.#at(event)));
+    this.#canvas.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  private key(event: KeyboardEvent): void {
-    const one = this.at(event);
+  #key(event: KeyboardEvent): void {
+    const one = this.#at(event);
     if (!one || event.ctrlKey || event.metaKey || event.altKey) return;
     const beside = (step: number) => {
-      const all = (one.parent?.inside ?? []).filter((other) => this.shown.has(other));
+      const all = (one.parent?.inside ?? []).filter((other) => this.#shown.has(other));
       return all[all.indexOf(one) + step];
     };
     const moves: Record<string, () => Box | undefined> = {
-      ArrowDown: () => one.inside.find((inner) => this.shown.has(inner)),
+      ArrowDown: () => one.inside.find((inner) => this.#shown.has(inner)),
       ArrowUp: () => one.parent,
       ArrowLeft: () => beside(-1),
       ArrowRight: () => beside(1),
-      Home: () => this.whole,
+      Home: () => this.#whole,
     };
-    if (event.key === "Enter" || event.key === " ") this.take(one);
+    if (event.key === "Enter" || event.key === " ") this.#take(one);
     else if (event.key === "Escape") {
-      this.zoom(this.whole);
-      this.focus(one);
+      this.#zoom(this.#whole);
+      this.#focus(one);
     } else if (moves[event.key]) {
       const next = moves[event.key]!();
-      if (next) this.focus(next);
+      if (next) this.#focus(next);
     } else return;
     event.preventDefault();
     event.stopPropagation();
   }
 
-  private focus(one: Box): void {
-    const node = this.shown.get(one);
+  #focus(one: Box): void {
+    const node = this.#shown.get(one);
     if (!node) return;
-    for (const other of this.shown.values()) other.tabIndex = -1;
+    for (const other of this.#shown.values()) other.tabIndex = -1;
     node.tabIndex = 0;
     node.focus({ preventScroll: true });
   }

@@ -9,7 +9,7 @@ export const part = (kind: string, ...children: (Node | string)[]): HTMLElement 
 export const box = (kind: string, ...children: (Node | string)[]): HTMLElement =>
   element("div", { class: `pf-${kind}` }, ...children);
 
-export const code = (text: string): HTMLElement => element("code", {}, text);
+export const code = (text: string): HTMLElement => element("code", text);
 
 export const said = (text: Said): Node[] =>
   text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
@@ -55,7 +55,7 @@ export function bar(share: number, heat: number, kind = ""): HTMLElement {
     "span",
     { class: `pf-bar ${kind}`, style: `--heat:${strength(heat)}%` },
     fill,
-    element("b", {}, shareText(share)),
+    element("b", shareText(share)),
   );
 }
 
@@ -83,5 +83,5 @@ export function hostText(host: [name: string, seconds: number][]): HTMLElement[]
   if (!host.length) return [];
   const parts = host.slice(0, MOST_HOST).map(([name, seconds]) => `${name} ${timeText(seconds)}`);
   if (host.length > MOST_HOST) parts.push(`${host.length - MOST_HOST} more`);
-  return [element("p", { class: "pf-host" }, `the thread that called: ${parts.join(" · ")}`)];
+  return [element("p.pf-host", `the thread that called: ${parts.join(" · ")}`)];
 }

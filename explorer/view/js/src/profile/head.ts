@@ -10,25 +10,23 @@ const WORDED = 0.08;
 
 export class Head {
   readonly root = box("head");
-  private readonly bar = box("call");
+  readonly #bar = box("call");
 
   constructor(
     private readonly data: Data,
     private readonly choose: (line: Line) => void,
   ) {
     const { headline, notes } = data.message;
-    this.root.append(element("p", { class: "pf-title" }, ...said(headline.text)));
+    this.root.append(element("p.pf-title", ...said(headline.text)));
     if (headline.waits.length)
-      this.root.append(
-        element("p", { class: "pf-waits" }, element("b", { "aria-hidden": "true" }, "◌ "), ...said(headline.waits)),
-      );
-    this.fill();
-    if (this.bar.childElementCount) this.root.append(this.bar);
-    this.root.append(element("p", { class: "pf-facts" }, headline.facts.join(" · ")));
-    for (const note of notes) this.root.append(element("p", { class: "pf-note" }, note));
+      this.root.append(element("p.pf-waits", element("b", { "aria-hidden": "true" }, "◌ "), ...said(headline.waits)));
+    this.#fill();
+    if (this.#bar.childElementCount) this.root.append(this.#bar);
+    this.root.append(element("p.pf-facts", headline.facts.join(" · ")));
+    for (const note of notes) this.root.append(element("p.pf-note", note));
   }
 
-  private fill(): void {
+  #fill(): void {
     const { wall, device, gap, unattributed } = this.data.message;
     const whole = Math.max(wall, device + gap) || 1;
     const named = this.data.lines.slice(0, NAMED).filter(({ seconds }) => seconds >= LEAST * whole);
@@ -39,48 +37,46 @@ export class Head {
           class: "pf-piece",
           "aria-pressed": "false",
           "data-of": line.index,
-          style: this.style(line.seconds / whole, this.data.heat("line", line.seconds)),
+          style: this.#style(line.seconds / whole, this.data.heat("line", line.seconds)),
           "aria-label": `${text}, ${line.text}`,
         },
         () => this.choose(line),
         element(
           "span",
-          {},
           line.seconds > WORDED * whole ? placeText(line, this.data.files.length === 1) : String(line.number),
         ),
       );
       made.title = `${text} (${shareText(this.data.share(line.seconds))} of the device's time)\n${line.text}`;
-      this.bar.append(made);
+      this.#bar.append(made);
     }
     const others = device - unattributed - named.reduce((sum, { seconds }) => sum + seconds, 0);
-    this.piece(others, whole, "other lines", "others");
-    this.piece(unattributed, whole, "no line known", "unknown");
-    this.piece(gap, whole, "waiting", "waiting");
+    this.#piece(others, whole, "other lines", "others");
+    this.#piece(unattributed, whole, "no line known", "unknown");
+    this.#piece(gap, whole, "waiting", "waiting");
   }
 
-  private piece(seconds: number, whole: number, name: string, kind: string): void {
+  #piece(seconds: number, whole: number, name: string, kind: string): void {
     if (!(seconds > 1e-4 * whole)) return;
     const text = `${name}: ${timeText(seconds)}, ${shareText(seconds / whole)} of the call`;
-    this.bar.append(
+    this.#bar.append(
       element(
         "span",
         {
           class: `pf-piece pf-${kind}`,
           role: "img",
-          style: this.style(seconds / whole, 0),
+          style: this.#style(seconds / whole, 0),
           title: text,
           "aria-label": text,
         },
-        element("span", {}, name),
+        element("span", name),
       ),
     );
   }
 
-  private style = (share: number, heat: number): string =>
-    `flex-grow:${(1000 * share).toFixed(2)};--heat:${strength(heat)}%`;
+  #style = (share: number, heat: number): string => `flex-grow:${(1000 * share).toFixed(2)};--heat:${strength(heat)}%`;
 
   light({ lines }: Chosen): void {
-    for (const piece of this.bar.querySelectorAll<HTMLElement>("[data-of]")) {
+    for (const piece of this.#bar.querySelectorAll<HTMLElement>("[data-of]")) {
       piece.setAttribute("aria-pressed", String(lines.has(this.data.lines[Number(piece.dataset.of)]!)));
     }
   }

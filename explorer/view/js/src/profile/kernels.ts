@@ -18,19 +18,19 @@ const TITLES: Record<Column, string> = {
 
 export class KernelsPane {
   readonly root = box("kernels");
-  private readonly title = element("b", { "aria-live": "polite" });
-  private readonly all = button({ class: "pf-link" }, () => this.clear(), "all kernels");
-  private readonly table = element("div", { class: "pf-table", role: "grid", "aria-label": "kernels" });
-  private readonly known: Column[];
-  private columns: Column[] = [];
-  private by: Column = "time";
-  private down = true;
-  private most = STEP;
-  private chosen = nothing();
+  readonly #title = element("b", { "aria-live": "polite" });
+  readonly #all = button({ class: "pf-link" }, () => this.clear(), "all kernels");
+  readonly #table = element("div.pf-table", { role: "grid", "aria-label": "kernels" });
+  readonly #known: Column[];
+  #columns: Column[] = [];
+  #by: Column = "time";
+  #down = true;
+  #most = STEP;
+  #chosen = nothing();
   /** The line or box whose kernels alone are shown. */
-  private of = nothing();
-  private open?: Kernel;
-  private rows: [Kernel, HTMLElement][] = [];
+  #of = nothing();
+  #open?: Kernel;
+  #rows: [Kernel, HTMLElement][] = [];
 
   constructor(
     private readonly data: Data,
@@ -40,29 +40,29 @@ export class KernelsPane {
     private readonly look: (kernel: Kernel) => HTMLElement[],
   ) {
     const { kernels } = data;
-    this.known = ["name", "time", "count"];
-    if (kernels.some(({ total, seconds }) => total > seconds * 1.001)) this.known.splice(2, 0, "total");
-    if (data.hasWasted) this.known.push("wasted");
-    this.root.append(box("tools", this.title, this.all), this.table);
-    this.table.addEventListener("keydown", (event) =>
+    this.#known = ["name", "time", "count"];
+    if (kernels.some(({ total, seconds }) => total > seconds * 1.001)) this.#known.splice(2, 0, "total");
+    if (data.hasWasted) this.#known.push("wasted");
+    this.root.append(box("tools", this.#title, this.#all), this.#table);
+    this.#table.addEventListener("keydown", (event) =>
       roving(
-        this.rows.map(([, row]) => row),
+        this.#rows.map(([, row]) => row),
         event,
         "ArrowUp",
         "ArrowDown",
       ),
     );
-    this.table.addEventListener("pointerleave", () => this.preview());
-    this.draw();
+    this.#table.addEventListener("pointerleave", () => this.preview());
+    this.#draw();
   }
 
-  private draw(): void {
+  #draw(): void {
     const { kernels } = this.data;
-    const isSome = this.of.line !== undefined || this.of.box !== undefined;
-    const of = new Map((this.of.line?.kernels ?? []).map(({ kernel, seconds }) => [kernel, seconds]));
-    this.columns = this.of.line ? ["name", "time", "of", "count"] : this.known;
-    if (!this.columns.includes(this.by)) this.by = "time";
-    const kept = isSome ? kernels.filter((kernel) => this.of.kernels.has(kernel)) : kernels;
+    const isSome = this.#of.line !== undefined || this.#of.box !== undefined;
+    const of = new Map((this.#of.line?.kernels ?? []).map(({ kernel, seconds }) => [kernel, seconds]));
+    this.#columns = this.#of.line ? ["name", "time", "of", "count"] : this.#known;
+    if (!this.#columns.includes(this.#by)) this.#by = "time";
+    const kept = isSome ? kernels.filter((kernel) => this.#of.kernels.has(kernel)) : kernels;
     const value = (kernel: Kernel): number =>
       ({
         time: of.get(kernel) ?? kernel.seconds,
@@ -71,62 +71,62 @@ export class KernelsPane {
         count: kernel.count,
         wasted: kernel.wasted ?? -1,
         name: 0,
-      })[this.by];
+      })[this.#by];
     const sorted = [...kept].sort(
-      (a, b) => (this.by === "name" ? (a.name < b.name ? 1 : -1) : value(b) - value(a)) * (this.down ? 1 : -1),
+      (a, b) => (this.#by === "name" ? (a.name < b.name ? 1 : -1) : value(b) - value(a)) * (this.#down ? 1 : -1),
     );
     const [count, seconds] = this.data.message.moreKernels;
-    this.title.textContent = this.heading(kept.length + (isSome ? 0 : count));
-    this.all.hidden = !isSome;
-    this.rows = [];
-    const drawn = sorted.slice(0, this.most).flatMap((kernel) => this.row(kernel, of.get(kernel)));
-    this.table.replaceChildren(this.head(), ...drawn);
+    this.#title.textContent = this.#heading(kept.length + (isSome ? 0 : count));
+    this.#all.hidden = !isSome;
+    this.#rows = [];
+    const drawn = sorted.slice(0, this.#most).flatMap((kernel) => this.#row(kernel, of.get(kernel)));
+    this.#table.replaceChildren(this.#head(), ...drawn);
     this.root.querySelector(".pf-rest")?.remove();
-    this.root.append(this.rest(sorted.length - this.most, isSome ? 0 : count, seconds));
-    const first = this.rows.find(([kernel]) => kernel === this.open) ?? this.rows[0];
+    this.root.append(this.#rest(sorted.length - this.#most, isSome ? 0 : count, seconds));
+    const first = this.#rows.find(([kernel]) => kernel === this.#open) ?? this.#rows[0];
     if (first) first[1].tabIndex = 0;
   }
 
-  private heading(count: number): string {
-    const { line, box } = this.of;
+  #heading(count: number): string {
+    const { line, box } = this.#of;
     const many = `${count.toLocaleString("en")} ${count === 1 ? "kernel" : "kernels"}`;
     return line ? `${many} of ${placeText(line, this.data.files.length === 1)}` : box ? `${many} in ${box.name}` : many;
   }
 
-  private head(): HTMLElement {
-    const cells = this.columns.map((column) => {
-      const isThis = column === this.by;
+  #head(): HTMLElement {
+    const cells = this.#columns.map((column) => {
+      const isThis = column === this.#by;
       const made = button(
         {},
-        () => this.sort(column),
+        () => this.#sort(column),
         TITLES[column],
-        element("i", { "aria-hidden": "true" }, isThis ? (this.down ? " ▾" : " ▴") : ""),
+        element("i", { "aria-hidden": "true" }, isThis ? (this.#down ? " ▾" : " ▴") : ""),
       );
       return element(
         "span",
         {
           role: "columnheader",
           class: `pf-c-${column}`,
-          "aria-sort": isThis ? (this.down ? "descending" : "ascending") : "none",
+          "aria-sort": isThis ? (this.#down ? "descending" : "ascending") : "none",
         },
         made,
       );
     });
-    return element("div", { class: "pf-row pf-columns", role: "row" }, ...cells);
+    return element("div.pf-row.pf-columns", { role: "row" }, ...cells);
   }
 
-  private sort(column: Column): void {
-    this.down = column === this.by ? !this.down : column !== "name";
-    this.by = column;
-    this.draw();
-    (this.table.querySelector(`.pf-columns .pf-c-${column} button`) as HTMLElement).focus();
+  #sort(column: Column): void {
+    this.#down = column === this.#by ? !this.#down : column !== "name";
+    this.#by = column;
+    this.#draw();
+    (this.#table.querySelector(`.pf-columns .pf-c-${column} button`) as HTMLElement).focus();
   }
 
-  private row(kernel: Kernel, of: number | undefined): HTMLElement[] {
+  #row(kernel: Kernel, of: number | undefined): HTMLElement[] {
     const { data } = this;
-    const isOpen = kernel === this.open;
+    const isOpen = kernel === this.#open;
     const cells: Record<Column, () => (Node | string)[]> = {
-      name: () => [code(kernel.name), " ", part("mute", this.about(kernel))],
+      name: () => [code(kernel.name), " ", part("mute", this.#about(kernel))],
       time: () => [
         part("time", timeText(of ?? kernel.seconds)),
         bar(data.share(of ?? kernel.seconds), data.heat("kernel", of ?? kernel.seconds)),
@@ -145,16 +145,16 @@ export class KernelsPane {
         "aria-selected": "false",
         "data-kernel": kernel.index,
       },
-      ...this.columns.map((column) =>
+      ...this.#columns.map((column) =>
         element("span", { role: "gridcell", class: `pf-c-${column}` }, ...cells[column]()),
       ),
     );
     const act = () => {
-      this.open = isOpen ? undefined : kernel;
-      if (!isOpen && this.chosen.kernel !== kernel) this.choose(kernel);
-      this.draw();
-      this.light(this.chosen, this.chosen);
-      this.rows.find(([one]) => one === kernel)?.[1].focus({ preventScroll: true });
+      this.#open = isOpen ? undefined : kernel;
+      if (!isOpen && this.#chosen.kernel !== kernel) this.choose(kernel);
+      this.#draw();
+      this.light(this.#chosen, this.#chosen);
+      this.#rows.find(([one]) => one === kernel)?.[1].focus({ preventScroll: true });
     };
     made.addEventListener("click", act);
     made.addEventListener("keydown", (event) => {
@@ -163,12 +163,12 @@ export class KernelsPane {
       act();
     });
     made.addEventListener("pointerenter", () => this.preview(kernel));
-    this.rows.push([kernel, made]);
-    return isOpen ? [made, this.detail(kernel)] : [made];
+    this.#rows.push([kernel, made]);
+    return isOpen ? [made, this.#detail(kernel)] : [made];
   }
 
   /** Where a kernel comes from, and what its name doesn't say of it. */
-  private about({ name, op, module, lines }: Kernel): string {
+  #about({ name, op, module, lines }: Kernel): string {
     const [first] = lines;
     const place = first
       ? placeText(first.line, this.data.files.length === 1) + (lines.length > 1 ? ` and ${lines.length - 1} more` : "")
@@ -177,7 +177,7 @@ export class KernelsPane {
   }
 
   /** What is known of a kernel beyond its row. */
-  private detail(kernel: Kernel): HTMLElement {
+  #detail(kernel: Kernel): HTMLElement {
     const { flops, bytes, seconds } = kernel;
     const rate = (value: number | null, unit: (value: number) => string, per: string) =>
       value !== null && seconds > 0 ? `${unit(value)}${per} a call, ${unit(value / seconds)}${per}/s` : "";
@@ -187,13 +187,12 @@ export class KernelsPane {
       ["scope", kernel.scope],
       ["executable", kernel.module],
     ];
-    const rows = facts.filter(([, text]) => text).map(([name, text]) => element("p", {}, part("label", name), text));
+    const rows = facts.filter(([, text]) => text).map(([name, text]) => element("p", part("label", name), text));
     const lines = kernel.lines
       .slice(0, 8)
       .map(({ line, seconds: its }) =>
         element(
           "p",
-          {},
           part("label", placeText(line, this.data.files.length === 1)),
           part("mute", `${shareText(its / seconds)} `),
           code(line.text),
@@ -203,15 +202,15 @@ export class KernelsPane {
     return element("div", { role: "row" }, cell);
   }
 
-  private rest(hidden: number, count: number, seconds: number): HTMLElement {
+  #rest(hidden: number, count: number, seconds: number): HTMLElement {
     const made = box("rest");
     if (hidden > 0) {
       const more = button(
         { class: "pf-link" },
         () => {
-          this.most += 4 * STEP;
-          this.draw();
-          this.light(this.chosen, this.chosen);
+          this.#most += 4 * STEP;
+          this.#draw();
+          this.light(this.#chosen, this.#chosen);
         },
         hidden > 4 * STEP ? `show ${4 * STEP} of ${hidden.toLocaleString("en")} more` : `show ${hidden} more`,
       );
@@ -221,16 +220,16 @@ export class KernelsPane {
   }
 
   light(chosen: Chosen, preview: Chosen): void {
-    if (chosen !== this.chosen) {
-      this.chosen = chosen;
+    if (chosen !== this.#chosen) {
+      this.#chosen = chosen;
       const { line, box, kernel } = chosen;
-      if (line || (box?.parent && !kernel)) this.of = chosen;
-      else if (!kernel || !this.of.kernels.has(kernel)) this.of = nothing();
-      if (!kernel || box) this.open = box && kernel;
-      this.most = STEP;
-      this.draw();
+      if (line || (box?.parent && !kernel)) this.#of = chosen;
+      else if (!kernel || !this.#of.kernels.has(kernel)) this.#of = nothing();
+      if (!kernel || box) this.#open = box && kernel;
+      this.#most = STEP;
+      this.#draw();
     }
-    for (const [kernel, row] of this.rows) {
+    for (const [kernel, row] of this.#rows) {
       row.setAttribute(
         "aria-selected",
         String(chosen.kernel === kernel || (chosen.line !== undefined && chosen.kernels.has(kernel))),

@@ -9,14 +9,14 @@ const TITLES: Record<Order, string> = { source: "source order", time: "by time",
 
 export class SourcePane {
   readonly root = box("source");
-  private readonly tools = element("div", { class: "pf-tools", role: "group", "aria-label": "order of the lines" });
-  private readonly list = element("div", {
+  readonly #tools = element("div.pf-tools", { role: "group", "aria-label": "order of the lines" });
+  readonly #list = element("div", {
     class: "pf-lines",
     role: "group",
     "aria-label": "source lines with their time",
   });
-  private order: Order = "source";
-  private rows: [Line, HTMLElement][] = [];
+  #order: Order = "source";
+  #rows: [Line, HTMLElement][] = [];
 
   constructor(
     private readonly data: Data,
@@ -25,35 +25,34 @@ export class SourcePane {
   ) {
     const orders: Order[] = data.hasWasted ? ["source", "time", "wasted"] : ["source", "time"];
     const tabs = element(
-      "div",
-      { class: "pf-switch" },
+      "div.pf-switch",
       ...orders.map((order) =>
-        button({ "data-order": order, "aria-pressed": "false" }, () => this.turn(order), TITLES[order]),
+        button({ "data-order": order, "aria-pressed": "false" }, () => this.#turn(order), TITLES[order]),
       ),
     );
-    this.tools.append(element("b", {}, "source lines"), element("span", { class: "stretch" }), tabs);
-    this.root.append(this.tools, this.list);
-    this.list.addEventListener("keydown", (event) =>
+    this.#tools.append(element("b", "source lines"), element("span.stretch"), tabs);
+    this.root.append(this.#tools, this.#list);
+    this.#list.addEventListener("keydown", (event) =>
       roving(
-        this.rows.map(([, row]) => row),
+        this.#rows.map(([, row]) => row),
         event,
         "ArrowUp",
         "ArrowDown",
       ),
     );
-    this.list.addEventListener("pointerleave", () => this.preview());
-    this.turn("source");
+    this.#list.addEventListener("pointerleave", () => this.preview());
+    this.#turn("source");
   }
 
-  private turn(order: Order): void {
-    this.order = order;
-    for (const tab of this.tools.querySelectorAll<HTMLElement>("[data-order]"))
+  #turn(order: Order): void {
+    this.#order = order;
+    for (const tab of this.#tools.querySelectorAll<HTMLElement>("[data-order]"))
       tab.setAttribute("aria-pressed", String(tab.dataset.order === order));
-    this.rows = [];
+    this.#rows = [];
     const shown =
       order === "source"
-        ? this.inFiles()
-        : ordered(this.data.lines, order).map((line) => this.row(line, line.text, this.data.files.length > 1));
+        ? this.#inFiles()
+        : ordered(this.data.lines, order).map((line) => this.#row(line, line.text, this.data.files.length > 1));
     const { moreLines, unattributed } = this.data.message;
     if (moreLines[0])
       shown.push(box("folded", `and ${moreLines[0].toLocaleString("en")} more lines with ${timeText(moreLines[1])}`));
@@ -61,16 +60,15 @@ export class SourcePane {
     if (unattributed > 0)
       shown.push(
         element(
-          "div",
-          { class: "pf-line pf-nowhere" },
+          "div.pf-line.pf-nowhere",
           part("number"),
           part("time", timeText(unattributed)),
           bar(this.data.share(unattributed), this.data.heat("line", unattributed), "unknown"),
           part("text", "no line is known for this"),
         ),
       );
-    this.list.replaceChildren(...shown);
-    const first = this.rows.reduce<[Line, HTMLElement] | undefined>(
+    this.#list.replaceChildren(...shown);
+    const first = this.#rows.reduce<[Line, HTMLElement] | undefined>(
       (best, row) => (best && best[0].seconds >= row[0].seconds ? best : row),
       undefined,
     );
@@ -78,7 +76,7 @@ export class SourcePane {
   }
 
   /** File by file, lines without time folded. */
-  private inFiles(): HTMLElement[] {
+  #inFiles(): HTMLElement[] {
     const shown: HTMLElement[] = [];
     for (const file of this.data.files) {
       if (this.data.files.length > 1) shown.push(box("file", file.label));
@@ -87,12 +85,11 @@ export class SourcePane {
           shown.push(
             box("folded", `… ${row.folded.toLocaleString("en")} ${row.folded === 1 ? "line" : "lines"} without time`),
           );
-        else if (row.hot) shown.push(this.row(row.hot, row.text, false));
+        else if (row.hot) shown.push(this.#row(row.hot, row.text, false));
         else
           shown.push(
             element(
-              "div",
-              { class: "pf-line pf-cold" },
+              "div.pf-line.pf-cold",
               part("number", String(row.line)),
               part("time"),
               part("bar"),
@@ -104,8 +101,8 @@ export class SourcePane {
     return shown;
   }
 
-  private row(line: Line, text: string, isNamed: boolean): HTMLElement {
-    const by = this.order === "wasted" ? (line.wasted ?? 0) : line.seconds;
+  #row(line: Line, text: string, isNamed: boolean): HTMLElement {
+    const by = this.#order === "wasted" ? (line.wasted ?? 0) : line.seconds;
     const heat = this.data.heat("line", by);
     const label = `line ${line.number}, ${timeText(line.seconds)}, ${line.text}`;
     const made = button(
@@ -129,12 +126,12 @@ export class SourcePane {
     );
     if (line.wasted !== null) made.title = `${timeText(line.wasted)} of it wasted: over what the machine's peaks allow`;
     made.addEventListener("pointerenter", () => this.preview(line));
-    this.rows.push([line, made]);
+    this.#rows.push([line, made]);
     return made;
   }
 
   light(chosen: Chosen, preview: Chosen): void {
-    for (const [line, row] of this.rows) {
+    for (const [line, row] of this.#rows) {
       row.setAttribute("aria-pressed", String(chosen.lines.has(line)));
       row.classList.toggle("over", preview.lines.has(line));
     }
@@ -142,10 +139,11 @@ export class SourcePane {
 
   /** Scrolled within the pane alone: the page stays where it is. */
   reveal(line: Line | undefined): void {
-    const row = this.rows.find(([one]) => one === line)?.[1];
+    const row = this.#rows.find(([one]) => one === line)?.[1];
     if (!row) return;
     const [top, bottom] = [row.offsetTop, row.offsetTop + row.offsetHeight];
-    const { scrollTop, clientHeight } = this.list;
-    if (top < scrollTop || bottom > scrollTop + clientHeight) this.list.scrollTop = Math.max(top - clientHeight / 3, 0);
+    const { scrollTop, clientHeight } = this.#list;
+    if (top < scrollTop || bottom > scrollTop + clientHeight)
+      this.#list.scrollTop = Math.max(top - clientHeight / 3, 0);
   }
 }

@@ -26,9 +26,9 @@ const TICKS = 6;
 export class Threads {
   readonly root = box("threads");
   private readonly canvas = element("canvas", { role: "img" });
-  private readonly tip = element("div", { class: "pf-tip", hidden: "" });
-  private readonly lanes: number;
-  private chosen?: Chosen;
+  readonly #tip = element("div.pf-tip", { hidden: "" });
+  readonly #lanes: number;
+  #chosen?: Chosen;
 
   constructor(
     private readonly data: Data,
@@ -36,8 +36,8 @@ export class Threads {
     private readonly choose: (kernel: Kernel) => void,
   ) {
     const { threads, seconds, more } = timeline;
-    this.lanes = Math.min(threads.length, MOST);
-    const busy = this.spans().reduce((sum, [from, to]) => sum + to - from, 0);
+    this.#lanes = Math.min(threads.length, MOST);
+    const busy = this.#spans().reduce((sum, [from, to]) => sum + to - from, 0);
     const all = `${threads.length} ${threads.length === 1 ? "thread" : "threads"}`;
     const was = `the device was busy for ${shareText(busy / seconds)} of it, with ${all}`;
     this.canvas.setAttribute("aria-label", `one call of ${timeText(seconds)}: ${was}`);
@@ -48,22 +48,22 @@ export class Threads {
       .filter(Boolean)
       .join(", ");
     this.root.append(
-      box("tools", element("b", {}, "one call, thread by thread"), element("span", { class: "pf-mute" }, rest)),
-      box("lanes", this.canvas, this.tip),
+      box("tools", element("b", "one call, thread by thread"), element("span.pf-mute", rest)),
+      box("lanes", this.canvas, this.#tip),
       ...hostText(data.message.host),
     );
     new ResizeObserver(() => this.draw()).observe(this.root);
     new MutationObserver(() => this.draw()).observe(this.root, { attributes: true });
-    this.listen();
+    this.#listen();
   }
 
   light(chosen: Chosen, preview: Chosen): void {
-    this.chosen = preview.kernels.size ? preview : chosen.kernels.size ? chosen : undefined;
+    this.#chosen = preview.kernels.size ? preview : chosen.kernels.size ? chosen : undefined;
     this.draw();
   }
 
   /** The stretches in which at least one thread worked; gaps below the least are none. */
-  private spans(least = 0, module?: string): [number, number][] {
+  #spans(least = 0, module?: string): [number, number][] {
     const { start, end, waits, kernel } = this.timeline;
     const found: [number, number][] = [];
     start.forEach((from, i) => {
@@ -79,7 +79,7 @@ export class Threads {
     const { canvas, timeline } = this;
     const width = this.root.clientWidth;
     if (!width || !this.root.isConnected) return;
-    const height = DEVICE + 8 + this.lanes * LANE + AXIS;
+    const height = DEVICE + 8 + this.#lanes * LANE + AXIS;
     const scale = window.devicePixelRatio || 1;
     canvas.width = width * scale;
     canvas.height = height * scale;
@@ -100,7 +100,7 @@ export class Threads {
     const names = named(timeline.threads);
     to.font = "11px system-ui, sans-serif";
     to.textBaseline = "middle";
-    this.axis(to, x, height, mute, rule);
+    this.#axis(to, x, height, mute, rule);
     to.fillStyle = ink;
     label("device", 4 + DEVICE / 2 - 2);
     to.fillStyle = rule;
@@ -108,7 +108,7 @@ export class Threads {
     const modules = this.data.modules.length > 1 ? this.data.modules : [undefined];
     modules.forEach((module, i) => {
       to.fillStyle = mix(ink, ground, i % 2 ? 0.22 : 0.4);
-      const spans = this.spans(timeline.seconds / width, module);
+      const spans = this.#spans(timeline.seconds / width, module);
       for (const [from, till] of spans) to.fillRect(x(from), 4, Math.max(x(till) - x(from), 0.5), DEVICE - 4);
       const [from, till] = spans.reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a), [0, 0]);
       to.fillStyle = ink;
@@ -116,12 +116,12 @@ export class Threads {
         to.fillText(module, x(from) + 4, 4 + DEVICE / 2 - 2);
     });
     to.fillStyle = mute;
-    for (let lane = 0; lane < this.lanes; lane++) label(names[lane]!, DEVICE + 8 + lane * LANE + LANE / 2 - 1);
+    for (let lane = 0; lane < this.#lanes; lane++) label(names[lane]!, DEVICE + 8 + lane * LANE + LANE / 2 - 1);
     timeline.start.forEach((from, i) => {
       const lane = timeline.thread[i]!;
-      if (lane >= this.lanes) return;
+      if (lane >= this.#lanes) return;
       const kernel = this.data.kernels[timeline.kernel[i]!];
-      const isOff = this.chosen !== undefined && !(kernel && this.chosen.kernels.has(kernel));
+      const isOff = this.#chosen !== undefined && !(kernel && this.#chosen.kernels.has(kernel));
       const part = kernel ? strength(this.data.heat("kernel", kernel.seconds)) / 100 : 0.1;
       to.globalAlpha = isOff ? 0.35 : 1;
       to.fillStyle = timeline.waits[i] ? rule : mix(hot, ground, part);
@@ -130,7 +130,7 @@ export class Threads {
     to.globalAlpha = 1;
   }
 
-  private axis(
+  #axis(
     to: CanvasRenderingContext2D,
     x: (seconds: number) => number,
     height: number,
@@ -152,7 +152,7 @@ export class Threads {
     to.textAlign = "left";
   }
 
-  private listen(): void {
+  #listen(): void {
     const at = (event: PointerEvent | MouseEvent): number => {
       const { left, top, width } = this.canvas.getBoundingClientRect();
       const seconds = ((event.clientX - left - LEFT) * this.timeline.seconds) / (width - LEFT - 12);
@@ -163,18 +163,18 @@ export class Threads {
     };
     this.canvas.addEventListener("pointermove", (event) => {
       const i = at(event);
-      this.tip.hidden = i < 0;
+      this.#tip.hidden = i < 0;
       if (i < 0) return;
       const { start, end, kernel, waits } = this.timeline;
       const its = this.data.kernels[kernel[i]!];
       const name = `${waits[i] ? "waits for others at " : ""}${its?.name ?? "a small kernel"}`;
       const line = its?.lines[0] ? `, line ${its.lines[0].line.number}` : "";
-      this.tip.textContent = `${name}: ${timeText(end[i]! - start[i]!)}${line}`;
+      this.#tip.textContent = `${name}: ${timeText(end[i]! - start[i]!)}${line}`;
       const { left, top, width } = this.canvas.getBoundingClientRect();
       const x = Math.min(event.clientX - left + 10, width - 280);
-      this.tip.style.transform = `translate(${x}px, ${event.clientY - top + 14}px)`;
+      this.#tip.style.transform = `translate(${x}px, ${event.clientY - top + 14}px)`;
     });
-    this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    this.canvas.addEventListener("pointerleave", () => (this.#tip.hidden = true));
     this.canvas.addEventListener("click", (event) => {
       const kernel = this.data.kernels[this.timeline.kernel[at(event)] ?? -1];
       if (kernel) this.choose(kernel);

@@ -12,105 +12,106 @@ import { Threads } from "./threads";
 import { Wire } from "./wire";
 
 export class ProfileViewer {
-  readonly root = element("div", { class: "explorer profile" });
+  readonly root = element("div.explorer.profile");
   private readonly data: Data;
-  private readonly head: Head;
-  private readonly source: SourcePane;
-  private readonly flame?: FlamePane;
-  private readonly kernels: KernelsPane;
-  private readonly threads?: Threads;
-  private readonly wire: Wire;
-  private readonly opens = box("opens");
-  private readonly stopTheme: () => void;
-  private chosen = nothing();
-  private previewed = nothing();
+  readonly #head: Head;
+  readonly #source: SourcePane;
+  readonly #flame?: FlamePane;
+  readonly #kernels: KernelsPane;
+  readonly #threads?: Threads;
+  readonly #wire: Wire;
+  readonly #opens = box("opens");
+  readonly #stopTheme: () => void;
+  #chosen = nothing();
+  #previewed = nothing();
 
   constructor(message: Message, id: string) {
     this.data = new Data(message);
     const { data } = this;
-    this.head = new Head(data, (line) => this.choose(chosenLine(line), true));
-    this.source = new SourcePane(
+    this.#head = new Head(data, (line) => this.#choose(chosenLine(line), true));
+    this.#source = new SourcePane(
       data,
-      (line) => this.choose(chosenLine(line)),
-      (line) => this.preview(line ? chosenLine(line) : nothing()),
+      (line) => this.#choose(chosenLine(line)),
+      (line) => this.#preview(line ? chosenLine(line) : nothing()),
     );
     if (data.flames.get("stack")?.length)
-      this.flame = new FlamePane(
+      this.#flame = new FlamePane(
         data,
-        (at) => this.choose(chosenBox(at), true),
-        (at) => this.preview(at?.kernel ? chosenKernel(at.kernel) : at?.line ? chosenLine(at.line) : nothing()),
+        (at) => this.#choose(chosenBox(at), true),
+        (at) => this.#preview(at?.kernel ? chosenKernel(at.kernel) : at?.line ? chosenLine(at.line) : nothing()),
       );
-    this.kernels = new KernelsPane(
+    this.#kernels = new KernelsPane(
       data,
-      (kernel) => this.choose(chosenKernel(kernel), true),
-      (kernel) => this.preview(kernel ? chosenKernel(kernel) : nothing()),
-      () => this.choose(nothing()),
-      (kernel) => this.look(kernel.program),
+      (kernel) => this.#choose(chosenKernel(kernel), true),
+      (kernel) => this.#preview(kernel ? chosenKernel(kernel) : nothing()),
+      () => this.#choose(nothing()),
+      (kernel) => this.#look(kernel.program),
     );
     if (message.timeline)
-      this.threads = new Threads(data, message.timeline, (kernel) => this.choose(chosenKernel(kernel), true));
-    this.wire = new Wire(id, () => this.offer());
-    const right = box("right", ...(this.flame ? [this.flame.root] : []), this.kernels.root);
+      this.#threads = new Threads(data, message.timeline, (kernel) => this.#choose(chosenKernel(kernel), true));
+    this.#wire = new Wire(id, () => this.#offer());
+    const right = box("right", ...(this.#flame ? [this.#flame.root] : []), this.#kernels.root);
     this.root.append(
-      this.head.root,
-      box("panes", this.source.root, right),
-      ...(this.threads ? [this.threads.root] : hostText(message.host)),
-      this.opens,
-      this.wire.slot,
+      this.#head.root,
+      box("panes", this.#source.root, right),
+      ...(this.#threads ? [this.#threads.root] : hostText(message.host)),
+      this.#opens,
+      this.#wire.slot,
     );
-    this.stopTheme = followTheme(this.root);
-    this.offer();
+    this.#stopTheme = followTheme(this.root);
+    this.#offer();
     this.root.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.choose(nothing());
+      if (event.key === "Escape") this.#choose(nothing());
     });
   }
 
   start(): void {
-    this.source.reveal(this.data.lines[0]);
-    this.threads?.draw();
+    this.#source.reveal(this.data.lines[0]);
+    this.#threads?.draw();
     this.root.dataset.ready = "true";
   }
 
   dispose(): void {
-    this.stopTheme();
+    this.#stopTheme();
   }
 
   /** What is chosen a second time is let go. */
-  private choose(chosen: Chosen, isElsewhere = false): void {
+  #choose(chosen: Chosen, isElsewhere = false): void {
     const isSame = chosen.line
-      ? chosen.line === this.chosen.line
+      ? chosen.line === this.#chosen.line
       : chosen.kernel && !chosen.box
-        ? chosen.kernel === this.chosen.kernel && !this.chosen.box
+        ? chosen.kernel === this.#chosen.kernel && !this.#chosen.box
         : false;
-    this.chosen = isSame ? nothing() : chosen;
-    this.light();
-    if (isElsewhere && !isSame) this.source.reveal(longest(this.chosen));
+    this.#chosen = isSame ? nothing() : chosen;
+    this.#light();
+    if (isElsewhere && !isSame) this.#source.reveal(longest(this.#chosen));
   }
 
-  private preview(previewed: Chosen): void {
-    this.previewed = previewed;
-    this.light();
+  #preview(previewed: Chosen): void {
+    this.#previewed = previewed;
+    this.#light();
   }
 
-  private light(): void {
-    for (const pane of [this.source, this.flame, this.kernels, this.threads]) pane?.light(this.chosen, this.previewed);
-    this.head.light(this.chosen);
+  #light(): void {
+    for (const pane of [this.#source, this.#flame, this.#kernels, this.#threads])
+      pane?.light(this.#chosen, this.#previewed);
+    this.#head.light(this.#chosen);
   }
 
-  private look(program: number): HTMLElement[] {
+  #look(program: number): HTMLElement[] {
     const isKnown = this.data.message.captures.some(([number]) => number === program);
-    return this.wire.isLive && isKnown ? [this.wire.button(program, "open its program in the graph")] : [];
+    return this.#wire.isLive && isKnown ? [this.#wire.button(program, "open its program in the graph")] : [];
   }
 
   /** The way to the programs themselves, with their times; without a kernel there is none. */
-  private offer(): void {
+  #offer(): void {
     const { captures } = this.data.message;
-    if (!this.wire?.isLive || !captures.length) return;
-    this.opens.replaceChildren(
+    if (!this.#wire?.isLive || !captures.length) return;
+    this.#opens.replaceChildren(
       part("mute", "what was compiled, coloured by time:"),
       ...captures
         .slice(0, 8)
-        .map(([program, name]) => this.wire.button(program, captures.length > 1 ? name : `open ${name} in the graph`)),
+        .map(([program, name]) => this.#wire.button(program, captures.length > 1 ? name : `open ${name} in the graph`)),
     );
   }
 }

@@ -20,7 +20,7 @@ const SIGNS = { error: "✖", warning: "▲", note: "●" };
 
 /** A text whose pieces between backticks are code. */
 const coded = (text: string): (Node | string)[] =>
-  text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? element("code", {}, part) : part));
+  text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? element("code", part) : part));
 
 export function badge({ severity, message, evidence, fix, code, rule, documentation }: Finding): HTMLElement {
   const facts = Object.entries({ seen: evidence, cure: fix.text, silence: `# explorer: ignore[${code || rule}]` });
@@ -34,16 +34,14 @@ export function badge({ severity, message, evidence, fix, code, rule, documentat
     { role: "listitem", class: `pit ${severity}` },
     element(
       "details",
-      {},
       element(
         "summary",
-        {},
-        element("b", {}, element("i", { "aria-hidden": "true" }, `${SIGNS[severity]} `), severity),
+        element("b", element("i", { "aria-hidden": "true" }, `${SIGNS[severity]} `), severity),
         "\u00a0",
         ...coded(message),
       ),
-      ...facts.map(([name, text]) => element("p", {}, element("i", {}, name), " ", ...coded(text || "–"))),
-      element("p", {}, element("i", {}, `${code} ${rule} `), ...(/^https?:/.test(documentation) ? [page] : [])),
+      ...facts.map(([name, text]) => element("p", element("i", name), " ", ...coded(text || "–"))),
+      element("p", element("i", `${code} ${rule} `), ...(/^https?:/.test(documentation) ? [page] : [])),
     ),
   );
 }

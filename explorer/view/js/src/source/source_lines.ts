@@ -11,16 +11,16 @@ export const lineKey = (file: string, line: number): string => `${line}\u0000${f
 export class Lines {
   /** The sources to read: the user's own first, libraries after. */
   readonly sources: Source[];
-  private readonly own: Set<string>;
-  private readonly colours = new Map<string, number>();
-  private readonly ofFrame = new Map<Frame[], (Frame | undefined)[]>();
+  readonly #own: Set<string>;
+  readonly #colours = new Map<string, number>();
+  readonly #ofFrame = new Map<Frame[], (Frame | undefined)[]>();
 
   constructor(private readonly capture: Capture) {
     const all = capture.header.sources;
     const own = all.filter((source) => !LIBRARY.test(source.file));
     this.sources = [...own, ...all.filter((source) => !own.includes(source))];
-    this.own = new Set((own.length ? own : all).map((source) => source.file));
-    this.assignColours();
+    this.#own = new Set((own.length ? own : all).map((source) => source.file));
+    this.#assignColours();
   }
 
   /** The innermost frame in the user's own files; in a library only where there is no other. */
@@ -35,32 +35,32 @@ export class Lines {
 
   /** For each frame of a table, its place. */
   framePlaces(frames: Frame[]): (Frame | undefined)[] {
-    let places = this.ofFrame.get(frames);
+    let places = this.#ofFrame.get(frames);
     if (!places) {
       places = frames.map((frame) => {
         for (let at: Frame | undefined = frame, steps = 0; at && steps < 64; at = frames[at.parent], steps++)
-          if (this.own.has(at.file)) return at;
+          if (this.#own.has(at.file)) return at;
         return frame;
       });
-      this.ofFrame.set(frames, places);
+      this.#ofFrame.set(frames, places);
     }
     return places;
   }
 
   colour(frame: Frame | undefined): number {
-    return frame ? (this.colours.get(lineKey(frame.file, frame.line)) ?? -1) : -1;
+    return frame ? (this.#colours.get(lineKey(frame.file, frame.line)) ?? -1) : -1;
   }
 
-  colourOf = (file: string, line: number): number => this.colours.get(lineKey(file, line)) ?? -1;
+  colourOf = (file: string, line: number): number => this.#colours.get(lineKey(file, line)) ?? -1;
 
   /** Neighbouring lines get different colours; the same line has its colour in every stage. */
-  private assignColours(): void {
+  #assignColours(): void {
     const found = new Map<string, { file: number; line: number }>();
     const order = new Map(this.sources.map((source, i) => [source.file, i]));
     for (const stage of this.capture.stages)
       for (const frame of this.framePlaces(stage.frames))
         if (frame) found.set(lineKey(frame.file, frame.line), { file: order.get(frame.file) ?? 1e9, line: frame.line });
     const sorted = [...found].sort(([, a], [, b]) => a.file - b.file || a.line - b.line);
-    for (const [i, [key]] of sorted.entries()) this.colours.set(key, i % COLOURS);
+    for (const [i, [key]] of sorted.entries()) this.#colours.set(key, i % COLOURS);
   }
 }

@@ -14,50 +14,45 @@ const AROUND = 4; // lines of context then
 
 export class SourcePane {
   readonly root: HTMLElement;
-  private readonly rows = new Map<string, HTMLElement>();
-  private readonly list = element("div", { role: "list", "aria-label": "source" });
-  private readonly head = element("button", { type: "button", class: "share-of" });
-  private readonly costs: Costs;
-  private by: Measure;
+  readonly #rows = new Map<string, HTMLElement>();
+  readonly #list = element("div", { role: "list", "aria-label": "source" });
+  readonly #head = element("button", { type: "button", class: "share-of" });
+  readonly #costs: Costs;
+  #by: Measure;
   /** By line; those of no line that is known stand above all. Made once: what is open stays so in every stage. */
-  private readonly pits = new Map<string, HTMLElement[]>();
-  private pit = -1;
+  readonly #pits = new Map<string, HTMLElement[]>();
+  #pit = -1;
 
   constructor(private readonly session: Session) {
-    this.costs = new Costs(session.capture.header.lines);
-    this.by = this.costs.first;
-    this.root = element(
-      "div",
-      { class: "explorer-source" },
-      element("div", { class: "share-head" }, this.head),
-      this.list,
-    );
-    this.head.hidden = !this.costs.measures.length;
-    this.head.addEventListener("click", () => {
-      const { measures } = this.costs;
-      this.by = measures[(measures.indexOf(this.by) + 1) % measures.length]!;
+    this.#costs = new Costs(session.capture.header.lines);
+    this.#by = this.#costs.first;
+    this.root = element("div.explorer-source", element("div.share-head", this.#head), this.#list);
+    this.#head.hidden = !this.#costs.measures.length;
+    this.#head.addEventListener("click", () => {
+      const { measures } = this.#costs;
+      this.#by = measures[(measures.indexOf(this.#by) + 1) % measures.length]!;
       this.fill();
       this.light();
     });
     const { findings } = session.capture.header.findings ?? { findings: [] };
     for (const one of findings) {
-      const key = this.keyOf(one);
-      this.pits.set(key, [...(this.pits.get(key) ?? []), badge(one)]);
+      const key = this.#keyOf(one);
+      this.#pits.set(key, [...(this.#pits.get(key) ?? []), badge(one)]);
     }
     this.fill();
-    this.listen();
+    this.#listen();
   }
 
-  private keyOf({ file, line }: Finding): string {
+  #keyOf({ file, line }: Finding): string {
     const source = this.session.lines.sources.find((one) => one.file === file);
     return source && line > 0 && line <= source.text.split("\n").length ? lineKey(file, line) : "";
   }
 
   /** Open the next pitfall, from the top. */
   showPitfall(): void {
-    const all = [...this.list.querySelectorAll<HTMLElement>(".pit")];
-    this.pit = (this.pit + 1) % all.length;
-    const shown = all[this.pit]!;
+    const all = [...this.#list.querySelectorAll<HTMLElement>(".pit")];
+    this.#pit = (this.#pit + 1) % all.length;
+    const shown = all[this.#pit]!;
     shown.querySelector("details")!.open = true;
     intoSight(this.root, shown.offsetTop - 40, shown.offsetHeight + 40);
     shown.querySelector("summary")!.focus({ preventScroll: true });
@@ -67,26 +62,26 @@ export class SourcePane {
   fill(): void {
     const { session } = this;
     const { header } = session.capture;
-    this.list.replaceChildren(...(this.pits.get("") ?? []));
-    this.rows.clear();
-    const others = this.costs.measures.filter((measure) => measure !== this.by).map((measure) => OF[measure]);
-    this.head.replaceChildren(`% ${OF[this.by]}`, element("i", { "aria-hidden": "true" }, " ▾"));
+    this.#list.replaceChildren(...(this.#pits.get("") ?? []));
+    this.#rows.clear();
+    const others = this.#costs.measures.filter((measure) => measure !== this.#by).map((measure) => OF[measure]);
+    this.#head.replaceChildren(`% ${OF[this.#by]}`, element("i", { "aria-hidden": "true" }, " ▾"));
     const click = others.length ? ` Click for that ${others.join(", ")}.` : "";
-    this.head.title = `Each line's share ${OF[this.by]} that the whole program takes.${click}`;
-    const counts = this.counts();
+    this.#head.title = `Each line's share ${OF[this.#by]} that the whole program takes.${click}`;
+    const counts = this.#counts();
     const { sources } = session.lines;
     for (const source of sources) {
-      const touched = [...counts.keys(), ...this.pits.keys()]
+      const touched = [...counts.keys(), ...this.#pits.keys()]
         .filter((key) => key.endsWith(`\u0000${source.file}`))
         .map((key) => Number(key.split("\u0000")[0]));
       if (!touched.length && source.file !== header.file) continue;
-      if (sources.length > 1) this.list.append(element("div", { class: "file" }, source.label));
-      this.fillFile(source, new Set(touched), counts);
+      if (sources.length > 1) this.#list.append(element("div.file", source.label));
+      this.#fillFile(source, new Set(touched), counts);
     }
-    if (!sources.length) this.list.append(element("div", { class: "empty" }, "The source text is not known."));
+    if (!sources.length) this.#list.append(element("div.empty", "The source text is not known."));
   }
 
-  private fillFile(source: Source, touched: Set<number>, counts: Map<string, Map<number, number>>): void {
+  #fillFile(source: Source, touched: Set<number>, counts: Map<string, Map<number, number>>): void {
     const lines = source.text.replace(/\n$/, "").split("\n");
     const near = (line: number) => {
       for (let at = line - AROUND; at <= line + AROUND; at++) if (touched.has(at)) return true;
@@ -99,12 +94,12 @@ export class SourcePane {
         gap = true;
         return;
       }
-      if (gap) this.list.append(element("div", { class: "gap" }, "⋯"));
+      if (gap) this.#list.append(element("div.gap", "⋯"));
       gap = false;
       const line = i + 1;
       const key = lineKey(source.file, line);
       const colours = counts.get(key);
-      const marks = element("span", { class: "marks" });
+      const marks = element("span.marks");
       // At most three colours: more say no more than "many".
       const ranked = [...(colours ?? [])].sort(([, a], [, b]) => b - a).slice(0, 3);
       for (const [colour] of ranked) marks.append(element("i", { class: `k${colour}` }));
@@ -118,35 +113,27 @@ export class SourcePane {
           "data-line": line,
           "data-file": source.file,
         },
-        element("span", { class: "number" }, String(line)),
+        element("span.number", String(line)),
         marks,
-        element("span", { class: "code" }, ...pythonSpans(text || " ")),
-        this.share(key, total),
+        element("span.code", ...pythonSpans(text || " ")),
+        this.#share(key, total),
       );
-      this.rows.set(key, row);
-      this.list.append(row, ...(this.pits.get(key) ?? []));
+      this.#rows.set(key, row);
+      this.#list.append(row, ...(this.#pits.get(key) ?? []));
     });
   }
 
   /** What a line costs; before there are kernels, how many operations it made. */
-  private share(key: string, total: number): HTMLElement {
-    if (!this.costs.measures.length)
-      return element(
-        "span",
-        { class: "count", title: total ? "operations of this stage" : "" },
-        total ? number(total) : "",
-      );
-    const line = this.costs.at(key);
-    if (!line) return element("span", { class: "count" });
-    return element(
-      "span",
-      { class: "count", title: this.costs.about(line) },
-      shareBar(this.costs.share(line, this.by)),
-    );
+  #share(key: string, total: number): HTMLElement {
+    if (!this.#costs.measures.length)
+      return element("span.count", { title: total ? "operations of this stage" : "" }, total ? number(total) : "");
+    const line = this.#costs.at(key);
+    if (!line) return element("span.count");
+    return element("span.count", { title: this.#costs.about(line) }, shareBar(this.#costs.share(line, this.#by)));
   }
 
   /** For each line, how many nodes of the stage it made, by the colour of the kernel that runs them. */
-  private counts(): Map<string, Map<number, number>> {
+  #counts(): Map<string, Map<number, number>> {
     const { stage, lines } = this.session;
     const { graph } = stage;
     const frames = lines.frames(graph);
@@ -180,7 +167,7 @@ export class SourcePane {
 
   light(): void {
     const { focus, preview } = this.session;
-    for (const [key, row] of this.rows) {
+    for (const [key, row] of this.#rows) {
       row.classList.toggle("lit", focus.lines.has(key));
       row.classList.toggle("over", preview.lines.has(key));
     }
@@ -188,19 +175,19 @@ export class SourcePane {
 
   /** Bring the first line in focus into sight. */
   scroll(): void {
-    const key = [...this.session.focus.lines].find((line) => this.rows.has(line));
-    const row = this.rows.get(key ?? "");
+    const key = [...this.session.focus.lines].find((line) => this.#rows.has(line));
+    const row = this.#rows.get(key ?? "");
     if (row) intoSight(this.root, row.offsetTop, row.offsetHeight);
   }
 
   /** Start at the function itself. */
   toFunction(): void {
     const { file, line } = this.session.capture.header;
-    const row = this.rows.get(lineKey(file, line));
+    const row = this.#rows.get(lineKey(file, line));
     if (row) this.root.scrollTop = Math.max(row.offsetTop - 30, 0);
   }
 
-  private listen(): void {
+  #listen(): void {
     const rowOf = (target: EventTarget | null) =>
       (target as Element | null)?.closest?.<HTMLElement>("[data-line]") ?? undefined;
     const place = (row: HTMLElement): [string, number] => [row.dataset.file!, Number(row.dataset.line)];

@@ -14,11 +14,11 @@ const LONGEST_READ = 8000; // of a line: the rest of a large constant has no met
 
 export class TextPane {
   readonly root: HTMLElement;
-  private readonly rows: Rows;
+  readonly #rows: Rows;
 
   constructor(private readonly session: Session) {
-    this.rows = new Rows("explorer-text", (row) => this.draw(row));
-    this.root = this.rows.root;
+    this.#rows = new Rows("explorer-text", (row) => this.#draw(row));
+    this.root = this.#rows.root;
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "text of this stage");
     follow(this.root, session, (target) => {
@@ -28,31 +28,31 @@ export class TextPane {
   }
 
   reset(): void {
-    this.rows.reset(this.session.stage.lines.length);
+    this.#rows.reset(this.session.stage.lines.length);
   }
 
   light(): void {
-    this.rows.redraw();
+    this.#rows.redraw();
   }
 
   scroll(): void {
     const { firstNode, stage } = this.session;
-    if (firstNode !== undefined) this.rows.show(stage.graph.c.line[firstNode]!);
+    if (firstNode !== undefined) this.#rows.show(stage.graph.c.line[firstNode]!);
   }
 
-  private draw(row: number): HTMLElement {
+  #draw(row: number): HTMLElement {
     const { session } = this;
     const { graph } = session.stage;
     const node = graph.nodeAtRow(row);
     const line = session.stage.lines[row]!.slice(0, LONGEST_READ).replace(NOISE, "").slice(0, LONGEST);
     const place = node >= 0 ? session.lines.place(graph, node) : undefined;
     const made = element(
-      "div",
-      { class: "row", "data-row": row },
-      element("span", { class: "number" }, String(row + 1)),
+      "div.row",
+      { "data-row": row },
+      element("span.number", String(row + 1)),
       element("i", { class: `k${session.lines.colour(place)}` }),
-      element("span", { class: "code" }, ...spans(line, PARTS, KINDS)),
-      element("span", { class: "from" }, place ? `${place.function.split(".").pop()} · ${place.line}` : ""),
+      element("span.code", ...spans(line, PARTS, KINDS)),
+      element("span.from", place ? `${place.function.split(".").pop()} · ${place.line}` : ""),
     );
     if (graph.c.unread?.includes(row)) {
       made.classList.add("unread");
@@ -64,37 +64,37 @@ export class TextPane {
 
 export class TablePane {
   readonly root: HTMLElement;
-  private readonly rows: Rows;
-  private order: number[] = [];
-  private sort: { column: number; down: boolean } = { column: -1, down: false };
+  readonly #rows: Rows;
+  #order: number[] = [];
+  #sort: { column: number; down: boolean } = { column: -1, down: false };
 
   constructor(private readonly session: Session) {
-    this.rows = new Rows("explorer-rows", (row) => this.draw(row), "rowgroup");
-    const head = element("div", { class: "row head", role: "row" });
+    this.#rows = new Rows("explorer-rows", (row) => this.#draw(row), "rowgroup");
+    const head = element("div.row.head", { role: "row" });
     COLUMNS.forEach(({ title }, column) => {
       const button = element("button", { type: "button" }, title);
-      button.addEventListener("click", () => this.sortBy(column));
+      button.addEventListener("click", () => this.#sortBy(column));
       head.append(element("span", { role: "columnheader" }, button));
     });
     this.root = element(
-      "div",
-      { class: "explorer-table", role: "table", "aria-label": "nodes of this stage" },
+      "div.explorer-table",
+      { role: "table", "aria-label": "nodes of this stage" },
       head,
-      this.rows.root,
+      this.#rows.root,
     );
-    follow(this.rows.root, session, (target) => this.order[Number(target.dataset.row)] ?? -1);
+    follow(this.#rows.root, session, (target) => this.#order[Number(target.dataset.row)] ?? -1);
   }
 
   reset(): void {
-    this.arrange();
+    this.#arrange();
   }
 
   /** What is found comes first: a table is where one reads a result. */
-  private arrange(): void {
+  #arrange(): void {
     const { graph } = this.session.stage;
     const { nodes } = this.session.focus;
     const all = nodes.size ? [...nodes].sort((a, b) => a - b) : Array.from({ length: graph.size }, (_, i) => i);
-    const { column, down } = this.sort;
+    const { column, down } = this.#sort;
     const key = COLUMNS[column]?.value;
     if (key) {
       const values = new Map(all.map((node) => [node, key(this.session, node)]));
@@ -104,24 +104,24 @@ export class TablePane {
         return down ? -less : less;
       });
     }
-    this.order = all;
-    this.rows.reset(all.length);
+    this.#order = all;
+    this.#rows.reset(all.length);
   }
 
-  private sortBy(column: number): void {
+  #sortBy(column: number): void {
     // Numbers are looked at from the largest.
-    this.sort = { column, down: this.sort.column === column ? !this.sort.down : column >= 3 };
-    this.arrange();
+    this.#sort = { column, down: this.#sort.column === column ? !this.#sort.down : column >= 3 };
+    this.#arrange();
   }
 
   light(): void {
-    if (this.session.focus.item === undefined) this.arrange();
-    else this.rows.redraw();
+    if (this.session.focus.item === undefined) this.#arrange();
+    else this.#rows.redraw();
   }
 
-  private draw(row: number): HTMLElement {
-    const node = this.order[row]!;
-    const made = element("div", { class: "row", role: "row", "data-row": row });
+  #draw(row: number): HTMLElement {
+    const node = this.#order[row]!;
+    const made = element("div.row", { role: "row", "data-row": row });
     for (const { value, text } of COLUMNS) {
       const v = value(this.session, node);
       made.append(element("span", { role: "cell" }, text ? text(v as number) : String(v)));

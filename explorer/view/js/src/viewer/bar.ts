@@ -20,8 +20,8 @@ export class Bar {
     spellcheck: "false",
     title: HELP,
   });
-  private readonly stages = element("div", { class: "switch", role: "tablist", "aria-label": "stage" });
-  private readonly modes = element("div", { class: "switch modes", role: "tablist", "aria-label": "representation" });
+  readonly #stages = element("div.switch", { role: "tablist", "aria-label": "stage" });
+  readonly #modes = element("div.switch.modes", { role: "tablist", "aria-label": "representation" });
 
   constructor(
     private readonly session: Session,
@@ -31,25 +31,19 @@ export class Bar {
   ) {
     const { capture } = session;
     for (const { name, size } of capture.stages) {
-      for (const kind of kinds) if (kind.count && kind.stage === name) this.stages.append(this.between(kind));
+      for (const kind of kinds) if (kind.count && kind.stage === name) this.#stages.append(this.#between(kind));
       const counted = name === "hlo" ? count(capture.stage(name).graph.kernelsIn(), "kernel") : number(size);
-      this.stages.append(this.tab({ stage: name }, STAGE_TITLES[name] ?? name, counted, () => this.toStage(name)));
+      this.#stages.append(this.#tab({ stage: name }, STAGE_TITLES[name] ?? name, counted, () => this.#toStage(name)));
     }
     for (const { mode, title, count: isStage } of kinds)
-      if (!isStage) this.modes.append(this.tab({ mode }, title, "", () => session.setMode(mode)));
-    this.listen(reveal);
+      if (!isStage) this.#modes.append(this.#tab({ mode }, title, "", () => session.setMode(mode)));
+    this.#listen(reveal);
     const { function: name, signature } = capture.header;
     this.root = element(
-      "div",
-      { class: "bar" },
-      element(
-        "span",
-        { class: "function", title: name + signature },
-        element("b", {}, name),
-        element("small", {}, signature),
-      ),
-      this.stages,
-      this.modes,
+      "div.bar",
+      element("span.function", { title: name + signature }, element("b", name), element("small", signature)),
+      this.#stages,
+      this.#modes,
       this.search,
       ...tools.map(({ label, sign, act }) => {
         const button = element("button", { type: "button", class: "tool", title: label, "aria-label": label }, sign);
@@ -60,14 +54,14 @@ export class Bar {
   }
 
   /** What a stage went through on its way, between the stage before it and itself. */
-  private between({ mode, title, stage, count: counted }: PaneKind): HTMLElement {
-    return this.tab({ mode }, title, counted!(this.session), () => {
+  #between({ mode, title, stage, count: counted }: PaneKind): HTMLElement {
+    return this.#tab({ mode }, title, counted!(this.session), () => {
       this.session.setStage(stage!);
       this.session.setMode(mode);
     });
   }
 
-  private toStage(name: string): void {
+  #toStage(name: string): void {
     const { session } = this;
     session.setStage(name);
     if (this.kinds.find(({ mode }) => mode === session.mode)?.count) session.setMode("graph");
@@ -77,11 +71,11 @@ export class Bar {
   mark(): void {
     const { stage, mode } = this.session;
     const between = this.kinds.some((kind) => kind.mode === mode && kind.count);
-    for (const button of this.stages.querySelectorAll("button")) {
+    for (const button of this.#stages.querySelectorAll("button")) {
       const { mode: own, stage: name } = button.dataset;
       button.setAttribute("aria-selected", String(own !== undefined ? own === mode : name === stage.name && !between));
     }
-    for (const button of this.modes.querySelectorAll("button")) {
+    for (const button of this.#modes.querySelectorAll("button")) {
       const kind = this.kinds.find((known) => known.mode === button.dataset.mode);
       button.hidden = kind?.stage !== undefined && kind.stage !== stage.name;
       button.setAttribute("aria-selected", String(button.dataset.mode === mode));
@@ -93,12 +87,12 @@ export class Bar {
     if (document.activeElement !== this.search) this.search.value = "";
   }
 
-  private tab(data: Record<string, string>, title: string, counted: string, choose: () => void): HTMLElement {
+  #tab(data: Record<string, string>, title: string, counted: string, choose: () => void): HTMLElement {
     const button = element(
       "button",
       { type: "button", role: "tab" },
       title,
-      ...(counted ? [element("i", {}, counted)] : []),
+      ...(counted ? [element("i", counted)] : []),
     );
     Object.assign(button.dataset, data);
     button.addEventListener("click", choose);
@@ -106,7 +100,7 @@ export class Bar {
   }
 
   /** Enter goes from hit to hit, Escape leaves. */
-  private listen(reveal: (node: number) => void): void {
+  #listen(reveal: (node: number) => void): void {
     const { search, session } = this;
     let found = -1;
     search.addEventListener("input", () => {
@@ -131,6 +125,7 @@ export class Bar {
 
 const HELP = `words: softmax exp
 in a field: op:dot  scope:attention  line:12  shape:8,*  dtype:bf16  function:block  in:body
+attributes: target:getrf  attr:replica_groups  attr:dimensions={1}
 whole: op == "copy"
 numbers: bytes > 1MB  flops >= 2G  rank == 3  users > 4
 regular expressions: /^dot/  name:/fusion/

@@ -30,8 +30,8 @@ const KINDS = [
 
 export class DiffViewer {
   readonly root: HTMLElement;
-  private readonly changes: ChangesPane;
-  private readonly stop: () => void;
+  readonly #changes: ChangesPane;
+  readonly #stop: () => void;
 
   constructor(
     private readonly header: DiffHeader,
@@ -41,73 +41,67 @@ export class DiffViewer {
     const stages: Passes[] = header.stages.map((stage) => readPasses(stage, blobs));
     const [a, b] = header.functions;
     const sides: [string, string] = a === b ? ["before", "after"] : [a, b];
-    this.changes = new ChangesPane(stages, { places: (frames) => frames, ran: () => "", sides });
-    this.changes.root.classList.add("shown");
+    this.#changes = new ChangesPane(stages, { places: (frames) => frames, ran: () => "", sides });
+    this.#changes.root.classList.add("shown");
     const [from, to] = header.titles;
     const title = element(
-      "span",
-      { class: "function", title: `${from} → ${to}` },
-      element("b", {}, `${a} → ${b}`),
-      element("small", {}, `  what differs`),
+      "span.function",
+      { title: `${from} → ${to}` },
+      element("b", `${a} → ${b}`),
+      element("small", `  what differs`),
     );
-    const panes = element(
-      "div",
-      { class: "panes diff-panes" },
-      this.facts(stages),
-      element("div", { class: "middle" }, this.changes.root),
-    );
+    const panes = element("div.panes.diff-panes", this.#facts(stages), element("div.middle", this.#changes.root));
     this.root = element(
-      "div",
-      { class: "explorer", "data-diff": id, "data-mode": "passes", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "bar" }, title),
+      "div.explorer",
+      { "data-diff": id, "data-mode": "passes", "data-lm-suppress-shortcuts": "true" },
+      element("div.bar", title),
       panes,
     );
     this.root.addEventListener("keydown", (event) => event.stopPropagation());
-    this.stop = followTheme(this.root);
+    this.#stop = followTheme(this.root);
   }
 
   async start(): Promise<void> {
-    this.changes.show();
+    this.#changes.show();
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
   }
 
   dispose(): void {
-    this.stop();
-    this.changes.dispose();
+    this.#stop();
+    this.#changes.dispose();
   }
 
-  private facts(stages: Passes[]): HTMLElement {
+  #facts(stages: Passes[]): HTMLElement {
     const { values, durations, fusions } = this.header;
     const parts: Node[] = [];
     if (!values.length && stages.every((stage) => !stage.shown.length))
-      parts.push(element("p", { class: "note" }, "Nothing differs but times and the numbers in names."));
-    if (values.length) parts.push(element("h4", {}, "facts and figures"), table(values));
+      parts.push(element("p.note", "Nothing differs but times and the numbers in names."));
+    if (values.length) parts.push(element("h4", "facts and figures"), table(values));
     for (const [kind, style, sign] of KINDS)
       if (fusions[kind].length)
         parts.push(
-          element("h4", {}, `${count(fusions[kind].length, "fusion")} ${kind}`),
+          element("h4", `${count(fusions[kind].length, "fusion")} ${kind}`),
           ...grouped(fusions[kind])
             .slice(0, MOST)
-            .map(([fusion, amount]) => this.fusion(fusion, amount, style, sign)),
+            .map(([fusion, amount]) => this.#fusion(fusion, amount, style, sign)),
         );
-    parts.push(element("h4", {}, "what compiling took"), table(durations));
-    return element("div", { class: "diff-facts" }, ...parts);
+    parts.push(element("h4", "what compiling took"), table(durations));
+    return element("div.diff-facts", ...parts);
   }
 
-  private fusion([name, holds, lines]: Fusion, amount: number, style: string, sign: string): HTMLElement {
+  #fusion([name, holds, lines]: Fusion, amount: number, style: string, sign: string): HTMLElement {
     const made = element(
       "button",
       { type: "button", class: style },
-      element("i", {}, sign),
+      element("i", sign),
       element(
         "span",
-        {},
-        element("b", {}, name + (amount > 1 ? `  ×${amount}` : "")),
-        element("small", {}, holds),
-        ...(lines ? [element("small", {}, lines)] : []),
+        element("b", name + (amount > 1 ? `  ×${amount}` : "")),
+        element("small", holds),
+        ...(lines ? [element("small", lines)] : []),
       ),
     );
-    made.addEventListener("click", () => this.changes.reveal("hlo", name));
+    made.addEventListener("click", () => this.#changes.reveal("hlo", name));
     return made;
   }
 }
@@ -128,23 +122,16 @@ function table(values: Value[]): HTMLElement {
     Math.max(a.length, b.length) > LONG
       ? element(
           "tr",
-          {},
           element("th", { scope: "row" }, name),
-          element(
-            "td",
-            { colspan: 3, class: "long" },
-            element("div", {}, a || "–"),
-            element("div", {}, `→ ${b || "–"}`),
-          ),
+          element("td", { colspan: 3, class: "long" }, element("div", a || "–"), element("div", `→ ${b || "–"}`)),
         )
       : element(
           "tr",
-          {},
           element("th", { scope: "row" }, name),
-          element("td", {}, a || "–"),
-          element("td", {}, b || "–"),
-          element("td", {}, ratio && Math.abs(ratio - 1) >= 0.005 ? `×${Number(ratio.toPrecision(3))}` : ""),
+          element("td", a || "–"),
+          element("td", b || "–"),
+          element("td", ratio && Math.abs(ratio - 1) >= 0.005 ? `×${Number(ratio.toPrecision(3))}` : ""),
         ),
   );
-  return element("table", {}, ...rows);
+  return element("table", ...rows);
 }

@@ -7,7 +7,7 @@ import type { Session } from "../core/session";
 const STEPS = ["trace", "lower", "compile"];
 
 export class Foot {
-  readonly root = element("div", { class: "explorer-foot" });
+  readonly root = element("div.explorer-foot");
 
   constructor(private readonly session: Session) {}
 
@@ -16,16 +16,11 @@ export class Foot {
     const { jax, backend } = header.environment;
     const about =
       header.failure || (jax ? `jax ${jax} · ${backend ?? "?"}` : Object.values(header.environment).join(" · "));
-    this.root.replaceChildren(
-      ...this.times(),
-      this.linked(),
-      element("span", { class: "stretch" }),
-      element("span", {}, about),
-    );
+    this.root.replaceChildren(...this.#times(), this.#linked(), element("span.stretch"), element("span", about));
   }
 
   /** Of how many equations it is not known what became of them; in HLO, of those that it was made of. */
-  private get unmapped(): { text: string; title: string } {
+  get #unmapped(): { text: string; title: string } {
     const { stage, capture } = this.session;
     const { fates, name } = stage.fates ? stage : (capture.stages[0] ?? stage);
     if (!fates) return { text: "", title: "" };
@@ -40,7 +35,7 @@ export class Foot {
   }
 
   /** Nothing where nothing was timed: a module from a file. */
-  private times(): Node[] {
+  #times(): Node[] {
     const { durations } = this.session.capture.header;
     const steps = STEPS.map((step) => [step, durations[step] ?? 0] as const);
     const total = steps.reduce((all, [, seconds]) => all + seconds, 0);
@@ -64,7 +59,7 @@ export class Foot {
     return [bar];
   }
 
-  private linked(): Node {
+  #linked(): Node {
     const { graph, coverage } = this.session.stage;
     let known = 0;
     for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) known++;
@@ -74,8 +69,8 @@ export class Foot {
     const title = `${percent(coverage)} of the nodes know a line of the source: ${told} from the compiler, ${rest}`;
     return element(
       "span",
-      { title: `${title}${this.unmapped.title}` },
-      `linked ${percent(coverage)}${this.unmapped.text}`,
+      { title: `${title}${this.#unmapped.title}` },
+      `linked ${percent(coverage)}${this.#unmapped.text}`,
     );
   }
 }

@@ -28,7 +28,7 @@ type Format = "svg" | "png";
 /** A button with a menu of the two formats; `find` gives the picture that is shown, if one is. */
 export class SaveMenu {
   readonly root: HTMLElement;
-  private readonly button = element(
+  readonly #button = element(
     "button",
     {
       type: "button",
@@ -40,7 +40,7 @@ export class SaveMenu {
     },
     "⤓",
   );
-  private readonly menu = element("div", { class: "save-menu", role: "menu", "aria-label": "save the picture as" });
+  readonly #menu = element("div.save-menu", { role: "menu", "aria-label": "save the picture as" });
 
   constructor(
     private readonly find: () => SVGSVGElement | null,
@@ -53,17 +53,17 @@ export class SaveMenu {
         format.toUpperCase(),
       );
       item.addEventListener("click", () => {
-        this.open(false);
-        void this.save(format);
+        this.#open(false);
+        void this.#save(format);
       });
-      this.menu.append(item);
+      this.#menu.append(item);
     }
-    this.menu.hidden = true;
-    this.root = element("span", { class: "save" }, this.button, this.menu);
-    this.button.addEventListener("click", () => this.open(this.menu.hidden === true));
-    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.#menu.hidden = true;
+    this.root = element("span.save", this.#button, this.#menu);
+    this.#button.addEventListener("click", () => this.#open(this.#menu.hidden === true));
+    this.root.addEventListener("keydown", (event) => this.#key(event));
     this.root.addEventListener("focusout", (event) => {
-      if (!this.root.contains(event.relatedTarget as Node | null)) this.open(false);
+      if (!this.root.contains(event.relatedTarget as Node | null)) this.#open(false);
     });
   }
 
@@ -72,26 +72,26 @@ export class SaveMenu {
     this.root.hidden = !this.find();
   }
 
-  private open(isOpen: boolean): void {
-    this.menu.hidden = !isOpen;
-    this.button.setAttribute("aria-expanded", String(isOpen));
-    if (isOpen) (this.menu.firstElementChild as HTMLElement).focus();
+  #open(isOpen: boolean): void {
+    this.#menu.hidden = !isOpen;
+    this.#button.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen) (this.#menu.firstElementChild as HTMLElement).focus();
   }
 
-  private key(event: KeyboardEvent): void {
-    const items = [...this.menu.children] as HTMLElement[];
+  #key(event: KeyboardEvent): void {
+    const items = [...this.#menu.children] as HTMLElement[];
     const at = items.indexOf(event.target as HTMLElement);
     const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
-    if (event.key === "Escape" && !this.menu.hidden) {
-      this.open(false);
-      this.button.focus();
+    if (event.key === "Escape" && !this.#menu.hidden) {
+      this.#open(false);
+      this.#button.focus();
     } else if (step && at >= 0) items[(at + step + items.length) % items.length]!.focus();
     else return;
     event.preventDefault();
     event.stopPropagation();
   }
 
-  private async save(format: Format): Promise<void> {
+  async #save(format: Format): Promise<void> {
     const picture = this.find();
     if (!picture) return;
     const text = svgText(picture);

@@ -27,90 +27,90 @@ export interface Options {
 export class Viewer {
   readonly root: HTMLElement;
   private readonly session: Session;
-  private readonly source: SourcePane;
-  private readonly graph: GraphPane;
-  private readonly details: DetailsPane;
-  private readonly bar: Bar;
-  private readonly foot: Foot;
-  private readonly save: SaveMenu;
-  private readonly kinds: PaneKind[];
-  private readonly made = new Map<Mode, Pane>();
-  private readonly middle = element("div", { class: "middle" });
-  private readonly panes: HTMLElement;
-  private readonly stops: (() => void)[];
+  readonly #source: SourcePane;
+  readonly #graph: GraphPane;
+  readonly #details: DetailsPane;
+  readonly #bar: Bar;
+  readonly #foot: Foot;
+  readonly #save: SaveMenu;
+  readonly #kinds: PaneKind[];
+  readonly #made = new Map<Mode, Pane>();
+  readonly #middle = element("div.middle");
+  readonly #panes: HTMLElement;
+  readonly #stops: (() => void)[];
   /** The modes whose pane shows the current stage. */
-  private readonly fresh = new Set<Mode>();
+  readonly #fresh = new Set<Mode>();
 
   constructor(
     private readonly capture: Capture,
     private readonly options: Options,
   ) {
     const session = (this.session = new Session(capture, options.stage));
-    this.graph = new GraphPane(session);
-    this.kinds = paneKinds(this.graph);
-    this.source = new SourcePane(session);
-    this.details = new DetailsPane(session, (node) => this.reveal(node));
-    this.foot = new Foot(session);
+    this.#graph = new GraphPane(session);
+    this.#kinds = paneKinds(this.#graph);
+    this.#source = new SourcePane(session);
+    this.#details = new DetailsPane(session, (node) => this.#reveal(node));
+    this.#foot = new Foot(session);
     const tools = [
-      { label: "zoom in (+)", sign: "+", act: () => this.graph.zoom(1.25) },
-      { label: "zoom out (−)", sign: "−", act: () => this.graph.zoom(0.8) },
-      { label: "fit (0)", sign: "⤢", act: () => this.graph.fitAll() },
+      { label: "zoom in (+)", sign: "+", act: () => this.#graph.zoom(1.25) },
+      { label: "zoom out (−)", sign: "−", act: () => this.#graph.zoom(0.8) },
+      { label: "fit (0)", sign: "⤢", act: () => this.#graph.fitAll() },
     ];
     const { findings } = capture.header.findings ?? { findings: [] };
     if (findings.length && session.lines.sources.length)
       tools.unshift({
         label: `${count(findings.length, "pitfall")}: show the next`,
         sign: tally(findings),
-        act: () => this.source.showPitfall(),
+        act: () => this.#source.showPitfall(),
       });
-    this.bar = new Bar(session, this.kinds, tools, (node) => this.reveal(node));
-    this.save = new SaveMenu(
+    this.#bar = new Bar(session, this.#kinds, tools, (node) => this.#reveal(node));
+    this.#save = new SaveMenu(
       () => this.pane.root.querySelector("svg"),
       () => `${capture.header.function}-${session.stage.name}-${session.mode}`.replace(/[^\w.-]+/g, "_"),
     );
-    this.bar.root.append(this.save.root);
-    this.panes = element("div", { class: "panes" }, this.source.root, this.middle, this.details.root);
+    this.#bar.root.append(this.#save.root);
+    this.#panes = element("div.panes", this.#source.root, this.#middle, this.#details.root);
     // Lab's own shortcuts must not take the keys typed here.
     this.root = element(
-      "div",
-      { class: "explorer", "data-capture": options.id, "data-lm-suppress-shortcuts": "true" },
-      this.bar.root,
-      this.panes,
-      this.foot.root,
+      "div.explorer",
+      { "data-capture": options.id, "data-lm-suppress-shortcuts": "true" },
+      this.#bar.root,
+      this.#panes,
+      this.#foot.root,
     );
     // Without a text there is nothing to stand on the left: a module from a file, its sources elsewhere.
     this.root.classList.toggle("sourceless", !session.lines.sources.length);
-    this.stops = [followTheme(this.root)];
-    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.#stops = [followTheme(this.root)];
+    this.root.addEventListener("keydown", (event) => this.#key(event));
     session.listen((change) => {
       if (change === "preview") {
-        this.source.light();
-        if (session.mode === "graph") this.light();
-      } else if (change === "look") this.light();
-      else if (change === "stage") void this.showStage();
-      else if (change === "mode") void this.showMode().then(() => this.follow());
-      else this.showFocus();
+        this.#source.light();
+        if (session.mode === "graph") this.#light();
+      } else if (change === "look") this.#light();
+      else if (change === "stage") void this.#showStage();
+      else if (change === "mode") void this.#showMode().then(() => this.#follow());
+      else this.#showFocus();
     });
   }
 
   /** Draw everything once; resolves when the graph is on the screen. */
   async start(): Promise<void> {
-    await this.showStage();
-    this.shrink();
-    this.source.toFunction();
-    this.stops.push(followPython(this.options.id, this.options.model, (changed) => this.show(changed)));
+    await this.#showStage();
+    this.#shrink();
+    this.#source.toFunction();
+    this.#stops.push(followPython(this.options.id, this.options.model, (changed) => this.#show(changed)));
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
   }
 
   dispose(): void {
-    for (const stop of this.stops) stop();
-    for (const pane of this.made.values()) pane.dispose?.();
+    for (const stop of this.#stops) stop();
+    for (const pane of this.#made.values()) pane.dispose?.();
   }
 
   /**
    * What Python set anew, null for what it took back; a stage that is not there, or a node beyond it, is passed over.
    */
-  private show({ stage, highlight, filter, colour }: Shown): void {
+  #show({ stage, highlight, filter, colour }: Shown): void {
     const { session, capture } = this;
     const rowsOf = ({ stage: name, nodes }: { stage: string; nodes: number[] }) => {
       const of = capture.stages.find((known) => known.name === name);
@@ -130,93 +130,93 @@ export class Viewer {
     if (!highlight) return;
     const lit = rowsOf(highlight);
     session.focusNodes(highlight.stage, lit);
-    if (lit.length) this.reveal(lit[0]!);
+    if (lit.length) this.#reveal(lit[0]!);
   }
 
   /** A small program needs no tall panes. They can be pulled to any height afterwards. */
-  private shrink(): void {
-    const source = this.source.root.lastElementChild;
+  #shrink(): void {
+    const source = this.#source.root.lastElementChild;
     const lines = source instanceof HTMLElement ? source.offsetTop + source.offsetHeight + 8 : 0;
-    const needed = Math.max(lines, this.graph.height + 24, LOWEST);
-    if (needed >= this.panes.clientHeight) return;
-    this.panes.style.height = `${needed}px`;
-    this.graph.refit();
+    const needed = Math.max(lines, this.#graph.height + 24, LOWEST);
+    if (needed >= this.#panes.clientHeight) return;
+    this.#panes.style.height = `${needed}px`;
+    this.#graph.refit();
   }
 
   /** The pane of the current mode. */
   private get pane(): Pane {
     const { mode } = this.session;
-    let pane = this.made.get(mode);
+    let pane = this.#made.get(mode);
     if (!pane) {
-      const kind = this.kinds.find((known) => known.mode === mode)!;
-      this.made.set(mode, (pane = kind.make(this.session, (node) => this.reveal(node))));
-      this.middle.append(pane.root);
+      const kind = this.#kinds.find((known) => known.mode === mode)!;
+      this.#made.set(mode, (pane = kind.make(this.session, (node) => this.#reveal(node))));
+      this.#middle.append(pane.root);
     }
     return pane;
   }
 
-  private async showStage(): Promise<void> {
+  async #showStage(): Promise<void> {
     const { session } = this;
     this.root.dataset.stage = session.stage.name;
-    this.fresh.clear();
-    const kind = this.kinds.find(({ mode }) => mode === session.mode);
+    this.#fresh.clear();
+    const kind = this.#kinds.find(({ mode }) => mode === session.mode);
     if (kind?.stage !== undefined && kind.stage !== session.stage.name) session.mode = "graph";
-    this.source.fill();
-    this.foot.fill();
-    await this.showMode();
-    this.showFocus();
-    if (session.focus.nodes.size) this.follow();
+    this.#source.fill();
+    this.#foot.fill();
+    await this.#showMode();
+    this.#showFocus();
+    if (session.focus.nodes.size) this.#follow();
   }
 
-  private async showMode(): Promise<void> {
+  async #showMode(): Promise<void> {
     const { pane } = this;
     const { mode } = this.session;
     this.root.dataset.mode = mode;
-    this.bar.mark();
-    for (const [other, { root }] of this.made) root.classList.toggle("shown", other === mode);
+    this.#bar.mark();
+    for (const [other, { root }] of this.#made) root.classList.toggle("shown", other === mode);
     const { stage } = this.session;
-    if (!this.fresh.has(mode)) await pane.reset();
+    if (!this.#fresh.has(mode)) await pane.reset();
     // Another stage may have been chosen meanwhile.
     if (stage !== this.session.stage) return;
-    this.fresh.add(mode);
-    this.save.update();
-    this.light();
+    this.#fresh.add(mode);
+    this.#save.update();
+    this.#light();
   }
 
   /** Mark what is in focus, unless the pane still shows another stage. */
-  private light(): void {
-    if (this.fresh.has(this.session.mode)) this.pane.light();
+  #light(): void {
+    if (this.#fresh.has(this.session.mode)) this.pane.light();
   }
 
-  private showFocus(): void {
+  #showFocus(): void {
     const { session } = this;
-    this.light();
-    this.source.light();
-    this.details.fill();
-    if (session.focus.item !== undefined || session.focus.line) this.source.scroll();
+    this.#light();
+    this.#source.light();
+    this.#details.fill();
+    if (session.focus.item !== undefined || session.focus.line) this.#source.scroll();
     this.pane.scroll?.();
-    if (!session.focus.query) this.bar.forget();
+    if (!session.focus.query) this.#bar.forget();
     tellSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
   }
 
   /** Bring what is in focus into sight. */
-  private follow(): void {
+  #follow(): void {
     const { focus, mode, firstNode } = this.session;
     if (firstNode === undefined) return;
     if (mode !== "graph") this.pane.scroll?.();
-    else if (focus.item !== undefined) void this.graph.reveal(firstNode);
+    else if (focus.item !== undefined) void this.#graph.reveal(firstNode);
   }
 
-  private reveal(node: number): void {
-    if (this.session.mode === "graph") void this.graph.reveal(node).then(() => this.graph.light());
+  #reveal(node: number): void {
+    if (this.session.mode === "graph") void this.#graph.reveal(node).then(() => this.#graph.light());
     else this.pane.scroll?.();
   }
 
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     event.stopPropagation();
     if (event.key === "/") {
       event.preventDefault();
-      this.bar.search.focus();
+      this.#bar.search.focus();
     } else if (event.key === "Escape") this.session.focusItem(undefined);
   }
 }
