@@ -34,7 +34,7 @@ def message(
     ledger: Ledger, tables: Tables, sizes: Mapping[str, int] | None = None, left_out: int = 0
 ) -> dict[str, Any]:
     """Everything for a reader that has tables of these sizes; None: it has none yet."""
-    return {**tables.since(sizes or {}), "told": _told(ledger, tables, left_out)}
+    return {**tables.since(sizes or {}), "status": _status(ledger, tables, left_out)}
 
 
 def is_on(ledger: Ledger) -> bool:
@@ -42,7 +42,7 @@ def is_on(ledger: Ledger) -> bool:
     return bool(getattr(ledger, "on", False))
 
 
-def _told(ledger: Ledger, tables: Tables, left_out: int) -> dict[str, Any]:
+def _status(ledger: Ledger, tables: Tables, left_out: int) -> dict[str, Any]:
     found = verdict(tables.fold.calls)
     return {
         "verdict": {

@@ -162,14 +162,14 @@ def test_a_ledger_of_many_events_is_cut_between_calls_and_says_so(monkeypatch: p
     tables, left_out = tables_of(ledger)
     assert left_out % 3 == 0
     assert len(tables.fold.calls) * 3 == len(ledger) - left_out == 30
-    [note] = message(ledger, tables, None, left_out)["told"]["notes"]
+    [note] = message(ledger, tables, None, left_out)["status"]["notes"]
     assert f"{left_out} events are not in this view" in note
 
 
 def test_what_varied_and_what_did_not_is_told_by_argument():
     ledger = ledgers.typical()
     tables, _ = tables_of(ledger)
-    told = {one["function"]: one["rows"] for one in message(ledger, tables)["told"]["varying"]}
+    told = {one["function"]: one["rows"] for one in message(ledger, tables)["status"]["varying"]}
     varies = [row for row in told["step"] if row["distinct"] > 1]
     assert [(row["path"], row["aspect"], row["distinct"]) for row in varies] == [("batch['x']", "shape[0]", 9)]
     assert {"path": "batch['x']", "aspect": "", "values": [["float32[*, 128]", 9]], "distinct": 1} in told["step"]

@@ -9,22 +9,22 @@ export interface ArrayType {
 const ARRAY = /([a-zA-Z]\w*)\[([^\]]*)\]|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)/g;
 const BITS: Record<string, number> = { pred: 8, bool: 8, i1: 8, token: 0, index: 64 };
 
-const known = new Map<string, ArrayType[]>();
+const parsedTypes = new Map<string, ArrayType[]>();
 
 /** The arrays in a type, in order. */
 export function arrays(type: string): ArrayType[] {
-  let found = known.get(type);
-  if (!found) {
-    found = Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => ({
+  let parsed = parsedTypes.get(type);
+  if (!parsed) {
+    parsed = Array.from(type.matchAll(ARRAY), ([, name, dims, tensorDims, tensor]) => ({
       dtype: name ?? tensor!,
       dims: (name !== undefined
         ? dims!.split(",").map((dim) => dim.trim())
         : tensorDims!.split("x").slice(0, -1)
       ).filter(Boolean),
     }));
-    known.set(type, found);
+    parsedTypes.set(type, parsed);
   }
-  return found;
+  return parsed;
 }
 
 const bound = (dim: string): number => (/^(<=)?\d+$/.test(dim) ? Number(dim.replace("<=", "")) : 1);

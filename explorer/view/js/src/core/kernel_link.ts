@@ -1,25 +1,44 @@
-// The wire to Python, where a kernel is alive: explorer/view/live.py registers a model for each capture it shows.
+// The link to Python, where a kernel is alive: explorer/view/live.py registers a model for each capture it shows.
 
-export interface Model {
-  get(name: string): unknown;
-  set(name: string, value: unknown): void;
-  save_changes(): void;
-  on(event: string, callback: () => void): void;
-  off(event: string, callback: () => void): void;
-}
+import type { AnyModel } from "@anywidget/types";
 
-interface Rows {
+import { element } from "./dom";
+
+interface NodesOfStage {
   stage: string;
   nodes: number[];
 }
 
 /** What Python wants to be seen; see `View._message` in explorer/view/steer.py. */
-export interface Shown {
+export interface Steering {
   stage?: string;
-  highlight?: Rows | null;
-  filter?: Rows | null;
+  highlight?: NodesOfStage | null;
+  filter?: NodesOfStage | null;
   /** A column of the view's menu, or numbers of Python's own. */
-  colour?: ({ by: string } & Partial<Rows & { values: (number | null)[] }>) | null;
+  colour?: ({ by: string } & Partial<NodesOfStage & { values: (number | null)[] }>) | null;
+}
+
+/** The traits of Python's models; each model has those that its view needs. */
+export interface Traits {
+  /** The packed capture, of a widget. */
+  wire: DataView;
+  /** The capture's id, of a widget. */
+  capture: string;
+  shown: Steering;
+  selected: NodesOfStage;
+  /** What is new in a ledger, as JSON. */
+  update: string;
+}
+
+export type Model = Omit<AnyModel<Traits>, "widget_manager">;
+
+/** Python's answer to a request: HTML as an output has it, or code, or why there is neither. */
+export interface Answer {
+  of?: number | string;
+  html?: string;
+  code?: string;
+  diff?: string;
+  failed?: string;
 }
 
 declare global {
@@ -28,43 +47,95 @@ declare global {
   }
 }
 
-/** Tell Python what is selected; without a kernel there is nobody to tell, and nothing is lost. */
-export function tellSelection(id: string, model: Model | undefined, stage: string, nodes: Iterable<number>): void {
-  const wire = model ?? window.explorerModels?.get(id);
-  if (!wire) return;
+export const NO_KERNEL = "No kernel answers: run the notebook again.";
+const SLOW = 600; // milliseconds after which a view says that the kernel is busy
+
+export const registeredModel = (id: string): Model | undefined => window.explorerModels?.get(id);
+
+/**
+ * Call back now, with a view's own model or the one registered under an id, and whenever one is registered under it:
+ * the model may come after the view. Returns what ends it.
+ */
+export function onModel(id: string, callback: (model: Model | undefined) => void, own?: Model): () => void {
+  const listener = (event: Event) => {
+    if ((event as CustomEvent<string>).detail === id) callback(registeredModel(id));
+  };
+  callback(own ?? registeredModel(id));
+  window.addEventListener("explorer-wire", listener);
+  return () => window.removeEventListener("explorer-wire", listener);
+}
+
+/** Send the selection to Python; without a kernel nobody listens, and nothing is lost. */
+export function sendSelection(id: string, model: Model | undefined, stage: string, nodes: Iterable<number>): void {
+  const live = model ?? registeredModel(id);
+  if (!live) return;
   try {
-    wire.set("selected", { stage, nodes: [...nodes] });
-    wire.save_changes();
+    live.set("selected", { stage, nodes: [...nodes] });
+    live.save_changes();
   } catch {
     window.explorerModels?.delete(id); // its kernel is gone
   }
 }
 
-/** Show what Python sets, now and later, only what changed; gives what ends it. The wire may come after the view. */
-export function followPython(id: string, model: Model | undefined, show: (changed: Shown) => void): () => void {
-  let wire: Model | undefined;
-  let last: Shown = {};
-  const take = () => {
-    const shown = (wire?.get("shown") ?? {}) as Shown;
+/** Call back with what Python sets, now and later, only what changed (null: taken back); returns what ends it. */
+export function followPython(id: string, model: Model | undefined, callback: (changed: Steering) => void): () => void {
+  let live: Model | undefined;
+  let last: Steering = {};
+  const update = () => {
+    const steering = live?.get("shown") ?? {};
     const keys = ["stage", "highlight", "filter", "colour"] as const;
-    const changed = keys.filter((key) => JSON.stringify(shown[key] ?? null) !== JSON.stringify(last[key] ?? null));
-    last = shown;
-    if (changed.length) show(Object.fromEntries(changed.map((key) => [key, shown[key] ?? null])));
+    const changed = keys.filter((key) => JSON.stringify(steering[key] ?? null) !== JSON.stringify(last[key] ?? null));
+    last = steering;
+    if (changed.length) callback(Object.fromEntries(changed.map((key) => [key, steering[key] ?? null])));
   };
-  const follow = (found: Model | undefined) => {
-    if (!found || found === wire) return;
-    wire?.off("change:shown", take);
-    wire = found;
-    wire.on("change:shown", take);
-    take();
+  const follow = (next: Model | undefined) => {
+    if (!next || next === live) return;
+    live?.off("change:shown", update);
+    live = next;
+    live.on("change:shown", update);
+    update();
   };
-  const registered = (event: Event) => {
-    if ((event as CustomEvent<string>).detail === id) follow(window.explorerModels?.get(id));
-  };
-  follow(model ?? window.explorerModels?.get(id));
-  window.addEventListener("explorer-wire", registered);
+  const stop = onModel(id, follow, model);
   return () => {
-    wire?.off("change:shown", take);
-    window.removeEventListener("explorer-wire", registered);
+    live?.off("change:shown", update);
+    stop();
   };
+}
+
+/** Wait for an answer with `button` marked as busy; where that takes long, say why. */
+export async function awaitAnswer(
+  button: HTMLElement,
+  answer: Promise<Answer>,
+  say: (text: string) => void,
+): Promise<Answer> {
+  button.setAttribute("aria-busy", "true");
+  const slow = setTimeout(() => say("The kernel is busy: it answers when the running cell has ended."), SLOW);
+  const received = await answer;
+  clearTimeout(slow);
+  button.removeAttribute("aria-busy");
+  return received;
+}
+
+/** Show an answer's HTML, or why there is none. */
+export async function showAnswer(
+  button: HTMLElement,
+  answer: Promise<Answer>,
+  place: HTMLElement,
+  className: string,
+): Promise<boolean> {
+  const say = (text: string) => place.replaceChildren(element("p", { class: className, role: "status" }, text));
+  say("reading it…");
+  const { html, failed } = await awaitAnswer(button, answer, say);
+  if (html === undefined) say(failed ?? "The kernel gave no answer.");
+  else insertOutput(place, html);
+  return html !== undefined;
+}
+
+/** HTML as of an output: its scripts run only if they are made anew. It is explorer's own, from this kernel. */
+function insertOutput(place: HTMLElement, html: string): void {
+  place.innerHTML = html;
+  for (const old of place.querySelectorAll("script")) {
+    if (old.type === "text/plain") continue;
+    old.replaceWith(element("script", { type: old.type }, old.textContent ?? ""));
+  }
 }

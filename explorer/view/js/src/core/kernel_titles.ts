@@ -63,19 +63,19 @@ const MOVES = /^(transpose|copy|broadcast|reshape|convert|slice|pad|concatenate|
 
 const weightOf = (word: string): number => WEIGHTS.find(([, words]) => words.test(word))?.[0] ?? 2;
 
-const told = new WeakMap<Graph, Map<number, string>>();
+const wordsByGraph = new WeakMap<Graph, Map<number, string>>();
 
 /** The operations that a kernel is about, `max, exp, sum`: those that say most, in program order; empty for none. */
 export function computes(graph: Graph, node: number): string {
-  let known = told.get(graph);
-  if (!known) told.set(graph, (known = new Map()));
-  let words = known.get(node);
-  if (words === undefined) known.set(node, (words = wordsOf(graph, node)));
+  let ofNodes = wordsByGraph.get(graph);
+  if (!ofNodes) wordsByGraph.set(graph, (ofNodes = new Map()));
+  let words = ofNodes.get(node);
+  if (words === undefined) ofNodes.set(node, (words = wordsOf(graph, node)));
   return words;
 }
 
 function wordsOf(graph: Graph, node: number): string {
-  const found: string[] = [];
+  const words: string[] = [];
   for (const inner of graph.within(node).slice(1)) {
     const op = graph.op(inner);
     if (SILENT.test(op) || graph.c.groups[graph.c.groupOf[inner]!]?.kind === "apply") continue;
@@ -89,10 +89,10 @@ function wordsOf(graph: Graph, node: number): string {
         ? primitive
         : op;
     const word = WORDS[named] ?? named.replace(/_/g, " ");
-    if (!found.includes(word)) found.push(word);
+    if (!words.includes(word)) words.push(word);
   }
-  const best = [...found].sort((a, b) => weightOf(b) - weightOf(a)).slice(0, MOST_WORDS);
-  return found.filter((word) => best.includes(word)).join(", ");
+  const best = [...words].sort((a, b) => weightOf(b) - weightOf(a)).slice(0, MOST_WORDS);
+  return words.filter((word) => best.includes(word)).join(", ");
 }
 
 export interface Share {
@@ -112,11 +112,11 @@ const sums = new WeakMap<Graph, Map<string, Float64Array>>();
 function sumOf(graph: Graph, measure: string): Float64Array | undefined {
   const values = graph.c.measures[measure];
   if (!values) return undefined;
-  let known = sums.get(graph);
-  if (!known) sums.set(graph, (known = new Map()));
-  let sum = known.get(measure);
+  let ofMeasures = sums.get(graph);
+  if (!ofMeasures) sums.set(graph, (ofMeasures = new Map()));
+  let sum = ofMeasures.get(measure);
   if (!sum) {
-    known.set(measure, (sum = new Float64Array(graph.size + 1)));
+    ofMeasures.set(measure, (sum = new Float64Array(graph.size + 1)));
     graph.order.forEach((node, i) => {
       const value = graph.isKernel(node) || measure === "time" ? values[node]! : 0; // a loop has time of its own
       sum![i + 1] = sum![i]! + Math.max(value, 0);
@@ -148,9 +148,9 @@ export function shareOf(graph: Graph, item: Item): Share | undefined {
 }
 
 export function shareText(graph: Graph, item: Item): string {
-  const found = shareOf(graph, item);
-  if (!found || found.share < LEAST) return "";
-  const percent = 100 * found.share;
+  const largest = shareOf(graph, item);
+  if (!largest || largest.share < LEAST) return "";
+  const percent = 100 * largest.share;
   const digits = percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, "") : Math.round(percent);
-  return `${digits}% ${MEASURES.find(([name]) => name === found.measure)![1]}`;
+  return `${digits}% ${MEASURES.find(([name]) => name === largest.measure)![1]}`;
 }

@@ -11,7 +11,7 @@ export const STAGE_TITLES: Record<string, string> = {
   before: "HLO before",
   hlo: "HLO",
 };
-const UNITS: Record<string, [one: string, many: string]> = {
+const UNITS: Record<string, [singular: string, plural: string]> = {
   jaxpr: ["equation", "equations"],
   stablehlo: ["operation", "operations"],
   before: ["instruction", "instructions"],
@@ -20,7 +20,8 @@ const UNITS: Record<string, [one: string, many: string]> = {
 
 const NUMBER = new Intl.NumberFormat("en"); // making one is slow
 export const number = (n: number): string => NUMBER.format(n);
-export const count = (n: number, one: string, many = `${one}s`): string => `${number(n)} ${n === 1 ? one : many}`;
+export const count = (n: number, singular: string, plural = `${singular}s`): string =>
+  `${number(n)} ${n === 1 ? singular : plural}`;
 export const units = (stage: string, n: number): string => count(n, ...(UNITS[stage] ?? ["node", "nodes"]));
 export const cut = (text: string, longest: number): string =>
   text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
@@ -173,7 +174,7 @@ export function isInKernel(graph: Graph, node: number): boolean {
 
 /** The kernels that nodes run in: themselves, or the fusion around them; each once, in program order. */
 export function kernelsOf(graph: Graph, nodes: Iterable<number>): number[] {
-  const found = new Set<number>();
+  const kernels = new Set<number>();
   for (const node of nodes) {
     let at = node;
     for (let steps = 0; isInKernel(graph, at) && steps < 8; steps++) {
@@ -181,9 +182,9 @@ export function kernelsOf(graph: Graph, nodes: Iterable<number>): number[] {
       if (caller < 0) break;
       at = caller;
     }
-    if (graph.isKernel(at)) found.add(at);
+    if (graph.isKernel(at)) kernels.add(at);
   }
-  return [...found].sort((a, b) => a - b);
+  return [...kernels].sort((a, b) => a - b);
 }
 
 function contents(graph: Graph, stage: string, item: Item): string {

@@ -25,15 +25,15 @@ const COMPARE: Record<string, (a: number, b: number) => boolean> = {
   "!=": (a, b) => a !== b,
 };
 
-/** A query that can't be read, or asks for what is not known; says why. */
+/** A query that can't be read, or names a field that these nodes lack; the message says why. */
 export class QueryError extends Error {}
 
-/** The nodes that a query finds, ascending; every node for an empty query. */
+/** The nodes that match a query, ascending; every node for an empty query. */
 export function find(graph: Graph, query: string): number[] {
   const mask = new Parser(query).parse()(graph);
-  const found: number[] = [];
-  for (let node = 0; node < graph.size; node++) if (mask[node]) found.push(node);
-  return found;
+  const nodes: number[] = [];
+  for (let node = 0; node < graph.size; node++) if (mask[node]) nodes.push(node);
+  return nodes;
 }
 
 class Parser {
@@ -56,7 +56,7 @@ class Parser {
 
   #conjunction(): Test {
     const tests = [this.#negation()];
-    while (!this.#ends() && !this.#seesWord("or")) {
+    while (!this.#ends() && !this.#isWordNext("or")) {
       this.#takeWord("and");
       tests.push(this.#negation());
     }
@@ -149,9 +149,9 @@ class Parser {
 
   #match(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.query);
-    if (found) this.#at = pattern.lastIndex;
-    return found;
+    const match = pattern.exec(this.query);
+    if (match) this.#at = pattern.lastIndex;
+    return match;
   }
 
   #skip(): void {
@@ -164,20 +164,20 @@ class Parser {
 
   /** A sign that something follows; alone it is a word. */
   #take(sign: string): boolean {
-    const found = this.query[this.#at] === sign && (sign === ")" || this.query.slice(this.#at + 1).trim() !== "");
-    this.#at += found ? 1 : 0;
-    return found;
+    const isNext = this.query[this.#at] === sign && (sign === ")" || this.query.slice(this.#at + 1).trim() !== "");
+    this.#at += isNext ? 1 : 0;
+    return isNext;
   }
 
   /** An operator stands between spaces or parentheses, and something follows it. */
-  #seesWord(word: string): boolean {
+  #isWordNext(word: string): boolean {
     const rest = this.query.slice(this.#at + word.length);
     const isWord = this.query.slice(this.#at, this.#at + word.length).toLowerCase() === word && /^[\s(]/.test(rest);
     return isWord && !["", ")"].includes(rest.trim());
   }
 
   #takeWord(word: string): boolean {
-    if (!this.#seesWord(word)) return false;
+    if (!this.#isWordNext(word)) return false;
     this.#at += word.length;
     this.#skip();
     return true;
@@ -200,7 +200,7 @@ function joined(tests: Test[], join: (a: number, b: number) => number): Test {
 const inverted =
   (test: Test): Test =>
   (graph) =>
-    test(graph).map((found) => 1 - found);
+    test(graph).map((passes) => 1 - passes);
 
 function numberOf(text: string): number | undefined {
   const [, digits, unit] = /^(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµ%]*)$/.exec(text.toLowerCase()) ?? [];
@@ -220,8 +220,8 @@ function numbers(field: string, number: number, compare: (a: number, b: number) 
 
 function column(graph: Graph, field: string): (node: number) => number {
   const { c } = graph;
-  const known = c.measures[field];
-  if (known) return (node) => known[node]!;
+  const measure = c.measures[field];
+  if (measure) return (node) => measure[node]!;
   const ofType = (read: (type: string) => number) => {
     const values = c.types.map(read);
     return (node: number) => values[c.type[node]!]!;
@@ -234,13 +234,13 @@ function column(graph: Graph, field: string): (node: number) => number {
     elements: () => ofType(elements),
     rank: () => ofType((type) => arrays(type)[0]?.dims.length ?? NaN),
   };
-  const make = columns[field];
-  if (make) return make();
+  const read = columns[field];
+  if (read) return read();
   const names = [...new Set([...Object.keys(c.measures), ...NUMBERS])].join(", ");
   throw new QueryError(`no number ${field} is known of these nodes; there are ${names}`);
 }
 
-/** Ask each distinct string once, then look the answers up by row. */
+/** Tests each distinct string once, then looks the results up by row. */
 function onText(field: string, test: OnText): Test {
   return (graph) => {
     const { c, size } = graph;
@@ -269,8 +269,8 @@ function onText(field: string, test: OnText): Test {
       attr: () => onAttributes(graph, (key, value) => test(`${key}=${value}`)),
       target: () => onAttributes(graph, (key, value) => TARGETS.includes(key) && test(value)),
     };
-    const asked = field ? [field] : ["name", "op", "type", "scope"];
-    const passes = asked.map((name) => fields[name]!());
+    const searched = field ? [field] : ["name", "op", "type", "scope"];
+    const passes = searched.map((name) => fields[name]!());
     return Uint8Array.from({ length: size }, (_, node) => (passes.some((pass) => pass(node)) ? 1 : 0));
   };
 }

@@ -51,7 +51,7 @@ export class Session {
     this.#listeners.push(listener);
   }
 
-  #tell(change: Change): void {
+  #notify(change: Change): void {
     for (const listener of this.#listeners) listener(change);
   }
 
@@ -63,12 +63,12 @@ export class Session {
   setFilter(stage: string, nodes?: Iterable<number>): void {
     if (nodes) this.#kept.set(stage, new Set(nodes));
     else this.#kept.delete(stage);
-    this.#tell("look");
+    this.#notify("look");
   }
 
   clearFilter(): void {
     this.#kept.clear();
-    this.#tell("look");
+    this.#notify("look");
   }
 
   /**
@@ -80,12 +80,12 @@ export class Session {
 
   setColour(by?: string): void {
     this.#colour = by;
-    this.#tell("look");
+    this.#notify("look");
   }
 
   setMode(mode: Mode): void {
     this.mode = mode;
-    this.#tell("mode");
+    this.#notify("mode");
   }
 
   /** Switch the stage; what was in focus is found again in the other representation. */
@@ -103,7 +103,7 @@ export class Session {
       const item = linked.size === 1 ? nodeItem([...linked][0]!) : undefined;
       this.focus = { nodes: linked, lines: this.focus.lines, ...(item === undefined ? {} : { item }) };
     }
-    this.#tell("stage");
+    this.#notify("stage");
   }
 
   /** The node that was chosen, if one was. */
@@ -123,33 +123,33 @@ export class Session {
 
   focusItem(item: Item | undefined): void {
     this.focus = item === undefined ? NOTHING : this.#ofItem(item);
-    this.#tell("focus");
+    this.#notify("focus");
   }
 
   /** Light up nodes of a stage, as Python asks for them. */
   focusNodes(stage: string, nodes: Iterable<number>, name?: string): void {
     const to = this.capture.stage(stage);
-    const found = new Set(nodes);
+    const nodeSet = new Set(nodes);
     const lines = new Set<string>();
-    for (const node of found) {
+    for (const node of nodeSet) {
       const place = this.lines.place(to.graph, node);
       if (place) lines.add(lineKey(place.file, place.line));
     }
     const goes = to !== this.stage;
     this.stage = to;
     this.preview = NOTHING;
-    this.focus = { nodes: found, lines, ...(name === undefined ? {} : { name }) };
-    this.#tell(goes ? "stage" : "focus");
+    this.focus = { nodes: nodeSet, lines, ...(name === undefined ? {} : { name }) };
+    this.#notify(goes ? "stage" : "focus");
   }
 
   focusLine(file: string, line: number): void {
     this.focus = this.#ofLine(file, line);
-    this.#tell("focus");
+    this.#notify("focus");
   }
 
   search(query: string): void {
     this.focus = query.trim() ? this.#ofQuery(query) : NOTHING;
-    this.#tell("focus");
+    this.#notify("focus");
   }
 
   previewNode(node: number | undefined): void {
@@ -158,12 +158,12 @@ export class Session {
 
   previewItem(item: Item | undefined): void {
     this.preview = item === undefined ? NOTHING : this.#ofItem(item);
-    this.#tell("preview");
+    this.#notify("preview");
   }
 
   previewLine(file: string, line: number): void {
     this.preview = this.#ofLine(file, line);
-    this.#tell("preview");
+    this.#notify("preview");
   }
 
   #ofItem(item: Item): Focus {

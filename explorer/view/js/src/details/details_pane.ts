@@ -43,7 +43,7 @@ export class DetailsPane {
     this.root.scrollTop = 0;
     if (isGroup(focus.item)) this.root.replaceChildren(...this.#group(focus.item.group));
     else if (isNode(focus.item)) this.root.replaceChildren(...this.#node(focus.item.node));
-    else if (focus.nodes.size) this.root.replaceChildren(...this.#found([...focus.nodes]));
+    else if (focus.nodes.size) this.root.replaceChildren(...this.#selection([...focus.nodes]));
     else this.root.replaceChildren(...this.#program());
   }
 
@@ -77,7 +77,7 @@ export class DetailsPane {
     return [title(label), note(`${units(name, nodes.length)}${runs}`), ...this.#operations(nodes)];
   }
 
-  #found(nodes: number[]): Node[] {
+  #selection(nodes: number[]): Node[] {
     const { focus, stage } = this.session;
     const what = focus.query ? `“${focus.query}”` : focus.line ? `line ${focus.line.line}` : (focus.name ?? "linked");
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, nodes) : [];
@@ -209,9 +209,9 @@ export class DetailsPane {
     const first = session.capture.stages[0]!;
     if (session.stage.name !== "hlo" || !first.fates || !session.stage.graph.isKernel(kernel)) return [];
     const { fates, graph } = first;
-    const made = fates.ofKernel(graph, kernel);
-    if (!made.length) return [];
-    const rows = made.slice(0, MOST).map((node): [string, string, boolean, string] => {
+    const equations = fates.ofKernel(graph, kernel);
+    if (!equations.length) return [];
+    const rows = equations.slice(0, MOST).map((node): [string, string, boolean, string] => {
       const line = session.lines.place(graph, node)?.line;
       return [
         opText(graph.op(node)),
@@ -222,8 +222,8 @@ export class DetailsPane {
     });
     const inferred = rows.some(([, , isInferred]) => isInferred) ? [element("i.inferred", "≈ inferred")] : [];
     return [
-      heading(`made of ${count(made.length, "equation")}`, ...inferred),
-      list(rows, made.length - MOST, (row) => this.#choose(made[row]!, first.name)),
+      heading(`made of ${count(equations.length, "equation")}`, ...inferred),
+      list(rows, equations.length - MOST, (row) => this.#choose(equations[row]!, first.name)),
     ];
   }
 
@@ -251,7 +251,7 @@ export class DetailsPane {
   }
 
   #stack(frames: Frame[]): Node {
-    const made = element("div.list");
+    const parent = element("div.list");
     for (const frame of frames) {
       const button = element(
         "button",
@@ -260,9 +260,9 @@ export class DetailsPane {
         element("em", `line ${frame.line}`),
       );
       button.addEventListener("click", () => this.session.focusLine(frame.file, frame.line));
-      made.append(button);
+      parent.append(button);
     }
-    return made;
+    return parent;
   }
 
   #nodes(nodes: number[]): Node {
@@ -310,9 +310,9 @@ const heading = (text: string, ...more: Node[]): Node => element("div.heading", 
 const note = (text: string): Node => element("div.note", text);
 
 function facts(rows: [string, string][]): Node {
-  const made = element("div.facts");
-  for (const [name, value] of rows) made.append(element("span", name), element("span", { title: value }, value));
-  return made;
+  const parent = element("div.facts");
+  for (const [name, value] of rows) parent.append(element("span", name), element("span", { title: value }, value));
+  return parent;
 }
 
 /** What the compiler printed of a node; a long value is cut, is whole in its tooltip, and opens. */
@@ -352,9 +352,9 @@ function sentence(kind: string, isInferred: boolean, why: string): Node {
 type Row = [name: string, value: string, isInferred?: boolean, why?: string];
 
 function list(rows: Row[], more = 0, choose?: (row: number) => void): Node {
-  const made = element("div.list");
+  const parent = element("div.list");
   rows.forEach(([name, value, isInferred, why], row) => {
-    const told = element(
+    const detail = element(
       "em",
       {
         title: [why || value, isInferred ? "inferred: the compiler's metadata does not say it" : ""]
@@ -363,11 +363,11 @@ function list(rows: Row[], more = 0, choose?: (row: number) => void): Node {
       },
       value,
     );
-    if (isInferred) told.prepend(element("i.inferred", { role: "img", "aria-label": "inferred" }, "≈ "));
-    const line = element(choose ? "button" : "div", choose ? { type: "button" } : {}, element("span", name), told);
+    if (isInferred) detail.prepend(element("i.inferred", { role: "img", "aria-label": "inferred" }, "≈ "));
+    const line = element(choose ? "button" : "div", choose ? { type: "button" } : {}, element("span", name), detail);
     if (choose) line.addEventListener("click", () => choose(row));
-    made.append(line);
+    parent.append(line);
   });
-  if (more > 0) made.append(note(`and ${number(more)} more`));
-  return made;
+  if (more > 0) parent.append(note(`and ${number(more)} more`));
+  return parent;
 }

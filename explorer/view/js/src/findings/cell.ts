@@ -18,10 +18,10 @@ export async function writeBelow(from: Element, code: string): Promise<boolean> 
   press(cell.querySelector(".jp-InputPrompt") ?? cell); // commands are about the cell that is active
   const tool = panel.querySelector(`.jp-NotebookPanel-toolbar ${INSERT}`) ?? panel.querySelector(INSERT);
   if (!tool || !cell.classList.contains("jp-mod-active")) return false;
-  const known = new Set(notebook.querySelectorAll(".jp-Cell"));
+  const before = new Set(notebook.querySelectorAll(".jp-Cell"));
   press(tool);
   for (const end = performance.now() + PATIENCE; performance.now() < end; ) {
-    const editor = editorOf(notebook.querySelector(".jp-Cell.jp-mod-active"), known);
+    const editor = editorOf(notebook.querySelector(".jp-Cell.jp-mod-active"), before);
     if (editor) {
       editor.dispatch({ changes: { from: 0, insert: code.trimEnd() } });
       editor.focus();
@@ -39,8 +39,8 @@ function press(target: Element): void {
 }
 
 /** CodeMirror's own object, of a cell that is new and empty; by either name that its versions give it. */
-function editorOf(cell: Element | null, known: Set<Element>): Editor | undefined {
-  if (!cell || known.has(cell)) return undefined;
+function editorOf(cell: Element | null, before: Set<Element>): Editor | undefined {
+  if (!cell || before.has(cell)) return undefined;
   const content = cell.querySelector(".cm-content") as
     | (Element & { cmTile?: { view?: Editor }; cmView?: { view?: Editor } })
     | null;

@@ -1,23 +1,9 @@
 // In each output of findings: follows the page's theme, and adds the buttons that write a cure into a new cell.
 
 import { element } from "../core/dom";
-import type { Model } from "../core/kernel_link";
+import { type Answer, awaitAnswer, type Model, NO_KERNEL, onModel } from "../core/kernel_link";
 import { followTheme } from "../core/theme";
 import { copied, writeBelow } from "./cell";
-
-interface Talking extends Omit<Model, "on"> {
-  send(message: unknown): void;
-  on(event: string, callback: (answer: Answer) => void): void;
-}
-
-interface Answer {
-  of?: number;
-  code?: string;
-  diff?: string;
-  failed?: string;
-}
-
-const SLOW = 600; // milliseconds
 
 for (const host of document.querySelectorAll<HTMLElement>(".explorer-findings:not([data-started])")) start(host);
 
@@ -26,17 +12,12 @@ function start(host: HTMLElement): void {
   followTheme(host);
   adoptStyle(host);
   const id = host.dataset.explorerFindings ?? "";
-  const offer = () => {
-    const wire = window.explorerModels?.get(id) as unknown as Talking | undefined;
+  onModel(id, (model) => {
     for (const place of host.querySelectorAll<HTMLElement>("[data-fix]:not([data-offered])")) {
-      if (!place.querySelector(".xf-text") && !wire) continue; // Python has it, and is not there
+      if (!place.querySelector(".xf-text") && !model) continue; // Python has it, and is not there
       place.dataset.offered = "";
-      place.append(offered(place, wire));
+      place.append(applyButton(place, model));
     }
-  };
-  offer();
-  window.addEventListener("explorer-wire", (event) => {
-    if ((event as CustomEvent<string>).detail === id) offer();
   });
 }
 
@@ -48,28 +29,21 @@ function adoptStyle(host: HTMLElement): void {
   (host.getRootNode() as Document).adoptedStyleSheets.push(sheet);
 }
 
-function offered(place: HTMLElement, wire: Talking | undefined): HTMLElement {
+function applyButton(place: HTMLElement, model: Model | undefined): HTMLElement {
   const button = element(
     "button",
     { type: "button", class: "xf-write" },
     place.closest(".jp-NotebookPanel") ? "write it into a new cell" : "copy the function with it",
   );
-  const said = element("span.xf-said", { role: "status" });
+  const status = element("span.xf-said", { role: "status" });
   button.addEventListener("click", async () => {
     if (button.ariaBusy === "true") return;
-    button.ariaBusy = "true";
-    const slow = setTimeout(
-      () => (said.textContent = "The kernel is busy: it answers when the running cell has ended."),
-      SLOW,
-    );
-    const answer = await codeOf(place, wire);
-    clearTimeout(slow);
-    button.ariaBusy = "false";
-    said.textContent = answer.code
+    const answer = await awaitAnswer(button, codeOf(place, model), (text) => (status.textContent = text));
+    status.textContent = answer.code
       ? await written(button, answer.code)
       : (answer.failed ?? "The kernel gave no answer.");
   });
-  return element("div.xf-act", button, said);
+  return element("div.xf-act", button, status);
 }
 
 async function written(button: HTMLElement, code: string): Promise<string> {
@@ -79,26 +53,26 @@ async function written(button: HTMLElement, code: string): Promise<string> {
 }
 
 /** What stands in the output, or else what Python says: proven there, and shown here from then on. */
-async function codeOf(place: HTMLElement, wire: Talking | undefined): Promise<Answer> {
+async function codeOf(place: HTMLElement, model: Model | undefined): Promise<Answer> {
   const code = place.querySelector(".xf-text")?.textContent;
   if (code) return { code };
-  const answer = await asked(Number(place.dataset.fix), wire!);
+  const answer = await requestFix(Number(place.dataset.fix), model!);
   if (answer.code) show(place, answer.code, answer.diff ?? "");
   return answer;
 }
 
-function asked(of: number, wire: Talking): Promise<Answer> {
+function requestFix(of: number, model: Model): Promise<Answer> {
   return new Promise((resolve) => {
     const listen = (answer: Answer) => {
       if (answer.of !== of) return;
-      wire.off("msg:custom", listen as () => void);
+      model.off("msg:custom", listen);
       resolve(answer);
     };
-    wire.on("msg:custom", listen);
+    model.on("msg:custom", listen);
     try {
-      wire.send({ ask: "fix", of });
+      model.send({ ask: "fix", of });
     } catch {
-      resolve({ failed: "No kernel answers: run the notebook again." });
+      resolve({ failed: NO_KERNEL });
     }
   });
 }

@@ -236,10 +236,10 @@ export class GraphCanvas {
       : (line: { from: Item; to: Item }) => item !== undefined && (line.from === item || line.to === item);
     const lines = this.scene.lines.filter(touches);
     for (const [from, to] of this.scene.hidden) if (touches({ from, to })) lines.push(this.#straight(from, to));
-    const tells = !near && lines.length <= MOST_FLOWS;
+    const isLabelled = !near && lines.length <= MOST_FLOWS;
     this.#layers.lit.replaceChildren(
       ...lines.map((line) =>
-        drawLine(line, this.#arrow.id, tells ? flowText(this.session.stage.graph, line.from, line.to) : ""),
+        drawLine(line, this.#arrow.id, isLabelled ? flowText(this.session.stage.graph, line.from, line.to) : ""),
       ),
     );
   }

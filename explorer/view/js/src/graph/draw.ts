@@ -26,7 +26,7 @@ export function drawBox(session: Session, box: Box, colour: Colour, far: boolean
     class: `box ${kindOf(session, box)}`,
     tabindex: "-1",
     role: "button",
-    "aria-label": says(session, box),
+    "aria-label": ariaLabel(session, box),
   });
   paintBox(g, colour);
   const inside = graph.inside(item);
@@ -79,7 +79,7 @@ function kindOf({ stage: { graph } }: Session, box: Box): string {
   return isCollective(graph, item) ? `${kind} collective` : kind;
 }
 
-function says(session: Session, { item, label, chain }: Box): string {
+function ariaLabel(session: Session, { item, label, chain }: Box): string {
   const { graph } = session.stage;
   const node = isNode(item) && !chain ? item.node : undefined;
   const from = node === undefined ? undefined : sourceOf(session, node);
@@ -137,10 +137,10 @@ function steps({ width }: Box, { at, of }: { at: number; of: number }): SVGEleme
     g.append(svg("rect", { width: 20, height: 20, rx: 5 }), text(sign, 10, 15, "op"));
     return g;
   };
-  const says = text(`${at + 1} of ${of}`, width - 60, 20, "sub step-at");
+  const ariaLabel = text(`${at + 1} of ${of}`, width - 60, 20, "sub step-at");
   return [
     button("‹", -1, width - 116, "previous iteration ([)"),
-    says,
+    ariaLabel,
     button("›", 1, width - 28, "next iteration (])"),
   ];
 }
@@ -164,9 +164,9 @@ export function sourceOf(session: Session, node: number): Frame | undefined {
 }
 
 function text(content: string, x: number, y: number, kind: string): SVGTextElement {
-  const made = svg("text", { x, y, class: kind });
-  made.textContent = content;
-  return made;
+  const node = svg("text", { x, y, class: kind });
+  node.textContent = content;
+  return node;
 }
 
 export function path({ points }: Pick<Line, "points">): string {
@@ -188,13 +188,13 @@ export function head({ points }: Pick<Line, "points">): string {
 }
 
 /** One line by itself, lit, with what flows along it. */
-export function drawLine(line: Line, arrow: string, says: string): SVGElement {
+export function drawLine(line: Line, arrow: string, ariaLabel: string): SVGElement {
   const drawn = svg("path.edge.lit", { d: path(line), "marker-end": `url(#${arrow})` });
-  if (!says) return drawn;
+  if (!ariaLabel) return drawn;
   const { x, y, level, length } = middle(line);
   // Where it is wider than its line it goes above the boxes on both sides.
-  const up = length < says.length * 6 ? 27 : 5;
-  const label = text(says, level ? x : x + 6, level ? y - up : y + 4, "flow");
+  const up = length < ariaLabel.length * 6 ? 27 : 5;
+  const label = text(ariaLabel, level ? x : x + 6, level ? y - up : y + 4, "flow");
   if (level) label.setAttribute("text-anchor", "middle");
   return svg("g", drawn, label);
 }

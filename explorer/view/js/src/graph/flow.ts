@@ -12,14 +12,14 @@ export function flowText(graph: Graph, from: Item, to: Item): string {
   const [start, end] = graph.range(from);
   const [first, last] = graph.range(to);
   if (last - first > MOST) return "";
-  const made = new Set<number>();
+  const operands = new Set<number>();
   for (let i = first; i < last; i++)
     for (const operand of graph.operands(graph.order[i]!)) {
       const at = graph.at[operand]!;
-      if (at >= start && at < end) made.add(operand);
+      if (at >= start && at < end) operands.add(operand);
     }
-  if (!made.size) return "";
-  const bytes = [...made].reduce((all, node) => all + bytesOf(graph.type(node)), 0);
-  const what = made.size === 1 ? shortType(graph.type([...made][0]!)) : count(made.size, "array");
+  if (!operands.size) return "";
+  const bytes = [...operands].reduce((all, node) => all + bytesOf(graph.type(node)), 0);
+  const what = operands.size === 1 ? shortType(graph.type([...operands][0]!)) : count(operands.size, "array");
   return `${what} · ${bytesText(bytes)}`;
 }

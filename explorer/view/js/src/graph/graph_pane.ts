@@ -39,7 +39,9 @@ export class GraphPane {
   readonly #builders = new Map<string, SceneBuilder>();
   #drawn = Promise.resolve();
   #colouredBy = "line";
-  #shownWay: { kind: Way | "path"; says: string; of: Item | undefined; steps: ReadonlyMap<number, number> } | undefined;
+  #shownWay:
+    | { kind: Way | "path"; message: string; of: Item | undefined; steps: ReadonlyMap<number, number> }
+    | undefined;
 
   constructor(private readonly session: Session) {
     this.#canvas = new GraphCanvas(session);
@@ -311,12 +313,12 @@ export class GraphPane {
     if (this.#shownWay?.kind === kind) this.#shownWay = undefined;
     else if (kind === "critical") {
       const { nodes, measure, share } = criticalPath(graph);
-      const says = measure
+      const message = measure
         ? `${Math.round(100 * share)}% of all ${measure === "flops" ? "FLOPs" : measure} lie on it`
         : "by the number of steps";
       this.#shownWay = {
         kind,
-        says: `critical path: ${units(this.session.stage.name, nodes.length)}, ${says}`,
+        message: `critical path: ${units(this.session.stage.name, nodes.length)}, ${message}`,
         of: focus.item,
         steps: new Map(nodes.map((node) => [node, 0])),
       };
@@ -324,7 +326,7 @@ export class GraphPane {
       const steps = reach(graph, focus.nodes, kind === "outputs");
       this.#shownWay = {
         kind,
-        says: `${number(steps.size - 1)} ${kind === "inputs" ? "feed it" : "need it"}, the nearest the strongest`,
+        message: `${number(steps.size - 1)} ${kind === "inputs" ? "feed it" : "need it"}, the nearest the strongest`,
         of: focus.item,
         steps,
       };
@@ -346,10 +348,10 @@ export class GraphPane {
     const nodes = way(graph, a, b);
     const names = nodes.map((node) => graph.name(node));
     const ends = cut([names[0], names.length > 2 ? "…" : "", names[names.length - 1]].filter(Boolean).join(" → "), 80);
-    const says = nodes.length ? `path of ${count(nodes.length - 1, "step")}: ${ends}` : "neither feeds the other";
+    const message = nodes.length ? `path of ${count(nodes.length - 1, "step")}: ${ends}` : "neither feeds the other";
     this.#shownWay = {
       kind: "path",
-      says,
+      message,
       of: this.session.focus.item,
       steps: new Map([a[0]!, b[0]!, ...nodes].map((node) => [node, 0])),
     };
@@ -390,7 +392,7 @@ export class GraphPane {
     this.#crumbs.fill();
     const way = this.#shownWay?.kind;
     this.#tools.light(way === "path" ? undefined : way);
-    this.#hint.textContent = this.#shownWay?.says ?? this.#message(boxes);
+    this.#hint.textContent = this.#shownWay?.message ?? this.#message(boxes);
   }
 
   #message(boxes: number): string {

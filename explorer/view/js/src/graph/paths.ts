@@ -54,12 +54,12 @@ export function way(graph: Graph, a: Iterable<number>, b: Iterable<number>): num
     const steps = reach(graph, from, true);
     const reached = [...to].filter((node) => steps.has(node)).sort((x, y) => steps.get(x)! - steps.get(y)!);
     if (!reached.length) continue;
-    const found = [reached[0]!];
-    for (let at = reached[0]!; steps.get(at)! > 0; found.push(at))
+    const path = [reached[0]!];
+    for (let at = reached[0]!; steps.get(at)! > 0; path.push(at))
       at =
         Array.from(before(graph, at)).find((operand) => steps.get(operand) === steps.get(at)! - 1) ??
         Array.from(from)[0]!;
-    return found.reverse();
+    return path.reverse();
   }
   return [];
 }

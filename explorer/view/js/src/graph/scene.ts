@@ -76,7 +76,7 @@ interface Inside {
 export class SceneBuilder {
   /** The first item that a group's page shows. */
   readonly pages = new Map<number, number>();
-  readonly #known = new Map<string, Inside>();
+  readonly #insides = new Map<string, Inside>();
   readonly #items = new Map<number, { all: Item[]; chains: Map<number, number[]> }>();
   private readonly graph: Graph;
 
@@ -238,29 +238,29 @@ export class SceneBuilder {
     const folded = new Map([...chains].filter(([first]) => !open.has(nodeItem(first))));
     const start = this.pages.get(group) ?? 0;
     const key = `${group} ${start} ${folded.size} ${chains.size === folded.size ? "" : [...folded.keys()].join()}`;
-    let known = this.#known.get(key);
-    if (!known) {
+    let inside = this.#insides.get(key);
+    if (!inside) {
       const hidden = new Set([...folded.values()].flatMap((chain) => chain.slice(1)));
       const items = all.filter((item) => !isNode(item) || !hidden.has(item.node));
       const shown = items.slice(start, start + PAGE);
       if (start > 0) shown.unshift(restItem(group, true));
       if (items.length > start + PAGE) shown.push(restItem(group, false));
-      this.#known.set(
+      this.#insides.set(
         key,
-        (known = { items: shown, chains: folded, edges: this.#edges(group, shown, items, folded, start) }),
+        (inside = { items: shown, chains: folded, edges: this.#edges(group, shown, items, folded, start) }),
       );
     }
-    return known;
+    return inside;
   }
 
   #itemsOf(group: number): { all: Item[]; chains: Map<number, number[]> } {
-    let known = this.#items.get(group);
-    if (!known) {
+    let items = this.#items.get(group);
+    if (!items) {
       const all = this.graph.children(group);
       const kind = this.graph.c.groups[group]?.kind;
-      this.#items.set(group, (known = { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) }));
+      this.#items.set(group, (items = { all, chains: kind === "inputs" ? new Map() : chainsOf(this.graph, all) }));
     }
-    return known;
+    return items;
   }
 
   /** How many items of a page's group are before it, or after it. */

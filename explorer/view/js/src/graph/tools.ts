@@ -23,7 +23,7 @@ export class GraphTools {
   readonly legend = element("div.legend");
   readonly #menu = element("select", { "aria-label": "colour by" });
   readonly #ways = new Map<Way, HTMLButtonElement>();
-  #told = "";
+  #state = "";
 
   constructor(
     private readonly session: Session,
@@ -45,7 +45,7 @@ export class GraphTools {
   reset(): void {
     const { stage } = this.session;
     this.#fill(columnsOf(this.session));
-    this.#told = "";
+    this.#state = "";
     this.light(undefined);
     if (stage.size > LARGE) return;
     whenIdle(() => {
@@ -67,8 +67,8 @@ export class GraphTools {
       button.disabled = name !== "critical" && !hasNode;
     }
     const key = `${session.stage.name} ${session.colourBy}`;
-    if (key === this.#told) return;
-    this.#told = key;
+    if (key === this.#state) return;
+    this.#state = key;
     if (![...this.#menu.options].some(({ value }) => value === session.colourBy))
       this.#menu.append(element("option", { value: session.colourBy }, session.colourBy));
     this.#menu.value = session.colourBy;
@@ -82,14 +82,18 @@ export class GraphTools {
     const { title, entries, ramp } = legend;
     const parts: Node[] = [element("b", title)];
     if (ramp) {
-      const say = title === "bytes" ? bytesText : title === "time" ? secondsText : amount;
+      const format = title === "bytes" ? bytesText : title === "time" ? secondsText : amount;
       const bar = element("span", {
         class: "ramp",
         role: "img",
-        "aria-label": `from ${say(ramp.low)} to ${say(ramp.high)}${ramp.isLog ? ", logarithmic" : ""}`,
+        "aria-label": `from ${format(ramp.low)} to ${format(ramp.high)}${ramp.isLog ? ", logarithmic" : ""}`,
       });
       bar.style.background = RAMP_CSS;
-      parts.push(element("span", say(ramp.low)), bar, element("span", say(ramp.high) + (ramp.isLog ? " (log)" : "")));
+      parts.push(
+        element("span", format(ramp.low)),
+        bar,
+        element("span", format(ramp.high) + (ramp.isLog ? " (log)" : "")),
+      );
     }
     for (const { kind, text } of entries)
       parts.push(element("span", { class: kind >= 0 ? `k${kind}` : "" }, element("i", {}), text));

@@ -98,7 +98,7 @@ export class Blocks {
     const { block, least, half, left, leftOf, distance } = this;
     const members = buckets(least.length, block);
     const seen = new Uint8Array(least.length);
-    const found: number[] = [];
+    const cuts: number[] = [];
     for (let i = this.sequence.length - 1; i >= 0; i--) {
       let b = this.sequence[i]!;
       if (seen[b] || least[b]! + half[b]! <= allowed) continue;
@@ -124,13 +124,13 @@ export class Blocks {
         row = next;
         b = left[tight]!;
         if (least[b]! < stretch && cheapest >= 0) {
-          found.push(cheapest);
+          cuts.push(cheapest);
           cheapest = -1;
           stretch = least[b]! - allowed / 4;
         }
       }
     }
-    return found;
+    return cuts;
   }
 
   /** How far to the left a block can go, given where those beside it are. */
@@ -161,16 +161,16 @@ export class Blocks {
   #fromTheLeft(count: number): Int32Array {
     const missing = new Int32Array(count);
     const ready = new Int32Array(count);
-    let found = 0;
+    let filled = 0;
     for (let b = 0; b < count; b++) {
       missing[b] = this.leftOf.start[b + 1]! - this.leftOf.start[b]!;
-      if (missing[b] === 0) ready[found++] = b;
+      if (missing[b] === 0) ready[filled++] = b;
     }
-    for (let i = 0; i < found; i++) {
+    for (let i = 0; i < filled; i++) {
       const b = ready[i]!;
       for (let j = this.rightOf.start[b]!; j < this.rightOf.start[b + 1]!; j++) {
         const next = this.right[this.rightOf.list[j]!]!;
-        if (--missing[next]! === 0) ready[found++] = next;
+        if (--missing[next]! === 0) ready[filled++] = next;
       }
     }
     return ready;

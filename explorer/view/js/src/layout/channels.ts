@@ -59,15 +59,15 @@ export class Channel {
     };
     // A net that ends where another begins must run below it, or their vertical parts would lie on each other.
     const beneath = (net: Net) => {
-      const found: Net[] = [];
+      const nets: Net[] = [];
       for (const x of net.tops) {
         for (let near = bin(x) - 1; near <= bin(x) + 1; near++) {
           for (const other of endsAt.get(near) ?? []) {
-            if (!seen.has(other) && other.bottoms.some((bottom) => Math.abs(bottom - x) < 4)) found.push(other);
+            if (!seen.has(other) && other.bottoms.some((bottom) => Math.abs(bottom - x) < 4)) nets.push(other);
           }
         }
       }
-      return found;
+      return nets;
     };
     for (const net of [...rightwards, ...leftwards]) {
       const stack = [net];

@@ -107,10 +107,10 @@ function connected(n: number, edges: Int32Array): Part[] {
   for (let i = 0; i < edges.length; i += 2) {
     const part = parts[partOf[find(edges[i]!)]!]!;
     const pair = local[edges[i]!]! * part.nodes.length + local[edges[i + 1]!]!;
-    let known = part.pairs.get(pair);
-    if (known === undefined) part.pairs.set(pair, (known = part.pairs.size));
+    let index = part.pairs.get(pair);
+    if (index === undefined) part.pairs.set(pair, (index = part.pairs.size));
     part.edges.push(i / 2);
-    part.edgeOf.push(known);
+    part.edgeOf.push(index);
   }
   return parts.map(({ nodes, pairs, ...rest }) => ({
     nodes,

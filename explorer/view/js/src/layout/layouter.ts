@@ -22,7 +22,7 @@ export class Layouter {
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
   #url = "";
-  #asked = 0;
+  #requests = 0;
   #started = false;
 
   /** The worker, from the first graph on that is worth one. */
@@ -49,8 +49,8 @@ export class Layouter {
   /** The layout of a graph; equal graphs get the same result object. Doesn't settle once disposed. */
   layout(input: LayoutInput): Promise<LayoutResult> {
     const key = hash(input);
-    const known = this.#jobs.get(key);
-    if (known && equal(known.input, input)) return known.result;
+    const job = this.#jobs.get(key);
+    if (job && equal(job.input, input)) return job.result;
     const kept = { width: input.width.slice(), height: input.height.slice(), edges: input.edges.slice() };
     const result = this.#start(kept);
     this.#jobs.set(key, { input: kept, result });
@@ -71,7 +71,7 @@ export class Layouter {
     const worker = input.width.length > SMALL ? this.#open() : undefined;
     if (!worker) return Promise.resolve(input).then(here);
     return new Promise((resolve) => {
-      const id = this.#asked++;
+      const id = this.#requests++;
       this.#waiting.set(id, { input, resolve });
       worker.postMessage({ id, input } satisfies Request);
     });

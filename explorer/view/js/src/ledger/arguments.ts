@@ -1,7 +1,7 @@
 // What of each argument was always the same, and what was not: who varies is who makes it compile.
 
 import { element } from "../core/dom";
-import type { Data, Told, Varying } from "./data";
+import type { Data, Status, Varying } from "./data";
 import { box, code, flag, number, part } from "./format";
 
 const VALUES = 8;
@@ -13,17 +13,19 @@ export class Arguments {
   constructor(private readonly data: Data) {}
 
   show(filter: string): void {
-    const { varying } = this.data.told;
+    const { varying } = this.data.status;
     const now = JSON.stringify([varying, filter]);
     if (now === this.#shown) return;
     this.#shown = now;
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const kept = varying.filter(({ function: name }) => words.every((word) => name.toLowerCase().includes(word)));
-    this.root.replaceChildren(...(kept.length ? kept : words.length ? varying : []).map((one) => this.#table(one)));
+    const matches = varying.filter(({ function: name }) => words.every((word) => name.toLowerCase().includes(word)));
+    this.root.replaceChildren(
+      ...(matches.length ? matches : words.length ? varying : []).map((entry) => this.#table(entry)),
+    );
     if (!varying.length) this.root.append(element("p.lg-none-yet", "no function compiled twice: nothing has varied"));
   }
 
-  #table({ function: name, rows }: Told["varying"][0]): HTMLElement {
+  #table({ function: name, rows }: Status["varying"][0]): HTMLElement {
     const inOrder = [...rows].sort((a, b) => Number(b.distinct > 1) - Number(a.distinct > 1));
     const head = ["argument", "what of it", "", "values"].map((title) =>
       title ? element("th", { scope: "col" }, title) : element("td"),
@@ -34,7 +36,7 @@ export class Arguments {
       element("thead", element("tr", ...head)),
       element("tbody", ...inOrder.map((row) => this.#row(row))),
     );
-    return box("argued", table);
+    return box("varying", table);
   }
 
   #row({ path, aspect, values, distinct }: Varying): HTMLElement {

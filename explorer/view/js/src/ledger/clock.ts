@@ -65,7 +65,7 @@ export class Clock {
 
   /** Ticks at even times, with the distance in seconds from the start. */
   ticks(): { x: number; seconds: number }[] {
-    const found: { x: number; seconds: number }[] = [];
+    const ticks: { x: number; seconds: number }[] = [];
     let free = -Infinity;
     for (const { from, to, x, width } of this.stretches) {
       const step = nice(((to - from) / Math.max(width, 1)) * 90);
@@ -73,11 +73,11 @@ export class Clock {
       for (let at = Math.ceil((from - this.start) / step - 1e-9) * step; at <= to - this.start; at += step) {
         const place = x + (width * (at + this.start - from)) / (to - from || 1);
         if (place < free || place > this.width - 8) continue;
-        found.push({ x: place, seconds: at });
+        ticks.push({ x: place, seconds: at });
         free = place + 46;
       }
     }
-    return found;
+    return ticks;
   }
 }
 

@@ -48,12 +48,12 @@ export interface Call {
   process: string;
 }
 
-export type Said = [text: string, isCode: boolean][];
+export type Sentence = [text: string, isCode: boolean][];
 
 /** What is the case now, whole in every message; explorer/view/ledger/message.py. */
-export interface Told {
-  verdict: { kind: string; text: Said; cause: Said; cure: string; function: string };
-  storms: { text: Said; cause: Said; cure: string; function: string }[];
+export interface Status {
+  verdict: { kind: string; text: Sentence; cause: Sentence; cure: string; function: string };
+  storms: { text: Sentence; cause: Sentence; cure: string; function: string }[];
   /** Recompiles that will come if a result is passed in again. */
   foreseen: { text: string; cure: string; function: string }[];
   running: { function: string; place: string; stage: string; since: number }[];
@@ -90,14 +90,14 @@ export interface Message {
   functions: [number, number, number, number][];
   stacks: number[][];
   calls: Record<string, number[]>;
-  told: Told;
+  status: Status;
 }
 
 export const VERSION = 1;
 
 export class Data {
   readonly calls: Call[] = [];
-  told!: Told;
+  status!: Status;
   /** When the last message came, by this page's clock: what runs goes on from there. */
   received = 0;
   epoch = 0;
@@ -142,20 +142,20 @@ export class Data {
     const text = (i: number) => this.strings[i]!;
     for (const [line, file, label, code, name] of fresh<Message["places"][0]>("places"))
       this.places.push({ line, file: text(file), label: text(label), text: text(code), function: text(name) });
-    for (const [kind, leaf, before, after, fix, said] of fresh<Message["reasons"][0]>("reasons"))
+    for (const [kind, leaf, before, after, fix, sentence] of fresh<Message["reasons"][0]>("reasons"))
       this.reasons.push({
         kind: text(kind),
         leaf: text(leaf),
         before: text(before),
         after: text(after),
         fix: text(fix),
-        text: text(said),
+        text: text(sentence),
       });
     for (const [name, file, line, eager] of fresh<Message["functions"][0]>("functions"))
       this.families.push({ name: text(name), file: text(file), line, eager: eager === 1 });
     for (const stack of fresh<number[]>("stacks")) this.stacks.push(stack.map((place) => this.places[place]!));
     this.#takeCalls(message.calls, mine.calls - (message.from.calls ?? 0));
-    this.told = message.told;
+    this.status = message.status;
     this.received = performance.now();
     return true;
   }
@@ -248,17 +248,17 @@ export function grouped(calls: readonly Call[]): Group[] {
 }
 
 function reasonsOf(calls: readonly Call[]): Group["reasons"] {
-  const found = new Map<string, Group["reasons"][0]>();
+  const rows = new Map<string, Group["reasons"][0]>();
   for (const call of calls) {
     if (!call.isAgain) continue;
     const key = `${call.reason.kind}\n${call.reason.leaf}`;
-    const known = found.get(key) ?? { reason: call.reason, calls: [], seconds: 0 };
-    found.set(key, known);
-    known.reason = call.reason; // the newest: its advice has seen most values
-    known.calls.push(call);
-    known.seconds += call.seconds;
+    const row = rows.get(key) ?? { reason: call.reason, calls: [], seconds: 0 };
+    rows.set(key, row);
+    row.reason = call.reason; // the newest: its advice has seen most values
+    row.calls.push(call);
+    row.seconds += call.seconds;
   }
-  return [...found.values()].sort((a, b) => b.seconds - a.seconds);
+  return [...rows.values()].sort((a, b) => b.seconds - a.seconds);
 }
 
 /** The values that a leaf had: `32 … 40` for numbers, else the first few. */
@@ -279,9 +279,9 @@ export function matching(calls: readonly Call[], filter: string): readonly Call[
   if (!words.length) return calls;
   const seen = new Map<object, string>();
   const lower = (thing: object, text: () => string): string => {
-    let known = seen.get(thing);
-    if (known === undefined) seen.set(thing, (known = text().toLowerCase()));
-    return known;
+    let lowered = seen.get(thing);
+    if (lowered === undefined) seen.set(thing, (lowered = text().toLowerCase()));
+    return lowered;
   };
   return calls.filter(({ family, stack, reason, id, process }) => {
     const place = lower(stack, () =>

@@ -2,7 +2,7 @@
 
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
-import type { Call, Place, Said } from "./data";
+import type { Call, Place, Sentence } from "./data";
 
 export const STEPS = [
   ["trace", "trace"],
@@ -23,17 +23,17 @@ export const line = (...children: (Node | string)[]): HTMLElement => element("p"
 export const none = (): HTMLElement => element("p.lg-none-yet", "nothing here");
 
 /** That something was compiled again; the mark is read as it stands, if it says how often. */
-export const flag = (said = ""): HTMLElement =>
-  element("b.lg-flag", { ...(said ? { "aria-label": said } : { "aria-hidden": "true" }) }, "▼ ");
+export const flag = (label = ""): HTMLElement =>
+  element("b.lg-flag", { ...(label ? { "aria-label": label } : { "aria-hidden": "true" }) }, "▼ ");
 
 export function button(
   attributes: Record<string, string | number>,
   act: () => void,
   ...children: (Node | string)[]
 ): HTMLButtonElement {
-  const made = element("button", { type: "button", ...attributes }, ...children);
-  made.addEventListener("click", act);
-  return made;
+  const node = element("button", { type: "button", ...attributes }, ...children);
+  node.addEventListener("click", act);
+  return node;
 }
 
 export const cured = (fix: string): HTMLElement => box("cured", part("label", "the cure"), cure(fix));
@@ -49,7 +49,7 @@ export function redraw(root: HTMLElement, draw: () => (Node | string)[]): void {
 export const keyed = (root: HTMLElement, key: string): HTMLElement | null =>
   root.querySelector(`[data-key="${CSS.escape(key)}"]`);
 
-export const said = (text: Said): Node[] =>
+export const sentence = (text: Sentence): Node[] =>
   text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
 
 export const placeText = (place: Place | undefined): string => (place ? `${place.label}, line ${place.line}` : "");

@@ -30,7 +30,7 @@ const MOST = 10; // events of a group at first
 const MORE = 200;
 const REASONS = 2;
 
-export interface Asks {
+export interface Requests {
   /** A part of the view for what Python answers; undefined where it can't be asked. */
   buttons(call: Call): HTMLElement;
 }
@@ -45,7 +45,7 @@ export class Functions {
 
   constructor(
     private readonly state: State,
-    private readonly asks: Asks,
+    private readonly requests: Requests,
     private readonly choose: (call: Call | undefined) => void,
   ) {}
 
@@ -167,11 +167,11 @@ export class Functions {
   }
 
   #detail(call: Call): HTMLElement {
-    const known = this.#details.get(call.index);
-    if (known) return known;
+    const drawn = this.#details.get(call.index);
+    if (drawn) return drawn;
     const { reason, stack } = call;
     const parts: (Node | string)[] = [];
-    if (reason.text && reason.kind !== "first") parts.push(element("p.lg-said", reason.text));
+    if (reason.text && reason.kind !== "first") parts.push(element("p.lg-sentence", reason.text));
     else if (reason.leaf) parts.push(line(code(reason.leaf), " ", ...change(reason.before, reason.after)));
     for (const place of stack.slice(0, 6))
       parts.push(
@@ -191,9 +191,9 @@ export class Functions {
       call.process && `process ${call.process}`,
     ];
     parts.push(element("p.lg-mute", facts.filter(Boolean).join(" · ")));
-    if (!call.isMiss) parts.push(this.asks.buttons(call));
-    const made = element("div.lg-detail", { role: "group", "aria-label": `${call.id} in detail` }, ...parts);
-    this.#details.set(call.index, made);
-    return made;
+    if (!call.isMiss) parts.push(this.requests.buttons(call));
+    const detail = element("div.lg-detail", { role: "group", "aria-label": `${call.id} in detail` }, ...parts);
+    this.#details.set(call.index, detail);
+    return detail;
   }
 }

@@ -2,8 +2,8 @@
 
 import { element } from "../core/dom";
 import { lasting } from "./clock";
-import type { Data, Told } from "./data";
-import { box, button, code, cure, cured, line, part, said } from "./format";
+import type { Data, Status } from "./data";
+import { box, button, code, cure, cured, line, part, sentence } from "./format";
 
 const NAMED = 3;
 const MOST = 20;
@@ -25,7 +25,7 @@ export class Head {
   }
 
   update(): void {
-    const { verdict, storms, foreseen, notes } = this.data.told;
+    const { verdict, storms, foreseen, notes } = this.data.status;
     this.tick();
     const now = JSON.stringify([verdict, storms, foreseen, notes]);
     if (now === this.#shown) return; // a button in use stays where it is
@@ -66,21 +66,25 @@ export class Head {
     this.#notes.replaceChildren(...notes.map((note) => line(note)));
   }
 
-  #block(about: Told["storms"][0], badge: string): Node[] {
-    const title = element("p.lg-title", ...(badge ? [element("b.lg-badge", "⚠ ", badge)] : []), ...said(about.text));
+  #block(about: Status["storms"][0], badge: string): Node[] {
+    const title = element(
+      "p.lg-title",
+      ...(badge ? [element("b.lg-badge", "⚠ ", badge)] : []),
+      ...sentence(about.text),
+    );
     const name = title.querySelector("code");
     if (name && about.function) {
       name.replaceWith(button({ class: "lg-link" }, () => this.open(about.function), name.cloneNode(true)));
     }
     const parts: Node[] = [title];
-    if (about.cause.length) parts.push(element("p.lg-cause", ...said(about.cause)));
+    if (about.cause.length) parts.push(element("p.lg-cause", ...sentence(about.cause)));
     if (about.cure) parts.push(cured(about.cure));
     return parts;
   }
 
   /** What runs goes on by this page's clock. */
   tick(): void {
-    const { running, now } = this.data.told;
+    const { running, now } = this.data.status;
     const later = (performance.now() - this.data.received) / 1000;
     this.#running.hidden = running.length === 0;
     this.#running.replaceChildren(

@@ -25,16 +25,16 @@ const DENSE = 120; // calls of a lane: of more than that, those that are near ea
 export function lanes(groups: readonly Group[], most: number, running: readonly string[] = []): Lane[] {
   const own = groups.length > most ? groups.slice(0, most - 1) : groups;
   const rest = groups.slice(own.length);
-  const made: Lane[] = own.map((group) => ({ name: group.name, groups: [group], calls: group.calls }));
+  const lanes: Lane[] = own.map((group) => ({ name: group.name, groups: [group], calls: group.calls }));
   if (rest.length)
-    made.push({
+    lanes.push({
       name: `${number(rest.length)} more functions`,
       groups: rest,
       calls: rest.flatMap((group) => group.calls).sort((a, b) => a.start - b.start),
     });
   for (const name of running)
-    if (!groups.some((group) => group.name === name)) made.push({ name, groups: [], calls: [] });
-  return made;
+    if (!groups.some((group) => group.name === name)) lanes.push({ name, groups: [], calls: [] });
+  return lanes;
 }
 
 export function marksOf(calls: readonly Call[], clock: Clock): Mark[] {
@@ -65,14 +65,14 @@ export function bands(calls: readonly Call[], clock: Clock, cells: readonly [str
     return cells
       .map(([label, from, to]) => ({ label, x: clock.x(from), width: clock.x(to) - clock.x(from) }))
       .filter(({ width }) => width >= 1);
-  const found: Band[] = [];
+  const all: Band[] = [];
   for (const call of [...calls].sort((a, b) => a.start - b.start)) {
     const label = call.stack.at(-1)?.label ?? "";
     const x = clock.x(call.start);
     const end = Math.max(clock.x(call.start + call.seconds), x + LEAST);
-    const last = found.at(-1);
+    const last = all.at(-1);
     if (last?.label === label) last.width = Math.max(end - last.x, last.width);
-    else found.push({ label, x, width: end - x });
+    else all.push({ label, x, width: end - x });
   }
-  return found;
+  return all;
 }

@@ -48,11 +48,11 @@ export class Timeline {
 
   draw(): void {
     this.#width = this.#place.clientWidth;
-    this.root.hidden = !this.#calls.length && !this.data.told.running.length;
+    this.root.hidden = !this.#calls.length && !this.data.status.running.length;
     if (this.#width < 80 || this.root.hidden) return;
     const had = this.#place.contains((this.#place.getRootNode() as Document).activeElement);
     const names = Math.min(Math.max(this.#width * 0.22, 110), 230);
-    const { running, now } = this.data.told;
+    const { running, now } = this.data.status;
     const later = now + (performance.now() - this.data.received) / 1000;
     const clock = new Clock(
       this.#calls,
@@ -62,7 +62,7 @@ export class Timeline {
     const all = lanes(
       this.#groups,
       MOST,
-      running.map((one) => one.function),
+      running.map((call) => call.function),
     );
     const height = TOP + ROW * all.length + BOTTOM;
     const image = svg("svg", {
@@ -81,7 +81,7 @@ export class Timeline {
 
   #ground(clock: Clock, height: number): SVGElement {
     const ground = svg("g.lg-ground");
-    for (const [i, band] of bands(this.#calls, clock, this.data.told.cells).entries()) {
+    for (const [i, band] of bands(this.#calls, clock, this.data.status.cells).entries()) {
       if (!band.label) continue;
       ground.append(
         svg("rect", {
@@ -130,14 +130,14 @@ export class Timeline {
       );
       const node = svg("g.lg-lane", svg("line.lg-rule", { x1: -names, x2: clock.width + 10, y1: y, y2: y }), title);
       if (hasCost) node.append(text(-10, y + ROW / 2 + 4, cost, "lg-cost"));
-      const found = marksOf(lane.calls, clock);
-      const dearest = Math.max(...found.map(({ calls }) => (calls.length > 1 ? sumSeconds(calls) : 0)));
-      const marks = found.map((mark) => ({ mark, node: this.#mark(mark, y, lane, dearest) }));
-      const flags = found
+      const marks = marksOf(lane.calls, clock);
+      const dearest = Math.max(...marks.map(({ calls }) => (calls.length > 1 ? sumSeconds(calls) : 0)));
+      const drawn = marks.map((mark) => ({ mark, node: this.#mark(mark, y, lane, dearest) }));
+      const flags = marks
         .filter(({ calls }) => calls.some((call) => call.isAgain))
         .map((mark) => `M${(mark.x - 3).toFixed(1)} ${y + 3}h7l-3.5 5z`);
-      node.append(...marks.map((made) => made.node), svg("path.lg-again", { d: flags.join("") }));
-      this.#rows.push(marks);
+      node.append(...drawn.map(({ node }) => node), svg("path.lg-again", { d: flags.join("") }));
+      this.#rows.push(drawn);
       const [only] = lane.groups;
       if (only && lane.groups.length === 1) title.addEventListener("click", () => this.open(only));
       return node;
@@ -151,7 +151,7 @@ export class Timeline {
       class: "lg-mark",
       role: "button",
       tabindex: "-1",
-      "aria-label": told(mark, lane.name).join(", "),
+      "aria-label": describe(mark, lane.name).join(", "),
       transform: `translate(${x.toFixed(1)} ${y + 9})`,
     });
     const sum = sumOf(calls);
@@ -178,10 +178,10 @@ export class Timeline {
   /** What compiles now: open to the right. */
   #now(all: readonly Lane[], clock: Clock, later: number): SVGElement {
     const group = svg("g.lg-now");
-    for (const one of this.data.told.running) {
-      const row = all.findIndex((lane) => lane.name === one.function);
+    for (const call of this.data.status.running) {
+      const row = all.findIndex((lane) => lane.name === call.function);
       const y = TOP + (row < 0 ? all.length - 1 : row) * ROW + 9;
-      const x = clock.x(one.since);
+      const x = clock.x(call.since);
       group.append(svg("rect", { x, y, width: Math.max(clock.x(later) - x, 4), height: BAR }));
     }
     return group;
@@ -203,9 +203,9 @@ export class Timeline {
   #point(mark?: Mark, lane?: Lane): void {
     this.#tip.hidden = !mark;
     if (!mark || !lane) return;
-    const [title, ...lines] = told(mark, lane.name);
+    const [title, ...lines] = describe(mark, lane.name);
     this.#tip.replaceChildren(element("b", title!), ...lines.map((text) => element("div", text)));
-    const node = this.#rows.flat().find((made) => made.mark === mark)?.node;
+    const node = this.#rows.flat().find((drawn) => drawn.mark === mark)?.node;
     if (!node) return;
     const box = node.getBoundingClientRect();
     const around = this.root.getBoundingClientRect();
@@ -251,7 +251,7 @@ export class Timeline {
 }
 
 /** A mark in words: what it is, why, where, and what it cost. */
-function told({ calls }: Mark, name: string): string[] {
+function describe({ calls }: Mark, name: string): string[] {
   const [call] = calls as [Call, ...Call[]];
   const again = calls.filter(({ isAgain }) => isAgain).length;
   const parts =

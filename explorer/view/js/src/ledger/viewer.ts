@@ -66,16 +66,16 @@ export class LedgerViewer {
   }
 
   start(): void {
-    const worst = this.#data.told.verdict.function;
-    const found = grouped(this.#data.calls).find((group) => group.name === worst);
-    if (found) this.#state.open.add(found.key);
+    const worst = this.#data.status.verdict.function;
+    const group = grouped(this.#data.calls).find(({ name }) => name === worst);
+    if (group) this.#state.open.add(group.key);
     this.#update();
     this.root.dataset.ready = "true";
   }
 
   /** A newer output of the same ledger. */
   load(message: Message): void {
-    if (message.told.now >= this.#data.told.now) this.#data.take(message);
+    if (message.status.now >= this.#data.status.now) this.#data.take(message);
     const { top } = this.#state;
     this.#update();
     this.#body.scrollTop = top; // what leaves the page for a moment is at its top again
@@ -108,7 +108,7 @@ export class LedgerViewer {
   }
 
   #openFunction(name: string): void {
-    const group = this.#groups.find((one) => one.name === name);
+    const group = this.#groups.find((group) => group.name === name);
     if (group) this.#state.open.add(group.key);
     this.#turn("functions");
     if (group) keyed(this.#functions.root, group.key)?.scrollIntoView({ block: "nearest" });
@@ -142,7 +142,7 @@ export class LedgerViewer {
     this.#tools.hidden = !this.#data.calls.length;
     this.#body.hidden = !this.#data.calls.length;
     this.#kept.textContent = isAll ? "" : `${number(calls.length)} of ${number(this.#data.calls.length)}`;
-    this.#watched.textContent = this.#data.told.watching
+    this.#watched.textContent = this.#data.status.watching
       ? this.#wire.isLive
         ? "● watching"
         : "● watching when saved"
@@ -169,7 +169,7 @@ export class LedgerViewer {
 
   /** What runs is drawn on by this page's clock, for as long as something does. */
   #keepTime(): void {
-    const isRunning = this.#data.told.running.length > 0;
+    const isRunning = this.#data.status.running.length > 0;
     if (isRunning === (this.#timer !== undefined)) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

@@ -1,26 +1,18 @@
-// The link to Python, where a kernel is alive: explorer/view/ledger/live.py sends what is new, and answers.
+// The ledger's link to Python: explorer/view/ledger/link.py sends what is new, and answers requests.
 
-import type { Model } from "../core/kernel_link";
+import { type Answer, type Model, NO_KERNEL, onModel } from "../core/kernel_link";
 import type { Call, Data, Message } from "./data";
 
-interface Talking extends Omit<Model, "on"> {
-  send(message: unknown): void;
-  on(event: string, callback: (message: Answer) => void): void;
-}
-
-interface Answer {
+/** Of which request an answer is; `since` has what the view lacked. */
+interface LedgerAnswer extends Answer {
   since?: string;
-  /** Of which question, and what Python says to it: HTML as an output has it, or why there is none. */
-  of?: string;
-  html?: string;
-  failed?: string;
 }
 
 export class Wire {
-  #model: Talking | undefined;
-  #asked = 0;
+  #model: Model | undefined;
+  #requests = 0;
   #missing = false;
-  readonly #waiting = new Map<string, (answer: Answer) => void>();
+  readonly #waiting = new Map<Answer["of"], (answer: Answer) => void>();
 
   constructor(
     private readonly id: string,
@@ -28,29 +20,25 @@ export class Wire {
     private readonly changed: () => void,
     own?: Model,
   ) {
-    const registered = (event: Event) => {
-      if ((event as CustomEvent<string>).detail === id) this.#follow(window.explorerModels?.get(id));
-    };
-    window.addEventListener("explorer-wire", registered);
-    this.#follow(own ?? window.explorerModels?.get(id));
+    onModel(id, (model) => this.#follow(model), own);
   }
 
   get isLive(): boolean {
     return this.#model !== undefined;
   }
 
-  #follow(found: Model | undefined): void {
-    if (!found || this.#model === (found as unknown as Talking)) return;
-    this.#model = found as unknown as Talking;
-    this.#model.on("change:update", () => this.#take(String(this.#model!.get("update"))));
-    this.#model.on("msg:custom", (answer) => this.#answered(answer));
-    this.#take(String(this.#model.get("update") ?? ""));
+  #follow(model: Model | undefined): void {
+    if (!model || this.#model === model) return;
+    this.#model = model;
+    model.on("change:update", () => this.#take(model.get("update")));
+    model.on("msg:custom", (answer: LedgerAnswer) => this.#receive(answer));
+    this.#take(model.get("update"));
   }
 
-  #take(text: string): void {
+  #take(text: string | undefined): void {
     if (!text) return;
     const message = JSON.parse(text) as Message;
-    if (message.told.now < this.data.told.now) return; // an output of a later time is here already
+    if (message.status.now < this.data.status.now) return; // an output of a later time is here already
     if (this.data.take(message)) this.#missing = false;
     else if (!this.#missing) {
       this.#missing = true;
@@ -59,9 +47,9 @@ export class Wire {
     this.changed();
   }
 
-  /** Ask for a call's capture, or for its diff with the nearest earlier call. The kernel may be busy for long. */
-  ask(what: "capture" | "diff", call: Call): Promise<Answer> {
-    const of = `${++this.#asked}`;
+  /** Request a call's capture, or its diff with the nearest earlier call. The kernel may be busy for long. */
+  request(what: "capture" | "diff", call: Call): Promise<Answer> {
+    const of = `${++this.#requests}`;
     return new Promise((resolve) => {
       this.#waiting.set(of, resolve);
       if (
@@ -73,15 +61,15 @@ export class Wire {
           viewers: [...(window.explorerViewers?.keys() ?? [])],
         })
       )
-        resolve({ failed: "No kernel answers: run the notebook again." });
+        resolve({ failed: NO_KERNEL });
     });
   }
 
-  #answered(answer: Answer): void {
+  #receive(answer: LedgerAnswer): void {
     if (answer.since) this.#take(answer.since);
-    const waiting = answer.of === undefined ? undefined : this.#waiting.get(answer.of);
+    const waiting = this.#waiting.get(answer.of);
     if (!waiting) return;
-    this.#waiting.delete(answer.of!);
+    this.#waiting.delete(answer.of);
     waiting(answer);
   }
 

@@ -215,9 +215,9 @@ export class MemoryCurve {
     const { memory, root, width, moment } = this;
     if (!memory) return;
     const bytes = memory.total[moment] ?? 0;
-    const said = `step ${number(moment)}, ${this.#runs(moment)}, ${bytesText(bytes)}`;
-    const values = { min: 0, max: memory.steps - 1, now: moment, text: said };
-    for (const [name, value] of Object.entries(values)) root.setAttribute(`aria-value${name}`, String(value));
+    const value = `step ${number(moment)}, ${this.#runs(moment)}, ${bytesText(bytes)}`;
+    const values = { min: 0, max: memory.steps - 1, now: moment, text: value };
+    for (const [name, of] of Object.entries(values)) root.setAttribute(`aria-value${name}`, String(of));
     const [peak, now] = [this.#x(memory.peakStep + 0.5), this.#x(moment + 0.5)];
     const isRight = peak > width - 130;
     const text = label(peak + (isRight ? -6 : 6), TOP - 4, `peak ${bytesText(memory.peak)}`, "peak");
@@ -234,13 +234,13 @@ export class MemoryCurve {
 /** The phase that holds a node: forward, backward, update; empty for none. */
 function phaseOf(graph: Graph): (node: number) => string {
   const { groups, groupOf } = graph.c;
-  const known = new Map<number, string>([[-1, ""]]);
+  const names = new Map<number, string>([[-1, ""]]);
   const find = (group: number): string => {
-    let name = known.get(group);
+    let name = names.get(group);
     if (name === undefined) {
-      known.set(group, ""); // a group within itself, in damaged input, has none
+      names.set(group, ""); // a group within itself, in damaged input, has none
       const { kind, parent, name: own } = groups[group]!;
-      known.set(group, (name = kind === "phase" ? own : find(parent)));
+      names.set(group, (name = kind === "phase" ? own : find(parent)));
     }
     return name;
   };
@@ -254,7 +254,7 @@ function prevailing(nodes: Int32Array, phase: (node: number) => string): string 
 }
 
 function label(x: number, y: number, text: string, kind: string): SVGTextElement {
-  const made = svg("text", { x, y, class: kind });
-  made.textContent = text;
-  return made;
+  const node = svg("text", { x, y, class: kind });
+  node.textContent = text;
+  return node;
 }

@@ -32,7 +32,7 @@ interface Entry {
 export class MemoryPane {
   readonly root: HTMLElement;
   readonly #head = element("div.memory-head");
-  readonly #said = element("div.memory-moment");
+  readonly #moment = element("div.memory-moment");
   readonly #curve = new MemoryCurve(() => this.#list());
   readonly #rows: Rows;
   readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
@@ -54,7 +54,7 @@ export class MemoryPane {
       { role: "region", "aria-label": "memory over the schedule" },
       this.#head,
       this.#curve.root,
-      this.#said,
+      this.#moment,
       this.#table,
     );
     for (const [byLine, title] of [
@@ -178,7 +178,7 @@ export class MemoryPane {
     this.#entries = this.#byLine ? this.#ofLines(alive) : alive.map((row) => this.#ofBuffer(row));
     for (const button of this.#switch.querySelectorAll("button"))
       button.setAttribute("aria-pressed", String((button.dataset.by === "lines") === this.#byLine));
-    this.#said.replaceChildren(
+    this.#moment.replaceChildren(
       element("span", `step ${number(moment)} · `, this.#link(moment)),
       element("span.legend", ...this.#legend(moment)),
     );
@@ -200,7 +200,7 @@ export class MemoryPane {
       return bytes
         ? element("span", { class: `kind ${name}` }, element("i", {}), `${NAMES[name]} ${bytesText(bytes)}`)
         : undefined;
-    }).filter((made) => made !== undefined);
+    }).filter((node) => node !== undefined);
   }
 
   #place(row: number): Frame | undefined {
@@ -232,12 +232,12 @@ export class MemoryPane {
   /** The buffers by who asked for them: a source line, or the caller. */
   #ofLines(alive: number[]): Entry[] {
     const { kinds, kind, size } = this.memory!.c;
-    const found = new Map<string, Entry>();
+    const entries = new Map<string, Entry>();
     for (const row of alive) {
       const place = this.#place(row);
       const own = kinds[kind[row]!]!;
       const key = place ? `${place.file}:${place.line}` : own;
-      let entry = found.get(key);
+      let entry = entries.get(key);
       if (!entry) {
         const title = place ? this.#codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!;
         entry = {
@@ -249,13 +249,13 @@ export class MemoryPane {
           rows: [],
           ...(place && { place }),
         };
-        found.set(key, entry);
+        entries.set(key, entry);
       }
       entry.rows.push(row);
       entry.bytes += size[row]!;
     }
-    for (const entry of found.values()) entry.note = number(entry.rows.length);
-    return [...found.values()].sort((a, b) => b.bytes - a.bytes);
+    for (const entry of entries.values()) entry.note = number(entry.rows.length);
+    return [...entries.values()].sort((a, b) => b.bytes - a.bytes);
   }
 
   #codeOf(place: Frame): string {
@@ -302,8 +302,8 @@ export class MemoryPane {
     const lane = element("i", { class: entry.kind });
     lane.style.left = `${(start / steps) * 100}%`;
     lane.style.width = `${((end + 1 - start) / steps) * 100}%`;
-    const said = `step ${number(start)} to ${number(end)}`;
-    return element("span.life", { role: "cell", title: said, "aria-label": said }, lane);
+    const lifetime = `step ${number(start)} to ${number(end)}`;
+    return element("span.life", { role: "cell", title: lifetime, "aria-label": lifetime }, lane);
   }
 
   /** Choosing a row chooses its node, or its line; the pointer over one previews it. */

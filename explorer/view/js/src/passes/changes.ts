@@ -163,11 +163,11 @@ export class ChangesPane {
       this.#text.show(versions, pass.first, pass.snapshot);
       this.#text.light(true);
     }
-    this.#tell();
+    this.#notify();
   }
 
   /** What happened to the chosen instruction. */
-  #tell(): void {
+  #notify(): void {
     this.root.classList.toggle("has-history", this.#chosen >= 0);
     if (this.#chosen < 0) return;
     const { passes } = this.#steps[this.#position]!;
@@ -192,7 +192,7 @@ export class ChangesPane {
     }
     this.#text.chosen = key;
     this.#text.light(false);
-    this.#tell();
+    this.#notify();
   }
 
   #key(event: KeyboardEvent): void {

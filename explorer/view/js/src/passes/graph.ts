@@ -42,17 +42,17 @@ export class ChangeGraph {
 
   /** One side at a time, in the same places: what blinks has changed. */
   #sides(): HTMLElement {
-    const made = element("div.switch.sides", { role: "group", "aria-label": "which side is drawn" });
+    const group = element("div.switch.sides", { role: "group", "aria-label": "which side is drawn" });
     for (const side of ["before", "both", "after"]) {
       const button = element("button", { type: "button", "aria-pressed": String(side === "both") }, side);
       button.addEventListener("click", () => {
         this.root.dataset.side = side;
-        for (const other of made.querySelectorAll("button"))
+        for (const other of group.querySelectorAll("button"))
           other.setAttribute("aria-pressed", String(other === button));
       });
-      made.append(button);
+      group.append(button);
     }
-    return made;
+    return group;
   }
 
   async show(versions: Versions, first: number, snapshot: number): Promise<void> {
@@ -84,12 +84,12 @@ export class ChangeGraph {
     const chosen = boxes.findIndex((box) => box.key === this.chosen);
     this.at = chosen < 0 ? undefined : { x: placed.x[chosen]! + width(boxes[chosen]!) / 2, y: placed.y[chosen]! + 21 };
     this.#place = place;
-    this.#note.replaceChildren(...this.#told(places, cut));
+    this.#note.replaceChildren(...this.#parts(places, cut));
     this.fit();
   }
 
   /** Which part of the change is drawn, and the way to the others. */
-  #told(places: number, cut: number): Node[] {
+  #parts(places: number, cut: number): Node[] {
     if (places < 2 && !cut) return [];
     const step = (by: number, sign: string, label: string) => {
       const button = element("button", { type: "button", class: "tool", "aria-label": label, title: label }, sign);
@@ -123,9 +123,9 @@ export class ChangeGraph {
       "aria-label": `${box.title}, ${box.sub}, ${WORDS[box.state]}`,
     });
     const text = (content: string, at: number, kind: string) => {
-      const made = svg("text", { x: 11, y: at, class: kind });
-      made.textContent = content;
-      return made;
+      const node = svg("text", { x: 11, y: at, class: kind });
+      node.textContent = content;
+      return node;
     };
     g.append(
       svg("rect", { width, height: 42, rx: 6 }),

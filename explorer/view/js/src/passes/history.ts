@@ -11,7 +11,7 @@ const MOST = 40; // events shown
 interface Event {
   position: number;
   key: Key;
-  says: string;
+  text: string;
   inferred: boolean;
 }
 
@@ -33,8 +33,8 @@ export class HistoryList {
     const { key } = passes.versions.c;
     key.forEach((k, row) => {
       if (k < 0) return;
-      const known = this.#rowsOf.get(k);
-      if (known) known.push(row);
+      const rows = this.#rowsOf.get(k);
+      if (rows) rows.push(row);
       else this.#rowsOf.set(k, [row]);
     });
     passes.shown.forEach((pass, position) => {
@@ -63,7 +63,7 @@ export class HistoryList {
         element(
           "span",
           element("b", { class: event.key === key ? "own" : "" }, versions.name(event.key)),
-          ` ${event.says}`,
+          ` ${event.text}`,
           ...(event.inferred ? [element("small", " inferred")] : []),
         ),
       );
@@ -80,7 +80,7 @@ export class HistoryList {
     return shots.map((rows, i) => {
       const row = this.#rowsOf.get(key)?.find((at) => rows.has(at));
       return element(
-        "div.said",
+        "div.sentence",
         element("em", sides[i]!),
         element("code", row === undefined ? "has no such instruction" : versions.lines[row]!.trim()),
       );
@@ -92,19 +92,19 @@ export class HistoryList {
     const row = this.#rowsOf.get(key)?.find((at) => frame[at]! >= 0);
     const place = row === undefined ? undefined : this.around.places(frames)[frame[row]!];
     if (!place) return [];
-    const says = `${place.function.split(".").pop()} · line ${place.line}`;
-    if (!this.around.goLine) return [element("small", { title: place.file }, says)];
-    const link = element("button", { type: "button", class: "place" }, says);
+    const text = `${place.function.split(".").pop()} · line ${place.line}`;
+    if (!this.around.goLine) return [element("small", { title: place.file }, text)];
+    const link = element("button", { type: "button", class: "place" }, text);
     link.addEventListener("click", () => this.around.goLine!(place));
     return [link];
   }
 
   /** The instructions that one came from and those it became, and theirs. */
   #family(key: Key): Key[] {
-    const found = new Set([key]);
+    const lineage = new Set([key]);
     for (const forward of [true, false]) {
       const todo = [key];
-      while (todo.length && found.size < MOST) {
+      while (todo.length && lineage.size < MOST) {
         const at = todo.shift()!;
         for (const link of this.passes.linksOf(at)) {
           const next = forward
@@ -114,13 +114,13 @@ export class HistoryList {
             : link.new === at && link.kind !== "with"
               ? link.old
               : -1;
-          if (next < 0 || found.has(next)) continue;
-          found.add(next);
+          if (next < 0 || lineage.has(next)) continue;
+          lineage.add(next);
           todo.push(next);
         }
       }
     }
-    return [...found];
+    return [...lineage];
   }
 
   #events(key: Key): Event[] {
@@ -131,7 +131,7 @@ export class HistoryList {
       const position = this.#positionOf[this.#snapshotOf(row)] ?? -1;
       const from = links.filter((link) => link.new === key && link.position === position && link.kind !== "with");
       const isFirst = !events.length;
-      const says =
+      const text =
         position < 0
           ? "is there"
           : !isFirst
@@ -139,11 +139,11 @@ export class HistoryList {
             : from.length
               ? `is made from ${list(from.map((link) => versions.name(link.old)))}`
               : "is made";
-      events.push({ position, key, says, inferred: isFirst && from.some((link) => link.inferred) });
+      events.push({ position, key, text, inferred: isFirst && from.some((link) => link.inferred) });
     }
     for (const link of links)
       if (link.old === key)
-        events.push({ position: link.position, key, says: this.#end(link), inferred: link.inferred });
+        events.push({ position: link.position, key, text: this.#end(link), inferred: link.inferred });
     return events;
   }
 

@@ -59,7 +59,7 @@ export interface Effect {
 
 export class Versions {
   #text_?: string[];
-  readonly #known = new Map<number, Int32Array>();
+  readonly #replayed = new Map<number, Int32Array>();
 
   constructor(
     readonly c: VersionColumns,
@@ -73,11 +73,11 @@ export class Versions {
   /** The rows of a snapshot in the order of its text; made from the one before it. */
   rows(snapshot: number): Int32Array {
     let from = snapshot;
-    while (from > 0 && !this.#known.has(from)) from--;
-    let rows = this.#known.get(from) ?? this.#replay(new Int32Array(0), 0);
+    while (from > 0 && !this.#replayed.has(from)) from--;
+    let rows = this.#replayed.get(from) ?? this.#replay(new Int32Array(0), 0);
     for (let at = from + 1; at <= snapshot; at++) rows = this.#replay(rows, at);
-    this.#known.set(snapshot, rows);
-    if (this.#known.size > REMEMBERED) this.#known.delete(this.#known.keys().next().value!);
+    this.#replayed.set(snapshot, rows);
+    if (this.#replayed.size > REMEMBERED) this.#replayed.delete(this.#replayed.keys().next().value!);
     return rows;
   }
 
@@ -146,8 +146,8 @@ export class Passes {
     this.shown = all.filter((pass) => pass.born || pass.died || pass.changed || pass.moved);
     for (const link of links)
       for (const key of link.new >= 0 && link.kind !== "with" ? [link.old, link.new] : [link.old]) {
-        const known = this.#ofKey.get(key);
-        if (known) known.push(link);
+        const links = this.#ofKey.get(key);
+        if (links) links.push(link);
         else this.#ofKey.set(key, [link]);
       }
   }

@@ -51,9 +51,9 @@ export class Strip {
 
 function cell(pass: Pass, position: number, most: number): HTMLElement {
   const bar = (kind: string, amount: number) => {
-    const made = element("span", { class: kind });
-    made.style.height = `${amount ? Math.max((TALLEST * Math.log1p(amount)) / most, 2) : 0}px`;
-    return made;
+    const bar = element("span", { class: kind });
+    bar.style.height = `${amount ? Math.max((TALLEST * Math.log1p(amount)) / most, 2) : 0}px`;
+    return bar;
   };
   return element(
     "div",
@@ -61,8 +61,8 @@ function cell(pass: Pass, position: number, most: number): HTMLElement {
       class: "cell",
       role: "option",
       "data-position": position,
-      title: says(pass),
-      "aria-label": says(pass),
+      title: summary(pass),
+      "aria-label": summary(pass),
       "aria-selected": "false",
     },
     element("div.up", bar("new", pass.born), bar("changed", pass.changed)),
@@ -72,7 +72,7 @@ function cell(pass: Pass, position: number, most: number): HTMLElement {
 }
 
 /** What a pass did, in words. */
-export function says(pass: Pass): string {
+export function summary(pass: Pass): string {
   const parts = [
     pass.born ? `+${count(pass.born, "instruction")}` : "",
     pass.died ? `−${count(pass.died, "instruction")}` : "",

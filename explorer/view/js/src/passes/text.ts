@@ -231,23 +231,23 @@ interface Block {
 
 function blocks(versions: Versions, rows: Int32Array): Block[] {
   const { key, computation } = versions.c;
-  const found: Block[] = [];
-  const known = new Set<number>();
+  const blocks: Block[] = [];
+  const homes = new Set<number>();
   let start = 0;
   const close = (end: number) => {
     const own = rows.subarray(start, end);
     const keyed = own.find((row) => key[row]! >= 0);
     // Two of one computation, as a text without names may have them, stay apart.
-    const home = keyed === undefined ? -1 - found.length : computation[key[keyed]!]!;
-    found.push({ home: known.has(home) ? -1000 - found.length : home, rows: own });
-    known.add(home);
+    const home = keyed === undefined ? -1 - blocks.length : computation[key[keyed]!]!;
+    blocks.push({ home: homes.has(home) ? -1000 - blocks.length : home, rows: own });
+    homes.add(home);
     start = end;
   };
   rows.forEach((row, i) => {
     if (i > start && key[row]! < 0 && HEAD.test(versions.lines[row]!)) close(i);
   });
   close(rows.length);
-  return found;
+  return blocks;
 }
 
 const HEADER = /^HloModule |^(?:ENTRY )?%?[\w.-]+ (?=\()/;

@@ -61,8 +61,8 @@ export class Union {
     ] as const)
       for (const [reader, row] of rows)
         for (const operand of this.#operands(row, old)) {
-          const known = this.#readers.get(operand);
-          if (known) known.add(reader);
+          const readers = this.#readers.get(operand);
+          if (readers) readers.add(reader);
           else this.#readers.set(operand, new Set([reader]));
         }
   }
@@ -151,17 +151,17 @@ export class Union {
     changed.filter((key) => !isHub(key)).forEach(grow);
     changed.forEach(grow);
     // One that shows both sides says more than one that only came or went.
-    const tells = (part: Key[]) =>
+    const weightOf = (part: Key[]) =>
       part.length <= READ_WHOLE ? new Set(part.map((key) => this.#states.get(key))).size : 0;
-    const told = new Map(parts.map((part) => [part, tells(part)]));
-    return parts.sort((x, y) => told.get(y)! - told.get(x)! || y.length - x.length);
+    const weights = new Map(parts.map((part) => [part, weightOf(part)]));
+    return parts.sort((x, y) => weights.get(y)! - weights.get(x)! || y.length - x.length);
   }
 
   /** What is nearest to one, as much as can be read. */
   #reached(start: Key): Key[] {
-    const found = new Set([start]);
-    for (const key of found) for (const other of this.#near(key)) if (found.size < MOST) found.add(other);
-    return [...found];
+    const part = new Set([start]);
+    for (const key of part) for (const other of this.#near(key)) if (part.size < MOST) part.add(other);
+    return [...part];
   }
 
   #box(key: Key): Box {
@@ -174,9 +174,9 @@ export class Union {
     return { key, row, state: this.#states.get(key) ?? "kept", title: cut(name, 34), sub: cut(sub, 34) };
   }
 
-  #isApart(one: Key, other: Key): boolean {
+  #isApart(a: Key, b: Key): boolean {
     const { computation } = this.versions.c;
-    return computation[one] !== computation[other];
+    return computation[a] !== computation[b];
   }
 
   #edges(at: Map<Key, number>): Edge[] {
@@ -191,8 +191,8 @@ export class Union {
         for (const operand of this.#operands(row, old)) {
           const from = at.get(operand);
           if (from === undefined) continue;
-          const known = states.get(`${from} ${to}`);
-          if (known) known.state = old ? known.state : known.state === "gone" ? "kept" : known.state;
+          const edge = states.get(`${from} ${to}`);
+          if (edge) edge.state = old ? edge.state : edge.state === "gone" ? "kept" : edge.state;
           else
             states.set(`${from} ${to}`, { from, to, state: old ? "gone" : "new", inside: this.#isApart(operand, key) });
         }

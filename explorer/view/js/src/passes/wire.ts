@@ -62,15 +62,15 @@ export function readPasses(header: PassesHeader, blobs: Uint8Array): Passes {
       seconds: Number.isNaN(seconds[i]!) ? undefined : seconds[i]!,
     }),
   );
-  const told = Object.fromEntries(Object.entries(header.links).map(([name, place]) => [name, column(place, blobs)]));
+  const columns = Object.fromEntries(Object.entries(header.links).map(([name, place]) => [name, column(place, blobs)]));
   const links = Array.from(
-    told.old!,
+    columns.old!,
     (old, i): Link => ({
-      position: told.position![i]!,
+      position: columns.position![i]!,
       old,
-      kind: KINDS[told.kind![i]!] ?? "unknown",
-      new: told.new![i]!,
-      inferred: told.inferred![i]! > 0,
+      kind: KINDS[columns.kind![i]!] ?? "unknown",
+      new: columns.new![i]!,
+      inferred: columns.inferred![i]! > 0,
     }),
   );
   return new Passes(all, versions, links, header.complete, header.omitted);

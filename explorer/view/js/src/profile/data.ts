@@ -3,14 +3,14 @@
 
 import type { Timeline } from "./threads";
 
-export type Said = [text: string, isCode: boolean][];
+export type Sentence = [text: string, isCode: boolean][];
 export type By = "stack" | "scope";
 
 export interface Message {
   version: number;
   function: string;
   signature: string;
-  headline: { text: Said; waits: Said; facts: string[] };
+  headline: { text: Sentence; waits: Sentence; facts: string[] };
   runs: number;
   wall: number;
   device: number;
@@ -159,10 +159,10 @@ export class Data {
   }
 
   #boxes(columns: Boxes): Box[] {
-    const made: Box[] = [];
+    const boxes: Box[] = [];
     const used: number[] = [];
     columns.parent.forEach((above, index) => {
-      const parent = made[above];
+      const parent = boxes[above];
       const seconds = columns.seconds[index]!;
       const left = parent ? parent.left + used[above]! : 0;
       const box: Box = {
@@ -185,10 +185,10 @@ export class Data {
       if (line) box.line = line;
       const at = frame ? line : parent?.at;
       if (at) box.at = at;
-      made.push(box);
+      boxes.push(box);
       used.push(0);
     });
-    return made;
+    return boxes;
   }
 }
 

@@ -21,7 +21,7 @@ const KINDS: Record<string, string> = {
 export class FlamePane {
   readonly root = box("flame");
   readonly #tools = element("div.pf-tools", { role: "group", "aria-label": "flame graph" });
-  readonly #told = element("p.pf-told");
+  readonly #summary = element("p.pf-summary");
   readonly #canvas = element("div", {
     class: "pf-boxes",
     role: "tree",
@@ -51,7 +51,7 @@ export class FlamePane {
       element("span.stretch"),
       ...(kinds.length > 1 ? [tabs] : []),
     );
-    this.root.append(this.#tools, this.#canvas, this.#told);
+    this.root.append(this.#tools, this.#canvas, this.#summary);
     this.#listen();
     this.#turn(this.#by);
     new ResizeObserver(() => {
@@ -73,7 +73,7 @@ export class FlamePane {
       tab.setAttribute("aria-pressed", String(tab.dataset.by === by));
     this.zoomed = this.#whole;
     this.#draw();
-    this.#tell();
+    this.#summarize();
   }
 
   #zoom(to: Box): void {
@@ -91,12 +91,12 @@ export class FlamePane {
     const scale = zoomed.seconds > 0 ? 1 / zoomed.seconds : 0;
     const made: HTMLElement[] = [];
     let deepest = 0;
-    for (const one of this.#around(zoomed)) {
-      const left = Math.max((one.left - zoomed.left) * scale, 0);
-      const right = Math.min((one.left + one.seconds - zoomed.left) * scale, 1);
+    for (const entry of this.#around(zoomed)) {
+      const left = Math.max((entry.left - zoomed.left) * scale, 0);
+      const right = Math.min((entry.left + entry.seconds - zoomed.left) * scale, 1);
       if ((right - left) * this.#width < LEAST) continue;
-      deepest = Math.max(deepest, one.depth);
-      made.push(this.#box(one, left, right - left));
+      deepest = Math.max(deepest, entry.depth);
+      made.push(this.#box(entry, left, right - left));
     }
     this.#canvas.style.height = `${(deepest + 1) * ROW}px`;
     this.#canvas.replaceChildren(...made);
@@ -107,37 +107,37 @@ export class FlamePane {
 
   /** What a box is in, itself, and all inside it. */
   #around(zoomed: Box): Box[] {
-    const found: Box[] = [];
-    for (let at = zoomed.parent; at; at = at.parent) found.unshift(at);
+    const boxes: Box[] = [];
+    for (let at = zoomed.parent; at; at = at.parent) boxes.unshift(at);
     const waiting = [zoomed];
     for (let at = waiting.pop(); at; at = waiting.pop()) {
-      found.push(at);
+      boxes.push(at);
       for (let i = at.inside.length - 1; i >= 0; i--) waiting.push(at.inside[i]!);
     }
-    return found;
+    return boxes;
   }
 
-  #box(one: Box, left: number, width: number): HTMLElement {
-    const share = this.data.share(one.seconds);
-    const isOuter = one.depth < this.zoomed.depth;
-    const kind = one.kind === "kernel" ? "pf-kernel" : one.kind === "more" ? "pf-more" : "pf-frame";
-    const heated = one.kind === "kernel" ? `;--heat:${strength(this.data.heat("kernel", one.seconds))}%` : "";
+  #box(entry: Box, left: number, width: number): HTMLElement {
+    const share = this.data.share(entry.seconds);
+    const isOuter = entry.depth < this.zoomed.depth;
+    const kind = entry.kind === "kernel" ? "pf-kernel" : entry.kind === "more" ? "pf-more" : "pf-frame";
+    const heated = entry.kind === "kernel" ? `;--heat:${strength(this.data.heat("kernel", entry.seconds))}%` : "";
     const [from, wide] = [left, width].map((part) => (100 * part).toFixed(4));
-    const place = `left:${from}%;width:calc(${wide}% - 1px);top:${one.depth * ROW}px${heated}`;
-    const label = [KINDS[one.kind], one.name, timeText(one.seconds), shareText(share)].filter(Boolean).join(", ");
+    const place = `left:${from}%;width:calc(${wide}% - 1px);top:${entry.depth * ROW}px${heated}`;
+    const label = [KINDS[entry.kind], entry.name, timeText(entry.seconds), shareText(share)].filter(Boolean).join(", ");
     const made = element("div", {
       role: "treeitem",
       class: `pf-box ${kind}${isOuter ? " outer" : ""}`,
       style: place,
       tabindex: -1,
       "aria-label": label,
-      "aria-level": one.depth + 1,
+      "aria-level": entry.depth + 1,
       "aria-selected": "false",
-      "data-box": one.index,
+      "data-box": entry.index,
     });
-    if (one.inside.length) made.setAttribute("aria-expanded", "true");
-    if (width * this.#width > 24) made.append(this.#short(one));
-    this.#shown.set(one, made);
+    if (entry.inside.length) made.setAttribute("aria-expanded", "true");
+    if (width * this.#width > 24) made.append(this.#short(entry));
+    this.#shown.set(entry, made);
     return made;
   }
 
@@ -154,24 +154,24 @@ export class FlamePane {
     [this.#chosen, this.#previewed] = [chosen, preview];
     const isAny = chosen.kernels.size > 0 || chosen.lines.size > 0;
     this.#canvas.classList.toggle("some", isAny);
-    const has = (of: Chosen, one: Box) =>
-      one.kernel
-        ? of.kernels.has(one.kernel) && (!of.line || !one.at || one.at === of.line)
-        : of.line !== undefined && one.line === of.line;
-    for (const [one, node] of this.#shown) {
-      const isLit = has(chosen, one) || chosen.box === one;
+    const has = (of: Chosen, entry: Box) =>
+      entry.kernel
+        ? of.kernels.has(entry.kernel) && (!of.line || !entry.at || entry.at === of.line)
+        : of.line !== undefined && entry.line === of.line;
+    for (const [entry, node] of this.#shown) {
+      const isLit = has(chosen, entry) || chosen.box === entry;
       node.classList.toggle("lit", isLit);
-      node.classList.toggle("over", has(preview, one));
-      node.setAttribute("aria-selected", String(chosen.box === one));
+      node.classList.toggle("over", has(preview, entry));
+      node.setAttribute("aria-selected", String(chosen.box === entry));
     }
   }
 
   /** One line on what the mouse or the keyboard is at. */
-  #tell(one?: Box): void {
-    const at = one ?? this.#chosen.box ?? this.zoomed;
+  #summarize(entry?: Box): void {
+    const at = entry ?? this.#chosen.box ?? this.zoomed;
     const path: string[] = [];
     for (let up = at.parent; up?.parent; up = up.parent) path.unshift(up.name);
-    this.#told.replaceChildren(
+    this.#summary.replaceChildren(
       element("b", at.name),
       ` ${timeText(at.seconds)}, ${shareText(this.data.share(at.seconds))} of the device's time`,
       ...(path.length ? [part("mute", ` in ${path.join(" › ")}`)] : []),
@@ -185,48 +185,48 @@ export class FlamePane {
     return node ? this.#all[Number(node.dataset.box)] : undefined;
   }
 
-  #take(one: Box): void {
-    this.choose(one);
-    if (one.inside.length) this.#zoom(one === this.zoomed && one.parent ? one.parent : one);
-    this.#tell(one);
+  #take(entry: Box): void {
+    this.choose(entry);
+    if (entry.inside.length) this.#zoom(entry === this.zoomed && entry.parent ? entry.parent : entry);
+    this.#summarize(entry);
   }
 
   #listen(): void {
     this.#canvas.addEventListener("click", (event) => {
-      const one = this.#at(event);
-      if (one) this.#take(one);
+      const entry = this.#at(event);
+      if (entry) this.#take(entry);
     });
     this.#canvas.addEventListener("pointerover", (event) => {
-      const one = this.#at(event);
-      this.preview(one);
-      this.#tell(one);
+      const entry = this.#at(event);
+      this.preview(entry);
+      this.#summarize(entry);
     });
     this.#canvas.addEventListener("pointerleave", () => {
       this.preview();
-      this.#tell();
+      this.#summarize();
     });
-    this.#canvas.addEventListener("focusin", (event) => this.#tell(this.#at(event)));
+    this.#canvas.addEventListener("focusin", (event) => this.#summarize(this.#at(event)));
     this.#canvas.addEventListener("keydown", (event) => this.#key(event));
   }
 
   #key(event: KeyboardEvent): void {
-    const one = this.#at(event);
-    if (!one || event.ctrlKey || event.metaKey || event.altKey) return;
+    const entry = this.#at(event);
+    if (!entry || event.ctrlKey || event.metaKey || event.altKey) return;
     const beside = (step: number) => {
-      const all = (one.parent?.inside ?? []).filter((other) => this.#shown.has(other));
-      return all[all.indexOf(one) + step];
+      const all = (entry.parent?.inside ?? []).filter((other) => this.#shown.has(other));
+      return all[all.indexOf(entry) + step];
     };
     const moves: Record<string, () => Box | undefined> = {
-      ArrowDown: () => one.inside.find((inner) => this.#shown.has(inner)),
-      ArrowUp: () => one.parent,
+      ArrowDown: () => entry.inside.find((inner) => this.#shown.has(inner)),
+      ArrowUp: () => entry.parent,
       ArrowLeft: () => beside(-1),
       ArrowRight: () => beside(1),
       Home: () => this.#whole,
     };
-    if (event.key === "Enter" || event.key === " ") this.#take(one);
+    if (event.key === "Enter" || event.key === " ") this.#take(entry);
     else if (event.key === "Escape") {
       this.#zoom(this.#whole);
-      this.#focus(one);
+      this.#focus(entry);
     } else if (moves[event.key]) {
       const next = moves[event.key]!();
       if (next) this.#focus(next);
@@ -235,8 +235,8 @@ export class FlamePane {
     event.stopPropagation();
   }
 
-  #focus(one: Box): void {
-    const node = this.#shown.get(one);
+  #focus(entry: Box): void {
+    const node = this.#shown.get(entry);
     if (!node) return;
     for (const other of this.#shown.values()) other.tabIndex = -1;
     node.tabIndex = 0;

@@ -1,7 +1,7 @@
 // How a profile's figures are said, and the small parts that every pane draws.
 
 import { element } from "../core/dom";
-import type { Line, Said } from "./data";
+import type { Line, Sentence } from "./data";
 
 export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>
   element("span", { class: `pf-${kind}` }, ...children);
@@ -11,7 +11,7 @@ export const box = (kind: string, ...children: (Node | string)[]): HTMLElement =
 
 export const code = (text: string): HTMLElement => element("code", text);
 
-export const said = (text: Said): Node[] =>
+export const sentence = (text: Sentence): Node[] =>
   text.map(([part, isCode]) => (isCode ? code(part) : document.createTextNode(part)));
 
 export function button(
@@ -19,9 +19,9 @@ export function button(
   act: () => void,
   ...children: (Node | string)[]
 ): HTMLButtonElement {
-  const made = element("button", { type: "button", ...attributes }, ...children);
-  made.addEventListener("click", act);
-  return made;
+  const node = element("button", { type: "button", ...attributes }, ...children);
+  node.addEventListener("click", act);
+  return node;
 }
 
 const UNITS: [size: number, name: string][] = [
@@ -71,7 +71,7 @@ export function roving(all: HTMLElement[], event: KeyboardEvent, back: string, o
   if (step || event.key === "Home" || event.key === "End") event.preventDefault();
   if (!next) return;
   event.stopPropagation();
-  for (const one of all) one.tabIndex = -1;
+  for (const item of all) item.tabIndex = -1;
   next.tabIndex = 0;
   next.focus();
 }

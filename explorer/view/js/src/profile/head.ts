@@ -2,7 +2,7 @@
 
 import { element } from "../core/dom";
 import type { Chosen, Data, Line } from "./data";
-import { box, button, placeText, said, shareText, strength, timeText } from "./format";
+import { box, button, placeText, sentence, shareText, strength, timeText } from "./format";
 
 const NAMED = 6; // lines with a part of their own
 const LEAST = 0.02; // of the call
@@ -17,9 +17,11 @@ export class Head {
     private readonly choose: (line: Line) => void,
   ) {
     const { headline, notes } = data.message;
-    this.root.append(element("p.pf-title", ...said(headline.text)));
+    this.root.append(element("p.pf-title", ...sentence(headline.text)));
     if (headline.waits.length)
-      this.root.append(element("p.pf-waits", element("b", { "aria-hidden": "true" }, "◌ "), ...said(headline.waits)));
+      this.root.append(
+        element("p.pf-waits", element("b", { "aria-hidden": "true" }, "◌ "), ...sentence(headline.waits)),
+      );
     this.#fill();
     if (this.#bar.childElementCount) this.root.append(this.#bar);
     this.root.append(element("p.pf-facts", headline.facts.join(" · ")));
@@ -32,7 +34,7 @@ export class Head {
     const named = this.data.lines.slice(0, NAMED).filter(({ seconds }) => seconds >= LEAST * whole);
     for (const line of named) {
       const text = `line ${line.number}: ${timeText(line.seconds)}`;
-      const made = button(
+      const piece = button(
         {
           class: "pf-piece",
           "aria-pressed": "false",
@@ -46,8 +48,8 @@ export class Head {
           line.seconds > WORDED * whole ? placeText(line, this.data.files.length === 1) : String(line.number),
         ),
       );
-      made.title = `${text} (${shareText(this.data.share(line.seconds))} of the device's time)\n${line.text}`;
-      this.#bar.append(made);
+      piece.title = `${text} (${shareText(this.data.share(line.seconds))} of the device's time)\n${line.text}`;
+      this.#bar.append(piece);
     }
     const others = device - unattributed - named.reduce((sum, { seconds }) => sum + seconds, 0);
     this.#piece(others, whole, "other lines", "others");

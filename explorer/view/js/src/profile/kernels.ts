@@ -21,7 +21,7 @@ export class KernelsPane {
   readonly #title = element("b", { "aria-live": "polite" });
   readonly #all = button({ class: "pf-link" }, () => this.clear(), "all kernels");
   readonly #table = element("div.pf-table", { role: "grid", "aria-label": "kernels" });
-  readonly #known: Column[];
+  readonly #columnsOfAll: Column[];
   #columns: Column[] = [];
   #by: Column = "time";
   #down = true;
@@ -40,9 +40,9 @@ export class KernelsPane {
     private readonly look: (kernel: Kernel) => HTMLElement[],
   ) {
     const { kernels } = data;
-    this.#known = ["name", "time", "count"];
-    if (kernels.some(({ total, seconds }) => total > seconds * 1.001)) this.#known.splice(2, 0, "total");
-    if (data.hasWasted) this.#known.push("wasted");
+    this.#columnsOfAll = ["name", "time", "count"];
+    if (kernels.some(({ total, seconds }) => total > seconds * 1.001)) this.#columnsOfAll.splice(2, 0, "total");
+    if (data.hasWasted) this.#columnsOfAll.push("wasted");
     this.root.append(box("tools", this.#title, this.#all), this.#table);
     this.#table.addEventListener("keydown", (event) =>
       roving(
@@ -60,7 +60,7 @@ export class KernelsPane {
     const { kernels } = this.data;
     const isSome = this.#of.line !== undefined || this.#of.box !== undefined;
     const of = new Map((this.#of.line?.kernels ?? []).map(({ kernel, seconds }) => [kernel, seconds]));
-    this.#columns = this.#of.line ? ["name", "time", "of", "count"] : this.#known;
+    this.#columns = this.#of.line ? ["name", "time", "of", "count"] : this.#columnsOfAll;
     if (!this.#columns.includes(this.#by)) this.#by = "time";
     const kept = isSome ? kernels.filter((kernel) => this.#of.kernels.has(kernel)) : kernels;
     const value = (kernel: Kernel): number =>
@@ -154,7 +154,7 @@ export class KernelsPane {
       if (!isOpen && this.#chosen.kernel !== kernel) this.choose(kernel);
       this.#draw();
       this.light(this.#chosen, this.#chosen);
-      this.#rows.find(([one]) => one === kernel)?.[1].focus({ preventScroll: true });
+      this.#rows.find(([of]) => of === kernel)?.[1].focus({ preventScroll: true });
     };
     made.addEventListener("click", act);
     made.addEventListener("keydown", (event) => {

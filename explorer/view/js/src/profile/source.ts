@@ -139,7 +139,7 @@ export class SourcePane {
 
   /** Scrolled within the pane alone: the page stays where it is. */
   reveal(line: Line | undefined): void {
-    const row = this.#rows.find(([one]) => one === line)?.[1];
+    const row = this.#rows.find(([of]) => of === line)?.[1];
     if (!row) return;
     const [top, bottom] = [row.offsetTop, row.offsetTop + row.offsetHeight];
     const { scrollTop, clientHeight } = this.#list;

@@ -65,14 +65,14 @@ export class Threads {
   /** The stretches in which at least one thread worked; gaps below the least are none. */
   #spans(least = 0, module?: string): [number, number][] {
     const { start, end, waits, kernel } = this.timeline;
-    const found: [number, number][] = [];
+    const spans: [number, number][] = [];
     start.forEach((from, i) => {
       if (waits[i] || (module && this.data.kernels[kernel[i]!]?.module !== module)) return;
-      const last = found.at(-1);
+      const last = spans.at(-1);
       if (last && from <= last[1] + least) last[1] = Math.max(last[1], end[i]!);
-      else found.push([from, end[i]!]);
+      else spans.push([from, end[i]!]);
     });
-    return found;
+    return spans;
   }
 
   draw(): void {

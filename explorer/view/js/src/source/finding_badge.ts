@@ -49,7 +49,7 @@ export function badge({ severity, message, evidence, fix, code, rule, documentat
 /** `✖ 1 ▲ 2`: how many there are of each kind. */
 export const tally = (findings: Finding[]): string =>
   Object.entries(SIGNS)
-    .map(([severity, sign]) => [sign, findings.filter((one) => one.severity === severity).length] as const)
+    .map(([severity, sign]) => [sign, findings.filter((finding) => finding.severity === severity).length] as const)
     .filter(([, count]) => count)
     .map(([sign, count]) => `${sign} ${count}`)
     .join(" ");

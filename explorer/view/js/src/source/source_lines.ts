@@ -55,12 +55,13 @@ export class Lines {
 
   /** Neighbouring lines get different colours; the same line has its colour in every stage. */
   #assignColours(): void {
-    const found = new Map<string, { file: number; line: number }>();
+    const places = new Map<string, { file: number; line: number }>();
     const order = new Map(this.sources.map((source, i) => [source.file, i]));
     for (const stage of this.capture.stages)
       for (const frame of this.framePlaces(stage.frames))
-        if (frame) found.set(lineKey(frame.file, frame.line), { file: order.get(frame.file) ?? 1e9, line: frame.line });
-    const sorted = [...found].sort(([, a], [, b]) => a.file - b.file || a.line - b.line);
+        if (frame)
+          places.set(lineKey(frame.file, frame.line), { file: order.get(frame.file) ?? 1e9, line: frame.line });
+    const sorted = [...places].sort(([, a], [, b]) => a.file - b.file || a.line - b.line);
     for (const [i, [key]] of sorted.entries()) this.#colours.set(key, i % COLOURS);
   }
 }

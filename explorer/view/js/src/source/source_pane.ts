@@ -35,16 +35,16 @@ export class SourcePane {
       this.light();
     });
     const { findings } = session.capture.header.findings ?? { findings: [] };
-    for (const one of findings) {
-      const key = this.#keyOf(one);
-      this.#pits.set(key, [...(this.#pits.get(key) ?? []), badge(one)]);
+    for (const finding of findings) {
+      const key = this.#keyOf(finding);
+      this.#pits.set(key, [...(this.#pits.get(key) ?? []), badge(finding)]);
     }
     this.fill();
     this.#listen();
   }
 
   #keyOf({ file, line }: Finding): string {
-    const source = this.session.lines.sources.find((one) => one.file === file);
+    const source = this.session.lines.sources.find((source) => source.file === file);
     return source && line > 0 && line <= source.text.split("\n").length ? lineKey(file, line) : "";
   }
 

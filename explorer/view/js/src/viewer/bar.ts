@@ -76,7 +76,7 @@ export class Bar {
       button.setAttribute("aria-selected", String(own !== undefined ? own === mode : name === stage.name && !between));
     }
     for (const button of this.#modes.querySelectorAll("button")) {
-      const kind = this.kinds.find((known) => known.mode === button.dataset.mode);
+      const kind = this.kinds.find((kind) => kind.mode === button.dataset.mode);
       button.hidden = kind?.stage !== undefined && kind.stage !== stage.name;
       button.setAttribute("aria-selected", String(button.dataset.mode === mode));
     }
@@ -102,9 +102,9 @@ export class Bar {
   /** Enter goes from hit to hit, Escape leaves. */
   #listen(reveal: (node: number) => void): void {
     const { search, session } = this;
-    let found = -1;
+    let current = -1;
     search.addEventListener("input", () => {
-      found = -1;
+      current = -1;
       session.search(search.value);
     });
     search.addEventListener("keydown", (event) => {
@@ -117,8 +117,8 @@ export class Bar {
       if (event.key !== "Enter" || !session.focus.query) return;
       const nodes = [...session.focus.nodes].sort((a, b) => a - b);
       if (!nodes.length) return;
-      found = (found + (event.shiftKey ? -1 : 1) + nodes.length) % nodes.length;
-      reveal(nodes[found]!);
+      current = (current + (event.shiftKey ? -1 : 1) + nodes.length) % nodes.length;
+      reveal(nodes[current]!);
     });
   }
 }

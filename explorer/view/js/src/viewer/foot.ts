@@ -61,12 +61,12 @@ export class Foot {
 
   #linked(): Node {
     const { graph, coverage } = this.session.stage;
-    let known = 0;
-    for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) known++;
+    let placed = 0;
+    for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) placed++;
     const percent = (share: number) => `${Math.floor(share * 100)}%`;
-    const told = percent(graph.size ? known / graph.size : 0);
+    const own = percent(graph.size ? placed / graph.size : 0);
     const rest = "the rest by what they belong to (parameters, constants, layout plumbing)";
-    const title = `${percent(coverage)} of the nodes know a line of the source: ${told} from the compiler, ${rest}`;
+    const title = `${percent(coverage)} of the nodes know a line of the source: ${own} from the compiler, ${rest}`;
     return element(
       "span",
       { title: `${title}${this.#unmapped.title}` },

@@ -1,6 +1,8 @@
 // The viewer's way in: `mount` puts it into an element, from the bytes of a capture.
 
-import type { Model } from "../core/kernel_link";
+import type { AnyWidget } from "@anywidget/types";
+
+import type { Traits } from "../core/kernel_link";
 import { captureOf, opened } from "../core/wire";
 import { DiffViewer } from "./diff_viewer";
 import sheets from "./sheets";
@@ -28,10 +30,10 @@ function addStyle(host: HTMLElement): void {
 
 /** The same bundle is the module of `Capture.widget()`: anywidget calls this for each view of it. */
 export default {
-  async render({ model, el }: { model: Model; el: HTMLElement }): Promise<() => void> {
-    const wire = model.get("wire") as DataView;
+  async render({ model, el }) {
+    const wire = model.get("wire");
     const bytes = new Uint8Array(wire.buffer, wire.byteOffset, wire.byteLength);
-    const viewer = await mount(el, bytes, { id: String(model.get("capture")), model });
+    const viewer = await mount(el, bytes, { id: model.get("capture"), model });
     return () => viewer.dispose();
   },
-};
+} satisfies AnyWidget<Traits>;

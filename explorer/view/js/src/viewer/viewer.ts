@@ -2,7 +2,7 @@
 
 import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
-import { followPython, type Model, type Shown, tellSelection } from "../core/kernel_link";
+import { followPython, type Model, type Steering, sendSelection } from "../core/kernel_link";
 import { count } from "../core/labels";
 import { type Mode, Session } from "../core/session";
 import { followTheme } from "../core/theme";
@@ -34,7 +34,7 @@ export class Viewer {
   readonly #foot: Foot;
   readonly #save: SaveMenu;
   readonly #kinds: PaneKind[];
-  readonly #made = new Map<Mode, Pane>();
+  readonly #paneOf = new Map<Mode, Pane>();
   readonly #middle = element("div.middle");
   readonly #panes: HTMLElement;
   readonly #stops: (() => void)[];
@@ -104,16 +104,16 @@ export class Viewer {
 
   dispose(): void {
     for (const stop of this.#stops) stop();
-    for (const pane of this.#made.values()) pane.dispose?.();
+    for (const pane of this.#paneOf.values()) pane.dispose?.();
   }
 
   /**
    * What Python set anew, null for what it took back; a stage that is not there, or a node beyond it, is passed over.
    */
-  #show({ stage, highlight, filter, colour }: Shown): void {
+  #show({ stage, highlight, filter, colour }: Steering): void {
     const { session, capture } = this;
     const rowsOf = ({ stage: name, nodes }: { stage: string; nodes: number[] }) => {
-      const of = capture.stages.find((known) => known.name === name);
+      const of = capture.stages.find((stage) => stage.name === name);
       return of ? nodes.filter((node) => node >= 0 && node < of.size) : [];
     };
     if (stage && capture.stages.some(({ name }) => name === stage)) session.setStage(stage);
@@ -146,10 +146,10 @@ export class Viewer {
   /** The pane of the current mode. */
   private get pane(): Pane {
     const { mode } = this.session;
-    let pane = this.#made.get(mode);
+    let pane = this.#paneOf.get(mode);
     if (!pane) {
-      const kind = this.#kinds.find((known) => known.mode === mode)!;
-      this.#made.set(mode, (pane = kind.make(this.session, (node) => this.#reveal(node))));
+      const kind = this.#kinds.find((kind) => kind.mode === mode)!;
+      this.#paneOf.set(mode, (pane = kind.make(this.session, (node) => this.#reveal(node))));
       this.#middle.append(pane.root);
     }
     return pane;
@@ -173,7 +173,7 @@ export class Viewer {
     const { mode } = this.session;
     this.root.dataset.mode = mode;
     this.#bar.mark();
-    for (const [other, { root }] of this.#made) root.classList.toggle("shown", other === mode);
+    for (const [other, { root }] of this.#paneOf) root.classList.toggle("shown", other === mode);
     const { stage } = this.session;
     if (!this.#fresh.has(mode)) await pane.reset();
     // Another stage may have been chosen meanwhile.
@@ -196,7 +196,7 @@ export class Viewer {
     if (session.focus.item !== undefined || session.focus.line) this.#source.scroll();
     this.pane.scroll?.();
     if (!session.focus.query) this.#bar.forget();
-    tellSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
+    sendSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
   }
 
   /** Bring what is in focus into sight. */

@@ -239,7 +239,7 @@ test("a kernel is called by what it computes, and says how much of the whole tha
   assert.equal(shareText(graph, nodeItem(0)), "");
 });
 
-test("what flows along a line is told in type and bytes", () => {
+test("what flows along a line is shown by type and bytes", () => {
   const graph = graphOf(
     [
       { op: "dot", type: "f32[8,4,128,128]{3,2,1,0}" },

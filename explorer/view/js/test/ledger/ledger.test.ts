@@ -8,7 +8,7 @@ import { type Call, Data, grouped, type Message, matching, varied } from "../../
 import { lanes, marksOf } from "../../src/ledger/marks";
 import { children, treeOf } from "../../src/ledger/stacks";
 
-const TOLD = {
+const STATUS = {
   verdict: { kind: "again", text: [], cause: [], cure: "", function: "" },
   storms: [],
   foreseen: [],
@@ -18,7 +18,7 @@ const TOLD = {
   notes: [],
   now: 1,
   watching: true,
-} as Message["told"];
+} as Message["status"];
 
 /** `strings` first: nothing, step, /f.py, f.py, shape, x.shape[0], 8, 9, first, add. */
 const STRINGS = ["", "step", "/f.py", "f.py", "shape", "x.shape[0]", "8", "9", "first", "add", "step(x)"];
@@ -74,7 +74,7 @@ function message(rows: Row[], from = 0, sizes?: Message["from"]): Message {
       error: zero,
       process: zero,
     },
-    told: TOLD,
+    status: STATUS,
   };
 }
 
@@ -87,7 +87,7 @@ test("a call has its seconds, its place and its reason", () => {
   assert.equal(first.seconds, 1);
   assert.equal(first.stack[0]!.label, "f.py");
   assert.equal(again.reason.leaf, "x.shape[0]");
-  assert.equal(again.start - first.start, 1, "starts are told as differences");
+  assert.equal(again.start - first.start, 1, "starts are sent as differences");
 });
 
 test("a slice adds what is new, and what is known already is passed over", () => {
@@ -128,7 +128,7 @@ test("eager operations are one group; the dearest group is first", () => {
   assert.equal(groups[1]!.reasons[0]!.calls.length, 1);
 });
 
-test("numbers that varied are told by their ends, others by their order", () => {
+test("numbers that varied are shown by their ends, others in their order", () => {
   const of = (...values: string[]) =>
     varied(values.slice(1).map((after, i) => ({ reason: { before: values[i], after } }) as unknown as Call));
   assert.equal(of("8", "9"), "8 → 9");
@@ -158,7 +158,7 @@ test("a long wait is cut out of the time axis, and said", () => {
   );
 });
 
-test("a span is told in its two largest units", () => {
+test("a span is shown in its two largest units", () => {
   assert.deepEqual([0, 0.25, 4.54, 59, 75, 3720].map(lasting), [
     "0 ms",
     "250 ms",

@@ -27,7 +27,7 @@ test("the bytes alive at each step are those of the buffers that live in it", ()
   assert.deepEqual(memory.at(1), [3, 1, 0]);
 });
 
-test("more bytes than an int32 counts are told exactly", () => {
+test("more bytes than an int32 holds are read exactly", () => {
   assert.equal(new Memory(rows([5 * 2 ** 40 + 1, 0, 0])).peak, 5 * 2 ** 40 + 1);
 });
 
