@@ -74,9 +74,9 @@ def test_the_value_is_kept_by_an_assignment(ip):
 
 def test_options_choose_the_rules(ip):
     assert rules(run(ip, "%lint --rules EX001 noisy(x)")) == {"impure-print"}
-    assert run(ip, "%lint --rules EX001 noisy(x)").asked == ("impure-print",)
+    assert run(ip, "%lint --rules EX001 noisy(x)").rules == ("impure-print",)
     assert "impure-print" not in rules(run(ip, "%lint --ignore impure-print noisy(x)"))
-    assert "impure-print" not in run(ip, "%lint --thorough --ignore impure-print noisy(x)").asked
+    assert "impure-print" not in run(ip, "%lint --thorough --ignore impure-print noisy(x)").rules
 
 
 def test_fixes_are_made_when_asked_for(ip):
