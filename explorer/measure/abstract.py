@@ -1,4 +1,4 @@
-"""A user's arguments without their memory: what `args=` would make, as shapes."""
+"""A user's arguments without their memory: what `args=` makes, as shapes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["described"]
+__all__ = ["abstract_arguments"]
 
 _tree: Any = jax.tree  # whose functions have no types
 
 
-def described(maker: Callable[..., Any], values: dict[str, Any]) -> Any:
-    """What a callable gives for these values, with `jax.ShapeDtypeStruct` for each array of JAX's that it makes.
+def abstract_arguments(maker: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """What `maker(**values)` returns, with a `jax.ShapeDtypeStruct` for each array that it makes.
 
-    It is traced, so that arrays too large for this machine cost nothing. What needs their values is called as it is.
+    It is traced, so that arrays too large for this machine cost nothing. A maker that needs their values is called.
     """
     seen: list[tuple[list[Any], Any]] = []
 
-    def made() -> list[Any]:
+    def arrays_of_maker() -> list[Any]:
         leaves, tree = _tree.flatten(maker(**values), is_leaf=_is_none)
         arrays = [i for i, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, np.ndarray))]
         # A weak type is that of a number in Python: such stay what they are.
@@ -28,7 +28,7 @@ def described(maker: Callable[..., Any], values: dict[str, Any]) -> Any:
         return [leaves[i] for i in arrays]
 
     try:
-        structs = jax.eval_shape(made)
+        structs = jax.eval_shape(arrays_of_maker)
     except Exception:  # it looks at values, or is no function of JAX's: then it has to make them
         return maker(**values)
     leaves, (tree, arrays) = seen[-1]

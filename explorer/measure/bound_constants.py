@@ -1,4 +1,4 @@
-"""A function with some of its arguments held: constants of what is compiled of it."""
+"""A function with some of its arguments bound: constants of the program that is compiled of it."""
 
 from __future__ import annotations
 
@@ -7,33 +7,36 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-__all__ = ["held"]
+__all__ = ["bind_constants"]
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def held(
+def bind_constants(
     function: Callable[..., Any],
     signature: inspect.Signature,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     names: Collection[str],
 ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """The function with the arguments of these names in it, and the others; all as it was where that can't be.
+    """Bind the arguments of these names; everything is returned as it was where that can't be done.
 
-    What comes behind a held argument is given by name, for `functools.partial` holds them by name: unlike a function of
-    ours it leaves no frame in what JAX records of the user's lines.
+    `functools.partial` binds them, by name: unlike a function of ours it leaves no frame in what JAX records of the
+    user's lines. So whatever comes behind a bound argument has to be given by name too.
+
+    Returns:
+        The function with its constants, and the arguments that are left by position and by name.
 
     Example:
         >>> def scale(x, n, y):
         ...     return x * n + y
-        >>> function, args, kwargs = held(scale, inspect.signature(scale), (2, 3, 4), {}, ["n"])
+        >>> function, args, kwargs = bind_constants(scale, inspect.signature(scale), (2, 3, 4), {}, ["n"])
         >>> args, kwargs, function(*args, **kwargs)
         ((2,), {'y': 4}, 10)
     """
     parameters = signature.parameters
-    positional = [name for name, one in parameters.items() if one.kind in _BY_POSITION][: len(args)]
+    positional = [name for name, parameter in parameters.items() if parameter.kind in _BY_POSITION][: len(args)]
     cut = next((i for i, name in enumerate(positional) if name in names), len(args))
     behind = positional[cut:]
     has_unnamed = len(args) > len(positional) or any(parameters[name].kind not in _BY_NAME for name in behind)

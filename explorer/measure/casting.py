@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from explorer.capture.explore import Described
 from explorer.errors import OptionError
-from explorer.measure.naming import shown, struct_of
+from explorer.measure.naming import struct_of, value_text
 
 __all__ = ["as_float", "cast_floats"]
 
@@ -24,7 +24,8 @@ def as_float(given: Any, verb: str) -> Any:
         dtype = jnp.dtype(given)
     except TypeError:
         raise OptionError(
-            f"{verb} takes a dtype to cast to; it got {shown(given)}.\n  Hint: jnp.float32, jnp.bfloat16 or 'float16'."
+            f"{verb} takes a dtype to cast to; it got {value_text(given)}.\n"
+            "  Hint: jnp.float32, jnp.bfloat16 or 'float16'."
         ) from None
     if not jnp.issubdtype(dtype, jnp.floating):
         raise OptionError(

@@ -19,17 +19,17 @@ from explorer.capture.explore import CompileRequest, Described, compile_stages
 from explorer.capture.filtered import arrays_of, is_filtered
 from explorer.errors import ExploreError, OptionError
 from explorer.measure.calls import Calls
-from explorer.measure.naming import close_to, struct_of
+from explorer.measure.naming import did_you_mean, struct_of
 from explorer.model.capture import Capture
 
-__all__ = ["Built", "build", "error_in_a_line", "flops_and_bytes", "kernels_of"]
+__all__ = ["CompiledSubject", "compile_subject", "error_line", "flops_and_bytes", "kernels_of"]
 
 _LONGEST = 300  # characters of an error
 _NO_OPTION = re.compile(r"No such compile option: '(\w+)'")
 
 
 @dataclass(frozen=True)
-class Built:
+class CompiledSubject:
     """What was compiled, and how to call it.
 
     Args:
@@ -50,7 +50,7 @@ class Built:
         return Calls(self.call, self.args, self.kwargs)
 
 
-def build(
+def compile_subject(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
@@ -59,7 +59,7 @@ def build(
     target: Callable[..., Any] | None = None,
     options: Mapping[str, Any] | None = None,
     within: Callable[[], AbstractContextManager[Any]] = nullcontext,
-) -> Built:
+) -> CompiledSubject:
     """Trace, lower and compile a function, each anew.
 
     Args:
@@ -82,14 +82,14 @@ def build(
     arrays = jax.tree.map(_array, shapes)
     taken = _taken(target, *arrays)
     if jax.tree.structure(taken) == compiled.in_tree:
-        return Built(capture, traced, compiled, *taken)
+        return CompiledSubject(capture, traced, compiled, *taken)
     if options:
         raise OptionError(
             f"{request.name} has arguments beside those of a call, such as captured state; "
             "it can't be called with options of XLA's."
         )
     call = target if hasattr(target, "trace") else jax.jit(target)
-    return Built(capture, traced, call, *arrays)
+    return CompiledSubject(capture, traced, call, *arrays)
 
 
 def kernels_of(capture: Capture) -> int:
@@ -100,22 +100,18 @@ def kernels_of(capture: Capture) -> int:
 def flops_and_bytes(capture: Capture) -> tuple[float, float]:
     """Operations and bytes moved by a call, a loop's body as often as it runs; NaN where nobody knows."""
     measures, kernels = capture.hlo.graph.measures, running_nodes(capture.hlo.graph)
-    told = [measures[name][kernels].sum() if name in measures else float("nan") for name in ("flops", "bytes")]
-    return float(told[0]), float(told[1])
+    sums = [measures[name][kernels].sum() if name in measures else float("nan") for name in ("flops", "bytes")]
+    return float(sums[0]), float(sums[1])
 
 
-def error_in_a_line(error: BaseException) -> str:
-    """`ValueError: …`: what was raised, the user's own error rather than ours about it; and what an option may mean."""
-    told = _line(error)
-    missing = _NO_OPTION.search(told)
-    return told + close_to(missing[1], option_names()) if missing else told
-
-
-def _line(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
+    """`ValueError: …`: the user's own error in a line, rather than ours about it; and what an option may mean."""
     cause = error.__cause__ if isinstance(error, ExploreError) and error.__cause__ is not None else error
-    line = str(cause).strip().partition("\n")[0]
-    told = f"{type(cause).__name__}: {line}" if line else type(cause).__name__
-    return told if len(told) <= _LONGEST else told[: _LONGEST - 1] + "…"
+    message = str(cause).strip().partition("\n")[0]
+    line = f"{type(cause).__name__}: {message}" if message else type(cause).__name__
+    line = line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    missing = _NO_OPTION.search(line)
+    return line + did_you_mean(missing[1], option_names()) if missing else line
 
 
 def _anew(target: Any) -> Callable[..., Any]:

@@ -19,12 +19,12 @@ from functools import partial
 from typing import Any, cast
 
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.measure.bound_constants import held
+from explorer.measure.bound_constants import bind_constants
 from explorer.measure.casting import as_float, cast_floats, has_floats
-from explorer.measure.naming import axis_of, close_to, is_array, shown
+from explorer.measure.naming import axis_of, did_you_mean, is_array, value_text
 from explorer.model.results.axis import Axis
 
-__all__ = ["Grid", "Made", "Point", "grid_of"]
+__all__ = ["Grid", "Point", "PointCall", "grid_of"]
 
 _OPTIONS = "options"
 _ONE_OPTION = "options."
@@ -35,7 +35,7 @@ _ALONE = (inspect.Parameter.VAR_POSITIONAL, _REST)
 
 
 @dataclass(frozen=True)
-class Made:
+class PointCall:
     """What is compiled and called at a point, and with which of XLA's options."""
 
     function: Callable[..., Any]
@@ -56,7 +56,7 @@ class Point:
 
     at: tuple[int, ...]
     values: Mapping[str, Any]
-    make: Callable[[], Made] = field(repr=False)
+    make: Callable[[], PointCall] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def grid_of(
 def _columns(over: object, verb: str) -> tuple[tuple[Axis, ...], list[list[Any]]]:
     __tracebackhide__ = True
     if not isinstance(over, Mapping) or not over:
-        came = "an empty dict" if isinstance(over, Mapping) else shown(over)
+        came = "an empty dict" if isinstance(over, Mapping) else value_text(over)
         raise OptionError(
             f"over is {came}; allowed is a dict of names, each with a list of values.\n  Hint: {verb}(f, {_EXAMPLE})."
         )
@@ -137,7 +137,7 @@ def _columns(over: object, verb: str) -> tuple[tuple[Axis, ...], list[list[Any]]
 def _values(name: object, values: Any, verb: str) -> list[Any]:
     __tracebackhide__ = True
     if not isinstance(name, str):
-        raise OptionError(f"over has {shown(name)} for a name; allowed is a str.\n  Hint: {verb}(f, {_EXAMPLE}).")
+        raise OptionError(f"over has {value_text(name)} for a name; allowed is a str.\n  Hint: {verb}(f, {_EXAMPLE}).")
     if isinstance(values, Mapping):
         column = list(cast("Mapping[Any, Any]", values).values())
     else:
@@ -148,7 +148,7 @@ def _values(name: object, values: Any, verb: str) -> list[Any]:
         except TypeError:
             column = []
     if not column:
-        came = f"{shown(values)} for its values" if isinstance(values, (str, bytes)) or values else "no values"
+        came = f"{value_text(values)} for its values" if isinstance(values, (str, bytes)) or values else "no values"
         raise OptionError(
             f"over[{name!r}] has {came}; allowed is a list of one or more.\n  Hint: over={{{name!r}: [128, 256, 512]}}."
         )
@@ -209,7 +209,7 @@ class _Maker:
                 whose = f"{self.name}({', '.join(own)})" + f", args=({', '.join(self.asked)})" * bool(self.args)
                 raise OptionError(
                     f"over has `{name}`, which is no parameter of {whose}; allowed are those, `dtype`, `options`, and "
-                    f"`options.<one of XLA's>`.\n  Hint:{close_to(name, [*known, 'dtype', _OPTIONS])} "
+                    f"`options.<one of XLA's>`.\n  Hint:{did_you_mean(name, [*known, 'dtype', _OPTIONS])} "
                     f"args= makes arguments of any name: {_EXAMPLE}."
                 )
         missing = [
@@ -220,7 +220,7 @@ class _Maker:
         if missing:
             raise OptionError(
                 f"args= asks for `{missing[0]}`, which over doesn't have; it has {', '.join(names)}."
-                f"\n  Hint:{close_to(missing[0], names)} Give `{missing[0]}` a default, or values in over."
+                f"\n  Hint:{did_you_mean(missing[0], names)} Give `{missing[0]}` a default, or values in over."
             )
 
     def check_values(self, name: str, values: Sequence[Any]) -> None:
@@ -237,11 +237,11 @@ class _Maker:
         wrong = [value for value in values if not isinstance(value, Mapping)] if name == _OPTIONS == role + "s" else []
         if wrong:
             raise OptionError(
-                f"over['options'] has {shown(wrong[0])}; allowed are dicts of XLA's options, and {{}} for none.\n"
+                f"over['options'] has {value_text(wrong[0])}; allowed are dicts of XLA's options, and {{}} for none.\n"
                 "  Hint: over={'options': [{}, {'xla_cpu_prefer_vector_width': 512}]}."
             )
 
-    def make(self, values: Mapping[str, Any]) -> Made:
+    def make(self, values: Mapping[str, Any]) -> PointCall:
         """A point's function, arguments and options; arguments that are swept and no arrays are in the function."""
         __tracebackhide__ = True
         roles = {name: self.role(name) for name in values}
@@ -258,17 +258,17 @@ class _Maker:
         own = {name: values[name] for name, role in roles.items() if role == "argument"}
         return self.placed(args, kwargs, own, options)
 
-    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any], options: Any) -> Made:
+    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any], options: Any) -> PointCall:
         """The call with the swept values in their places."""
         __tracebackhide__ = True
         if self.signature is None:
-            return Made(self.function, args, kwargs | own, options)
+            return PointCall(self.function, args, kwargs | own, options)
         bound = self.bound(self.signature, args, kwargs, own)
         args, kwargs = bound.args, bound.kwargs
         if hasattr(self.function, "trace"):  # a jax.jit function knows itself which of its arguments are static
-            return Made(self.function, args, kwargs, options)
+            return PointCall(self.function, args, kwargs, options)
         constant = [name for name, value in own.items() if not is_array(value)]
-        return Made(*held(self.function, self.signature, args, kwargs, constant), options)
+        return PointCall(*bind_constants(self.function, self.signature, args, kwargs, constant), options)
 
     def bound(
         self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], own: dict[str, Any]

@@ -14,10 +14,10 @@ import jax
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, Described, Explored, compile_stages
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
-from explorer.measure.abstract import described
-from explorer.measure.compiled_subject import error_in_a_line
+from explorer.measure.abstract import abstract_arguments
+from explorer.measure.compiled_subject import error_line
 from explorer.measure.device import default_device
-from explorer.measure.grid import Made, Point, grid_of
+from explorer.measure.grid import Point, PointCall, grid_of
 from explorer.measure.machine import memory_bytes
 from explorer.measure.naming import struct_of
 from explorer.measure.subject import name_of
@@ -89,9 +89,9 @@ def memory(
             raise OptionError("args= makes the arguments of each point of over=, which is not given.")
         ranges = _ranges(given, named)
         if ranges is None:
-            return _alone(use, function, given, named)
+            return _single_size(use, function, given, named)
         over, given, named, args = ranges
-    maker = args if args is None or not callable(args) else _described(args)
+    maker = args if args is None or not callable(args) else _abstract_maker(args)
     points = _Points(function, given, named, maker, use.limit or _ABSURD)
     grid = grid_of(function, given, named, over, maker, "memory")
     rows = [points.row(point.at, _values(grid.axes, point.at), point) for point in grid.points]
@@ -99,18 +99,20 @@ def memory(
     return _with_largest(use, points)
 
 
-def _alone(use: MemoryUse, function: Callable[..., Any], given: Sequence[Any], named: dict[str, Any]) -> MemoryUse:
+def _single_size(
+    use: MemoryUse, function: Callable[..., Any], given: Sequence[Any], named: dict[str, Any]
+) -> MemoryUse:
     """The memory for the arguments as they are."""
     __tracebackhide__ = True
-    known: object = function
-    if isinstance(known, Explored) and not given and not named:
-        capture = known.explore()
+    compiled: object = function
+    if isinstance(compiled, Explored) and not given and not named:
+        capture = compiled.explore()
     else:
-        capture = _compiled(function, Made(function, tuple(given), named, {}))
-    return replace(use, signature=capture.signature, rows=[_told(MemoryRow((), {}), capture)])
+        capture = _compiled(function, PointCall(function, tuple(given), named, {}))
+    return replace(use, signature=capture.signature, rows=[_with_plan(MemoryRow((), {}), capture)])
 
 
-def _compiled(function: Callable[..., Any], made: Made) -> Capture:
+def _compiled(function: Callable[..., Any], made: PointCall) -> Capture:
     __tracebackhide__ = True
     shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=_is_described)
     options = made.options or None
@@ -118,7 +120,8 @@ def _compiled(function: Callable[..., Any], made: Made) -> Capture:
     return compile_stages(request).capture
 
 
-def _told(row: MemoryRow, capture: Capture) -> MemoryRow:
+def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
+    """The row with the bytes that the compiler planned."""
     try:
         live = float(capture.live_memory.peak)
     except Exception:  # a text that runs in no order that can be followed: XLA's own figures are still there
@@ -157,11 +160,11 @@ class _Points:
             given = _bytes_of((made.args, made.kwargs))
             if given > self.limit:  # XLA may end the process over sizes that overflow its numbers
                 return replace(row, uses={"argument": given}, is_least=True)
-            return _told(row, _compiled(self.function, made))
+            return _with_plan(row, _compiled(self.function, made))
         except ArgumentsError:  # the same at every point, and the caller's to know at once
             raise
         except Exception as error:  # what can't be compiled at this size may be at the next
-            return replace(row, error=error_in_a_line(error))
+            return replace(row, error=error_line(error))
 
     def at(self, name: str, size: int) -> MemoryRow:
         """The row of a size that was not asked for."""
@@ -170,61 +173,72 @@ class _Points:
 
 
 def _with_largest(use: MemoryUse, points: _Points) -> MemoryUse:
-    """With the largest size that fits, where one number is varied."""
-    axis = use.axes[0]
-    if len(use.axes) != 1 or axis.unit or axis.numbers is None or not use.limit:
+    """With the largest size that fits, where one number is varied and what is needed depends on it."""
+    axis, limit = use.axes[0], use.limit
+    if len(use.axes) != 1 or axis.unit or axis.numbers is None or not limit:
         return use
     if not all(number.is_integer() and number > 0 for number in axis.numbers):
         return use
-    known = {int(number): row.needed for number, row in zip(axis.numbers, use.rows, strict=True)}
-    known = {size: needed for size, needed in known.items() if not math.isnan(needed)}
-    if not known or len({*known.values()}) == 1 < len(known):
+    rows = zip(axis.numbers, use.rows, strict=True)
+    needed = {int(number): row.needed for number, row in rows if not math.isnan(row.needed)}
+    if not needed or len({*needed.values()}) == 1 < len(needed):
         return use
-    predicted = fitted_size(list(known), list(known.values()), use.limit)
-    tried, gap, began = 0, math.inf, perf_counter()
-    while tried < _TRIES and perf_counter() - began < _PATIENCE:
-        before, gap = gap, _gap(known, use.limit)
-        size = _next(known, use.limit, halve=tried > 1 and gap > before / 2)
-        if size is None:
-            break
-        row = points.at(axis.name, size)
-        tried += 1
-        if math.isnan(row.needed):
-            note = f"{axis.name} = {size:,}, which might fit, can't be compiled: {row.error}"
-            use = replace(use, notes=(*use.notes, note))
-            break
-        known[size] = row.needed
-    fitting = [size for size, needed in known.items() if needed <= use.limit]
-    size = max(fitting, default=0)
-    too_large = min((one for one in known if one > size), default=None)
-    found = Largest(axis.name, size, known.get(size, math.nan), predicted, too_large)
-    if tried and not found.is_exact:
+    predicted = fitted_size(list(needed), list(needed.values()), limit)
+    tried, note = _compile_towards(needed, limit, lambda size: points.at(axis.name, size), axis.name)
+    size = max((size for size, bytes_ in needed.items() if bytes_ <= limit), default=0)
+    too_large = min((other for other in needed if other > size), default=None)
+    largest = Largest(axis.name, size, needed.get(size, math.nan), predicted, too_large)
+    notes = [*use.notes, *filter(None, [note])]
+    if tried and not largest.is_exact:
         near = f"the step is between {size:,} and {too_large:,}" if too_large else "nothing larger was tried"
-        note = f"the largest {axis.name} was looked for with {tried} compilations: {near}"
-        use = replace(use, notes=(*use.notes, note))
-    return replace(use, largest=found)
+        notes.append(f"the largest {axis.name} was looked for with {tried} compilations: {near}")
+    return replace(use, largest=largest, notes=tuple(notes))
 
 
-def _gap(known: Mapping[int, float], limit: float) -> float:
+def _compile_towards(
+    needed: dict[int, float], limit: float, row_of: Callable[[int], MemoryRow], name: str
+) -> tuple[int, str]:
+    """Compile for further sizes until the largest that fits is known, or time is up; `needed` is added to.
+
+    Each guess comes from a curve through the sizes before. Memory may take a step anywhere, where no curve comes near:
+    so a guess that didn't halve the gap is followed by the middle of it, and the search ends like a bisection.
+
+    Returns:
+        How many sizes were compiled for, and a note where one can't be.
+    """
+    gap, began = math.inf, perf_counter()
+    for tried in range(_TRIES):
+        before, gap = gap, _gap(needed, limit)
+        size = _next(needed, limit, halve=tried > 1 and gap > before / 2)
+        if size is None or perf_counter() - began >= _PATIENCE:
+            return tried, ""
+        row = row_of(size)
+        if math.isnan(row.needed):
+            return tried + 1, f"{name} = {size:,}, which might fit, can't be compiled: {row.error}"
+        needed[size] = row.needed
+    return _TRIES, ""
+
+
+def _gap(needed: Mapping[int, float], limit: float) -> float:
     """How far the largest size that fits and the smallest one that doesn't are apart."""
-    below = max((size for size, needed in known.items() if needed <= limit), default=0)
-    return min((size for size in known if size > below), default=_FARTHEST) - below
+    below = max((size for size, bytes_ in needed.items() if bytes_ <= limit), default=0)
+    return min((size for size in needed if size > below), default=_FARTHEST) - below
 
 
-def _next(known: Mapping[int, float], limit: float, halve: bool = False) -> int | None:
-    """The size to compile for next: where a curve through what is known meets the limit; None if that is known.
+def _next(needed: Mapping[int, float], limit: float, halve: bool = False) -> int | None:
+    """The size to compile for next: where a curve through the sizes before meets the limit; None if that is exact.
 
     Args:
-        known: What is needed, by size.
-        limit: What there is.
+        needed: Bytes, by size.
+        limit: The bytes that there are.
         halve: Whether to try the middle instead, as where the curve has a step that no guess comes near.
     """
-    below = max((size for size, needed in known.items() if needed <= limit), default=0)
-    above = below + int(_gap(known, limit))
+    below = max((size for size, bytes_ in needed.items() if bytes_ <= limit), default=0)
+    above = below + int(_gap(needed, limit))
     if above - below <= 1:
         return None
-    near = sorted(known, key=lambda size: abs(known[size] - limit))[:3]
-    guess = fitted_size(near, [known[size] for size in near], limit)
+    near = sorted(needed, key=lambda size: abs(needed[size] - limit))[:3]
+    guess = fitted_size(near, [needed[size] for size in near], limit)
     if math.isnan(guess) or guess >= _FARTHEST:
         return None if above == _FARTHEST else (below + above) // 2
     if halve and above < _FARTHEST:
@@ -233,12 +247,14 @@ def _next(known: Mapping[int, float], limit: float, halve: bool = False) -> int 
     return below + 1 if guess < below + 1 else min(math.floor(guess), above - 1)
 
 
-def _described(args: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(args)
-    def made(**values: Any) -> Any:
-        return described(args, values)
+def _abstract_maker(args: Callable[..., Any]) -> Callable[..., Any]:
+    """The same callable, whose arrays are shapes: sizes that don't fit can be asked for."""
 
-    return made
+    @wraps(args)
+    def shapes(**values: Any) -> Any:
+        return abstract_arguments(args, values)
+
+    return shapes
 
 
 def _ranges(
@@ -247,16 +263,16 @@ def _ranges(
     """What varies in `InputInfo`s, from the smallest size to the largest; None where nothing does."""
     leaves: list[Any]
     leaves, tree = _flattened(tuple(given))
-    found: dict[str, tuple[int, int, int]] = {}
+    ranges: dict[str, tuple[int, int, int]] = {}
     for number, leaf in enumerate(leaves):
         for axis, size in enumerate(_shape(leaf)):
             if not isinstance(size, int):
                 low, opt, high = (size.min, size.opt, size.max)
                 if high > low:
-                    found[_size_name(size, number, axis)] = (max(low, 1), opt, high)
-    if not found:
+                    ranges[_size_name(size, number, axis)] = (max(low, 1), opt, high)
+    if not ranges:
         return None
-    varied = {name: sorted({low, max(opt, low), high}) for name, (low, opt, high) in found.items()}
+    varied = {name: sorted({low, max(opt, low), high}) for name, (low, opt, high) in ranges.items()}
     return varied, (), named, partial(_sized, leaves, tree)
 
 

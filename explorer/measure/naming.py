@@ -16,7 +16,7 @@ from explorer.capture.explore import Described
 from explorer.capture.readers.jaxpr import short_type
 from explorer.model.results.axis import Axis
 
-__all__ = ["apart", "axis_of", "close_to", "is_array", "shown", "struct_of"]
+__all__ = ["axis_of", "did_you_mean", "distinct_labels", "is_array", "struct_of", "value_text"]
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, Described)
 _LONGEST = 40  # characters of a label
@@ -33,12 +33,12 @@ def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = Non
         Axis(name='x', labels=('i8[2,3]', 'i8[9]'), numbers=(6.0, 9.0), unit='elements')
     """
     if labels is not None:
-        return Axis(name, apart(labels))
+        return Axis(name, distinct_labels(labels))
     numbers, unit = _numbers(values)
-    return Axis(name, apart([shown(value) for value in values]), numbers, unit)
+    return Axis(name, distinct_labels([value_text(value) for value in values]), numbers, unit)
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value in a few words, without addresses."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return str(value)
@@ -51,9 +51,9 @@ def shown(value: Any) -> str:
         return short_type(struct_of(leaves[0])) if len(leaves) == 1 else f"{len(leaves):,} arrays"
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value).items()
-        return _short(", ".join(f"{key}={shown(one)}" for key, one in pairs)) or "none"
+        return _short(", ".join(f"{key}={value_text(one)}" for key, one in pairs)) or "none"
     if isinstance(value, (tuple, list)):
-        return _short(f"({', '.join(map(shown, cast('Sequence[Any]', value)))})")
+        return _short(f"({', '.join(map(value_text, cast('Sequence[Any]', value)))})")
     named = getattr(value, "__name__", None) or getattr(value, "name", None)  # functions and classes, dtypes and enums
     return str(named) if isinstance(named, str) else _short(_ADDRESS.sub("", repr(value)))
 
@@ -69,7 +69,7 @@ def struct_of(leaf: Any) -> Any:
     return leaf.to_struct() if isinstance(leaf, Described) else leaf
 
 
-def close_to(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """` Did you mean `n`?`, or nothing where no known name is near."""
     near = difflib.get_close_matches(name, list(known), 3, 0.6)
     return f" Did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else ""
@@ -98,11 +98,11 @@ def _elements(value: Any) -> int | None:
     return None
 
 
-def apart(labels: Sequence[str]) -> tuple[str, ...]:
+def distinct_labels(labels: Sequence[str]) -> tuple[str, ...]:
     """Labels of which no two are alike.
 
     Example:
-        >>> apart(["f32[8]", "f32[9]", "f32[8]"])
+        >>> distinct_labels(["f32[8]", "f32[9]", "f32[8]"])
         ('f32[8]', 'f32[9]', 'f32[8] #2')
     """
     seen: Counter[str] = Counter()

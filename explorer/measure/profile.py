@@ -16,7 +16,7 @@ from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
 from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
-from explorer.measure.programs import captures_of, prepared
+from explorer.measure.programs import captures_of, profiled_call
 from explorer.model.results.profile import Profile
 from explorer.model.units import duration_text
 
@@ -68,7 +68,7 @@ def profile(
     __tracebackhide__ = True
     call = Call.of(function, args, kwargs)
     _check(runs, warm_up, seconds)
-    target = prepared(call.function, call.args, call.kwargs, compiled)
+    target = profiled_call(call.function, call.args, call.kwargs, compiled)
     calls = Calls(target.call, target.args, target.kwargs, target.may_donate)
     once = _warmed_up(calls, warm_up)
     count = runs if runs is not None else _affordable(calls, seconds / max(once, 1e-9))

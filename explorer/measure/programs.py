@@ -21,11 +21,11 @@ from explorer.model.capture import Capture
 from explorer.model.results.profile_events import Events
 from explorer.model.stage import Stage
 
-__all__ = ["Profiled", "captures_of", "prepared"]
+__all__ = ["ProfiledCall", "captures_of", "profiled_call"]
 
 
 @dataclass(frozen=True)
-class Profiled:
+class ProfiledCall:
     """What is profiled.
 
     Args:
@@ -53,16 +53,16 @@ class Profiled:
     inner: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def prepared(
+def profiled_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], compiled: bool | None
-) -> Profiled:
+) -> ProfiledCall:
     """What to call for a function: itself if it is compiled or calls what is, else what `jax.jit` makes of it."""
     __tracebackhide__ = True
     subject = subject_of(function, args, kwargs, "profile")
     _refuse_descriptions(args, kwargs)
     signature = signature_of(function, args, kwargs)
     call: Any = subject.compiled
-    made = Profiled(call, function, subject.args, subject.kwargs, subject.name, signature)
+    made = ProfiledCall(call, function, subject.args, subject.kwargs, subject.name, signature)
     if subject.eager is not function:  # some compiler's
         return replace(made, has_stages=subject.is_traced and subject.is_plain_jit, is_traced=subject.is_traced)
     made = replace(made, has_stages=True, may_donate=False, notes=("compiled by jax.jit for this",))
@@ -95,7 +95,7 @@ def _refuse_descriptions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             )
 
 
-def captures_of(target: Profiled, events: Events) -> Mapping[int, Capture]:
+def captures_of(target: ProfiledCall, events: Events) -> Mapping[int, Capture]:
     """By program number, the capture of each program that ran; of one that tells no text none."""
     wanted = {op.program: op.module for op in events.ops if op.program >= 0}
     texts = {number: read() for number, read in live_programs(wanted).items()}
@@ -118,14 +118,14 @@ def _from_text(text: str, jaxpr: Any) -> Capture:
     return replace(found, stages=(Stage("jaxpr", lambda: read_jaxpr(jaxpr)), *found.stages))
 
 
-def _traced(target: Profiled) -> Any:
+def _traced(target: ProfiledCall) -> Any:
     """The jaxpr of what another library's jit compiled: to trace it once more is cheap, to compile it is not."""
     with suppress(Exception):  # as below
         return CompileRequest(target.function, target.args, target.kwargs, target=target.call).trace().jaxpr
     return None
 
 
-def _whole(target: Profiled) -> Capture | None:
+def _whole(target: ProfiledCall) -> Capture | None:
     """The capture with all its stages, where it costs no other compilation: JAX keeps what it traced and compiled."""
     call: Any = target.call
     with suppress(Exception):  # of a view more or less; the text is enough for the rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from explorer.analysis.profile.roofs import build_roofline
+from explorer.analysis.profile.roofline import build_roofline
 from explorer.capture.call import Call, takes_call
 from explorer.errors import NotCallableError, OptionError
 from explorer.measure.peaks import peaks as measured_peaks

@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.capture.call import Call, takes_call
 from explorer.errors import ArgumentsError
-from explorer.measure.compiled_subject import build, error_in_a_line, flops_and_bytes, kernels_of
+from explorer.measure.compiled_subject import compile_subject, error_line, flops_and_bytes, kernels_of
 from explorer.measure.device import environment_with_cores
 from explorer.measure.grid import Point, grid_of
 from explorer.measure.machine import busy_note
@@ -62,8 +62,8 @@ def sweep(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> found = sweep(lambda x: x @ x, over={"n": [8, 16]}, args=lambda n: jnp.ones((n, n)), seconds=0.001)
-        >>> [(row.values["n"], row.memory["argument"], row.flops) for row in found]
+        >>> swept = sweep(lambda x: x @ x, over={"n": [8, 16]}, args=lambda n: jnp.ones((n, n)), seconds=0.001)
+        >>> [(row.values["n"], row.memory["argument"], row.flops) for row in swept]
         [(8, 256, 1024.0), (16, 1024, 8192.0)]
     """
     __tracebackhide__ = True
@@ -84,19 +84,22 @@ def _measured(row: SweepRow, function: Callable[..., Any], point: Point, seconds
     """The row with what this point gives, as far as it comes."""
     __tracebackhide__ = True
     try:
-        made = point.make()
-        built = build(function, made.args, made.kwargs, target=made.function, options=made.options, verb="swept")
-        row = replace(row, capture=built.capture, stages=vars(built.capture.durations), memory=built.capture.memory)
-        flops, moved = flops_and_bytes(built.capture)
-        row = replace(row, kernels=kernels_of(built.capture), flops=flops, bytes=moved)
+        call = point.make()
+        subject = compile_subject(
+            function, call.args, call.kwargs, target=call.function, options=call.options, verb="swept"
+        )
+        capture = subject.capture
+        flops, moved = flops_and_bytes(capture)
+        row = replace(row, capture=capture, stages=vars(capture.durations), memory=capture.memory)
+        row = replace(row, kernels=kernels_of(capture), flops=flops, bytes=moved)
         if seconds:
-            built.calls.first()
-            row = replace(row, stages={**row.stages, "run": built.calls.first_seconds})
-            row = replace(row, steady=steady(built.calls.call, prepare=built.calls.prepare, seconds=seconds))
+            subject.calls.first()
+            row = replace(row, stages={**row.stages, "run": subject.calls.first_seconds})
+            row = replace(row, steady=steady(subject.calls.call, prepare=subject.calls.prepare, seconds=seconds))
     except ArgumentsError:  # the same at every point, and the caller's to know at once
         raise
     except Exception as error:  # what fails at this point may work at the next
-        return replace(row, error=error_in_a_line(error))
+        return replace(row, error=error_line(error))
     return row
 
 

@@ -15,10 +15,10 @@ import jax
 from explorer._jax.jitted import is_jitted, jit_options, static_arguments
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.errors import OptionError
-from explorer.measure.bound_constants import held
+from explorer.measure.bound_constants import bind_constants
 from explorer.measure.casting import as_float, cast_floats, has_floats
-from explorer.measure.compiled_subject import Built, build
-from explorer.measure.naming import close_to, shown
+from explorer.measure.compiled_subject import CompiledSubject, compile_subject
+from explorer.measure.naming import did_you_mean, value_text
 
 __all__ = ["Change", "Subject", "changes_of", "reusable", "subject_of", "together"]
 
@@ -96,7 +96,7 @@ class Subject:
         name = self.order[given] if type(given) is int and 0 <= given < len(self.order) else given
         if name in known:
             return self.names.index(name) if name in self.names else name
-        near = close_to(given, known) if isinstance(given, str) else ""
+        near = did_you_mean(given, known) if isinstance(given, str) else ""
         raise OptionError(
             f"donate has {given!r}, which is no array argument of this call; it has {', '.join(known) or 'none'}.\n"
             f"  Hint:{near} donate takes positions from 0, names, a tuple of them, or True for all that can be reused."
@@ -105,7 +105,7 @@ class Subject:
     def name(self, place: Place) -> str:
         return self.names[place] if isinstance(place, int) else place
 
-    def built(self, change: Change, verb: str) -> Built:
+    def built(self, change: Change, verb: str) -> CompiledSubject:
         """Compile it with something done to it."""
         __tracebackhide__ = True
         function: Any = self.function
@@ -123,7 +123,7 @@ class Subject:
             donate_argnames=sorted(place for place in given if isinstance(place, str)),
             **self.options,
         )
-        return build(
+        return compile_subject(
             self.shown, args, kwargs, verb=verb, target=target, options=change.options, within=partial(_within, change)
         )
 
@@ -149,7 +149,7 @@ def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], gr
     numbers: tuple[int, ...] = told.get("donate_argnums", ())
     donated = {order[i] for i in numbers if -len(args) <= i < len(args)} | {*map(str, told.get("donate_argnames", ()))}
     if signature is not None and statics:
-        function, args, kwargs = held(function, signature, args, kwargs, statics)
+        function, args, kwargs = bind_constants(function, signature, args, kwargs, statics)
     names = order[: len(args)]
     places: dict[str, Place] = {name: i for i, name in enumerate(names)} | {name: name for name in kwargs}
     keep = {name: told[name] for name in ("keep_unused", "inline", "compiler_options") if name in told}
@@ -159,7 +159,7 @@ def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], gr
     )  # fmt: skip
 
 
-def reusable(subject: Subject, built: Built) -> tuple[Place, ...]:
+def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
     """The arguments that an output could be written over: its type is the argument's, and each output takes one."""
 
     def types(tree: Any) -> list[tuple[Any, Any]]:
@@ -234,21 +234,21 @@ def _rematerialisation(name: str, given: Any) -> Change:
     policy: Any = getattr(jax.checkpoint_policies, given, None) if isinstance(given, str) else given
     if (isinstance(given, str) and given not in _POLICIES) or not callable(policy):
         raise OptionError(
-            f"remat is {shown(given)}; allowed are True, a policy of jax.checkpoint_policies by name, a callable one, "
-            f"a list of these, or a dict that names them.\n"
-            f"  Hint:{close_to(given, _POLICIES) if isinstance(given, str) else ''} by name there are "
+            f"remat is {value_text(given)}; allowed are True, a policy of jax.checkpoint_policies by name, a callable "
+            f"one, a list of these, or a dict that names them.\n"
+            f"  Hint:{did_you_mean(given, _POLICIES) if isinstance(given, str) else ''} by name there are "
             f"{', '.join(_POLICIES)}."
         )
-    called = name or f"remat {shown(given)}"
-    return Change("remat", called, f"rematerialising by {shown(given)}", policies=(policy,))
+    called = name or f"remat {value_text(given)}"
+    return Change("remat", called, f"rematerialising by {value_text(given)}", policies=(policy,))
 
 
 def _precision(given: Any) -> Change:
     __tracebackhide__ = True
     if given not in _PRECISIONS:
-        near = close_to(given, _PRECISIONS) if isinstance(given, str) else ""
+        near = did_you_mean(given, _PRECISIONS) if isinstance(given, str) else ""
         raise OptionError(
-            f"precision is {shown(given)}; allowed are {', '.join(_PRECISIONS[:6])}, …, or a list of them.\n"
+            f"precision is {value_text(given)}; allowed are {', '.join(_PRECISIONS[:6])}, …, or a list of them.\n"
             f"  Hint:{near} jax.default_matmul_precision tells what each means."
         )
     return Change("precision", f"precision {given}", f"precision {given}", precision=given)
@@ -268,11 +268,11 @@ def _options(given: Any) -> list[Change]:
     for one in _each(given):
         if not isinstance(one, Mapping) or not one or not all(isinstance(key, str) for key in cast("Any", one)):
             raise OptionError(
-                f"options is {shown(one)}; allowed are a dict of XLA's options, a list of such, or a dict that names "
-                "them.\n  Hint: options={'wide': {'xla_cpu_prefer_vector_width': 512}}."
+                f"options is {value_text(one)}; allowed are a dict of XLA's options, a list of such, or a dict that "
+                "names them.\n  Hint: options={'wide': {'xla_cpu_prefer_vector_width': 512}}."
             )
         values = cast("Mapping[str, Any]", one)
-        sets = values if all(isinstance(value, Mapping) for value in values.values()) else {shown(values): values}
+        sets = values if all(isinstance(value, Mapping) for value in values.values()) else {value_text(values): values}
         for name, options in sets.items():
             found.append(Change("options", name, name, options=cast("Mapping[str, Any]", options)))
     return found

@@ -12,10 +12,10 @@ from explorer.capture.call import Call, takes_call
 from explorer.errors import NotCallableError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.compare import compare
-from explorer.measure.compiled_subject import Built, error_in_a_line, flops_and_bytes, kernels_of
+from explorer.measure.compiled_subject import CompiledSubject, error_line, flops_and_bytes, kernels_of
 from explorer.measure.device import environment_with_cores
 from explorer.measure.differences import difference_of
-from explorer.measure.naming import apart
+from explorer.measure.naming import distinct_labels
 from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
@@ -108,7 +108,7 @@ def what_if(
         )
     if combine and len({change.kind for change in changes}) > 1:
         changes.append(together(changes))
-    names = apart(["plain", *(change.name for change in changes)])[1:]
+    names = distinct_labels(["plain", *(change.name for change in changes)])[1:]
     changes = [replace(change, name=name) for change, name in zip(changes, names, strict=True)]
     with progress_bar(f"trying {len(changes)} variants", progress) as notify:
         return _Trial(subject, changes, seconds if time else 0.0, notify).run()
@@ -119,7 +119,7 @@ class _Tried:
     """A variant while it is tried."""
 
     row: Variant
-    built: Built | None = None
+    built: CompiledSubject | None = None
 
 
 class _Trial:
@@ -154,9 +154,9 @@ class _Trial:
                 row = replace(row, name=change.name, doing=change.doing)
             return self.compiled(change, plain.row)
         except Exception as error:  # what fails for one may work for the next
-            return _Tried(replace(row, error=error_in_a_line(error)))
+            return _Tried(replace(row, error=error_line(error)))
 
-    def resolved(self, change: Change, built: Built) -> Change:
+    def resolved(self, change: Change, built: CompiledSubject) -> Change:
         """With the arguments that can be reused in place of "all that can"."""
         places = reusable(self.subject, built)
         if not places and change.kind == "donate":
@@ -228,7 +228,7 @@ class _Trial:
         return list(found.notes)
 
 
-def _call(built: Built) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def _call(built: CompiledSubject) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """As `compare` takes what has arguments of its own."""
     if not built.kwargs:
         return built.call, built.args

@@ -15,7 +15,7 @@ from explorer.analysis.outline.source_paths import named_scopes
 from explorer.analysis.profile.attribution import segments, shares
 from explorer.analysis.profile.costs import OpCost, op_costs
 from explorer.analysis.profile.host import host_times
-from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolved
+from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolve_ops
 from explorer.analysis.profile.timeline import timeline_of
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
@@ -74,7 +74,7 @@ def _timed(capture: Capture, time: Floats) -> Capture:
 class _Building:
     def __init__(self, events: Events, captures: Mapping[int, Capture]) -> None:
         programs = {number: Instructions(capture.hlo.graph) for number, capture in captures.items()}
-        self.events, self.captures = resolved(events, programs), captures
+        self.events, self.captures = resolve_ops(events, programs), captures
         events = self.events
         self.node = [programs[op.program].node(op) if op.program in programs else -1 for op in events.ops]
         self.kinds = [

@@ -13,14 +13,14 @@ from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Point
 from explorer.model.units import bytes_text, rate_text
 
-__all__ = ["fresh_note"]
+__all__ = ["first_touch_note"]
 
 _LARGE = 32 << 20  # bytes: smaller ones, the C library hands out again (M_MMAP_THRESHOLD_MAX of mallopt(3))
 _SLOWER = 1.5  # times
 _MUCH = 0.1  # of the time
 
 
-def fresh_note(profile: Profile, points: Sequence[Point], peaks: Peaks) -> str:
+def first_touch_note(profile: Profile, points: Sequence[Point], peaks: Peaks) -> str:
     """What is to be said of the kernel that most of the time writes such a result; empty if none does."""
     whole = sum(point.seconds for point in points)
     if not 0 < peaks.fresh < peaks.bandwidth / _SLOWER:

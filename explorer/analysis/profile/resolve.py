@@ -12,7 +12,7 @@ import numpy as np
 from explorer.model.graph import Graph
 from explorer.model.results.profile_events import THUNK, Events, Op
 
-__all__ = ["COLLECTIVE", "CONTROL", "Instructions", "resolved"]
+__all__ = ["COLLECTIVE", "CONTROL", "Instructions", "resolve_ops"]
 
 # These run other instructions: what passes between those is their own time.
 CONTROL = frozenset(("while", "conditional", "call", "async-start"))
@@ -61,7 +61,7 @@ class Instructions:
         return {kernel: node for kernel, node in found.items() if node >= 0}
 
 
-def resolved(events: Events, programs: Mapping[int, Instructions]) -> Events:
+def resolve_ops(events: Events, programs: Mapping[int, Instructions]) -> Events:
     """The same with one op for each instruction, of the name that the text has; an unknown one keeps its own."""
     ops: dict[Op, int] = {}
     code: list[int] = []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.measure.grid import grid_of
-from explorer.measure.naming import apart, axis_of, shown
+from explorer.measure.naming import axis_of, distinct_labels, value_text
 from explorer.model.results.axis import growth_of
 
 
@@ -205,11 +205,11 @@ class Opaque:
     ],
 )  # fmt: skip
 def test_values_are_called_what_they_are(value, told):
-    assert shown(value) == told
+    assert value_text(value) == told
 
 
 def test_a_value_of_a_class_of_the_users_has_no_address_in_its_label():
-    assert "0x" not in shown(Opaque())
+    assert "0x" not in value_text(Opaque())
 
 
 def test_arrays_and_shapes_stand_where_their_number_of_elements_is_unless_two_have_the_same():
@@ -222,7 +222,7 @@ def test_arrays_and_shapes_stand_where_their_number_of_elements_is_unless_two_ha
 
 @given(st.lists(st.sampled_from(["a", "b", "a #2", "a #3"]), max_size=8))
 def test_no_two_labels_are_alike(labels):
-    made = apart(labels)
+    made = distinct_labels(labels)
     assert len(set(made)) == len(labels)
     assert all(new.startswith(old) for new, old in zip(made, labels, strict=True))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.measure import memory as module
-from explorer.measure.abstract import described
+from explorer.measure.abstract import abstract_arguments
 from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
 
@@ -211,14 +211,14 @@ def test_what_does_not_grow_reaches_no_limit(sizes, needed):
 
 
 def test_arguments_are_made_as_shapes_and_what_is_no_array_stays():
-    x, n, words = described(lambda n: (jnp.ones((n, n)), n, ["a", None]), {"n": 1 << 20})
+    x, n, words = abstract_arguments(lambda n: (jnp.ones((n, n)), n, ["a", None]), {"n": 1 << 20})
     assert (x.shape, x.dtype, n, words) == ((1 << 20, 1 << 20), jnp.float32, 1 << 20, ["a", None])
     struct = jax.ShapeDtypeStruct((3,), jnp.int8)
-    assert described(lambda: struct, {}) is struct
+    assert abstract_arguments(lambda: struct, {}) is struct
 
 
 def test_arguments_that_need_values_are_made():
-    made = described(lambda n: jnp.ones(int(jnp.asarray(n) + 1)), {"n": 2})
+    made = abstract_arguments(lambda n: jnp.ones(int(jnp.asarray(n) + 1)), {"n": 2})
     assert made.shape == (3,)
 
 

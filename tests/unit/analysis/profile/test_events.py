@@ -7,7 +7,7 @@ import pytest
 
 from explorer.analysis.profile.attribution import segments, shares
 from explorer.analysis.profile.build import build_profile
-from explorer.analysis.profile.resolve import Instructions, resolved
+from explorer.analysis.profile.resolve import Instructions, resolve_ops
 from explorer.capture.open import open_hlo
 from explorer.measure.events import CALL, RESULT, events_of
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Op
@@ -184,7 +184,7 @@ def test_the_host_launching_an_instruction_of_a_gpu_is_not_it():
 
 def test_the_kernels_of_an_instruction_are_one():
     program = Instructions(open_hlo(MODULE).hlo.graph)
-    found = resolved(
+    found = resolve_ops(
         events_of(gpu(line("Stream #7(Kernel)", kernel("first", 1, 4, "sort.3"), kernel("second", 6, 2, "sort.3")))),
         {7: program},
     )
@@ -201,7 +201,7 @@ def test_the_kernels_of_a_cuda_graph_are_told_apart_by_their_names():
         kernel("gemm_fusion_1", 6, 2, "call.1"),
         kernel("cutlass_kernel", 9, 1, "call.1"),
     )
-    found = resolved(events_of(gpu(stream)), {7: program})
+    found = resolve_ops(events_of(gpu(stream)), {7: program})
     assert [op.name for op in found.ops] == ["loop_sine_fusion.2", "gemm-fusion.1", "call.1"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from explorer.analysis.cost.lines import line_parts
 from explorer.analysis.profile.costs import OpCost, op_costs
-from explorer.analysis.profile.first_touch import fresh_note
+from explorer.analysis.profile.first_touch import first_touch_note
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
@@ -27,7 +27,7 @@ def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
     """The kernels of a profile as points under the roofs of a machine."""
     points = points_of(profile, peaks)
     roofline = Roofline(profile.function, profile.signature, peaks, points)
-    notes = [*_notes(roofline), fresh_note(profile, points, peaks), *peaks.warnings, *profile.notes]
+    notes = [*_notes(roofline), first_touch_note(profile, points, peaks), *peaks.warnings, *profile.notes]
     return Roofline(profile.function, profile.signature, peaks, points, tuple(dict.fromkeys(filter(None, notes))))
 
 
