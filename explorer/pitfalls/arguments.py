@@ -10,12 +10,10 @@ from typing import Any, cast
 
 import jax
 
-from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, function_source
+from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.reach import reachable
-from explorer.pitfalls.recorder import ExecutedFunction
 from explorer.pitfalls.safe import member
 from explorer.pitfalls.state import snapshot
 
@@ -25,7 +23,6 @@ __all__ = [
     "parameter_location",
     "passed_values",
     "reachable_values",
-    "root_of",
     "source_of_target",
 ]
 
@@ -88,18 +85,6 @@ def reachable_values(evidence: Evidence) -> dict[str, Any]:
     return before.values
 
 
-def root_of(path: str) -> str:
-    """`state` of `state['step']`, `self` of `self.weights`."""
-    return path.partition("[")[0].partition(".")[0]
-
-
-def source_of_target(evidence: Evidence) -> FunctionSource | None:
-    """The text of the function itself; of an object, that of its `__call__`."""
-    function: Any = _called(evidence)
-    function = function.__func__ if type(function) is MethodType else function
-    return function_source(ExecutedFunction(function.__code__, function.__globals__)) if function is not None else None
-
-
 def _called(evidence: Evidence) -> Any:
     """What Python calls: a function or a method with its object; None if that is neither. Asks the object nothing."""
     function: Any = evidence.function
@@ -112,12 +97,13 @@ def _called(evidence: Evidence) -> Any:
 
 
 def parameter_location(evidence: Evidence, path: str) -> dict[str, Any]:
-    """Where an argument stands in the head of the function; its first line where that can't be told."""
-    function: Any = source_of_target(evidence)
-    if function is None:
+    """Where an argument stands in the head of the function; its first line if the argument has no name there."""
+    source = source_of_target(evidence)
+    if source is None:
         return {}
-    arguments = function.node.args
-    several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    node = next((one for one in several if one is not None and one.arg == root_of(path)), None)
-    span = Span.of(node) if node is not None else function.header
-    return span_location(function.file, span)
+    return span_location(source.file, source.parameter_span(path) or source.header)
+
+
+def source_of_target(evidence: Evidence) -> FunctionSource | None:
+    """The text of the function itself; of an object, that of its `__call__`."""
+    return source_of(_called(evidence))

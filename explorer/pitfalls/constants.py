@@ -1,4 +1,4 @@
-"""Values of a program that are known before it runs: indices, sizes and steps that the user wrote as numbers."""
+"""Values of a program that no argument decides: indices, sizes and steps that the user wrote as numbers."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class ConstantValues:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._found: dict[tuple[int, Any], np.ndarray[Any, Any] | None] = {}
+        self._values: dict[tuple[int, Any], np.ndarray[Any, Any] | None] = {}
 
     def value(self, body: Body, atom: Any, depth: int = 0) -> np.ndarray[Any, Any] | None:
-        """The value of a variable or literal; None if it isn't known, or large."""
+        """The value of a variable or literal; None if it depends on arguments, or is large."""
         body, atom = self.program.origin(body, atom)
         if is_literal(atom):
             return np.asarray(atom.val)
         key = id(body), atom
-        if key not in self._found:
-            self._found[key] = self._compute(body, atom, depth) if depth < _DEEPEST else None
-        return self._found[key]
+        if key not in self._values:
+            self._values[key] = self._compute(body, atom, depth) if depth < _DEEPEST else None
+        return self._values[key]
 
     def columns(self, body: Body, atom: Any) -> list[np.ndarray[Any, Any] | None]:
-        """The last axis of some indices, one by one: some may be known where others are not."""
+        """The last axis of some indices, one by one: some may be constant where others are not."""
         count: int = atom.aval.shape[-1] if atom.aval.shape else 1
         whole = self.value(body, atom)
         if whole is not None:
@@ -44,8 +44,7 @@ class ConstantValues:
         return [column for part in maker.inputs for column in self.columns(maker.body, part)]
 
     def _compute(self, body: Body, atom: Any, depth: int) -> np.ndarray[Any, Any] | None:
-        shape: Any = getattr(atom.aval, "shape", None)
-        if shape is None or not all(isinstance(size, int) for size in shape) or np.prod(shape, dtype=int) > _MOST:
+        if not _is_small(getattr(atom.aval, "shape", None)):
             return None
         maker = body.makers.get(atom)
         if maker is None:
@@ -54,21 +53,21 @@ class ConstantValues:
         compute = _OPERATIONS.get(maker.op)
         if compute is None or len(maker.outputs) != 1:
             return None
-        values: list[np.ndarray[Any, Any]] = []
-        for operand in maker.inputs:
-            value = self.value(maker.body, operand, depth + 1)
-            if value is None:
-                return None
-            values.append(value)
-        return np.asarray(compute(maker, values))
+        values = [self.value(maker.body, operand, depth + 1) for operand in maker.inputs]
+        return None if any(value is None for value in values) else np.asarray(compute(maker, values))
 
 
-def _chosen(_: Equation, values: Sequence[Any]) -> Any:
+def _is_small(shape: Any) -> bool:
+    is_known = shape is not None and all(isinstance(size, int) for size in shape)
+    return is_known and np.prod(shape, dtype=int) <= _MOST
+
+
+def _select(_: Equation, values: Sequence[Any]) -> Any:
     which, *cases = values
     return np.select([which == i for i in range(len(cases))], cases)
 
 
-def _spread(equation: Equation, values: Sequence[Any]) -> Any:
+def _broadcast(equation: Equation, values: Sequence[Any]) -> Any:
     shape, axes = equation.params["shape"], equation.params["broadcast_dimensions"]
     inner = [1] * len(shape)
     for axis, size in zip(axes, values[0].shape, strict=True):
@@ -76,14 +75,14 @@ def _spread(equation: Equation, values: Sequence[Any]) -> Any:
     return np.broadcast_to(values[0].reshape(inner), shape)
 
 
-def _part(equation: Equation, values: Sequence[Any]) -> Any:
+def _slice(equation: Equation, values: Sequence[Any]) -> Any:
     params = equation.params
     strides = params["strides"] or (1,) * values[0].ndim
     bounds = zip(params["start_indices"], params["limit_indices"], strides, strict=True)
     return values[0][tuple(slice(*bound) for bound in bounds)]
 
 
-def _counted(equation: Equation, _: Sequence[Any]) -> Any:
+def _iota(equation: Equation, _: Sequence[Any]) -> Any:
     shape, axis = equation.params["shape"], equation.params["dimension"]
     line = np.arange(shape[axis], dtype=equation.params["dtype"])
     return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
@@ -103,7 +102,7 @@ _OPERATIONS: dict[str, Callable[[Equation, Sequence[Any]], Any]] = {
     "le": lambda _, v: v[0] <= v[1],
     "eq": lambda _, v: v[0] == v[1],
     "ne": lambda _, v: v[0] != v[1],
-    "select_n": _chosen,
+    "select_n": _select,
     "convert_element_type": lambda e, v: v[0].astype(e.params["new_dtype"]),
     "squeeze": lambda e, v: v[0].squeeze(e.params["dimensions"]),
     "expand_dims": lambda e, v: np.expand_dims(v[0], e.params["dimensions"]),
@@ -111,7 +110,7 @@ _OPERATIONS: dict[str, Callable[[Equation, Sequence[Any]], Any]] = {
     "transpose": lambda e, v: v[0].transpose(e.params["permutation"]),
     "concatenate": lambda e, v: np.concatenate(v, e.params["dimension"]),
     "copy": lambda _, v: v[0],
-    "broadcast_in_dim": _spread,
-    "slice": _part,
-    "iota": _counted,
+    "broadcast_in_dim": _broadcast,
+    "slice": _slice,
+    "iota": _iota,
 }

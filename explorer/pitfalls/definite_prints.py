@@ -1,4 +1,4 @@
-"""What a traced function printed for certain, told from its text alone: for captures, whose trace nobody observed."""
+"""What a traced function printed for certain, by its text alone: for captures, whose trace was not recorded."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in, traced_names
 from explorer.pitfalls.function_source import FunctionSource, function_source
 from explorer.pitfalls.recorder import Call, ExecutedFunction
-from explorer.pitfalls.safe import is_a
+from explorer.pitfalls.safe import closure_variables, is_a
+from explorer.pitfalls.syntax_trees import root_of
 
-__all__ = ["printed"]
+__all__ = ["definite_prints"]
 
 _DEEPEST = 10  # functions that call functions
 # What is inside of these may not have run, or not then.
@@ -25,31 +26,31 @@ _MAYBE = (
 )  # fmt: skip
 
 
-def printed(evidence: Evidence) -> Iterator[tuple[Call, FunctionSource]]:
-    """The calls of `print` that every trace of the function comes by."""
+def definite_prints(evidence: Evidence) -> Iterator[tuple[Call, FunctionSource]]:
+    """The calls of `print` that every trace of the function makes."""
     function: Any = evidence.function
     function = function.__func__ if type(function) is MethodType else function
     if evidence.error is None and type(function) is FunctionType and _may_print(function, _DEEPEST):
-        yield from _in(evidence, function, _types(evidence), _DEEPEST)
+        yield from _prints_in(evidence, function, _types(evidence), _DEEPEST)
 
 
-def _in(
+def _prints_in(
     evidence: Evidence, function: FunctionType, traced: dict[str, str], left: int
 ) -> Iterator[tuple[Call, FunctionSource]]:
     code = function.__code__
-    text = function_source(ExecutedFunction(code, function.__globals__, _free(function), traced=traced))
-    if text is None:
+    source = function_source(ExecutedFunction(code, function.__globals__, closure_variables(function), traced=traced))
+    if source is None:
         return
-    names = traced_names(evidence, text)
-    body = text.node.body
+    names = traced_names(evidence, source)
+    body = source.node.body
     for call in _calls(body if isinstance(body, list) else [body]):
-        called = text.value(call.func)
-        if called is print:
-            yield Call(code, Span.of(call), "builtins.print", traced=names), text
-        elif left and type(called) is FunctionType and _may_print(called, left):
-            parameters = zip(called.__code__.co_varnames, call.args, strict=False)
-            given = {name: "" for name, argument in parameters if traced_in(argument, names)}
-            yield from _in(evidence, called, given, left - 1)
+        callee = source.value(call.func)
+        if callee is print:
+            yield Call(code, Span.of(call), "builtins.print", traced=names), source
+        elif left and type(callee) is FunctionType and _may_print(callee, left):
+            parameters = zip(callee.__code__.co_varnames, call.args, strict=False)
+            passed = {name: "" for name, argument in parameters if traced_in(argument, names)}
+            yield from _prints_in(evidence, callee, passed, left - 1)
 
 
 def _calls(parts: Iterable[ast.AST]) -> Iterator[ast.Call]:
@@ -73,30 +74,17 @@ def _may_print(function: FunctionType, left: int) -> bool:
     """Whether `print` is among the names of a function, or of one that it names: most texts need not be read."""
     waiting, seen = [(function, left)], set[CodeType]()
     while waiting:
-        one, depth = waiting.pop()
-        code = one.__code__
+        function, depth = waiting.pop()
+        code = function.__code__
         if code in seen or is_library_file(code.co_filename):
             continue
         seen.add(code)
         if "print" in code.co_names:
             return True
-        known = {**one.__globals__, **_free(one)} if depth else {}
-        waiting += [
-            (known[name], depth - 1)
-            for name in (*code.co_names, *code.co_freevars)
-            if type(known.get(name)) is FunctionType
-        ]
+        variables = {**function.__globals__, **closure_variables(function)} if depth else {}
+        named = (variables.get(name) for name in (*code.co_names, *code.co_freevars))
+        waiting += [(value, depth - 1) for value in named if type(value) is FunctionType]
     return False
-
-
-def _free(function: FunctionType) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # it has no value yet
-            continue
-    return found
 
 
 def _types(evidence: Evidence) -> dict[str, str]:
@@ -105,6 +93,5 @@ def _types(evidence: Evidence) -> dict[str, str]:
     jaxpr = evidence.jaxpr
     names, avals = ((), ()) if jaxpr is None else (jaxpr.debug_info.arg_names or (), jaxpr.in_avals)
     for name, aval in zip(names, avals, strict=False):
-        root = name.partition("[")[0].partition(".")[0] if is_a(name, str) else ""
-        types.setdefault(root, aval.str_short())
+        types.setdefault(root_of(name) if is_a(name, str) else "", aval.str_short())
     return types

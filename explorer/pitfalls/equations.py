@@ -8,7 +8,7 @@ one stands where its caller does.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import Any, cast
@@ -62,6 +62,13 @@ class Equation:
         """The transforms and named scopes that it stands in, from the outermost: `transpose(jvp(block))`."""
         own, caller = str(self.raw.source_info.name_stack), self.body.caller
         return "/".join(path for path in (caller.transform if caller is not None else "", own) if path)
+
+    def callers(self) -> Iterator[Equation]:
+        """The equations whose inner jaxprs it stands in, from the innermost."""
+        caller = self.body.caller
+        while caller is not None:
+            yield caller
+            caller = caller.body.caller
 
     def __repr__(self) -> str:
         return f"Equation({self.op})"
@@ -146,9 +153,9 @@ class Program:
                 equation.inner = tuple(
                     Body(jaxpr, equation, key, known) for (key, jaxpr), known in zip(inner, consts, strict=True)
                 )
-                for one in equation.inner:
-                    self.bodies.append(one)
-                    self._walk(one)
+                for inner_body in equation.inner:
+                    self.bodies.append(inner_body)
+                    self._walk(inner_body)
 
     def frame(self, equation: Equation) -> Frame | None:
         """Where it stands in the user's own text; None for what a library does, or nobody knows."""
@@ -161,31 +168,29 @@ class Program:
 
     def stack(self, equation: Equation) -> tuple[Frame, ...]:
         """All frames of it in the function and outside of JAX, innermost first; the same object for the same stack."""
-        while (caller := equation.body.caller) is not None and equation.body.is_of_jax:
-            equation = caller
+        equation = _outside_of_jax(equation)
         jitted = equation.body.jitted
         outer = self.stack(jitted.caller) if jitted is not None and jitted.caller is not None else ()
-        key = equation.raw.source_info.traceback, id(outer)  # equal for equal stacks, and found at once
-        known = self._stacks.get(key)
-        if known is None:
-            stack = tuple(takewhile(lambda one: not _is_runner(one.file), user_stack(key[0])))
+        key = equation.raw.source_info.traceback, id(outer)  # equal for equal stacks, and looked up at once
+        if key not in self._stacks:
+            stack = tuple(takewhile(lambda frame: not _is_runner(frame.file), user_stack(key[0])))
             # Of a function that was traced before, JAX has the lines of who called it then.
             own = next((i for i in range(len(stack), 0, -1) if jitted and jitted.is_in(stack[i - 1])), 0)
-            known = self._stacks[key] = (*stack[:own], *outer) if own else stack
-        return known
+            self._stacks[key] = (*stack[:own], *outer) if own else stack
+        return self._stacks[key]
 
     def _place(self, equation: Equation) -> tuple[bool, Frame | None]:
         """Whether it is the user's own, and their innermost frame."""
-        while (caller := equation.body.caller) is not None and equation.body.is_of_jax:
-            equation = caller
+        equation = _outside_of_jax(equation)
         stack = self.stack(equation)
-        known = self._places.get(id(stack))
-        if known is None:
-            at = next((i for i, one in enumerate(stack) if not is_library_file(one.file)), -1)
-            known = self._places[id(stack)] = at == 0, stack[at] if at >= 0 else None
-        if known[1] is None and caller is not None:  # JAX cuts the stacks of loop bodies
+        place = self._places.get(id(stack))
+        if place is None:
+            at = next((i for i, frame in enumerate(stack) if not is_library_file(frame.file)), -1)
+            place = self._places[id(stack)] = at == 0, stack[at] if at >= 0 else None
+        caller = equation.body.caller
+        if place[1] is None and caller is not None:  # JAX cuts the stacks of loop bodies
             return self._place(caller)
-        return known
+        return place
 
     def owner(self, equation: Equation) -> Equation:
         """The outermost call around an equation that stands at the same place: that of `jax.random.normal`."""
@@ -214,34 +219,30 @@ class Program:
         return body, atom
 
     def given(self, body: Body, variable: Any) -> tuple[Body, Any] | None:
-        """What the caller gives for an input of a body that is the same each time it runs; None for other inputs."""
+        """What the caller passes for an input of a body that is the same each time it runs; None for other inputs."""
         caller, i = body.caller, body.positions.get(variable)
         if caller is None or i is None:
             return None
-        if caller.is_call:
-            return caller.body, caller.inputs[i]
-        params = caller.params
-        match caller.op:
-            case "cond":
-                return caller.body, caller.inputs[i + 1]
-            case "scan":
-                count, carried = scan_inputs(params)
-                is_same = i < count or (i < count + carried and self._is_kept(body, variable, i - count))
-                return (caller.body, caller.inputs[i]) if is_same else None
-            case "while":
-                is_body = body.parameter.startswith("body")
-                count = params["body_nconsts" if is_body else "cond_nconsts"]
-                if i < count:
-                    return caller.body, caller.inputs[i + (params["cond_nconsts"] if is_body else 0)]
-                first = params["cond_nconsts"] + params["body_nconsts"] - count
-                return (caller.body, caller.inputs[first + i]) if self._is_kept(body, variable, i - count) else None
-            case _:
-                return None
+        at = i if caller.is_call else _PASSED[caller.op](self, body, i) if caller.op in _PASSED else None
+        return None if at is None else (caller.body, caller.inputs[at])
 
-    def _is_kept(self, body: Body, variable: Any, output: int) -> bool:
-        """Whether a loop's body gives what it was given."""
+    def _scan_operand(self, body: Body, i: int) -> int | None:
+        count, carried = scan_inputs(_caller(body).params)
+        kept = i < count or (i < count + carried and self._is_kept(body, i, i - count))
+        return i if kept else None
+
+    def _while_operand(self, body: Body, i: int) -> int | None:
+        # The operands of `while` are the constants of its condition, those of its body, and what it carries.
+        condition, loop = (_caller(body).params[name] for name in ("cond_nconsts", "body_nconsts"))
+        own, before = (loop, condition) if body.parameter.startswith("body") else (condition, 0)
+        if i < own:
+            return before + i
+        return condition + loop + i - own if self._is_kept(body, i, i - own) else None
+
+    def _is_kept(self, body: Body, i: int, output: int) -> bool:
+        """Whether a loop's body returns its input `i` unchanged as what it carries on."""
         outputs = body.raw.outvars
-        return output < len(outputs) and self.origin(body, outputs[output], inward=True) == (body, variable)
+        return output < len(outputs) and self.origin(body, outputs[output], inward=True) == (body, body.raw.invars[i])
 
     def maker(self, body: Body, atom: Any) -> Equation | None:
         """The equation that a value comes from, which is no call; None for arguments, constants and literals."""
@@ -254,6 +255,26 @@ class Program:
             frame = self.frame(equation)
             if frame is not None:
                 yield equation, frame
+
+
+# By operation: the operand that a body's input is in each turn; None for one that changes from turn to turn.
+_PASSED: dict[str, Callable[[Program, Body, int], int | None]] = {
+    "cond": lambda program, body, i: i + 1,
+    "scan": Program._scan_operand,  # pyright: ignore[reportPrivateUsage] - its own table
+    "while": Program._while_operand,  # pyright: ignore[reportPrivateUsage]
+}
+
+
+def _caller(body: Body) -> Equation:
+    assert body.caller is not None
+    return body.caller
+
+
+def _outside_of_jax(equation: Equation) -> Equation:
+    """The equation, or the call around it that isn't inside of a jitted function of JAX's own."""
+    while equation.body.is_of_jax and equation.body.caller is not None:
+        equation = equation.body.caller
+    return equation
 
 
 def _closed(params: dict[str, Any]) -> Iterator[Any]:

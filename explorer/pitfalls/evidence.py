@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from types import CodeType
 from typing import Any
 
+import jax
+
 from explorer._jax import Undecided
+from explorer.capture.frames import Step, users_steps
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
 from explorer.model.events.event import Event
@@ -23,19 +27,19 @@ __all__ = ["Evidence"]
 
 @dataclass(repr=False)
 class Evidence:
-    """What is known of one function, called with some arguments.
+    """What is recorded of one function, called with some arguments.
 
     Args:
         function: The user's function below `jax.jit`, `partial` and decorators.
         target: What was traced: `function`, or the `jax.jit` around it.
-        args, kwargs: As they were given.
-        recording: What ran and was called; None where only rules that need none are asked (`Rule.passive`).
+        args, kwargs: As they were passed.
+        recording: What ran and was called; None where only rules that need none run (`Rule.passive`).
         before, after: What the function can reach by name, around the trace.
         traced: The `jax.stages.Traced`; None if the trace failed, or none was made.
         error: What ended the trace.
         warnings: What Python and JAX warned of meanwhile: message, file, line.
-        undecided: What was asked of symbolic dimensions that holds for some sizes only.
-        events: What a ledger has on compiles, where one was given.
+        undecided: The comparisons of symbolic dimensions that hold for some sizes only.
+        events: The compiles in a ledger, where one was passed.
     """
 
     function: Callable[..., Any]
@@ -61,20 +65,24 @@ class Evidence:
         return None if self.traced is None else self.traced.jaxpr
 
     @cached_property
-    def program(self) -> Program | None:
-        """All its equations; None if the trace failed."""
-        return None if self.jaxpr is None else Program(self.jaxpr)
+    def program(self) -> Program:
+        """All its equations; none if the trace failed."""
+        return Program(_no_equations() if self.jaxpr is None else self.jaxpr)
+
+    @cached_property
+    def failed_step(self) -> Step | None:
+        """The user's innermost step that the error came through; None if the trace worked."""
+        return None if self.error is None else next(iter(users_steps(self.error)), None)
 
     @cached_property
     def functions(self) -> tuple[FunctionSource, ...]:
         """The user's functions that ran, those whose text can be had, in the order in which they first did."""
-        ran = {} if self.recording is None else self.recording.executed
-        return tuple(
-            found
-            for one in ran.values()
-            if (found := function_source(one, (ran[code] for code in comprehensions(one.code) if code in ran)))
-            is not None
+        executed = {} if self.recording is None else self.recording.executed
+        sources = (
+            function_source(function, (executed[code] for code in comprehensions(function.code) if code in executed))
+            for function in executed.values()
         )
+        return tuple(source for source in sources if source is not None)
 
     @cached_property
     def by_code(self) -> dict[CodeType, FunctionSource]:
@@ -99,12 +107,19 @@ class Evidence:
     @cached_property
     def _calls(self) -> tuple[tuple[Call, FunctionSource | None], ...]:
         calls = () if self.recording is None else self.recording.calls
-        found = tuple((call, self.by_code.get(call.code)) for call in calls)
-        for call, function in found:
+        pairs = tuple((call, self.by_code.get(call.code)) for call in calls)
+        for call, function in pairs:
             node = function.call_at(call.span) if function is not None else None
             if node is not None:  # of a call over several lines Python gives another start
                 call.span = Span.of(node)
-        return found
+        return pairs
+
+    def call_nodes(self, *callees: str) -> Iterator[tuple[Call, FunctionSource, ast.Call]]:
+        """`calls`, each with its node; without those whose text can't be had."""
+        for call, function in self.calls(*callees):
+            node = function.call_at(call.span) if function is not None else None
+            if function is not None and node is not None:
+                yield call, function, node
 
     @cached_property
     def captured(self) -> frozenset[int]:
@@ -141,14 +156,17 @@ class Evidence:
         return is_tracer(value)
 
 
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
+
+@cache
+def _no_equations() -> Any:
+    return jax.make_jaxpr(lambda: ())()
+
+
 def comprehensions(code: CodeType) -> Iterator[CodeType]:
     """What Python made functions of in a function, besides its own `def` and `lambda`."""
     for constant in code.co_consts:
-        if isinstance(constant, CodeType) and constant.co_name in (
-            "<listcomp>",
-            "<setcomp>",
-            "<dictcomp>",
-            "<genexpr>",
-        ):
+        if isinstance(constant, CodeType) and constant.co_name in _COMPREHENSIONS:
             yield constant
             yield from comprehensions(constant)

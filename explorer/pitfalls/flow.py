@@ -1,16 +1,15 @@
-"""Which expressions of a function have values that are traced, told from its text and from what its names stood for."""
+"""Which expressions of a function have traced values, by its text and by what its names stood for."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from explorer.pitfalls.evidence import Evidence
-    from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.syntax_trees import last_name
 
-__all__ = ["listed", "traced_in", "traced_names"]
+__all__ = ["list_traced", "traced_in", "traced_names"]
 
 # What is known of an array while it is traced, and so isn't traced itself.
 _KNOWN = frozenset(
@@ -42,35 +41,31 @@ def _is_known(node: ast.AST) -> bool:
         case ast.Attribute(attr=name):
             return name in _KNOWN
         case ast.Call(func=called):
-            return _last(called) in _ASKING
+            return last_name(called) in _ASKING
         case ast.Compare(ops=operators):
             return all(isinstance(operator, (ast.Is, ast.IsNot)) for operator in operators)
         case _:
             return isinstance(node, ast.Lambda)
 
 
-def _last(function: ast.AST) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
 def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]:
-    """A function's own names that stood for traced values, with their types where those were seen.
+    """A function's own names that stood for traced values, with their types where those were recorded.
 
-    What was seen: at its calls. What is told by its text: names given what operators and JAX make of traced values.
+    Recorded are those at its calls. The others follow from its text: names that are assigned what operators and JAX
+    make of traced values.
     """
-    codes = {function.executed.code, *(one.code for one in function.inner)}
-    recording = evidence.recording
-    found: dict[str, str] = dict(function.executed.traced)
-    for call in recording.calls if recording is not None else ():
+    codes = {executed.code for executed in (function.executed, *function.inner)}
+    names: dict[str, str] = dict(function.executed.traced)
+    for call in evidence.recording.calls if evidence.recording is not None else ():
         if call.code in codes:
-            found |= call.traced
+            names |= call.traced
     assigned = [node for node in function.walk(ast.Assign, ast.AugAssign, ast.AnnAssign) if node.value is not None]
-    for _ in range(2):  # the second time for loops
+    for _ in range(2):  # the second time for what a loop's turn reads of the one before
         for node in assigned:
-            if _computes(function, node.value, found):
-                for target in getattr(node, "targets", None) or [node.target]:
-                    found |= {name: "" for name in _stored(target) if name not in found}
-    return found
+            if _computes(function, node.value, names):
+                targets = getattr(node, "targets", None) or [node.target]
+                names = {name: "" for target in targets for name in _stored(target)} | names
+    return names
 
 
 def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]) -> bool:
@@ -87,7 +82,7 @@ def _computes(function: FunctionSource, node: ast.expr, names: Mapping[str, str]
         case ast.Subscript(value=value):
             return _computes(function, value, names)
         case ast.Call(func=called, args=arguments):
-            is_jax = function.callee(node).startswith(("jax.", "jaxlib.")) and _last(called) not in _ASKING
+            is_jax = function.callee(node).startswith(("jax.", "jaxlib.")) and last_name(called) not in _ASKING
             return is_jax and any(_computes(function, argument, names) for argument in arguments)
         case _:
             return False
@@ -104,7 +99,7 @@ def _stored(target: ast.AST) -> Iterator[str]:
             yield from _stored(part)
 
 
-def listed(names: Mapping[str, str], some: list[str]) -> str:
+def list_traced(names: Mapping[str, str], some: list[str]) -> str:
     """`x, a traced float32[3], and y`."""
-    told = [f"{name}, a traced {names[name]}" if names.get(name) else name for name in some]
-    return " and ".join(told) if len(told) < 3 else "; ".join(told[:-1]) + f"; and {told[-1]}"
+    parts = [f"{name}, a traced {names[name]}" if names.get(name) else name for name in some]
+    return " and ".join(parts) if len(parts) < 3 else "; ".join(parts[:-1]) + f"; and {parts[-1]}"

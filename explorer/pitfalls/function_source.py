@@ -8,15 +8,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from explorer.capture.sources import Span, label, read_source
 from explorer.pitfalls.recorder import ExecutedFunction
-from explorer.pitfalls.safe import callee_name, find
-from explorer.pitfalls.syntax_trees import parse
+from explorer.pitfalls.safe import callee_name, closure_variables, find
+from explorer.pitfalls.syntax_trees import first_line, parameters_of, parse, root_of
 
-__all__ = ["FunctionSource", "function_source"]
+__all__ = ["FunctionSource", "function_source", "source_of"]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -125,24 +125,24 @@ class FunctionSource:
         return find(node, self._resolve_name)
 
     def _resolve_name(self, name: str, depth: int = 0) -> Any:
-        found = self.lookup(name)
-        given = self._assigned.get(name, [])
-        if found is not ... or depth > 4:
-            return found
-        if name in self.parameters and not given:
+        value = self.lookup(name)
+        assigned = self._assigned.get(name, [])
+        if value is not ... or depth > 4:  # `a = b; b = a` would go on
+            return value
+        if name in self.parameters and not assigned:
             return self.executed.arguments.get(name, ...)
-        alias = given[0] if len(given) == 1 else None
+        alias = assigned[0] if len(assigned) == 1 else None
         return ... if alias is None else find(alias, lambda inner: self._resolve_name(inner, depth + 1))
 
     @cached_property
     def _assigned(self) -> dict[str, list[ast.expr | None]]:
         """What each of its own names is given; None for what is no plain assignment."""
-        found: dict[str, list[ast.expr | None]] = {}
+        assigned: dict[str, list[ast.expr | None]] = {}
         plain = {id(node.targets[0]): node.value for node in self.walk(ast.Assign) if len(node.targets) == 1}
         for node in self.walk(ast.Name):
             if not isinstance(node.ctx, ast.Load):
-                found.setdefault(node.id, []).append(plain.get(id(node)))
-        return found
+                assigned.setdefault(node.id, []).append(plain.get(id(node)))
+        return assigned
 
     def lookup(self, name: str) -> Any:
         """What a name from outside stood for; `self` is the object whose method this is."""
@@ -152,22 +152,20 @@ class FunctionSource:
 
     def callee(self, call: ast.Call) -> str:
         """What a call calls, with its module: `numpy.random.default_rng`; empty where that can't be known."""
-        found = self.value(call.func)
-        return "" if found is ... else callee_name(found)[0]
+        callee = self.value(call.func)
+        return "" if callee is ... else callee_name(callee)[0]
 
     def is_builtin(self, node: ast.AST) -> bool:
         """Whether a name is one of Python's own, given no other meaning in the function or its module."""
         name = node.id if isinstance(node, ast.Name) else ""
-        known = (*self.locals, *self.executed.free, *self.executed.globals)
-        return name in vars(builtins) and name not in known
+        return name in vars(builtins) and name not in (*self.locals, *self.executed.free, *self.executed.globals)
 
     @cached_property
     def locals(self) -> frozenset[str]:
-        names: set[str] = set()
-        for one in (self.executed, *self.inner):
-            names |= {*one.code.co_varnames, *one.code.co_cellvars}
-        # Python 3.11 has functions of their own for comprehensions.
-        return frozenset(names).union(
+        codes = [function.code for function in (self.executed, *self.inner)]
+        names = frozenset(name for code in codes for name in (*code.co_varnames, *code.co_cellvars))
+        # Python 3.11 has functions of their own for comprehensions, and their names are in no code of this one.
+        return names.union(
             name.id for name in self.walk(ast.Name) if isinstance(name.ctx, ast.Store) and name.id not in self.declared
         )
 
@@ -178,40 +176,55 @@ class FunctionSource:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        arguments = self.node.args
-        several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        return tuple(one.arg for one in several if one is not None)
+        return tuple(parameter.arg for parameter in parameters_of(self.node))
+
+    def parameter_span(self, path: str) -> Span | None:
+        """Where the parameter stands that a path such as `state['step']` starts with; None if it has no such one."""
+        nodes = (node for node in parameters_of(self.node) if node.arg == root_of(path))
+        return next(map(Span.of, nodes), None)
+
+    def short(self, node: ast.AST, width: int = 60) -> str:
+        """The text of a node in one line of at most `width` characters."""
+        text = " ".join(self.source(node).split())
+        return text if len(text) <= width else f"{text[: width - 3]}…"
 
 
-def function_source(ran: ExecutedFunction, inner: Iterable[ExecutedFunction] = ()) -> FunctionSource | None:
+def function_source(executed: ExecutedFunction, inner: Iterable[ExecutedFunction] = ()) -> FunctionSource | None:
     """The text of a function; None where it can't be had, or was edited since.
 
     Args:
-        ran: The function.
+        executed: The function.
         inner: What Python made functions of in it: comprehensions, generators.
     """
-    code = ran.code
+    code = executed.code
     source = read_source(code.co_filename)
-    # By its first line, which is its first decorator's, and its name.
-    known = _functions(source.text).get((code.co_firstlineno, code.co_name), ()) if source is not None else ()
-    node = next((node for node in known if _same_arguments(node, code)), None)
-    return FunctionSource(ran, node, source.text, tuple(inner)) if source is not None and node is not None else None
+    if source is None:
+        return None
+    # By its first line, which is its first decorator's, and its name; several lambdas may start in one line.
+    nodes = _functions(source.text).get((code.co_firstlineno, code.co_name), ())
+    node = next((node for node in nodes if _has_parameters(node, code)), None)
+    return None if node is None else FunctionSource(executed, node, source.text, tuple(inner))
+
+
+def source_of(function: Any) -> FunctionSource | None:
+    """The text of a function or method that need not have run; None for other callables."""
+    function = function.__func__ if type(function) is MethodType else function
+    if type(function) is not FunctionType:
+        return None
+    return function_source(ExecutedFunction(function.__code__, function.__globals__, closure_variables(function)))
 
 
 @lru_cache(maxsize=64)
 def _functions(text: str) -> dict[tuple[int, str], list[Any]]:
-    found: dict[tuple[int, str], list[Any]] = {}
+    functions: dict[tuple[int, str], list[Any]] = {}
     tree = parse(text)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, _FUNCTIONS):
-            decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-            found.setdefault((first, getattr(node, "name", "<lambda>")), []).append(node)
-    return found
+            functions.setdefault((first_line(node), getattr(node, "name", "<lambda>")), []).append(node)
+    return functions
 
 
-def _same_arguments(node: Any, code: CodeType) -> bool:
-    """Several lambdas may start in one line."""
+def _has_parameters(node: Any, code: CodeType) -> bool:
     arguments = node.args
-    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    names = [parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     return tuple(names) == code.co_varnames[: len(names)]

@@ -12,9 +12,7 @@ from typing import Any
 import jax
 
 from explorer._jax.jitted import is_jitted, static_arguments
-from explorer.capture.sources import Span
-from explorer.pitfalls.function_source import FunctionSource, function_source
-from explorer.pitfalls.recorder import ExecutedFunction
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.safe import class_name, class_variables
 
 __all__ = [
@@ -25,9 +23,7 @@ __all__ = [
     "is_jit",
     "is_jit_call",
     "jit_target",
-    "parameter",
     "short_name",
-    "source_of",
 ]
 
 _JITS = ("jax.jit", "jax.pmap", "equinox.filter_jit", "equinox._jit.filter_jit", "flax.nnx.jit")
@@ -75,33 +71,10 @@ def _parameters(target: Any) -> tuple[str, ...]:
     return ()
 
 
-def source_of(function: Any) -> FunctionSource | None:
-    """The text of a function that need not have run."""
-    if type(function) is MethodType:
-        function = function.__func__
-    if type(function) is not FunctionType:
-        return None
-    free: dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        try:
-            free[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return function_source(ExecutedFunction(function.__code__, function.__globals__, free))
-
-
-def parameter(function: FunctionSource, name: str) -> Span | None:
-    """Where a parameter stands in the text."""
-    arguments = function.node.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    root = name.partition("[")[0].partition(".")[0]
-    return next((Span.of(one) for one in every if one is not None and one.arg == root), None)
-
-
-def decorator(function: FunctionSource) -> ast.expr | None:
-    """The decorator that makes a `jax.jit` function of a `def`."""
-    decorators: list[ast.expr] = getattr(function.node, "decorator_list", [])
-    return next((one for one in decorators if is_jit(function, one)), None)
+def decorator(function: FunctionSource, node: ast.AST | None = None) -> ast.expr | None:
+    """The decorator that makes a `jax.jit` function of a `def` in a function, or of the function itself."""
+    decorators: list[ast.expr] = getattr(node or function.node, "decorator_list", [])
+    return next((expression for expression in decorators if is_jit(function, expression)), None)
 
 
 def is_jit(function: FunctionSource, node: ast.expr) -> bool:

@@ -12,10 +12,10 @@ from explorer.capture.sources import label, later_cells
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.reads import Read
 from explorer.pitfalls.safe import class_variables, is_exactly, kind_of, mro
-from explorer.pitfalls.syntax_trees import parse
+from explorer.pitfalls.syntax_trees import last_name, parameters_of, parse
 from explorer.pitfalls.writes import MUTATORS, targets_of
 
-__all__ = ["Rewrite", "rewrites"]
+__all__ = ["LaterAssignment", "later_assignments"]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -25,27 +25,27 @@ _BUILDERS = ("__init__", "__post_init__", "__new__", "__set_name__", "setup", "b
 
 
 @dataclass(frozen=True)
-class Rewrite:
+class LaterAssignment:
     """A statement that changes a value: its text, and where it stands as a person finds it."""
 
     text: str
     place: str
 
 
-def rewrites(read: Read, evidence: Evidence) -> Iterator[Rewrite]:
-    """The lines that may change a value after a function was traced that read it."""
+def later_assignments(read: Read, evidence: Evidence) -> Iterator[LaterAssignment]:
+    """The statements that may change a value after a function was traced that read it."""
     text = read.function.text
-    here = [function for function in evidence.functions if function.text == text]
-    ran = {id(function.node) for function in here}
-    end = max(getattr(function.node, "end_lineno", 0) for function in here)
+    here = [function.node for function in evidence.functions if function.text == text]
+    end = max(getattr(node, "end_lineno", 0) for node in here)
     for node, way in _that_name(text, read):
         # What runs in the trace itself is for `state-write` to say.
-        if not any(id(outer) in ran for outer in way) and _changes(node, way, read) and _is_later(node, way, read, end):
-            yield Rewrite(_first_line(text, node), f"line {node.lineno}")
+        in_trace = any(outer is ran for outer in way for ran in here)
+        if not in_trace and _changes(node, way, read) and _is_later(node, way, read, end):
+            yield LaterAssignment(_first_line(text, node), f"line {node.lineno}")
     for file, later in later_cells(read.function.file):
         for node, way in _that_name(later, read):
             if _changes(node, way, read):
-                yield Rewrite(_first_line(later, node), f"{label(file)}, line {node.lineno},")
+                yield LaterAssignment(_first_line(later, node), f"{label(file)}, line {node.lineno},")
 
 
 def _first_line(text: str, node: ast.AST) -> str:
@@ -73,17 +73,14 @@ def _way(text: str, node: ast.AST) -> tuple[ast.AST, ...]:
 @lru_cache(maxsize=32)
 def _changing(text: str) -> dict[str, list[Any]]:
     """The statements and calls of a text that may change something, by the names and attributes that they change."""
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     tree = parse(text)
     for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, _CHANGING):
-            continue
-        targets = [node.func] if isinstance(node, ast.Call) else list(targets_of(node))
-        for one in (inner for target in targets for inner in ast.walk(target)):
-            name = one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute) else ""
-            if name:
-                found.setdefault(name, []).append(node)
-    return found
+        if isinstance(node, _CHANGING):
+            targets = [node.func] if isinstance(node, ast.Call) else list(targets_of(node))
+            for name in filter(None, (last_name(part) for target in targets for part in ast.walk(target))):
+                by_name.setdefault(name, []).append(node)
+    return by_name
 
 
 @lru_cache(maxsize=32)
@@ -110,36 +107,39 @@ def _sets(target: ast.expr, way: Sequence[ast.AST], read: Read) -> bool:
 
 def _may_be(target: ast.Subscript, read: Read) -> bool:
     """Whether `d[key] = …` may change what was read of `d`."""
-    asked = read.node.slice if isinstance(read.node, ast.Subscript) else None
-    if isinstance(asked, ast.Constant) and isinstance(target.slice, ast.Constant):
-        return asked.value == target.slice.value
+    key = read.node.slice if isinstance(read.node, ast.Subscript) else None
+    if isinstance(key, ast.Constant) and isinstance(target.slice, ast.Constant):
+        return key.value == target.slice.value
     return True
 
 
 def _is_same(target: ast.AST | None, way: Sequence[ast.AST], read: Read, inside: bool) -> bool:
     """Whether a target is what was read, or (`inside`) the container that it was read from."""
     if isinstance(target, ast.Name):
-        is_name = isinstance(read.node, ast.Name) or (inside and isinstance(read.node, ast.Subscript)) or not inside
-        return target.id == read.root and target.id != "self" and is_name and _is_same_scope(target.id, way, read)
-    node = read.node
-    if isinstance(node, ast.Subscript) and inside:
-        node = node.value
+        is_container = isinstance(read.node, ast.Name | ast.Subscript) or not inside
+        return target.id == read.root != "self" and is_container and _is_same_scope(target.id, way, read)
+    node = read.node.value if isinstance(read.node, ast.Subscript) and inside else read.node
     if not isinstance(target, ast.Attribute) or not isinstance(node, ast.Attribute) or target.attr != node.attr:
         return False
-    inside_of = next((one for one in reversed(way) if isinstance(one, ast.ClassDef)), None)
     if isinstance(target.value, ast.Name) and target.value.id == "self":
-        builder = any(isinstance(one, ast.FunctionDef) and one.name in _BUILDERS for one in way)
-        return not builder and inside_of is not None and inside_of.name in _class_names(read.holder)
+        return _is_same_class(way, read)
     return not _is_frozen(read.holder) and _is_holder(target.value, way[0], read)
+
+
+def _is_same_class(way: Sequence[ast.AST], read: Read) -> bool:
+    """Whether a method's `self` is the object that was read from, in a method that runs after the object was built."""
+    builds = any(isinstance(outer, ast.FunctionDef) and outer.name in _BUILDERS for outer in way)
+    outer = next((outer for outer in reversed(way) if isinstance(outer, ast.ClassDef)), None)
+    return not builds and outer is not None and outer.name in _class_names(read.holder)
 
 
 def _is_holder(node: ast.expr, tree: ast.AST, read: Read) -> bool:
     """Whether an expression elsewhere in the file is the object that an attribute was read from."""
     if not isinstance(node, ast.Name):
         return False
-    held = read.function.executed.lookup(node.id)
-    if held is read.holder or is_exactly(read.holder, kind_of(held)):
-        return held is read.holder
+    value = read.function.executed.lookup(node.id)
+    if value is read.holder or is_exactly(read.holder, kind_of(value)):
+        return value is read.holder
     return any(made in _class_names(read.holder) for made in _makers(tree, node.id))
 
 
@@ -165,19 +165,17 @@ def _is_same_scope(name: str, way: Sequence[ast.AST], read: Read) -> bool:
 
 
 def _has_local(function: Any, name: str) -> bool:
-    arguments = function.args
-    several = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-    if any(one is not None and one.arg == name for one in several):
+    if any(parameter.arg == name for parameter in parameters_of(function)):
         return True
-    body: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
+    waiting: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
     stored = False
-    while body:
-        node = body.pop()
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             return False
         stored |= isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
         if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            body += ast.iter_child_nodes(node)
+            waiting += ast.iter_child_nodes(node)
     return stored
 
 

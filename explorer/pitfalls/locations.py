@@ -1,4 +1,4 @@
-"""Pieces of the user's text as a finding names them."""
+"""Pieces of the user's text as the fields of a finding: file, label, text, line, column and where it ends."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def span_of(frame: Frame) -> Span:
 
 
 def frame_location(frame: Frame | None) -> dict[str, Any]:
-    """A place for `Rule.finding`; none for None."""
+    """The fields of a finding at a frame; none for None."""
     return span_location(frame.file, span_of(frame)) if frame is not None else {}
 
 
 def span_location(file: str, span: Span) -> dict[str, Any]:
-    """A place for `Rule.finding`."""
+    """The fields of a finding at a piece of a file."""
     return {
         "file": file,
         "label": label(file),
@@ -35,18 +35,18 @@ def span_location(file: str, span: Span) -> dict[str, Any]:
     }
 
 
-def expression_on_line(file: str, line: int, is_meant: Callable[[ast.expr], bool]) -> Span:
-    """The smallest expression on a line that is meant; all of the line where there is none."""
+def expression_on_line(file: str, line: int, predicate: Callable[[ast.expr], bool]) -> Span:
+    """The smallest expression on a line for which a predicate holds; all of the line where there is none."""
     source = read_source(file)
     tree = parse(source.text) if source is not None else None
-    found = [
+    spans = [
         Span.of(node)
         for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.expr) and node.lineno <= line <= (node.end_lineno or 0) and is_meant(node)
+        if isinstance(node, ast.expr) and node.lineno <= line <= (node.end_lineno or 0) and predicate(node)
     ]
     text = _line(file, line)
     whole = Span(line, len(text) - len(text.lstrip()), line, len(text.rstrip().encode()))
-    return min(found, key=lambda one: (one.end_line - one.line, one.end_column - one.column), default=whole)
+    return min(spans, key=lambda span: (span.end_line - span.line, span.end_column - span.column), default=whole)
 
 
 def _line(file: str, number: int) -> str:

@@ -12,6 +12,7 @@ from explorer.model.source import is_library_file
 from explorer.pitfalls.safe import (
     attributes,
     class_variables,
+    closure_variables,
     is_a,
     is_exactly,
     is_users_object,
@@ -33,15 +34,15 @@ def reachable(function: Any) -> dict[str, Any]:
         named["self"] = function  # which is called itself
         waiting += _methods(function)
     while waiting:
-        one = waiting.pop()
-        if type(one) is MethodType:
-            named.setdefault("self", one.__self__)
-            waiting += _methods(one.__self__) if is_users_object(one.__self__) else []
-            one = one.__func__
-        if type(one) is not FunctionType or id(one) in seen or is_library_file(one.__code__.co_filename):
+        callee = waiting.pop()
+        if type(callee) is MethodType:
+            named.setdefault("self", callee.__self__)
+            waiting += _methods(callee.__self__) if is_users_object(callee.__self__) else []
+            callee = callee.__func__
+        if type(callee) is not FunctionType or id(callee) in seen or is_library_file(callee.__code__.co_filename):
             continue
-        seen.add(id(one))
-        for name, value in _names(one):
+        seen.add(id(callee))
+        for name, value in _names(callee):
             if not is_a(value, ModuleType):
                 named.setdefault(name, value)
             waiting += _called(value)
@@ -66,11 +67,7 @@ def _methods(value: Any) -> list[Any]:
 
 
 def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # it has no value yet
-            continue
+    yield from closure_variables(function).items()
     codes = [function.__code__]
     while codes:
         code = codes.pop()

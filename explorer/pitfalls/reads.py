@@ -63,10 +63,10 @@ def reads(evidence: Evidence) -> Iterator[Read]:
         for node in function.walk(ast.Name, ast.Attribute, ast.Subscript):
             if not isinstance(node.ctx, ast.Load) or _is_inner(function, node):
                 continue
-            found = _innermost_data(function, node)
-            if found is None or not function.reached(found[0]):
+            data = _innermost_data(function, node)
+            if data is None or not function.reached(data[0]):
                 continue
-            read = _read(function, *found, evidence.before)
+            read = _read(function, *data, evidence.before)
             if read is not None and read.path not in seen and not _is_state(read, evidence):
                 seen.add(read.path)
                 yield read

@@ -55,8 +55,8 @@ class Call:
     traced: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def file(self) -> str:
-        return self.code.co_filename
+    def times(self) -> str:
+        return "once" if self.count == 1 else f"{self.count} times"
 
 
 @dataclass(repr=False)

@@ -13,6 +13,7 @@ from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding, Fix
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.locations import span_location
 
 __all__ = ["Rule", "all_rules"]
 
@@ -27,8 +28,8 @@ class Rule:
         severity: Unless a finding or the user says otherwise.
         summary: What goes wrong, in one sentence.
         documentation: Where JAX's documentation explains it.
-        check: Gives the findings of some evidence. It never runs the user's code, nor reads attributes of their objects
-            in ways that could.
+        check: Yields the findings about some evidence. It never runs the user's code, nor reads attributes of their
+            objects in ways that could.
         cheap: It needs no recording: it looks at the jaxpr, the text and the state alone, so that it can ride on every
             compile.
     """
@@ -52,17 +53,9 @@ class Rule:
         severity: str | None = None,
         **place: Any,
     ) -> Finding:
-        """A finding of this rule, at a piece of a function's text or at a `place` given by name."""
+        """A finding of this rule, at a piece of a function's text, or at a `place` by the names of its fields."""
         if span is not None and function is not None:
-            place = {
-                "file": function.file,
-                "label": function.label,
-                "text": function.line(span.line),
-                "line": span.line,
-                "column": span.column,
-                "end_line": span.end_line,
-                "end_column": span.end_column,
-            } | place
+            place = span_location(function.file, span) | {"text": function.line(span.line)} | place
         return Finding(
             self.name,
             severity or self.severity,
@@ -78,10 +71,6 @@ class Rule:
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, in the order of their numbers."""
-    from explorer.pitfalls import rules
-
-    found = (
-        getattr(import_module(f"{rules.__name__}.{module.name}"), "RULE", None)
-        for module in iter_modules(rules.__path__)
-    )
-    return tuple(sorted((rule for rule in found if isinstance(rule, Rule)), key=lambda rule: rule.code))
+    package = import_module(f"{__package__}.rules")
+    modules = (import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__))
+    return tuple(sorted((module.RULE for module in modules), key=lambda rule: rule.code))

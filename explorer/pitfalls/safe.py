@@ -27,6 +27,7 @@ __all__ = [
     "callee_name",
     "class_name",
     "class_variables",
+    "closure_variables",
     "find",
     "is_a",
     "is_exactly",
@@ -90,19 +91,18 @@ def class_name(kind: type[Any]) -> str:
 
 def attributes(value: Any) -> dict[str, Any]:
     """An object's own attributes, in its `__dict__` and slots, past any `__getattr__` and property of its class."""
-    found: dict[str, Any] = {}
-    for base in mro(value):
-        for name, held in list(_VARS(base).items()):
-            if type(held) is MemberDescriptorType and type(name) is str:
-                try:
-                    found[name] = held.__get__(value)
-                except AttributeError:  # it has no value yet
-                    continue
-            elif type(held) is GetSetDescriptorType and name == "__dict__":
-                own = held.__get__(value)
-                if type(own) is dict:
-                    found |= {key: item for key, item in cast(dict[Any, Any], own).items() if type(key) is str}
-    return found
+    values: dict[str, Any] = {}
+    for name, descriptor in [item for base in mro(value) for item in list(_VARS(base).items())]:
+        if type(descriptor) is MemberDescriptorType and type(name) is str:
+            try:
+                values[name] = descriptor.__get__(value)
+            except AttributeError:  # a slot that has no value yet
+                continue
+        elif type(descriptor) is GetSetDescriptorType and name == "__dict__":
+            own = descriptor.__get__(value)
+            if type(own) is dict:
+                values |= {key: item for key, item in cast(dict[Any, Any], own).items() if type(key) is str}
+    return values
 
 
 def member(value: Any, name: str) -> Any:
@@ -110,12 +110,12 @@ def member(value: Any, name: str) -> Any:
     if kind_of(value) is ModuleType or is_a(value, ModuleType):
         return ModuleType.__getattribute__(value, "__dict__").get(name, ...)
     if is_a(value, type):
-        return _of_class(value, name, value)
+        return _class_attribute(value, name, value)
     own = attributes(value).get(name, ...)
-    return own if own is not ... else _of_class(kind_of(value), name, value)
+    return own if own is not ... else _class_attribute(kind_of(value), name, value)
 
 
-def _of_class(kind: type[Any], name: str, receiver: Any) -> Any:
+def _class_attribute(kind: type[Any], name: str, receiver: Any) -> Any:
     for base in _MRO(kind):
         held = _VARS(base).get(name, ...)
         if held is ...:
@@ -142,7 +142,7 @@ def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
         return named(node.id)
     if isinstance(node, ast.Attribute):
         if isinstance(node.value, ast.Call):
-            return _of_made(find(node.value.func, named), node.attr)
+            return _constructed_method(find(node.value.func, named), node.attr)
         owner = find(node.value, named)
         return ... if owner is ... else member(owner, node.attr)
     if isinstance(node, ast.Subscript):
@@ -153,18 +153,18 @@ def find(node: ast.AST, named: Callable[[str], Any]) -> Any:
     return ...
 
 
-def _of_made(maker: Any, name: str) -> Any:
+def _constructed_method(maker: Any, name: str) -> Any:
     """The method of this name of what a class makes: of `Random().gauss` that is `Random.gauss`."""
     kind = np.random.Generator if maker is np.random.default_rng else maker
-    found = _of_class(kind, name, kind) if is_a(kind, type) else ...
-    return found if is_exactly(found, *_METHODS) else ...
+    method = _class_attribute(kind, name, kind) if is_a(kind, type) else ...
+    return method if is_exactly(method, *_METHODS) else ...
 
 
 def _item(owner: Any, key: Any) -> Any:
     if type(owner) is dict:
         # Not by hash: a key of the user's may have the same one, and then be asked whether it is equal.
-        known = cast(dict[Any, Any], owner)
-        return next((item for own, item in list(known.items()) if type(own) is type(key) and own == key), ...)
+        items = list(cast(dict[Any, Any], owner).items())
+        return next((item for own, item in items if type(own) is type(key) and own == key), ...)
     if is_exactly(owner, list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
         return owner[key]
     return ...
@@ -178,12 +178,7 @@ def callee_name(callee: Any) -> tuple[str, Any]:
     if kind is FunctionType:
         return f"{_text(callee.__globals__.get('__name__'))}.{callee.__code__.co_qualname}", None
     if kind is BuiltinFunctionType:
-        owner = callee.__self__
-        if owner is None or is_a(owner, ModuleType):
-            return f"{_text(callee.__module__) or _text(member(owner, '__name__'))}.{callee.__qualname__}", None
-        if is_a(owner, type):  # of a class method: datetime.now
-            return f"{_text(_MODULE(owner))}.{callee.__qualname__}", owner
-        return f"{_text(_MODULE(_defining(kind_of(owner), callee.__name__)))}.{callee.__qualname__}", owner
+        return _builtin_name(callee)
     if kind is MethodDescriptorType:
         return f"{class_name(callee.__objclass__)}.{callee.__name__}", None
     if kind is _CYTHON or kind is _DISPATCHED:
@@ -195,12 +190,32 @@ def callee_name(callee: Any) -> tuple[str, Any]:
     return f"{class_name(kind)}.__call__", callee
 
 
+def _builtin_name(callee: Any) -> tuple[str, Any]:
+    owner = callee.__self__
+    if owner is None or is_a(owner, ModuleType):
+        return f"{_text(callee.__module__) or _text(member(owner, '__name__'))}.{callee.__qualname__}", None
+    if is_a(owner, type):  # of a class method: datetime.now
+        return f"{_text(_MODULE(owner))}.{callee.__qualname__}", owner
+    return f"{_text(_MODULE(_defining(kind_of(owner), callee.__name__)))}.{callee.__qualname__}", owner
+
+
 def _defining(kind: type[Any], name: str) -> type[Any]:
     return next((base for base in _MRO(kind) if name in _VARS(base)), kind)
 
 
 def _text(value: Any) -> str:
     return value if kind_of(value) is str else ""
+
+
+def closure_variables(function: FunctionType) -> dict[str, Any]:
+    """What the names of enclosing functions stand for in a function; without those that have no value yet."""
+    variables: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            variables[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return variables
 
 
 def class_variables(kind: type[Any]) -> dict[str, Any]:

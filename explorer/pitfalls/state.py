@@ -146,24 +146,27 @@ def _items(value: Any) -> Iterator[tuple[str, Any]] | None:
     kind = kind_of(value)
     if is_tracer(value) or is_a(value, np.ndarray, jax.Array):
         return None
-    if is_a(value, list, tuple):
-        inside = list[Any].__iter__(value) if is_a(value, list) else tuple[Any, ...].__iter__(value)
-        return ((f"[{i}]", item) for i, item in enumerate(inside))
-    if is_a(value, dict):
-        items: Iterator[tuple[Any, Any]] = iter(dict[Any, Any].items(value))
-        return ((f"[{_key(key, i)}]", item) for i, (key, item) in enumerate(items))
-    if kind is deque:
-        return ((f"[{i}]", item) for i, item in enumerate(value))
+    if is_a(value, list, tuple, dict) or kind is deque:
+        return _elements(value)
     if is_exactly(value, set, frozenset):  # which hold nothing traced: that has no hash
         return iter(())
     if kind is FunctionType:
-        is_theirs = not is_library_file(value.__code__.co_filename)
-        return _data(object.__getattribute__(value, "__dict__")) if is_theirs else None
+        names = object.__getattribute__(value, "__dict__")
+        return None if is_library_file(value.__code__.co_filename) else _data(names)
     if is_a(value, type):
         return _data(class_variables(value)) if is_users_class(value) else None
     if kind is SimpleNamespace or class_name(kind) in _OTHERS or is_users_object(value):
         return _data(attributes(value))
     return None
+
+
+def _elements(value: Any) -> Iterator[tuple[str, Any]]:
+    """The items of a list, tuple, deque or dict, past what a class derived from them makes of iteration."""
+    if is_a(value, dict):
+        items: Iterator[tuple[Any, Any]] = iter(dict[Any, Any].items(value))
+        return ((f"[{_key(key, i)}]", item) for i, (key, item) in enumerate(items))
+    base: Any = next(base for base in (list, tuple, deque) if is_a(value, base))
+    return ((f"[{i}]", item) for i, item in enumerate(base.__iter__(value)))
 
 
 _CODE = (

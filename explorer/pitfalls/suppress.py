@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from explorer.capture.sources import read_source
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.syntax_trees import parse
+from explorer.pitfalls.syntax_trees import first_line, parse
 
 __all__ = ["is_suppressed"]
 
@@ -24,7 +24,7 @@ _EVERY = frozenset({"*"})
 
 
 def is_suppressed(finding: Finding) -> bool:
-    """Whether a comment tells the finding's rule, by number or name, to be silent where it is."""
+    """Whether a comment silences the finding's rule, by number or name, where it is."""
     source = read_source(finding.file) if finding.file and finding.line else None
     if source is None or not (comments := _comments(source.text)):
         return False
@@ -38,11 +38,11 @@ def _comments(text: str) -> Mapping[int, frozenset[str]]:
     """By line, the rules that its comment names."""
     if not _COMMENT.search(text):
         return {}
-    found = {line: _COMMENT.search(comment) for line, comment in _told(text)}
-    return {line: _named(match[1]) for line, match in found.items() if match is not None}
+    matches = ((line, _COMMENT.search(comment)) for line, comment in _all_comments(text))
+    return {line: _rules(match[1]) for line, match in matches if match is not None}
 
 
-def _told(text: str) -> list[tuple[int, str]]:
+def _all_comments(text: str) -> list[tuple[int, str]]:
     """Every comment with its line; in a text that is no Python alone, such as a cell with magics, every line."""
     try:
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
@@ -51,7 +51,7 @@ def _told(text: str) -> list[tuple[int, str]]:
         return list(enumerate(text.splitlines(), 1))
 
 
-def _named(names: str | None) -> frozenset[str]:
+def _rules(names: str | None) -> frozenset[str]:
     return _EVERY if names is None else frozenset(word.strip().lower() for word in names.split(",")) - {""}
 
 
@@ -65,7 +65,7 @@ def _lines(text: str, line: int) -> set[int]:
         for part in ast.iter_child_nodes(node):
             if isinstance(part, (ast.ExceptHandler, ast.match_case)):
                 block.append(part)
-            elif isinstance(part, ast.stmt) and _first(part) <= line <= (part.end_lineno or 0):
+            elif isinstance(part, ast.stmt) and first_line(part) <= line <= (part.end_lineno or 0):
                 head = _head(part)
                 if line in head or isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     lines.update(head)
@@ -73,12 +73,8 @@ def _lines(text: str, line: int) -> set[int]:
     return lines
 
 
-def _first(node: ast.stmt) -> int:
-    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
-
-
 def _head(node: ast.stmt) -> range:
     """The lines of a statement before those of the statements inside it."""
     body: list[ast.stmt] = getattr(node, "body", [])
-    last = max(_first(body[0]) - 1, node.lineno) if body else node.end_lineno or node.lineno
-    return range(_first(node), last + 1)
+    last = max(first_line(body[0]) - 1, node.lineno) if body else node.end_lineno or node.lineno
+    return range(first_line(node), last + 1)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from explorer._jax import inner_jaxprs, user_stack
-from explorer.capture.sources import label, read_source
+from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule, all_rules
 
 __all__ = ["trace_differences"]
@@ -19,40 +20,32 @@ _RULE = "impure-random"
 _MOST = 20  # places; a program that is another altogether differs everywhere
 
 
-def trace_differences(one: Evidence, other: Evidence, found: Iterable[Finding]) -> list[Finding]:
-    """A finding for each line where the second trace made something else of it, and nothing was found yet."""
-    rule = next((rule for rule in all_rules() if rule.name == _RULE), None)
-    if rule is None or one.jaxpr is None or other.jaxpr is None:
+def trace_differences(first: Evidence, second: Evidence, findings: Iterable[Finding]) -> list[Finding]:
+    """A finding for each line that traced to another program the second time, unless one of `findings` is there."""
+    if first.jaxpr is None or second.jaxpr is None:
         return []
-    known = {(finding.file, finding.line) for finding in found}
-    told: list[Finding] = []
-    for equation, how in _differences(one.jaxpr, other.jaxpr):
-        finding = _finding(rule, one, equation, how)
-        place = finding.file, finding.line
-        if place not in known:
-            known.add(place)
-            told.append(finding)
-        if len(told) == _MOST:
+    rule = next(rule for rule in all_rules() if rule.name == _RULE)
+    places = {(finding.file, finding.line) for finding in findings}
+    differences: list[Finding] = []
+    for equation, how in _differences(first.jaxpr, second.jaxpr):
+        finding = _finding(rule, first, equation, how)
+        if (finding.file, finding.line) not in places:
+            places.add((finding.file, finding.line))
+            differences.append(finding)
+        if len(differences) == _MOST:
             break
-    return told
+    return differences
 
 
 def _finding(rule: Rule, evidence: Evidence, equation: Any, how: str) -> Finding:
     stack = user_stack(getattr(getattr(equation, "source_info", None), "traceback", None))
-    frame = stack[0] if stack else None
-    place: dict[str, Any] = {}
-    if frame is not None:
-        source = read_source(frame.file)
-        lines = source.text.splitlines() if source is not None else []
-        text = lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
-        place = {"file": frame.file, "line": frame.line, "label": label(frame.file), "text": text}
     return rule.finding(
         f"{evidence.name} traced twice with the same arguments gives two programs: something made while tracing is "
         "baked in here",
         evidence=how,
         fix="make it outside, and pass it as an argument",
         severity="warning",
-        **place,
+        **(span_location(stack[0].file, Span(stack[0].line, 0, 0, 0)) if stack else {}),
     )
 
 

@@ -35,9 +35,8 @@ class Rewrite:
 @cache
 def rewrites() -> tuple[Rewrite, ...]:
     """Every rewrite, those for one rule in the order in which they are tried."""
-    from explorer.pitfalls.fixes import kinds
-
-    modules = (import_module(f"{kinds.__name__}.{one.name}") for one in iter_modules(kinds.__path__))
+    package = import_module(f"{__package__}.kinds")
+    modules = (import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__))
     return tuple(rewrite for module in modules for rewrite in getattr(module, "REWRITES", ()))
 
 

@@ -18,11 +18,12 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.safe import is_exactly, member
-from explorer.pitfalls.syntax_trees import parse
+from explorer.pitfalls.syntax_trees import first_line, parse
 
 __all__ = [
     "RewriteUncertain",
     "Unit",
+    "descendants",
     "finding_span",
     "parenthesized",
     "parse_expression",
@@ -101,14 +102,14 @@ class Unit:
 
     def nodes(self, kind: type[_Node], within: Span | None = None) -> Iterator[_Node]:
         """The nodes of a kind, in the order of the text; those within a piece of it, if one is given."""
-        found = [node for node in self._spans if isinstance(node, kind)]
-        found = [node for node in found if within is None or self.span(node) in within]
-        yield from sorted(found, key=lambda node: (self.span(node)[:2], [-n for n in self.span(node)[2:]]))
+        nodes = [node for node in self._spans if isinstance(node, kind)]
+        nodes = [node for node in nodes if within is None or self.span(node) in within]
+        yield from sorted(nodes, key=lambda node: (self.span(node)[:2], [-n for n in self.span(node)[2:]]))
 
     def around(self, kind: type[_Node], span: Span) -> Iterator[_Node]:
         """The nodes of a kind that a piece of the text is in, the innermost first."""
-        found = [node for node in self._spans if isinstance(node, kind) and span in self.span(node)]
-        yield from sorted(found, key=lambda node: (self.span(node)[2:], [-n for n in self.span(node)[:2]]))
+        nodes = [node for node in self._spans if isinstance(node, kind) and span in self.span(node)]
+        yield from sorted(nodes, key=lambda node: (self.span(node)[2:], [-n for n in self.span(node)[:2]]))
 
     def at(self, span: Span, kind: type[_Node]) -> _Node:
         """The node that is exactly there, or else the smallest around it in the same line."""
@@ -124,17 +125,7 @@ class Unit:
     def bound(self) -> frozenset[str]:
         """The names that the function binds itself, in nested functions too."""
         tree = parse(self._head + self.own)
-        found: set[str] = set()
-        for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                found.add(node.id)
-            elif isinstance(node, ast.arg):
-                found.add(node.arg)
-            elif isinstance(node, ast.alias):
-                found.add(node.asname or node.name.partition(".")[0])
-            elif isinstance(node, ast.ExceptHandler | ast.FunctionDef | ast.ClassDef) and node.name:
-                found.add(node.name)
-        return frozenset(found)
+        return frozenset() if tree is None else frozenset(map(_bound_name, ast.walk(tree))) - {""}
 
     def unused_name(self, name: str) -> str:
         """A name that nothing has here yet."""
@@ -155,18 +146,19 @@ class Unit:
     def qualified_name(self, path: str) -> str:
         """How to write `jax.debug.print` here: by the module's own name for what is in it, else with an import."""
         module, _, rest = path.rpartition(".")
-        while module:
-            known = sys.modules.get(module)
-            for name, value in self.names.items():
-                if value is known is not None and name not in self.bound and not name.startswith("_"):
-                    return f"{name}.{rest}"
+        while module:  # `jnp.sin` if the module knows jax.numpy, else `jax.numpy.sin` if it knows jax
+            imported = sys.modules.get(module)
+            aliases = (name for name, value in self.names.items() if value is imported is not None)
+            alias = next((name for name in aliases if name not in self.bound and not name.startswith("_")), "")
+            if alias:
+                return f"{alias}.{rest}"
             module, _, last = module.rpartition(".")
-            rest = f"{last}.{rest}" if module else rest
-        root, needed = _IMPORTS.get(path.rpartition(".")[0], ("", ""))
-        root, needed = (root, needed) if root else (path.partition(".")[0], f"import {path.partition('.')[0]}")
+            rest = f"{last}.{rest}"
+        package = path.partition(".")[0]
+        root, statement = _IMPORTS.get(path.rpartition(".")[0], (package, f"import {package}"))
         if root in self.bound or self.names.get(root, ...) is not ...:
             raise RewriteUncertain(f"{root} stands for something else")
-        self.imports.append(needed)
+        self.imports.append(statement)
         return f"{root}.{path.rpartition('.')[2]}" if root == "jnp" else path
 
     def file_text(self, changed: cst.Module) -> str:
@@ -184,6 +176,19 @@ class Unit:
         return "".join(f"{line}\n" for line in imports) + ("\n\n" if imports else "") + text.lstrip("\n")
 
 
+def _bound_name(node: ast.AST) -> str:
+    """The name that a node binds; empty if it binds none."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            return name
+        case ast.alias(name=name, asname=other):
+            return other or name.partition(".")[0]
+        case ast.ExceptHandler(name=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return name or ""
+        case _:
+            return ""
+
+
 _IMPORTS = {"jax.numpy": ("jnp", "import jax.numpy as jnp")}
 
 
@@ -192,11 +197,11 @@ def unit_at(whole: Unit, line: int) -> Unit:
     tree = parse(whole.text)
     block: Sequence[ast.AST] = tree.body if tree is not None else ()
     while True:
-        node: Any = next((one for one in block if _first(one) <= line <= getattr(one, "end_lineno", 0)), None)
+        node: Any = next((one for one in block if first_line(one) <= line <= getattr(one, "end_lineno", 0)), None)
         if node is None:
             raise RewriteUncertain("the text isn't what ran")
         inner = [
-            part for part in ast.walk(node) if isinstance(part, _FUNCTIONS) and _first(part) <= line <= _last(part)
+            part for part in ast.walk(node) if isinstance(part, _FUNCTIONS) and first_line(part) <= line <= _last(part)
         ]
         if isinstance(node, ast.ClassDef):
             block = node.body
@@ -205,15 +210,11 @@ def unit_at(whole: Unit, line: int) -> Unit:
         outermost = next(iter(inner), node)
         return replace(
             whole,
-            start=_first(outermost),
+            start=first_line(outermost),
             end=_last(outermost),
             imports=[*whole.imports],
             new_parameters={**whole.new_parameters},
         )
-
-
-def _first(node: Any) -> int:
-    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
 
 
 def _last(node: Any) -> int:
@@ -229,6 +230,13 @@ def replace_node(unit: Unit, old: cst.CSTNode, new: cst.CSTNode) -> cst.Module:
     changed = unit.module.deep_replace(old, new)
     assert isinstance(changed, cst.Module)
     return changed
+
+
+def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and all that it is made of, in the order of the text."""
+    yield node
+    for child in node.children:
+        yield from descendants(child)
 
 
 class _Replacing(cst.CSTTransformer):

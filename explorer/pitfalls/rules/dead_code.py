@@ -13,11 +13,12 @@ from jax.extend.core import Literal
 
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
-from explorer.pitfalls.arguments import Argument, arguments_of, parameter_location, root_of
+from explorer.pitfalls.arguments import Argument, arguments_of, parameter_location
 from explorer.pitfalls.equations import Body, Equation, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax_trees import root_of
 
 __all__ = ["RULE"]
 

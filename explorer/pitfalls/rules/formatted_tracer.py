@@ -10,7 +10,7 @@ from explorer.capture.frames import users_steps
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.flow import listed, traced_in, traced_names
+from explorer.pitfalls.flow import list_traced, traced_in, traced_names
 from explorer.pitfalls.formats import as_format
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
@@ -112,7 +112,7 @@ def _is_debug(call: ast.Call) -> bool:
 
 def _found(function: FunctionSource, node: Any, shown: list[str], names: dict[str, str], said: bool) -> Finding:
     printed = _debug_print(function, node)
-    values = listed(names, shown)
+    values = list_traced(names, shown)
     if printed is not None:
         arguments = as_format([node, *printed.args[1:]]) if isinstance(node, ast.JoinedStr) else ""
         return RULE.finding(

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.definite_prints import printed
+from explorer.pitfalls.definite_prints import definite_prints
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.flow import listed, traced_in
+from explorer.pitfalls.flow import list_traced, traced_in
 from explorer.pitfalls.formats import as_format
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call
@@ -40,7 +40,7 @@ _LEVELS = {
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.recording is None:
-        for call, function in printed(evidence):
+        for call, function in definite_prints(evidence):
             yield _found(evidence, call, function, "print()")
         return
     for call, function in evidence.calls(*_PRINTS):
@@ -66,7 +66,9 @@ def _found(evidence: Evidence, call: Call, function: FunctionSource | None, name
     times = "once" if call.count == 1 else f"{call.count} times"
     seen = f"it ran {times}, while {evidence.name} was traced"
     if shown:
-        seen += f", and showed tracers, not numbers: it was given {listed(call.traced, shown)}, which had no value yet"
+        seen += (
+            f", and showed tracers, not numbers: it was given {list_traced(call.traced, shown)}, which had no value yet"
+        )
     return RULE.finding(
         f"{name} ran while {evidence.name} was traced, and runs in no call after that: calls 2, 3, … print nothing",
         function=function,
@@ -118,7 +120,7 @@ def _stopped(evidence: Evidence, call: Call, function: FunctionSource | None, na
         f"{name.rpartition('.')[2]}() ran while {evidence.name} was traced, and does not in later calls",
         function=function,
         span=call.span,
-        evidence=f"it ran {'once' if call.count == 1 else f'{call.count} times'}, where traced values have no numbers",
+        evidence=f"it ran {call.times}, where traced values have no numbers",
         fix=_STOPS[name],
     )
 

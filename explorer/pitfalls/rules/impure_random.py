@@ -64,7 +64,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             f"{shown}() draws while {evidence.name} is traced: each call after that gets the same numbers again",
             function=function,
             span=call.span,
-            evidence=f"it drew {'once' if call.count == 1 else f'{call.count} times'} in the trace, and will not again",
+            evidence=f"it drew {call.times} in the trace, and will not again",
             fix=_fix(evidence, call, name),
         )
 

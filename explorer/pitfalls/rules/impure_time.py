@@ -28,7 +28,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             f"{name}() is asked while {evidence.name} is traced: each later call sees that moment again",
             function=function,
             span=call.span,
-            evidence=f"it was asked {'once' if call.count == 1 else f'{call.count} times'}, in a trace at {moment}",
+            evidence=f"it was asked {call.times}, in a trace at {moment}",
             fix=f"ask {name}() outside of {evidence.name}, and pass it as an argument; to measure, ask it before and "
             f"after jax.block_until_ready({evidence.name}(…))",
         )
@@ -37,7 +37,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             f"time.sleep() waits while {evidence.name} is traced, and in no call after that",
             function=function,
             span=call.span,
-            evidence=f"it waited {'once' if call.count == 1 else f'{call.count} times'}",
+            evidence=f"it waited {call.times}",
             fix=f"wait outside of {evidence.name}",
         )
 

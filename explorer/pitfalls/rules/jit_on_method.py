@@ -13,8 +13,8 @@ from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.jits import decorator, hash_of, short_name, source_of
+from explorer.pitfalls.function_source import FunctionSource, source_of
+from explorer.pitfalls.jits import decorator, hash_of, short_name
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import attributes, class_variables, is_a, is_tracer, kind_of, mro
 

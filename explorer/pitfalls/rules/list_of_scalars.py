@@ -8,7 +8,8 @@ from typing import Any
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.jits import call_arguments, parameter, source_of
+from explorer.pitfalls.function_source import source_of
+from explorer.pitfalls.jits import call_arguments
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
 
@@ -30,7 +31,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 f"`{path}` is a list{' of lists' if nested else ''} of {count:,} numbers, and each of them becomes an "
                 f"argument of {evidence.name} for itself: traced, converted and passed one by one in every call",
                 function=function,
-                span=None if function is None else parameter(function, one.name),
+                span=None if function is None else function.parameter_span(one.name),
                 evidence=f"{count:,} scalars where one array would do",
                 fix=f"jnp.asarray({path}) before the call of {evidence.name}",
             )

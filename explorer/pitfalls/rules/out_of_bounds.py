@@ -27,68 +27,67 @@ _AT = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "m
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    if program is None:
-        return
-    known = ConstantValues(program)
-    told: set[Frame] = set()
+    constants = ConstantValues(program)
+    reported: set[Frame] = set()
     for equation in program.equations:
-        op = equation.op
-        if not (op in _OPS or op.startswith("scatter")) or "transpose" in equation.transform:
+        if not (equation.op in _OPS or equation.op.startswith("scatter")) or "transpose" in equation.transform:
             continue
         frame = program.frame(equation)
-        if frame is None or frame in told:
-            continue
-        outside = next(_outside(equation, known), None)
-        asked = _asked(frame) if outside is not None else None
-        if outside is None or asked is None:
-            continue
-        told.add(frame)
-        text, array = asked
-        axis, index, size, width = outside
-        shape = tuple(equation.inputs[0].aval.shape)
-        first = index if index >= 0 else index - size  # as it was written: JAX added the size
-        what = f"position {first}" if width == 1 else f"positions {first} to {first + width - 1}"
-        happens = _happens(equation, index, size - width)
-        yield RULE.finding(
-            f"`{text}` is outside of `{array}`, whose shape is {shape}: {happens}, and nothing is said",
-            evidence=f"it asks for {what} of axis {axis}, which has {size}",
-            fix=f"an index from 0 to {size - width}"
-            + (", or from the end with -1" if width == 1 else "")
-            + f'; {array}.at[i].get(mode="fill", fill_value=0) chooses what is read outside',
-            **frame_location(frame),
-        )
+        outside = next(_outside(equation, constants), None) if frame is not None and frame not in reported else None
+        indexed = _indexed(frame) if frame is not None and outside is not None else None
+        if frame is not None and outside is not None and indexed is not None:
+            reported.add(frame)
+            yield _finding(equation, frame, *indexed, *outside)
 
 
-def _outside(equation: Equation, known: ConstantValues) -> Iterator[tuple[int, int, int, int]]:
+def _finding(
+    equation: Equation, frame: Frame, text: str, array: str, axis: int, index: int, size: int, width: int
+) -> Finding:
+    shape = tuple(equation.inputs[0].aval.shape)
+    first = index if index >= 0 else index - size  # as it was written: JAX added the size
+    what = f"position {first}" if width == 1 else f"positions {first} to {first + width - 1}"
+    happens = _happens(equation, index, size - width)
+    return RULE.finding(
+        f"`{text}` is outside of `{array}`, whose shape is {shape}: {happens}, and nothing is said",
+        evidence=f"it asks for {what} of axis {axis}, which has {size}",
+        fix=f"an index from 0 to {size - width}"
+        + (", or from the end with -1" if width == 1 else "")
+        + f'; {array}.at[i].get(mode="fill", fill_value=0) chooses what is read outside',
+        **frame_location(frame),
+    )
+
+
+def _outside(equation: Equation, constants: ConstantValues) -> Iterator[tuple[int, int, int, int]]:
     """The axis, position, size and width of what is outside."""
-    body, (array, *others) = equation.body, equation.inputs
-    shape = array.aval.shape
-    starts: list[tuple[int, Any, int]] = []
-    if equation.op == "dynamic_slice":
-        widths = equation.params["slice_sizes"]
-        starts = [(axis, known.value(body, start), widths[axis]) for axis, start in enumerate(others[: len(shape)])]
-    elif equation.op == "dynamic_update_slice":
-        widths = others[0].aval.shape
-        starts = [(axis, known.value(body, start), widths[axis]) for axis, start in enumerate(others[1:])]
-    elif equation.op == "gather":
-        numbers, widths = equation.params["dimension_numbers"], equation.params["slice_sizes"]
-        axes = numbers.start_index_map
-        starts = [(a, one, widths[a]) for a, one in zip(axes, known.columns(body, others[0]), strict=False)]
-    else:
-        numbers = equation.params["dimension_numbers"]
-        axes = numbers.scatter_dims_to_operand_dims
-        windowed = [a for a in range(len(shape)) if a not in numbers.inserted_window_dims]
-        windowed = [a for a in windowed if a not in getattr(numbers, "operand_batching_dims", ())]
-        sizes = [others[1].aval.shape[i] for i in numbers.update_window_dims]
-        width_of = dict(zip(windowed, sizes, strict=False))
-        starts = [(a, one, width_of.get(a, 1)) for a, one in zip(axes, known.columns(body, others[0]), strict=False)]
-    for axis, start, width in starts:
+    shape = equation.inputs[0].aval.shape
+    for axis, start, width in _starts(equation, constants):
         size = shape[axis]
         if start is None or not isinstance(size, int):
             continue
         for index in np.unique(start)[[0, -1]] if start.size else ():
             if index < 0 or index + width > size:
                 yield axis, int(index), size, width
+
+
+def _starts(equation: Equation, constants: ConstantValues) -> list[tuple[int, Any, int]]:
+    """By axis, where what is read or written starts, None if an argument decides it, and how wide it is."""
+    body, (array, *others) = equation.body, equation.inputs
+    if equation.op in ("dynamic_slice", "dynamic_update_slice"):
+        is_read = equation.op == "dynamic_slice"
+        widths = equation.params["slice_sizes"] if is_read else others[0].aval.shape
+        operands = others[: len(array.aval.shape)] if is_read else others[1:]
+        return [(axis, constants.value(body, start), widths[axis]) for axis, start in enumerate(operands)]
+    numbers = equation.params["dimension_numbers"]
+    if equation.op == "gather":
+        axes, width_of = numbers.start_index_map, dict(enumerate(equation.params["slice_sizes"]))
+    else:
+        # A scatter writes windows of the updates; the axes that are inserted or batched have no window, and width 1.
+        axes = numbers.scatter_dims_to_operand_dims
+        narrow = (*numbers.inserted_window_dims, *getattr(numbers, "operand_batching_dims", ()))
+        windowed = [axis for axis in range(len(array.aval.shape)) if axis not in narrow]
+        width_of = dict(zip(windowed, (others[1].aval.shape[i] for i in numbers.update_window_dims), strict=False))
+    starts = zip(axes, constants.columns(body, others[0]), strict=False)
+    return [(axis, start, width_of.get(axis, 1)) for axis, start in starts]
 
 
 def _happens(equation: Equation, index: int, last: int) -> str:
@@ -104,7 +103,7 @@ def _happens(equation: Equation, index: int, last: int) -> str:
     return "nothing is written there" if "drop" in mode else f"it writes to position {nearest} instead"
 
 
-def _asked(frame: Frame) -> tuple[str, str] | None:
+def _indexed(frame: Frame) -> tuple[str, str] | None:
     """The user's expression, and the array in it; None where they said what shall happen, or asked for no index."""
     way = syntax_at(frame.file, span_of(frame))
     node = way[-1] if way else None

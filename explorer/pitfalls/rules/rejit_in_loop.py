@@ -13,7 +13,7 @@ from explorer.model.findings.finding import Finding
 from explorer.model.source import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.jits import is_jit, is_jit_call
+from explorer.pitfalls.jits import decorator, is_jit_call
 from explorer.pitfalls.rule import Rule
 
 __all__ = ["RULE"]
@@ -32,22 +32,25 @@ def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
     loops = [(Span.of(part), loop) for loop in function.walk(*_LOOPS) for part in _turns(loop)]
     defined = {node.name: node for node in function.walk(ast.FunctionDef)}
     called = {id(node.func) for node in function.walk(ast.Call)}
+    is_repeated = function.executed.count > 1
+
+    def loop_around(span: Span) -> ast.AST | None:
+        return next((loop for turn, loop in loops if span in turn), None)
+
     for node in function.walk(ast.Call):
-        if not is_jit_call(function, node):
-            continue
-        span = Span.of(node)
-        loop = next((one for piece, one in loops if span in piece), None)
-        made = _made_anew(function, node.args[0], defined, loop)
-        if made and (loop is not None or function.executed.count > 1 or id(node) in called):
-            yield _found(evidence, function, span, node.args[0], made, loop)
+        if is_jit_call(function, node):
+            loop = loop_around(Span.of(node))
+            made = _made_anew(function, node.args[0], defined, loop)
+            if made and (loop is not None or is_repeated or id(node) in called):
+                yield _finding(evidence, function, Span.of(node), node.args[0], made, loop)
     for node in defined.values():
-        wraps = next((one for one in node.decorator_list if is_jit(function, one)), None)
-        loop = next((one for piece, one in loops if Span.of(node) in piece), None)
-        if wraps is not None and (loop is not None or function.executed.count > 1):
-            yield _found(evidence, function, Span.of(wraps), node, f"the function {node.name}", loop)
+        loop = loop_around(Span.of(node))
+        wraps = decorator(function, node)
+        if wraps is not None and (loop is not None or is_repeated):
+            yield _finding(evidence, function, Span.of(wraps), node, f"the function {node.name}", loop)
 
 
-def _found(
+def _finding(
     evidence: Evidence, function: FunctionSource, span: Span, what: ast.AST, made: str, loop: ast.AST | None
 ) -> Finding:
     name = function.executed.code.co_name
@@ -76,9 +79,7 @@ def _cure(function: FunctionSource, what: ast.AST, loop: ast.AST | None) -> str:
     where = "above the loop" if loop is not None else f"outside of {function.executed.code.co_name}"
     if isinstance(what, ast.FunctionDef):
         return f"move `def {what.name}` with its jax.jit {where}, and pass it what changes as arguments"
-    source = " ".join(function.source(what).split())
-    short = source if len(source) <= 60 else source[:57] + "…"
-    return f"jitted = jax.jit({short}) once, {where}, and call jitted; pass it what changes as arguments"
+    return f"jitted = jax.jit({function.short(what)}) once, {where}, and call jitted; pass it what changes as arguments"
 
 
 def _turns(loop: Any) -> Iterator[ast.AST]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.later_assignments import Rewrite, rewrites
+from explorer.pitfalls.later_assignments import LaterAssignment, later_assignments
 from explorer.pitfalls.reads import Read, holds_data, is_constant, reads
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
@@ -17,16 +17,21 @@ __all__ = ["RULE", "stale"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    written = {change.path for change in evidence.changes}
     for read in reads(evidence):
+        if _is_written(evidence, read):
+            continue  # `state-write` says so
         # What never changes is as good as a constant: saying so for each would hide what matters.
-        if not any(read.path == path or path.startswith((f"{read.path}[", f"{read.path}.")) for path in written):
-            rewrite = next(rewrites(read, evidence), None)
-            is_data = holds_data(read.value) or (not read.value and not is_constant(read.root))
-            if rewrite is not None and is_data:
-                yield _found(evidence, read, rewrite)
-            elif _is_changeable(read):
-                yield _may_change(evidence, read)
+        assignment = next(later_assignments(read, evidence), None)
+        is_data = holds_data(read.value) or (not read.value and not is_constant(read.root))
+        if assignment is not None and is_data:
+            yield _changed_later(evidence, read, assignment)
+        elif _is_changeable(read):
+            yield _may_change(evidence, read)
+
+
+def _is_written(evidence: Evidence, read: Read) -> bool:
+    paths = (change.path for change in evidence.changes)
+    return any(path == read.path or path.startswith((f"{read.path}[", f"{read.path}.")) for path in paths)
 
 
 def _is_changeable(read: Read) -> bool:
@@ -47,10 +52,10 @@ def _may_change(evidence: Evidence, read: Read) -> Finding:
     )
 
 
-def _found(evidence: Evidence, read: Read, rewrite: Rewrite) -> Finding:
+def _changed_later(evidence: Evidence, read: Read, assignment: LaterAssignment) -> Finding:
     return RULE.finding(
         f"{evidence.name} reads `{read.text}` while it is traced, and keeps what it was then: "
-        f"`{rewrite.text}` in {rewrite.place} is not seen by a compiled {evidence.name}",
+        f"`{assignment.text}` in {assignment.place} is not seen by a compiled {evidence.name}",
         function=read.function,
         span=read.span,
         evidence=f"at the trace `{read.text}` was {safe_text(read.value)}, which is a constant of the program now",
@@ -71,12 +76,12 @@ def stale(name: str, read: Read, now: object) -> Finding:
 
 
 def _changed(read: Read, now: object) -> str:
-    was, known = safe_text(read.value), safe_text(now)
+    before, after = safe_text(read.value), safe_text(now)
     if now is read.value:
         return f"what is in `{read.text}` is not what it was at the trace"
-    if was == known:  # an array's numbers may be on a device: they aren't told
-        return f"`{read.text}` was {was} at the trace, and another {known} is there now"
-    return f"`{read.text}` was {was} at the trace and is {known} now"
+    if before == after:  # an array's numbers may be on a device, and aren't in its text
+        return f"`{read.text}` was {before} at the trace, and another {after} is there now"
+    return f"`{read.text}` was {before} at the trace and is {after} now"
 
 
 def _fix(name: str, read: Read) -> str:

@@ -13,12 +13,13 @@ import numpy as np
 from explorer.capture.frames import Step, users_steps
 from explorer.model.findings.finding import Finding
 from explorer.model.source import is_library_file
-from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values, root_of
+from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import expression_on_line, frame_location, span_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.large_constant import same_array
 from explorer.pitfalls.safe import is_a
+from explorer.pitfalls.syntax_trees import root_of
 
 __all__ = ["RULE"]
 

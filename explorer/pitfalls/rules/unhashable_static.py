@@ -21,7 +21,6 @@ from explorer.pitfalls.jits import (
     decorator,
     hash_of,
     jit_target,
-    parameter,
     short_name,
     source_of,
 )
@@ -48,7 +47,7 @@ def _given(evidence: Evidence, one: CallArgument) -> Iterator[Finding]:
     function = source_of(evidence.function)
     # JAX names static_argnums at the jit: where the text has it, that is the place.
     node = None if function is None else decorator(function)
-    span = Span.of(node) if node is not None else None if function is None else parameter(function, one.name)
+    span = Span.of(node) if node is not None else None if function is None else function.parameter_span(one.name)
     what = f"the static argument `{one.name}` of {evidence.name}"
     bad = _unhashable(one.value, one.name)
     if bad is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import Argument, arguments_of, parameter_location, root_of
+from explorer.pitfalls.arguments import Argument, arguments_of, parameter_location
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax_trees import root_of
 
 __all__ = ["RULE"]
 
@@ -17,41 +18,38 @@ __all__ = ["RULE"]
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
     arguments = arguments_of(evidence)
-    if program is None or not any(argument.donated for argument in arguments):
-        return
     unusable: dict[str, list[Argument]] = defaultdict(list)
-    for argument in _left_over([one for one in arguments if one.donated], program.main.raw):
+    for argument in _left_over([argument for argument in arguments if argument.donated], program.main.raw):
         unusable[root_of(argument.path)].append(argument)
     for root, several in unusable.items():
-        one = several[0]
-        what = f"`{one.path}`" if len(several) == 1 else f"`{one.path}` and {len(several) - 1} more arrays of `{root}`"
+        first = several[0]
+        more = f" and {len(several) - 1} more arrays of `{root}`" if len(several) > 1 else ""
         yield RULE.finding(
-            f"{evidence.name} donates {what}, and no result can take its memory: nothing is saved, and it is gone "
-            "after the call",
-            evidence=f"no result is left that is {_short(one.aval)}: there are "
+            f"{evidence.name} donates `{first.path}`{more}, and no result can take its memory: nothing is saved, and "
+            "it is gone after the call",
+            evidence=f"no result is left that is {_short(first.aval)}: there are "
             + (", ".join(dict.fromkeys(_short(output.aval) for output in program.main.raw.outvars)) or "none"),
             fix=f"leave `{root}` out of donate_argnums and donate_argnames, or return an array of its shape and dtype",
             **parameter_location(evidence, root),
         )
 
 
-def _left_over(donated: Sequence[Argument], raw: Any) -> Iterator[Argument]:
+def _left_over(donated: Sequence[Argument], raw: Any) -> Sequence[Argument]:
     """The arguments without a result, paired as JAX does when it lowers: by shape and dtype first, then by size."""
     used = {id(operand) for equation in raw.eqns for operand in equation.invars} | set(map(id, raw.outvars))
-    donated = [one for one in donated if id(one.variable) in used]  # JAX leaves out the others, and keeps their arrays
+    # JAX leaves out arguments that nothing uses, and keeps their arrays.
+    donated = [argument for argument in donated if id(argument.variable) in used]
     free = [variable.aval for variable in raw.outvars]
     for key in (_type, _bytes):
-        results = Counter(map(key, free))
         left: list[Argument] = []
         for argument in donated:
-            kind = key(argument.aval)
-            if results[kind] > 0:
-                results[kind] -= 1
-                free.remove(next(aval for aval in free if key(aval) == kind))
-            else:
+            place = next((i for i, aval in enumerate(free) if key(aval) == key(argument.aval)), None)
+            if place is None:
                 left.append(argument)
+            else:
+                del free[place]
         donated = left
-    yield from donated
+    return donated
 
 
 def _type(aval: Any) -> tuple[str, str]:

@@ -10,9 +10,10 @@ import jax
 from explorer.analysis.recompiles.fixpoint import Part, predictions
 from explorer.model.events.key import Function, Leaf
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import arguments_of, parameter_location, root_of
+from explorer.pitfalls.arguments import arguments_of, parameter_location
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax_trees import root_of
 
 __all__ = ["RULE"]
 

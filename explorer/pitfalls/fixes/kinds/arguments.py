@@ -28,28 +28,32 @@ _NUMBERS = {
 
 
 def _argument(unit: Unit, finding: Finding) -> cst.Module:
+    """The call becomes a parameter of the linted function; so does the name that it is assigned to, if there is one."""
     span = finding_span(finding)
-    call = next((one for one in unit.around(cst.Call, span) if unit.span(one) == span), None)
+    call = next((call for call in unit.around(cst.Call, span) if unit.span(call) == span), None)
     path = _path(unit, call) if call is not None else ""
     if call is None or path not in (*_KEYS, *_NUMBERS):
         raise RewriteUncertain("it isn't known what it makes")
     function = _main(unit, finding)
-    line = next((one for one in function.body.body if _assigns(one, call)), None)
-    first = path + f"({', '.join(unit.source(one.value) for one in call.args)})"
-    if path.startswith("time.") and sum(_path(unit, one) == path for one in unit.nodes(cst.Call)) > 1:
+    if path.startswith("time.") and sum(_path(unit, other) == path for other in unit.nodes(cst.Call)) > 1:
         raise RewriteUncertain("it measures, and does so on both sides of a trace")
-    if any(not isinstance(one.value, cst.Integer | cst.Float) or one.keyword is not None for one in call.args):
+    if any(not isinstance(arg.value, cst.Integer | cst.Float) or arg.keyword is not None for arg in call.args):
         raise RewriteUncertain("its arguments are computed")
-    if line is not None:
-        name: str = line.body[0].targets[0].target.value
-        if line.leading_lines or line.trailing_whitespace.comment is not None or len(function.body.body) == 1:
-            raise RewriteUncertain("a comment would be lost")
-        body = function.body.with_changes(body=[one for one in function.body.body if one is not line])
-    else:
+    line = next((line for line in function.body.body if _assigns(line, call)), None)
+    if line is None:
         name = unit.unused_name(_NUMBERS.get(path, "key"))
         body: Any = function.body.deep_replace(call, cst.Name(name))
-    unit.new_parameters[name] = first
+    else:
+        name = line.body[0].targets[0].target.value
+        body = _without(function.body, line)
+    unit.new_parameters[name] = f"{path}({', '.join(unit.source(arg.value) for arg in call.args)})"
     return replace_node(unit, function, function.with_changes(params=_with(function.params, name), body=body))
+
+
+def _without(body: Any, line: Any) -> Any:
+    if line.leading_lines or line.trailing_whitespace.comment is not None or len(body.body) == 1:
+        raise RewriteUncertain("a comment would be lost")
+    return body.with_changes(body=[other for other in body.body if other is not line])
 
 
 def _path(unit: Unit, call: cst.Call) -> str:
@@ -64,17 +68,16 @@ def _path(unit: Unit, call: cst.Call) -> str:
 
 
 def _main(unit: Unit, finding: Finding) -> Any:
-    """The function that was linted, if what was found stands in it, in no loop and no function inside."""
+    """The function that was linted, if the finding stands in it, in no loop and no function inside."""
     span = finding_span(finding)
-    inner = [*unit.around(cst.FunctionDef, span), *unit.around(cst.Lambda, span)]
-    loops = [one for kind in (cst.For, cst.While, cst.CompFor, cst.GeneratorExp) for one in unit.around(kind, span)]
-    function = inner[0] if inner else None
-    if not isinstance(function, cst.FunctionDef) or not isinstance(function.body, cst.IndentedBlock):
+    function = next(iter(unit.around(cst.FunctionDef, span)), None)
+    if function is None or not isinstance(function.body, cst.IndentedBlock):
         raise RewriteUncertain("it is no function")
     first = function.decorators[0] if function.decorators else function
-    if unit.span(first).line != unit.main or any(isinstance(one, cst.Lambda) for one in inner):
+    if unit.span(first).line != unit.main or next(iter(unit.around(cst.Lambda, span)), None) is not None:
         raise RewriteUncertain("it isn't the function that was linted")
-    if any(unit.span(one) in unit.span(function) for one in loops):
+    loops = (loop for kind in (cst.For, cst.While, cst.CompFor, cst.GeneratorExp) for loop in unit.around(kind, span))
+    if any(unit.span(loop) in unit.span(function) for loop in loops):
         raise RewriteUncertain("each turn of the loop has its own")
     return function
 
