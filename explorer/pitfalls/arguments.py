@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import starmap
 from types import FunctionType, MethodType
 from typing import Any, cast
 
@@ -47,18 +48,16 @@ class Argument:
 
 
 def arguments_of(evidence: Evidence) -> tuple[Argument, ...]:
-    """Those of a traced function, in the order of the jaxpr's."""
-    program = evidence.program
-    if program is None:
+    """Those of a traced function, in the order of the jaxpr's; none if the trace failed."""
+    if evidence.traced is None:
         return ()
-    raw = program.main.raw
+    raw = evidence.program.main.raw
     names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
     infos: list[Any] = jax.tree.leaves(evidence.traced.args_info)
-    known = len(names) == len(infos) == len(raw.invars)
-    return tuple(
-        Argument(names[i] if known else "", variable, known and bool(infos[i].donated))
-        for i, variable in enumerate(raw.invars)
-    )
+    if not len(names) == len(infos) == len(raw.invars):
+        return tuple(Argument("", variable, False) for variable in raw.invars)
+    donated = (bool(info.donated) for info in infos)
+    return tuple(starmap(Argument, zip(names, raw.invars, donated, strict=True)))
 
 
 def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:

@@ -65,10 +65,7 @@ class Equation:
 
     def callers(self) -> Iterator[Equation]:
         """The equations whose inner jaxprs it stands in, from the innermost."""
-        caller = self.body.caller
-        while caller is not None:
-            yield caller
-            caller = caller.body.caller
+        return (body.caller for body in self.body.outwards() if body.caller is not None)
 
     def __repr__(self) -> str:
         return f"Equation({self.op})"
@@ -102,6 +99,14 @@ class Body:
     def positions(self) -> dict[Any, int]:
         """The number of each input."""
         return {variable: i for i, variable in enumerate(self.raw.invars)}
+
+    def outwards(self) -> Iterator[Body]:
+        """It and the jaxprs around it, up to the outermost."""
+        body: Body = self
+        while body.caller is not None:
+            yield body
+            body = body.caller.body
+        yield body
 
     @cached_property
     def is_of_jax(self) -> bool:

@@ -10,6 +10,8 @@ from explorer.capture.sources import read_source
 from explorer.errors import NotRecordedError
 from explorer.model.findings.finding import Finding, Fix
 from explorer.model.findings.findings import Findings
+from explorer.model.source import Source
+from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.proof import prove
 from explorer.pitfalls.fixes.rewrite import Rewrite, rewrites
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, unit_at
@@ -32,15 +34,19 @@ def fix(findings: Findings, finding: Finding | int) -> Fix:
     source = read_source(finding.file) if finding.file and finding.line and not finding.fix.code else None
     if source is None:
         return finding.fix
-    evidence = record.evidence
-    executed = (function.executed for function in evidence.functions if function.file == finding.file)
+    whole = _whole_file(record.evidence, source)
+    candidates = (rewrite for rewrite in rewrites() if rewrite.rule == finding.rule)
+    proven = (_proven(rewrite, whole, record, finding) for rewrite in candidates)
+    return next(filter(None, proven), finding.fix)
+
+
+def _whole_file(evidence: Evidence, source: Source) -> Unit:
+    """A file as `unit_at` takes it: with the names of its module, and where the linted function starts in it."""
+    executed = (function.executed for function in evidence.functions if function.file == source.file)
     names = next((function.globals for function in executed), dict[str, Any]())
     code = getattr(evidence.function, "__code__", None)
-    main = code.co_firstlineno if code is not None and code.co_filename == finding.file else 0
-    unit = Unit(finding.file, source.text, 1, 1, names, main)
-    candidates = (rewrite for rewrite in rewrites() if rewrite.rule == finding.rule)
-    proven = (_proven(rewrite, unit, record, finding) for rewrite in candidates)
-    return next((one for one in proven if one is not None), finding.fix)
+    main = code.co_firstlineno if code is not None and code.co_filename == source.file else 0
+    return Unit(source.file, source.text, 1, 1, names, main)
 
 
 def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Finding) -> Fix | None:

@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile, takewhile
 from string import Formatter
 
 import libcst as cst
 
-from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, descendants
 
 __all__ = ["PrintFormat", "call_with", "is_text", "literal", "quoted", "words"]
 
@@ -32,14 +33,13 @@ class PrintFormat:
         JAX takes a format for one without values if the first thing in it is a doubled brace: such a text becomes a
         value itself.
         """
-        first = next((i for i, part in enumerate(self.parts) if not isinstance(part, str)), len(self.parts))
-        head = "".join(part for part in self.parts[:first] if isinstance(part, str))
-        parts = self.parts[first:]
+        head = "".join(takewhile(lambda part: isinstance(part, str), self.parts))  # pyright: ignore[reportArgumentType]
+        parts = list(dropwhile(lambda part: isinstance(part, str), self.parts))
         if "{" in head or "}" in head:
             parts = [("{}", cst.SimpleString(quoted(head))), *parts]
             head = ""
-        told = [_escaped(part) if isinstance(part, str) else part[0] for part in (head, *parts)]
-        return "".join(told), [part[1] for part in parts if not isinstance(part, str)]
+        texts = [_escaped(part) if isinstance(part, str) else part[0] for part in (head, *parts)]
+        return "".join(texts), [part[1] for part in parts if not isinstance(part, str)]
 
 
 def words(unit: Unit, node: cst.BaseExpression) -> PrintFormat:
@@ -82,15 +82,15 @@ def is_text(unit: Unit, node: cst.BaseExpression) -> bool:
 
 
 def _formatted(unit: Unit, node: cst.FormattedString) -> PrintFormat:
-    found = PrintFormat()
+    text_format = PrintFormat()
     raw = "r" if "r" in node.prefix.lower() else ""
     for part in node.parts:
         if isinstance(part, cst.FormattedStringText):
             text = ast.literal_eval(f"{raw}{node.quote}{part.value}{node.quote}")
-            found += PrintFormat([text.replace("{{", "{").replace("}}", "}")])
+            text_format += PrintFormat([text.replace("{{", "{").replace("}}", "}")])
         elif isinstance(part, cst.FormattedStringExpression):
-            found += _field(unit, part)
-    return found
+            text_format += _field(unit, part)
+    return text_format
 
 
 def _field(unit: Unit, part: cst.FormattedStringExpression) -> PrintFormat:
@@ -99,30 +99,31 @@ def _field(unit: Unit, part: cst.FormattedStringExpression) -> PrintFormat:
         if not isinstance(piece, cst.FormattedStringText):
             raise RewriteUncertain("a format is computed")
         spec += piece.value
-    told = ""
+    name = ""
     if part.equal is not None:
         blanks = (part.whitespace_before_expression, part.equal.whitespace_before, part.equal.whitespace_after)
         before, left, right = map(unit.source, blanks)
-        told = f"{before}{unit.source(part.expression)}{left}={right}"
+        name = f"{before}{unit.source(part.expression)}{left}={right}"
     conversion = f"!{part.conversion}" if part.conversion else ""
-    return PrintFormat([told, ("{" + conversion + (f":{spec}" if spec else "") + "}", _value(part.expression))])
+    return PrintFormat([name, ("{" + conversion + (f":{spec}" if spec else "") + "}", _value(part.expression))])
 
 
 def _filled(text: str, values: list[cst.BaseExpression]) -> PrintFormat:
     """What str.format prints."""
-    found = PrintFormat()
+    parts: list[str | tuple[str, cst.BaseExpression]] = []
+    left = iter(values)
     for i, (before, name, spec, conversion) in enumerate(Formatter().parse(text)):
-        found += PrintFormat([before])
+        parts.append(before)
         if name is None:
             continue
         if name or "{" in (spec or ""):
             raise RewriteUncertain("its values are named")
-        how = "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
-        count = sum(1 for part in found.parts if not isinstance(part, str))
-        if count >= len(values):
+        value = next(left, None)
+        if value is None:
             raise RewriteUncertain(f"part {i} has no value")
-        found += PrintFormat([(how, _value(values[count]))])
-    return found
+        field = "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
+        parts.append((field, _value(value)))
+    return PrintFormat(parts)
 
 
 _PERCENT = re.compile(r"%(?:(%)|(\d*(?:\.\d+)?)([srfeg]))")
@@ -130,26 +131,26 @@ _PERCENT = re.compile(r"%(?:(%)|(\d*(?:\.\d+)?)([srfeg]))")
 
 def _percent(left: cst.SimpleString, right: cst.BaseExpression) -> PrintFormat:
     text = literal(left)
-    if text.count("%") != sum(2 if one[1] else 1 for one in _PERCENT.finditer(text)):
+    matches = list(_PERCENT.finditer(text))
+    if text.count("%") != sum(2 if match[1] else 1 for match in matches):
         raise RewriteUncertain("a % format that has no twin")
     if isinstance(right, cst.Dict):
         raise RewriteUncertain("its values are named")
-    several = right.elements if isinstance(right, cst.Tuple) else ()
-    values = [_value(one.value) for one in several] if isinstance(right, cst.Tuple) else [_value(right)]
-    found, end = PrintFormat(), 0
-    for one in _PERCENT.finditer(text):
-        found += PrintFormat([text[end : one.start()]])
-        end = one.end()
-        if one[1]:
-            found += PrintFormat(["%"])
-        elif not values or (one[3] in "sr" and one[2]):
-            raise RewriteUncertain("a % format that has no twin")
-        else:
-            how = {"s": "{}", "r": "{!r}"}.get(one[3], "{:" + one[2] + one[3] + "}")
-            found += PrintFormat([(how, values.pop(0))])
-    if values:
+    expressions = [element.value for element in right.elements] if isinstance(right, cst.Tuple) else [right]
+    values = iter(map(_value, expressions))
+    parts, end = list[str | tuple[str, cst.BaseExpression]](), 0
+    for match in matches:
+        parts += [text[end : match.start()], "%" if match[1] else _percent_field(match, next(values, None))]
+        end = match.end()
+    if next(values, None) is not None:
         raise RewriteUncertain("another number of values")
-    return found + PrintFormat([text[end:]])
+    return PrintFormat([*parts, text[end:]])
+
+
+def _percent_field(match: re.Match[str], value: cst.BaseExpression | None) -> tuple[str, cst.BaseExpression]:
+    if value is None or (match[3] in "sr" and match[2]):
+        raise RewriteUncertain("a % format that has no twin")
+    return {"s": "{}", "r": "{!r}"}.get(match[3], "{:" + match[2] + match[3] + "}"), value
 
 
 def _value(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -176,43 +177,35 @@ def literal(node: cst.BaseExpression) -> str:
 
 
 def quoted(text: str) -> str:
-    told = repr(text)
-    if told[0] == "'" and '"' not in text:
-        told = '"' + told[1:-1].replace("\\'", "'") + '"'
-    return told
+    literal = repr(text)
+    if literal[0] == "'" and '"' not in text:
+        literal = '"' + literal[1:-1].replace("\\'", "'") + '"'
+    return literal
 
 
 def call_with(
-    call: cst.Call, told: PrintFormat, func: cst.BaseExpression | None = None, kept: Sequence[cst.Arg] = ()
+    call: cst.Call, text_format: PrintFormat, func: cst.BaseExpression | None = None, kept: Sequence[cst.Arg] = ()
 ) -> cst.Call:
-    """A call of the same shape, over as many lines, with a format string and its values for what it was given.
+    """A call of the same shape, over as many lines, with a format string and its values for its arguments.
 
     A value that is still there goes on in its place; the format stands before it, or in the place of a first text.
     """
-    text, values = told.arguments()
-    old = {id(one.value): one for one in call.args}
-    args = [old[id(value)] if id(value) in old else cst.Arg(value) for value in values]
+    text, values = text_format.arguments()
+    old = {id(arg.value): arg for arg in call.args}
+    args = [old.get(id(value)) or cst.Arg(value) for value in values]
     head = cst.Arg(cst.SimpleString(quoted(text)))
-    if call.args and not any(one is call.args[0] for one in args):
+    if call.args and not any(arg is call.args[0] for arg in args):
         head = call.args[0].with_changes(value=head.value)
     args = [head, *args, *kept]
-    last = call.args[-1] if call.args else None
-    default = cst.MaybeSentinel.DEFAULT
-    if last is not None and args[-1] is not last:
+    if call.args and args[-1] is not call.args[-1]:
+        last = call.args[-1]  # its comma and blank are those of the closing bracket
+        args = [arg.with_changes(comma=cst.MaybeSentinel.DEFAULT) if arg is last else arg for arg in args]
         args[-1] = args[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
-    args = [one.with_changes(comma=default) if one is last and one is not args[-1] else one for one in args]
-    changed = call.with_changes(args=args, func=func if func is not None else call.func)
+    changed = call.with_changes(args=args, func=func or call.func)
     if _comments(call) - _comments(changed):
         raise RewriteUncertain("a comment would be lost")
     return changed
 
 
 def _comments(node: cst.CSTNode) -> set[str]:
-    found: set[str] = set()
-    waiting: list[cst.CSTNode] = [node]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, cst.Comment):
-            found.add(one.value)
-        waiting.extend(one.children)
-    return found
+    return {part.value for part in descendants(node) if isinstance(part, cst.Comment)}

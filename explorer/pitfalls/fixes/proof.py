@@ -54,14 +54,15 @@ def prove(record: LintRecord, finding: Finding, unit: Unit, text: str) -> Findin
         further = {name: eval(value, dict(_MODULES)) for name, value in unit.new_parameters.items()}
         later, findings = record.retrace(finding.rule, further)
     if later.error is not None or later.traced is None or findings.faults:
-        stopped = [error for error in findings.errors if error.file == rewritten]
-        if not stopped or evidence.error is None:
+        stopped = next((error for error in findings.errors if error.file == rewritten), None)
+        if stopped is None or evidence.error is None:
             raise RewriteUncertain("it can't be traced")
-        return stopped[0]
+        return stopped
+    if evidence.jaxpr is not None and _types(evidence) != _types(later):
+        raise RewriteUncertain("it gives something else")
     rule = next(rule for rule in all_rules() if rule.name == finding.rule)
-    same_types = evidence.jaxpr is None or _types(evidence) == _types(later)
-    if not same_types or len(findings) >= sum(1 for _ in rule.check(evidence)):
-        raise RewriteUncertain("it gives something else, or is found again")
+    if len(findings) >= sum(1 for _ in rule.check(evidence)):
+        raise RewriteUncertain("it is found again")
     return None
 
 
@@ -84,11 +85,11 @@ def _paired_codes(origin: str, unit: Unit, evidence: Evidence, text: str, file: 
     after = _by_name(_compiled(text, file))
     paired: dict[CodeType, CodeType] = {}
     for code in () if evidence.recording is None else evidence.recording.executed:
-        if code.co_filename != origin:
-            continue
         old, new = before.get(code.co_qualname, []), after.get(code.co_qualname, [])
+        if code.co_filename != origin or len(old) != len(new):
+            continue
         place = next((i for i, was in enumerate(old) if was.co_firstlineno == code.co_firstlineno), None)
-        if place is not None and len(old) == len(new) and old[place] != new[place]:
+        if place is not None and old[place] != new[place]:
             paired[code] = new[place]
     if not paired:
         raise RewriteUncertain("the function didn't run")

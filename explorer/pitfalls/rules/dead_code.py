@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,40 +30,42 @@ _MANY = 20  # equations
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    program = evidence.program
-    if program is None:
-        return
-    live = _Live(program)
-    yield from _lines(program, live)
-    yield from _arguments(evidence, live)
+    dead: list[Equation] = []
+    main = evidence.program.main
+    used = _mark(main, set(map(_key, main.raw.outvars)), dead)
+    yield from _lines(evidence.program, dead)
+    yield from _arguments(evidence, used)
 
 
-class _Live:
-    """Which equations and inputs a program's results depend on."""
+def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
+    """Go from the results that are used to what they need; returns the variables that are used.
 
-    def __init__(self, program: Program) -> None:
-        self.dead: list[Equation] = []
-        self.used = self.mark(program.main, set(map(_key, program.main.raw.outvars)))
+    Args:
+        body: A jaxpr in one place.
+        used: Its results that are used; grows.
+        dead: Grows by the equations that nothing used depends on, the last first.
+    """
+    for equation in reversed(body.equations):
+        if equation.raw.effects or any(output in used for output in equation.outputs):
+            used.update(map(_key, _needed(equation, used, dead)))
+        else:
+            dead.append(equation)
+    return used
 
-    def mark(self, body: Body, used: set[Any]) -> set[Any]:
-        """Go from the results that are used to what they need; gives the variables that are."""
-        for equation in reversed(body.equations):
-            outputs = [output in used for output in equation.outputs]
-            if not any(outputs) and not equation.raw.effects:
-                self.dead.append(equation)
-                continue
-            needed = equation.inputs
-            for inner in equation.inner:
-                if inner.is_of_jax:  # nothing of the user's is in it
-                    continue
-                results = inner.raw.outvars
-                is_asked = equation.is_call and len(results) == len(outputs)
-                asked = [out for i, out in enumerate(results) if not is_asked or outputs[i]]
-                inside = self.mark(inner, set(map(_key, asked)))
-                if equation.is_call:
-                    needed = [o for o, v in zip(equation.inputs, inner.raw.invars, strict=True) if v in inside]
-            used.update(map(_key, needed))
-        return used
+
+def _needed(equation: Equation, used: set[Any], dead: list[Equation]) -> Sequence[Any]:
+    """The operands that the used results of an equation depend on; of a call, through its jaxpr."""
+    needed = equation.inputs
+    for inner in equation.inner:
+        if inner.is_of_jax:  # nothing of the user's is in it
+            continue
+        results = inner.raw.outvars
+        if equation.is_call and len(results) == len(equation.outputs):
+            results = [result for result, out in zip(results, equation.outputs, strict=True) if out in used]
+        inside = _mark(inner, set(map(_key, results)), dead)
+        if equation.is_call:
+            needed = [o for o, v in zip(equation.inputs, inner.raw.invars, strict=True) if v in inside]
+    return needed
 
 
 def _key(atom: Any) -> Any:
@@ -85,21 +87,22 @@ class _Line:
         return size >= _LARGE or len(self.ops) >= _MANY or not _COSTLY.isdisjoint(self.ops)
 
 
-def _lines(program: Program, live: _Live) -> Iterator[Finding]:
-    dead: dict[tuple[str, int], _Line] = {}
-    for equation in reversed(live.dead):
+def _lines(program: Program, dead: list[Equation]) -> Iterator[Finding]:
+    """The lines that compute much of which nothing is used."""
+    lines: dict[tuple[str, int], _Line] = {}
+    for equation in reversed(dead):
         # A derivative computes the function's value too, used or not.
         frame = program.frame(equation) if "jvp" not in equation.transform else None
         if frame is not None:
-            dead.setdefault((frame.file, frame.line), _Line(frame)).equations.append(equation)
-    dead = {at: line for at, line in dead.items() if line.is_substantial}
-    gone = set(map(id, live.dead))
-    for equation in program.equations if dead else ():
-        if id(equation) not in gone and not _is_inside(equation, gone):
+            lines.setdefault((frame.file, frame.line), _Line(frame)).equations.append(equation)
+    lines = {at: line for at, line in lines.items() if line.is_substantial}
+    gone = set(map(id, dead))
+    for equation in program.equations if lines else ():
+        if not any(id(outer) in gone for outer in (equation, *equation.callers())):
             frame = program.frame(equation)
             if frame is not None:
-                dead.pop((frame.file, frame.line), None)
-    for line in dead.values():
+                lines.pop((frame.file, frame.line), None)
+    for line in lines.values():
         count = len(line.ops)
         costly = sorted(set(line.ops) & _COSTLY)
         yield RULE.finding(
@@ -111,15 +114,6 @@ def _lines(program: Program, live: _Live) -> Iterator[Finding]:
         )
 
 
-def _is_inside(equation: Equation, gone: set[int]) -> bool:
-    caller = equation.body.caller
-    while caller is not None:
-        if id(caller) in gone:
-            return True
-        caller = caller.body.caller
-    return False
-
-
 def _within(equation: Equation) -> Iterator[Equation]:
     yield equation
     for body in equation.inner:
@@ -127,27 +121,30 @@ def _within(equation: Equation) -> Iterator[Equation]:
             yield from _within(one)
 
 
-def _arguments(evidence: Evidence, live: _Live) -> Iterator[Finding]:
-    several: dict[str, list[tuple[Argument, bool]]] = defaultdict(list)
+def _arguments(evidence: Evidence, used: set[Any]) -> Iterator[Finding]:
+    by_root: dict[str, list[Argument]] = defaultdict(list)
+    arguments = arguments_of(evidence)
     # State that isn't used yet is there to be kept.
-    state = len(jax.tree.leaves(evidence.traced.args_info[0][0])) if evidence.captured else 0
-    for argument in arguments_of(evidence)[state:]:
-        if argument.path:
-            several[root_of(argument.path)].append((argument, argument.variable in live.used))
-    for root, known in several.items():
-        unused = [argument for argument, is_used in known if not is_used]
-        is_whole = len(unused) == len(known)
-        size = sum(_size(argument.variable) for argument in unused)
-        if not unused or root.startswith("_") or (not is_whole and size < _LARGE):
-            continue
-        names = ", ".join(f"`{argument.path}`" for argument in unused[:3]) + (" …" if len(unused) > 3 else "")
-        yield RULE.finding(
-            f"{evidence.name} doesn't use the values of {f'`{root}`' if is_whole else names}",
-            evidence=f"no result depends on {'it' if len(unused) == 1 else 'them'}; its shape and dtype may be used. "
-            "Another shape or dtype compiles again all the same",
-            fix=f"leave `{root}` out" if is_whole else f"leave out of `{root}` what isn't used",
-            **parameter_location(evidence, root),
-        )
+    state = len(jax.tree.leaves(evidence.traced.args_info[0][0])) if evidence.captured and arguments else 0
+    for argument in arguments[state:]:
+        by_root[root_of(argument.path)].append(argument)
+    for root, several in by_root.items():
+        unused = [argument for argument in several if argument.variable not in used]
+        is_whole = len(unused) == len(several)
+        is_large = sum(_size(argument.variable) for argument in unused) >= _LARGE
+        if unused and root and not root.startswith("_") and (is_whole or is_large):
+            yield _unused(evidence, root, unused, is_whole)
+
+
+def _unused(evidence: Evidence, root: str, unused: list[Argument], is_whole: bool) -> Finding:
+    names = ", ".join(f"`{argument.path}`" for argument in unused[:3]) + (" …" if len(unused) > 3 else "")
+    return RULE.finding(
+        f"{evidence.name} doesn't use the values of {f'`{root}`' if is_whole else names}",
+        evidence=f"no result depends on {'it' if len(unused) == 1 else 'them'}; its shape and dtype may be used. "
+        "Another shape or dtype compiles again all the same",
+        fix=f"leave `{root}` out" if is_whole else f"leave out of `{root}` what isn't used",
+        **parameter_location(evidence, root),
+    )
 
 
 def _size(variable: Any) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import jax
@@ -15,14 +16,13 @@ from explorer.pitfalls.arguments import (
     parameter_location,
     passed_values,
     reachable_values,
-    root_of,
     source_of_target,
 )
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_a
-from explorer.pitfalls.syntax_trees import parse
+from explorer.pitfalls.syntax_trees import parse, root_of
 
 __all__ = ["RULE"]
 
@@ -40,15 +40,15 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     """One array is two arguments."""
     paths: dict[int, str] = {}
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    pairs_of: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for path, value in passed_values(evidence):
         if not is_a(value, jax.Array):
             continue
         before = paths.setdefault(id(value), path)
         if before != path and {before, path} & donated:
             gone, other = (before, path) if before in donated else (path, before)
-            found.setdefault((root_of(gone), root_of(other)), []).append((gone, other))
-    for pairs in found.values():
+            pairs_of.setdefault((root_of(gone), root_of(other)), []).append((gone, other))
+    for pairs in pairs_of.values():
         gone, other = pairs[0]
         more = f", and so are {len(pairs) - 1} more" if len(pairs) > 1 else ""
         yield RULE.finding(
@@ -61,16 +61,11 @@ def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
 
 def _held(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     """A donated array is also what the function has by a name of its own."""
-    program = evidence.program
-    given = {id(value): path for path, value in passed_values(evidence) if path in donated and is_a(value, jax.Array)}
-    consts = [const for body in (program.bodies if program is not None else ()) for const in body.consts.values()]
-    for const in {id(const): const for const in consts}.values():
-        path = given.get(id(const))
-        if path is None:
-            continue
-        name = next(
-            (name for name, value in reachable_values(evidence).items() if value is const), "a value from outside"
-        )
+    passed = {id(value): path for path, value in passed_values(evidence) if path in donated and is_a(value, jax.Array)}
+    consts = {id(const) for body in evidence.program.bodies for const in body.consts.values()}
+    names = {id(value): name for name, value in reversed(reachable_values(evidence).items())} if passed else {}
+    for address in [address for address in passed if address in consts]:
+        path, name = passed[address], names.get(address, "a value from outside")
         yield RULE.finding(
             f"`{path}`, which {evidence.name} donates, is also `{name}`, which it reads: the first call deletes it",
             evidence=f"the array passed as `{path}` is a constant of the program too",
@@ -81,25 +76,19 @@ def _held(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
 
 
 def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
-    """The text after a call reads what was donated. Looked at are the function's file, and the caller's."""
-    function = source_of_target(evidence)
-    caller = users_frame()
-    spaces: list[dict[str, Any]] = [function.executed.globals] if function is not None else []
-    spaces += [caller.f_locals, caller.f_globals] if caller is not None else []
-    files = {function.file} if function is not None else set[str]()
-    files |= {caller.f_code.co_filename} if caller is not None else set()
-    names = {name for space in spaces for name, value in space.items() if value is evidence.target}
+    """The text after a call reads what was donated: in the function's file, or in the caller's."""
+    function, caller = source_of_target(evidence), users_frame()
+    spaces: list[tuple[str, Mapping[str, Any]]] = []
+    if function is not None:
+        spaces += [(function.file, function.executed.globals)]
+    if caller is not None:
+        spaces += [(caller.f_code.co_filename, names) for names in (caller.f_locals, caller.f_globals)]
+    names = {name for _, space in spaces for name, value in space.items() if value is evidence.target}
     parameters = function.parameters if function is not None else ()
-    for file in sorted(files):
-        source = read_source(file)
-        tree = parse(source.text) if source is not None and names else None
-        if source is None or tree is None:
-            continue
-        for call, way in _calls(tree, names):
-            for name in _given_names(call, parameters, roots):
-                node = _read_later(way, call, name)
-                if node is not None:
-                    yield _finding(evidence, file, call, node, name)
+    for file in sorted({file for file, _ in spaces}) if names else ():
+        for call, way in _calls(file, names):
+            reads = ((name, _read_later(way, call, name)) for name in _donated_names(call, parameters, roots))
+            yield from (_finding(evidence, file, call, node, name) for name, node in reads if node is not None)
 
 
 def _finding(evidence: Evidence, file: str, call: ast.Call, node: ast.Name, name: str) -> Finding:
@@ -115,9 +104,11 @@ def _finding(evidence: Evidence, file: str, call: ast.Call, node: ast.Name, name
     )
 
 
-def _calls(tree: ast.Module, names: set[str]) -> Iterator[tuple[ast.Call, list[ast.AST]]]:
-    """The calls of a function, each with the nodes around it, outermost first."""
-    waiting: list[tuple[ast.AST, list[ast.AST]]] = [(tree, [])]
+def _calls(file: str, names: set[str]) -> Iterator[tuple[ast.Call, list[ast.AST]]]:
+    """The calls of a function in a file, each with the nodes around it, outermost first."""
+    source = read_source(file)
+    tree = parse(source.text) if source is not None else None
+    waiting: list[tuple[ast.AST, list[ast.AST]]] = [(tree, [])] if tree is not None else []
     while waiting:
         node, way = waiting.pop()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
@@ -125,32 +116,28 @@ def _calls(tree: ast.Module, names: set[str]) -> Iterator[tuple[ast.Call, list[a
         waiting += [(part, [*way, node]) for part in ast.iter_child_nodes(node)]
 
 
-def _given_names(call: ast.Call, parameters: Sequence[str], roots: set[str]) -> Iterator[str]:
-    given: list[tuple[str, ast.expr]] = list(zip(parameters, call.args, strict=False))
-    given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
-    for parameter, value in given:
+def _donated_names(call: ast.Call, parameters: Sequence[str], roots: set[str]) -> Iterator[str]:
+    passed: list[tuple[str, ast.expr]] = list(zip(parameters, call.args, strict=False))
+    passed += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
+    for parameter, value in passed:
         if parameter in roots and isinstance(value, ast.Name):
             yield value.id
 
 
 def _read_later(way: list[ast.AST], call: ast.Call, name: str) -> ast.Name | None:
-    """Where a name is next read after a call, before it is given another value; None where that can't be told."""
-    inner: ast.AST = call
-    is_first = True
-    for outer in reversed(way):
+    """Where a name is next read after a call, before it is given another value; None if nowhere for certain."""
+    statement = next((node for node in reversed(way) if isinstance(node, ast.stmt)), None)
+    if statement is not None and _stores(statement, name):  # state = step(state)
+        return None
+    for inner, outer in pairwise([call, *reversed(way)]):  # from the call outwards
         if isinstance(inner, ast.stmt):
-            if is_first and _stores(inner, name):  # state = step(state)
-                return None
-            is_first = False
-            for statement in _below(outer, inner):
-                node = _next(statement, name)
-                if node is not None:
-                    return node if isinstance(node.ctx, ast.Load) else None
-            if isinstance(outer, (ast.For, ast.While)) and inner in outer.body:
-                return None if _stores(outer, name) else _next(call, name)
+            node = next(filter(None, (_next(below, name) for below in _below(outer, inner))), None)
+            if node is None and isinstance(outer, (ast.For, ast.While)) and inner in outer.body:
+                return None if _stores(outer, name) else _next(call, name)  # the next turn calls again
+            if node is not None:
+                return node if isinstance(node.ctx, ast.Load) else None
         if isinstance(outer, _SCOPES):
             break
-        inner = outer
     return None
 
 

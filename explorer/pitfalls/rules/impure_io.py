@@ -35,43 +35,46 @@ _FILES = frozenset(("read", "readline", "readlines", "write", "writelines", "see
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    seen = [(call, function, what) for call, function in evidence.calls() if (what := _touches(call))]
+    calls = [(call, function, what) for call, function in evidence.calls() if (what := _touches(call))]
     # Who opens a file reads it: that is said once.
-    opened = {call.code for call, _, what in seen if what == "a file" and call.callee.endswith(("open", "Path.open"))}
-    for call, function, what in seen:
+    opened = {call.code for call, _, what in calls if what == "a file" and call.callee.endswith(("open", "Path.open"))}
+    for call, function, what in calls:
         if not (call.callee.startswith("_io.") and call.code in opened and call.callee not in _OPEN):
-            yield _found(evidence, function, call.span, what, call.count)
+            yield _finding(evidence, function, call.span, what, call.times)
     for function in evidence.functions:
         for node in function.walk(ast.Subscript):
             if function.value(node.value) is os.environ and function.reached(node):
-                yield _found(evidence, function, Span.of(node), "the environment", 1)
+                yield _finding(evidence, function, Span.of(node), "the environment", "once")
 
 
 def _touches(call: Call) -> str:
     """What a call asks or changes outside of the program; empty if nothing."""
-    callee, name = call.callee, call.callee.rpartition(".")[2]
-    if callee in _OPEN or (callee.startswith(_PATHS) and name in _TOUCHES):
+    if _touches_file(call):
         return "a file"
-    if callee.startswith("_io.") and name in _FILES and not _is_standard(call.receiver):
-        return "" if callee.startswith(("_io.StringIO", "_io.BytesIO")) else "a file"
-    if callee.startswith(_NUMPY) and name in _ARRAYS and ("npyio" in callee or callee.count(".") == 1):
-        return "a file"
-    if callee.startswith(_ENVIRONMENT):
-        return "the environment" if callee.startswith("os.") or call.receiver is os.environ else ""
-    if callee.startswith(_PROCESSES):
+    if call.callee.startswith(_ENVIRONMENT):
+        return "the environment" if call.callee.startswith("os.") or call.receiver is os.environ else ""
+    if call.callee.startswith(_PROCESSES):
         return "another process"
-    return "the network" if callee.startswith(_NETWORK) else ""
+    return "the network" if call.callee.startswith(_NETWORK) else ""
+
+
+def _touches_file(call: Call) -> bool:
+    callee, name = call.callee, call.callee.rpartition(".")[2]
+    if callee.startswith("_io.") and name in _FILES:
+        return not callee.startswith(("_io.StringIO", "_io.BytesIO")) and not _is_standard(call.receiver)
+    if callee.startswith(_NUMPY) and name in _ARRAYS:
+        return "npyio" in callee or callee.count(".") == 1
+    return callee in _OPEN or (callee.startswith(_PATHS) and name in _TOUCHES)
 
 
 def _is_standard(file: Any) -> bool:
     return any(file is stream for stream in (sys.stdout, sys.stderr, sys.stdin, sys.__stdout__, sys.__stderr__))
 
 
-def _found(evidence: Evidence, function: FunctionSource | None, span: Span, what: str, count: int) -> Finding:
+def _finding(evidence: Evidence, function: FunctionSource | None, span: Span, what: str, times: str) -> Finding:
     node: Any = function.at(span) or function.call_at(span) if function is not None else None
     shown = f"`{function.source(node)}`" if function is not None and node is not None else "this"
     shown = shown if len(shown) < 60 and "\n" not in shown else "this"
-    times = "once" if count == 1 else f"{count} times"
     return RULE.finding(
         f"{shown} asks {what} while {evidence.name} is traced, and in no call after that: what it gave is baked in",
         function=function,

@@ -6,6 +6,7 @@ raw key and the typed one made of it are one key. `fold_in` makes another key, a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,8 @@ class Value:
 
 
 class _Values:
+    """The values of a program's variables, numbered so that equal ones have equal numbers."""
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.known: dict[tuple[int, Any], Value] = {}
@@ -66,22 +69,21 @@ class _Values:
         maker = body.makers.get(atom)
         if maker is None:
             is_constant = atom in body.consts
-            seeds = frozenset([atom]) if is_constant else frozenset[Any]()
+            seeds = frozenset([atom] if is_constant else ())
             return Value(self.number("input", id(body), id(atom)), frozenset([body]), seeds, is_constant)
-        made = [self.of(body, operand) for operand in maker.inputs]
+        operands = [self.of(body, operand) for operand in maker.inputs]
         if maker.op in _SAME:
-            return made[0]
-        bodies = frozenset[Body]().union(*(one.bodies for one in made))
-        seeds = frozenset[Any]().union(*(one.seeds for one in made))
-        is_constant = all(one.is_constant for one in made)
-        if maker.op == "random_seed" and is_constant:
-            seeds |= {maker}
+            return operands[0]
+        is_constant = all(operand.is_constant for operand in operands)
+        own = [maker] if maker.op == "random_seed" and is_constant else []
+        seeds = frozenset[Any](own).union(*(operand.seeds for operand in operands))
+        bodies = frozenset[Body]().union(*(operand.bodies for operand in operands))
         if maker.op in _PURE:
             params = tuple(sorted((name, str(value)) for name, value in maker.params.items()))
-            return Value(self.number(maker.op, params, *(one.number for one in made)), bodies, seeds, is_constant)
-        position = next(i for i, output in enumerate(maker.outputs) if output is atom)
-        is_known = is_constant and maker.op == "random_split"
-        return Value(self.number("made", id(maker), position), bodies | {body}, seeds, is_known)
+            number = self.number(maker.op, params, *(operand.number for operand in operands))
+            return Value(number, bodies, seeds, is_constant)
+        number = self.number("made", id(maker), list(map(id, maker.outputs)).index(id(atom)))
+        return Value(number, bodies | {body}, seeds, is_constant and maker.op == "random_split")
 
     def number(self, *what: Hashable) -> int:
         return self.numbers.setdefault(what, len(self.numbers))
@@ -89,53 +91,66 @@ class _Values:
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    uses = [one for one in program.equations if one.op in _USES and _is_forward(one)] if program is not None else []
-    if program is None or not uses:
-        return
+    uses = [equation for equation in program.equations if equation.op in _USES and _is_forward(equation)]
     values = _Values(program)
-    made = [(use, values.of(use.body, use.inputs[0])) for use in uses]
-    yield from _constant(evidence, program, made)
-    yield from _twice(evidence, program, made)
+    used = [(use, values.of(use.body, use.inputs[0])) for use in uses]
+    yield from _constant(evidence, program, used)
+    yield from _twice(evidence, program, used)
 
 
 def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:
-    first: dict[int, list[Equation]] = {}
-    told: set[Frame] = set()
+    before: dict[int, list[Equation]] = defaultdict(list)
+    reported: set[Frame] = set()
     for use, value in uses:
         frame = program.called_from(use)
-        if frame is None or frame in told:
+        if frame is None or frame in reported:
             continue
-        earlier = next((one for one in first.get(value.number, ()) if _again(program, one, use)), None)
-        loop = next((body for body in _around(use) if _is_loop(body) and not _within(value.bodies, body)), None)
-        first.setdefault(value.number, []).append(use)
-        if earlier is not None:
-            before = program.called_from(earlier)
-            line = f"line {before.line}" if before is not None and before.file == frame.file else "another place"
-            what = f"on {line} already" if before != frame else "again each time this line runs"
-            seen = f"{_use(earlier)} on {line} and {_use(use)} here, with one and the same key"
-        elif loop is not None and loop.caller is not None:
-            what = "in each turn of the loop"
-            seen = f"{_use(use)} in the body of {loop.caller.op}, with a key that is the same in each turn"
-        else:
-            continue
-        told.add(frame)
-        yield RULE.finding(
-            f"{evidence.name} uses a random key that it used {what}: the numbers are the same",
-            evidence=seen,
-            fix="key, subkey = jax.random.split(key) before each use, and use the subkey once"
-            if loop is None or earlier is not None
-            else "jax.random.fold_in(key, i) in the loop, or one key per turn: jax.random.split(key, n)",
-            **frame_location(frame),
-        )
+        earlier = next((other for other in before[value.number] if _again(program, other, use)), None)
+        before[value.number].append(use)
+        text = _used_earlier(program, use, earlier, frame) if earlier is not None else _used_in_loop(use, value)
+        if text is not None:
+            what, seen, fix = text
+            reported.add(frame)
+            yield RULE.finding(
+                f"{evidence.name} uses a random key that it used {what}: the numbers are the same",
+                evidence=seen,
+                fix=fix,
+                **frame_location(frame),
+            )
+
+
+def _used_earlier(program: Program, use: Equation, earlier: Equation, frame: Frame) -> tuple[str, str, str]:
+    """Where the key was used before, the two uses, and the cure, in words."""
+    before = program.called_from(earlier)
+    line = f"line {before.line}" if before is not None and before.file == frame.file else "another place"
+    what = f"on {line} already" if before != frame else "again each time this line runs"
+    seen = f"{_use(earlier)} on {line} and {_use(use)} here, with one and the same key"
+    return what, seen, "key, subkey = jax.random.split(key) before each use, and use the subkey once"
+
+
+def _used_in_loop(use: Equation, value: Value) -> tuple[str, str, str] | None:
+    """The same of a use in a loop's body with a key from outside of it; None if it is in no such loop."""
+    loop = next((body.caller for body in use.body.outwards() if _repeats_key(body, value)), None)
+    if loop is None:
+        return None
+    seen = f"{_use(use)} in the body of {loop.op}, with a key that is the same in each turn"
+    fix = "jax.random.fold_in(key, i) in the loop, or one key per turn: jax.random.split(key, n)"
+    return "in each turn of the loop", seen, fix
+
+
+def _repeats_key(loop: Body, value: Value) -> bool:
+    """Whether a jaxpr is the body of a loop of several turns, and the key comes from outside of it."""
+    is_loop = loop.caller is not None and loop.caller.op in _LOOPS and loop.caller.params.get("length", 2) > 1
+    return is_loop and not any(outer is loop for body in value.bodies for outer in body.outwards())
 
 
 def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:
-    told: set[Any] = set()
+    reported: set[Any] = set()
     for use, value in uses:
         seed = next(iter(value.seeds), None)
-        if use.op == "random_split" or not value.is_constant or seed is None or seed in told:
+        if use.op == "random_split" or not value.is_constant or seed is None or seed in reported:
             continue
-        told.add(seed)
+        reported.add(seed)
         is_made = isinstance(seed, Equation)
         frame = program.called_from(seed if is_made else use)
         is_users = program.frame(use) is not None and bool(program.main.raw.invars)
@@ -155,38 +170,14 @@ def _use(equation: Equation) -> str:
 
 def _is_forward(equation: Equation) -> bool:
     """Not what a derivative computes again, on purpose from the same key."""
-    path = equation.transform
-    around = (body.caller for body in _around(equation))
-    return "transpose" not in path and not any(one and one.params.get("differentiated") for one in around)
-
-
-def _around(equation: Equation) -> Iterator[Body]:
-    body = equation.body
-    while body.caller is not None:
-        yield body
-        body = body.caller.body
-
-
-def _is_loop(body: Body) -> bool:
-    caller = body.caller
-    return caller is not None and caller.op in _LOOPS and caller.params.get("length", 2) > 1
-
-
-def _within(bodies: frozenset[Body], loop: Body) -> bool:
-    return any(loop is outer for body in bodies for outer in _outwards(body))
-
-
-def _outwards(body: Body) -> Iterator[Body]:
-    yield body
-    while body.caller is not None:
-        body = body.caller.body
-        yield body
+    recomputed = any(caller.params.get("differentiated") for caller in equation.callers())
+    return "transpose" not in equation.transform and not recomputed
 
 
 def _again(program: Program, one: Equation, other: Equation) -> bool:
     """Whether both run in one call, and the user's code asked for each of them."""
-    branches = {id(body.caller): body for body in _around(one) if body.caller is not None and body.caller.op == "cond"}
-    if any(branches.get(id(body.caller), body) is not body for body in _around(other)):
+    branches = {id(body.caller): body for body in one.body.outwards() if body.caller and body.caller.op == "cond"}
+    if any(branches.get(id(body.caller), body) is not body for body in other.body.outwards()):
         return False
     if program.frame(one) is None or program.frame(other) is None:  # what a library does with a key it was given
         return program.called_from(one) != program.called_from(other)

@@ -49,32 +49,37 @@ Place = tuple[Body, Any]
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    if program is None:
-        return
     values = _Values(program)
-    told: set[Frame] = set()
+    reported: set[Frame] = set()
     for choice in program.equations:
-        if choice.op != "select_n" or len(choice.inputs) != 3 or not _is_float(choice.outputs[0]):
-            continue
-        frame = program.frame(choice)
-        if frame is None or frame in told or "transpose" in choice.transform or _has_own_rule(choice):
+        frame = program.frame(choice) if _is_choice(choice) else None
+        if frame is None or frame in reported:
             continue
         danger = values.danger(choice)
-        written = _written(frame) if danger is not None else None
-        if danger is None or written is None:
-            continue
-        told.add(frame)
-        is_differentiated = "jvp" in choice.transform
-        what = _NAMES.get(danger.op, danger.op)
-        yield RULE.finding(
-            f"the gradient of `{_short(written)}` is NaN where the branch with {what} isn't chosen: that branch is "
-            "differentiated too, and its infinite derivative times 0 is NaN",
-            evidence=f"{what} of a value that only the condition keeps from where its derivative isn't finite"
-            + ("" if is_differentiated else "; nothing in this program is differentiated by it yet"),
-            fix=_fix(written),
-            severity=None if is_differentiated else "note",
-            **frame_location(frame),
-        )
+        call = _choice_call(frame) if danger is not None else None
+        if danger is not None and call is not None:
+            reported.add(frame)
+            yield _finding(frame, call, _NAMES.get(danger.op, danger.op), "jvp" in choice.transform)
+
+
+def _is_choice(equation: Equation) -> bool:
+    """Whether it chooses between two floats; not in a function that says itself what its derivative is."""
+    if equation.op != "select_n" or len(equation.inputs) != 3 or not _is_float(equation.outputs[0]):
+        return False
+    has_own_rule = any(caller.op.startswith("custom_") for caller in equation.callers())
+    return not has_own_rule and "transpose" not in equation.transform
+
+
+def _finding(frame: Frame, call: ast.Call, what: str, is_differentiated: bool) -> Finding:
+    return RULE.finding(
+        f"the gradient of `{_short(call)}` is NaN where the branch with {what} isn't chosen: that branch is "
+        "differentiated too, and its infinite derivative times 0 is NaN",
+        evidence=f"{what} of a value that only the condition keeps from where its derivative isn't finite"
+        + ("" if is_differentiated else "; nothing in this program is differentiated by it yet"),
+        fix=_fix(call),
+        severity=None if is_differentiated else "note",
+        **frame_location(frame),
+    )
 
 
 @dataclass
@@ -84,9 +89,7 @@ class _Values:
     def danger(self, choice: Equation) -> Equation | None:
         """An operation in a branch without a finite derivative where the condition is what keeps its operand away."""
         tested = self.tested(choice.body, choice.inputs[0])
-        if not tested:
-            return None
-        waiting: list[Place] = [(choice.body, branch) for branch in choice.inputs[1:]]
+        waiting: list[Place] = [(choice.body, branch) for branch in choice.inputs[1:]] if tested else []
         seen: set[tuple[int, Any]] = set()
         while waiting and len(seen) < _MOST:
             body, atom = self.program.origin(*waiting.pop())
@@ -95,15 +98,20 @@ class _Values:
                 continue
             seen.add((id(body), atom))
             waiting += [(maker.body, operand) for operand in maker.inputs]
-            if (at := _singular(maker, self)) is not None and not self.is_positive(maker.body, maker.inputs[at]):
-                operand = maker.inputs[at]
-                if _is_float(operand) and self.inputs(maker.body, operand) & tested:
-                    return maker
+            if self.is_dangerous(maker, tested):
+                return maker
         return None
+
+    def is_dangerous(self, equation: Equation, tested: set[tuple[int, Any]]) -> bool:
+        """Whether its derivative may be infinite at an operand that is made of what the condition tests."""
+        at = _singular(equation, self)
+        if at is None or not _is_float(equation.inputs[at]) or self.is_positive(equation.body, equation.inputs[at]):
+            return False
+        return not self.inputs(equation.body, equation.inputs[at]).isdisjoint(tested)
 
     def tested(self, body: Body, atom: Any) -> set[tuple[int, Any]]:
         """The values that a condition compares, and those they are made of."""
-        found: set[tuple[int, Any]] = set()
+        values: set[tuple[int, Any]] = set()
         waiting: list[Place] = [(body, atom)]
         for _ in range(_MOST):
             if not waiting:
@@ -113,23 +121,23 @@ class _Values:
                 continue
             if maker.op in _COMPARISONS or maker.op == "is_finite":
                 for operand in maker.inputs:
-                    found |= self.inputs(maker.body, operand)
+                    values |= self.inputs(maker.body, operand)
             elif maker.op in _LOGIC:
                 waiting += [(maker.body, operand) for operand in maker.inputs]
-        return found
+        return values
 
     def inputs(self, body: Body, atom: Any, depth: int = 0) -> set[tuple[int, Any]]:
         """A value and what it is made of element by element; what makes a value safe ends the way."""
         body, atom = self.program.origin(body, atom)
         if is_literal(atom) or not _is_float(atom):
             return set()
-        found = {(id(body), atom)}
+        values = {(id(body), atom)}
         maker = body.makers.get(atom)
         is_norm = maker is not None and maker.op == "reduce_sum" and depth > 0
         if maker is not None and depth < _DEEPEST and (maker.op in _ELEMENTWISE or is_norm):
             for operand in maker.inputs:
-                found |= self.inputs(maker.body, operand, depth + 1)
-        return found
+                values |= self.inputs(maker.body, operand, depth + 1)
+        return values
 
     def constant(self, body: Body, atom: Any) -> float | None:
         for _ in range(_DEEPEST):
@@ -194,17 +202,7 @@ def _is_float(atom: Any) -> bool:
     return getattr(getattr(atom.aval, "dtype", None), "kind", "") in ("f", "V", "c")  # V: bfloat16 and its like
 
 
-def _has_own_rule(equation: Equation) -> bool:
-    """Whether it is in a function that says itself what its derivative is."""
-    body = equation.body
-    while body.caller is not None:
-        if body.caller.op.startswith("custom_"):
-            return True
-        body = body.caller.body
-    return False
-
-
-def _written(frame: Frame) -> ast.Call | None:
+def _choice_call(frame: Frame) -> ast.Call | None:
     way = syntax_at(frame.file, span_of(frame))
     match way[-1] if way else None:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) as call if name in ("where", "select"):
@@ -215,17 +213,16 @@ def _written(frame: Frame) -> ast.Call | None:
 
 def _fix(call: ast.Call) -> str:
     where = ast.unparse(call.func)
-    if len(call.args) == 3:
-        condition, *branches = call.args
-        for i, branch in enumerate(branches):
-            names = {n.id for n in ast.walk(condition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            shared = [n.id for n in ast.walk(branch) if isinstance(n, ast.Name) and n.id in names and n.id != "jnp"]
-            if shared and not isinstance(branch, ast.Name):
-                test, name = ast.unparse(condition), shared[-1]
-                inside = _Renamed(name).visit(ast.parse(ast.unparse(branch), mode="eval"))
-                chosen = [ast.unparse(inside if b is branch else b) for b in branches]
-                safe = f"{name}, 1" if i == 0 else f"1, {name}"
-                return f"safe = {where}({test}, {safe})\n{where}({test}, {', '.join(chosen)})"
+    condition, *branches = call.args if len(call.args) == 3 else (ast.Constant(True),)
+    names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)} - {"jnp"}
+    for i, branch in enumerate(branches):
+        shared = [node.id for node in ast.walk(branch) if isinstance(node, ast.Name) and node.id in names]
+        if shared and not isinstance(branch, ast.Name):
+            test, name = ast.unparse(condition), shared[-1]
+            inside = _Renamed(name).visit(ast.parse(ast.unparse(branch), mode="eval"))
+            chosen = [ast.unparse(inside if other is branch else other) for other in branches]
+            safe = f"{name}, 1" if i == 0 else f"1, {name}"
+            return f"safe = {where}({test}, {safe})\n{where}({test}, {', '.join(chosen)})"
     return (
         "choose twice: safe = jnp.where(condition, x, 1), then jnp.where(condition, f(safe), 0); any number will do "
         "instead of 1 that f and its derivative take"

@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.capture.frames import Step, users_steps
 from explorer.model.findings.finding import Finding
 from explorer.model.source import is_library_file
 from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values
+from explorer.pitfalls.equations import Body, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import expression_on_line, frame_location, span_location
 from explorer.pitfalls.rule import Rule
@@ -39,73 +39,65 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _asked(evidence: Evidence) -> Iterator[Finding]:
-    """dtypes that the function asks for by name: JAX warns of them."""
-    heard = list(evidence.warnings)
-    if evidence.error is not None and issubclass(type(evidence.error), Warning):  # warnings are errors here
-        step = next(iter(users_steps(evidence.error)), None)
-        heard += [(str(evidence.error), step.file, step.span.line)] if step is not None else []
-    told: set[tuple[str, str, int]] = set()
-    for message, file, line in heard:
-        found = _WARNING.search(message)
-        if found is None or is_library_file(file) or (found[1], file, line) in told:
+    """dtypes that the function names: JAX warns of them."""
+    warnings = list(evidence.warnings)
+    step = evidence.failed_step
+    if step is not None and issubclass(type(evidence.error), Warning):  # warnings are errors here
+        warnings.append((str(evidence.error), step.file, step.span.line))
+    reported: set[tuple[str, str, int]] = set()
+    for message, file, line in warnings:
+        match = _WARNING.search(message)
+        if match is None or is_library_file(file) or (match[1], file, line) in reported:
             continue
-        told.add((found[1], file, line))
+        reported.add((match[1], file, line))
         yield RULE.finding(
-            f"{evidence.name} asks for {found[1]} and gets {found[3]}",
-            evidence=f"JAX warned in {found[2] or 'the trace'}: jax_enable_x64 is off",
-            fix=f"jnp.{found[3]}, or {_X64}",
-            **span_location(file, expression_on_line(file, line, lambda node, dtype=found[1]: _names(node, dtype))),
+            f"{evidence.name} asks for {match[1]} and gets {match[3]}",
+            evidence=f"JAX warned in {match[2] or 'the trace'}: jax_enable_x64 is off",
+            fix=f"jnp.{match[3]}, or {_X64}",
+            **span_location(file, expression_on_line(file, line, lambda node, dtype=match[1]: _names(node, dtype))),
         )
 
 
 def _refused(evidence: Evidence) -> Iterator[Finding]:
     """Whole numbers that 32 bits can't hold: JAX refuses Python's."""
-    error = evidence.error
-    if error is None or not issubclass(type(error), OverflowError):
-        return
-    match, step = _OVERFLOW.search(str(error)), next(iter(users_steps(error)), None)
-    if match is None and "too large to convert" not in str(error):
+    error, step = evidence.error, evidence.failed_step
+    match = _OVERFLOW.search(str(error)) if issubclass(type(error), OverflowError) else None
+    if match is None and not (issubclass(type(error), OverflowError) and "too large to convert" in str(error)):
         return
     # One that is no argument of this function is one of an operation in it.
-    path = match[1] if match is not None and root_of(match[1]) in dict(_roots(evidence)) else ""
-    place = parameter_location(evidence, path) if path else _step_place(step)
+    roots = {root_of(path) for path, _ in passed_values(evidence)}
+    path = match[1] if match is not None and root_of(match[1]) in roots else ""
+    at_step = span_location(step.file, step.span) if step is not None else {}
     yield RULE.finding(
-        f"{evidence.name} can't be called: "
-        + (f"`{path}` is" if path else "it computes with")
-        + " a whole number that "
+        f"{evidence.name} can't be called: {f'`{path}` is' if path else 'it computes with'} a whole number that "
         "32 bits can't hold",
         evidence=f"the trace ended with {type(error).__name__}; jax_enable_x64 is off",
         fix=f"a smaller number or a float, or {_X64}",
         severity="error",
-        **place,
+        **(parameter_location(evidence, path) if path else at_step),
     )
-
-
-def _roots(evidence: Evidence) -> Iterator[tuple[str, Any]]:
-    return ((root_of(path), value) for path, value in passed_values(evidence))
-
-
-def _step_place(step: Step | None) -> dict[str, Any]:
-    return span_location(step.file, step.span) if step is not None else {}
 
 
 def _given(evidence: Evidence) -> Iterator[Finding]:
     """NumPy's arrays of 64 bits, as arguments and from outside: JAX says nothing of them."""
     for path, value in passed_values(evidence):
-        found = _lost(value)
-        if found is not None:
-            yield _finding(evidence, f"`{path}`", value, *found, parameter_location(evidence, path))
+        loss = _loss(value)
+        if loss is not None:
+            yield _finding(evidence, f"`{path}`", value, *loss, parameter_location(evidence, path))
     program = evidence.program
-    consts = [] if program is None else [(b, name, c) for b in program.bodies for name, c in b.consts.items()]
+    consts = [(body, name, const) for body in program.bodies for name, const in body.consts.items()]
     for path, value in reachable_values(evidence).items() if consts else ():
-        found = _lost(value)
-        held = next((one for one in consts if same_array(one[2], value)), None) if found is not None else None
-        if found is None or held is None or program is None:
-            continue
-        body, name, _ = held
-        use = next((one for one in body.equations if any(operand is name for operand in one.inputs)), None)
-        frame = program.called_from(use) if use is not None else None
-        yield _finding(evidence, f"`{path}`, from outside,", value, *found, frame_location(frame))
+        loss = _loss(value)
+        place = next(((body, name) for body, name, const in consts if same_array(const, value)), None) if loss else None
+        if loss is not None and place is not None:
+            yield _finding(evidence, f"`{path}`, from outside,", value, *loss, _first_use(program, *place))
+
+
+def _first_use(program: Program, body: Body, constant: Any) -> dict[str, Any]:
+    """Where the first equation stands that computes with a constant."""
+    uses = (equation for equation in body.equations if any(operand is constant for operand in equation.inputs))
+    use = next(uses, None)
+    return {} if use is None else frame_location(program.called_from(use))
 
 
 def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str, place: dict[str, Any]) -> Finding:
@@ -119,7 +111,7 @@ def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str
     )
 
 
-def _lost(value: Any) -> tuple[str, str] | None:
+def _loss(value: Any) -> tuple[str, str] | None:
     """How grave it is that a value becomes one of 32 bits, and what happens; None if nothing does."""
     if not (type(value) is np.ndarray or is_a(value, np.generic)) or value.dtype.name not in _NARROW or not value.size:
         return None

@@ -14,18 +14,10 @@ from explorer._jax.jitted import static_arguments
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.jits import (
-    CallArgument,
-    call_arguments,
-    decorator,
-    hash_of,
-    jit_target,
-    short_name,
-    source_of,
-)
+from explorer.pitfalls.function_source import FunctionSource, source_of
+from explorer.pitfalls.jits import CallArgument, call_arguments, decorator, hash_of, jit_target, short_name
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import attributes, class_variables, is_a, is_users_class, kind_of, mro
+from explorer.pitfalls.safe import attributes, class_variables, is_a, is_users_class, kind_of
 
 __all__ = ["RULE"]
 
@@ -33,9 +25,9 @@ _ARRAY = type(jax.numpy.zeros(()))  # which isn't derived from jax.Array
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for one in call_arguments(evidence.target, evidence.args, evidence.kwargs):
-        if one.static and one.name != "self":  # that is another rule's
-            yield from _given(evidence, one)
+    for argument in call_arguments(evidence.target, evidence.args, evidence.kwargs):
+        if argument.static and argument.name != "self":  # that is another rule's
+            yield from _passed(evidence, argument)
     for function in evidence.functions:
         for call in function.walk(ast.Call):
             target = jit_target(function, call)
@@ -43,25 +35,25 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 yield from _called(function, call, target)
 
 
-def _given(evidence: Evidence, one: CallArgument) -> Iterator[Finding]:
+def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
     function = source_of(evidence.function)
     # JAX names static_argnums at the jit: where the text has it, that is the place.
     node = None if function is None else decorator(function)
-    span = Span.of(node) if node is not None else None if function is None else function.parameter_span(one.name)
-    what = f"the static argument `{one.name}` of {evidence.name}"
-    bad = _unhashable(one.value, one.name)
+    span = Span.of(node) if node is not None else None if function is None else function.parameter_span(argument.name)
+    what = f"the static argument `{argument.name}` of {evidence.name}"
+    bad = _unhashable(argument.value, argument.name)
     if bad is not None:
         path, kind = bad
-        where = "" if path == one.name else f" (`{path}`)"
+        where = "" if path == argument.name else f" (`{path}`)"
         yield RULE.finding(
             f"{what} is {_a(kind)}{where}, which has no hash: every call fails",
             function=function,
             span=span,
             evidence=f"`{path}` is {_a(kind)}",
-            fix=_hashable(one.name, path, kind),
+            fix=_hashable(argument.name, path, kind),
         )
-    elif _by_identity(kind_of(one.value)):
-        kind = short_name(kind_of(one.value))
+    elif _by_identity(kind_of(argument.value)):
+        kind = short_name(kind_of(argument.value))
         yield RULE.finding(
             f"{what} is hashed by identity: each new {kind} compiles anew, and a change to this one isn't seen",
             function=function,
@@ -73,40 +65,40 @@ def _given(evidence: Evidence, one: CallArgument) -> Iterator[Finding]:
 
 
 def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[Finding]:
-    """What the text says of the static arguments of a call inside the function."""
+    """The static arguments of a call inside the function, by its text."""
     numbers, names = static_arguments(target)
     arguments = [node for i, node in enumerate(call.args) if i in numbers]
     arguments += [keyword.value for keyword in call.keywords if keyword.arg in names]
     callee = function.source(call.func)
     for node in arguments:
-        told = _display(function, node)
-        if told in _CURE:
+        source, kind = function.source(node), _display(function, node)
+        store = _changed_after(function, call, node.id) if isinstance(node, ast.Name) and not kind else None
+        if kind in _CURE:
             yield RULE.finding(
-                f"`{function.source(node)}` is given to {callee} as a static argument, and {_a(told)} has no hash: "
-                "the call fails",
+                f"`{source}` is given to {callee} as a static argument, and {_a(kind)} has no hash: the call fails",
                 function=function,
                 span=Span.of(node),
-                evidence=f"{_a(told)} has no hash",
-                fix=_CURE[told].format(function.source(node)),
+                evidence=f"{_a(kind)} has no hash",
+                fix=_CURE[kind].format(source),
             )
-        elif told:
+        elif kind:
             yield RULE.finding(
-                f"`{function.source(node)}` is made anew for each call of {callee}, which compiles anew each time: "
-                f"{_a(told)} is hashed by identity",
+                f"`{source}` is made anew for each call of {callee}, which compiles anew each time: "
+                f"{_a(kind)} is hashed by identity",
                 function=function,
                 span=Span.of(node),
-                evidence=f"a new {told} in each call",
+                evidence=f"a new {kind} in each call",
                 fix=f"make it once, outside of {function.executed.code.co_name}, and give {callee} that one",
                 severity="warning",
             )
-        elif isinstance(node, ast.Name) and (store := _changed_after(function, call, node.id)) is not None:
+        elif store is not None:
             yield RULE.finding(
-                f"`{node.id}` is changed here after {callee} was compiled with it as a static argument: "
+                f"`{source}` is changed here after {callee} was compiled with it as a static argument: "
                 f"{callee} goes on with what it was",
                 function=function,
                 span=Span.of(store),
                 evidence=f"{callee} was called with it in line {call.lineno}",
-                fix=f"{node.id} = dataclasses.replace({node.id}, …): a new object is compiled for",
+                fix=f"{source} = dataclasses.replace({source}, …): a new object is compiled for",
                 severity="warning",
             )
 
@@ -158,26 +150,33 @@ def _calls_again(function: FunctionSource, call: ast.Call, after: ast.AST) -> bo
     """Whether the same is called once more below, or in the next turn of a loop around both."""
     callee = function.source(call.func)
     line: int = getattr(after, "lineno", 0)
-    below = (one for one in function.walk(ast.Call) if one.lineno > line and function.source(one.func) == callee)
-    around = (one for one in function.walk(ast.For, ast.While) if one.lineno < call.lineno <= line <= one.end_lineno)
-    return any(True for _ in below) or any(True for _ in around)
+    calls, loops = function.walk(ast.Call), function.walk(ast.For, ast.While)
+    return any(later.lineno > line and function.source(later.func) == callee for later in calls) or any(
+        loop.lineno < call.lineno <= line <= loop.end_lineno for loop in loops
+    )
 
 
 def _unhashable(value: Any, path: str, depth: int = 0) -> tuple[str, str] | None:
     """What in a value has no hash, with its path; its class says so, nothing is hashed."""
     kind = kind_of(value)
-    if any(base is one for base in mro(value) for one in (jax.Array, _ARRAY, np.ndarray)):
+    if is_a(value, jax.Array, _ARRAY, np.ndarray):
         return path, "array"
     if hash_of(kind) is None:
         return path, short_name(kind)
-    fields: dict[str, Any] = {}
-    if kind is tuple and depth < 4:
-        fields = {f"{path}[{i}]": item for i, item in enumerate(value[:100])}
-    elif depth < 4 and getattr(class_variables(kind).get("__dataclass_params__"), "frozen", False):
-        known: dict[str, Any] = class_variables(kind)["__dataclass_fields__"]  # which it hashes
-        names = {name for name, one in known.items() if one.compare and one.hash is not False}
-        fields = {f"{path}.{name}": item for name, item in attributes(value).items() if name in names}
-    return next((bad for name, item in fields.items() if (bad := _unhashable(item, name, depth + 1))), None)
+    parts = _hashed_parts(value, path).items() if depth < 4 else ()
+    return next(filter(None, (_unhashable(part, inner, depth + 1) for inner, part in parts)), None)
+
+
+def _hashed_parts(value: Any, path: str) -> dict[str, Any]:
+    """What the hash of a tuple or a frozen dataclass is made of, by path."""
+    variables = class_variables(kind_of(value))
+    if kind_of(value) is tuple:
+        return {f"{path}[{i}]": item for i, item in enumerate(value[:100])}
+    if not getattr(variables.get("__dataclass_params__"), "frozen", False):
+        return {}
+    fields: dict[str, Any] = variables["__dataclass_fields__"]
+    hashed = {name for name, field in fields.items() if field.compare and field.hash is not False}
+    return {f"{path}.{name}": item for name, item in attributes(value).items() if name in hashed}
 
 
 def _by_identity(kind: type) -> bool:

@@ -29,11 +29,10 @@ _NUMBERS = {
 
 def _argument(unit: Unit, finding: Finding) -> cst.Module:
     """The call becomes a parameter of the linted function; so does the name that it is assigned to, if there is one."""
-    span = finding_span(finding)
-    call = next((call for call in unit.around(cst.Call, span) if unit.span(call) == span), None)
-    path = _path(unit, call) if call is not None else ""
-    if call is None or path not in (*_KEYS, *_NUMBERS):
+    call = next((call for call in unit.around(cst.Call, finding_span(finding)) if _is_known(unit, call, finding)), None)
+    if call is None:
         raise RewriteUncertain("it isn't known what it makes")
+    path = _path(unit, call)
     function = _main(unit, finding)
     if path.startswith("time.") and sum(_path(unit, other) == path for other in unit.nodes(cst.Call)) > 1:
         raise RewriteUncertain("it measures, and does so on both sides of a trace")
@@ -48,6 +47,10 @@ def _argument(unit: Unit, finding: Finding) -> cst.Module:
         body = _without(function.body, line)
     unit.new_parameters[name] = f"{path}({', '.join(unit.source(arg.value) for arg in call.args)})"
     return replace_node(unit, function, function.with_changes(params=_with(function.params, name), body=body))
+
+
+def _is_known(unit: Unit, call: cst.Call, finding: Finding) -> bool:
+    return unit.span(call) == finding_span(finding) and _path(unit, call) in (*_KEYS, *_NUMBERS)
 
 
 def _without(body: Any, line: Any) -> Any:

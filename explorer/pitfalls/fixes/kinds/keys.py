@@ -18,29 +18,34 @@ _NO_DRAWS = ("split", "key", "PRNGKey", "fold_in", "wrap_key_data", "key_data", 
 
 def _split(unit: Unit, finding: Finding) -> cst.Module:
     span = finding_span(finding)
-    used = next((one for one in unit.around(cst.Call, span) if _draws(unit, one)), None)
+    used = next((call for call in unit.around(cst.Call, span) if _draws(unit, call)), None)
     if used is None or not isinstance(used.args[0].value, cst.Name):
         raise RewriteUncertain("it isn't known what draws")
     key = used.args[0].value.value
     block = next(iter(unit.around(cst.IndentedBlock, unit.span(used))), None)
     if block is None:
         raise RewriteUncertain("it stands in no block")
-    name = unit.unused_name("subkey")
+    name, split = unit.unused_name("subkey"), parse_expression(unit.qualified_name("jax.random.split"))
     body: list[Any] = []
     for line in block.body:
-        draws = [one for one in unit.nodes(cst.Call, unit.span(line)) if _draws(unit, one) and _is(one, key)]
-        if not draws:
-            body.append(line)
-            continue
-        if len(draws) > 1 or not isinstance(line, cst.SimpleStatementLine) or _in_a_function(unit, draws[0], block):
-            raise RewriteUncertain("it isn't one draw after the other")
-        split = parse_expression(unit.qualified_name("jax.random.split"))
-        targets = cst.Tuple([cst.Element(cst.Name(key)), cst.Element(cst.Name(name))], lpar=[], rpar=[])
-        made = cst.Assign([cst.AssignTarget(targets)], cst.Call(split, [cst.Arg(cst.Name(key))]))
-        body.append(cst.SimpleStatementLine([made], leading_lines=line.leading_lines))
-        args = [draws[0].args[0].with_changes(value=cst.Name(name)), *draws[0].args[1:]]
-        body.append(line.with_changes(leading_lines=[]).deep_replace(draws[0], draws[0].with_changes(args=args)))
+        draws = [call for call in unit.nodes(cst.Call, unit.span(line)) if _draws(unit, call) and _is(call, key)]
+        body += _with_subkey(unit, block, line, draws, name, split) if draws else [line]
     return replace_node(unit, block, block.with_changes(body=body))
+
+
+def _with_subkey(
+    unit: Unit, block: cst.IndentedBlock, line: Any, draws: list[cst.Call], name: str, split: cst.BaseExpression
+) -> list[Any]:
+    """A statement that draws once, under one that splits the key: `key, subkey = jax.random.split(key)`."""
+    draw, *others = draws
+    if others or not isinstance(line, cst.SimpleStatementLine) or _in_a_function(unit, draw, block):
+        raise RewriteUncertain("it isn't one draw after the other")
+    key = draw.args[0].value
+    targets = cst.Tuple([cst.Element(key), cst.Element(cst.Name(name))], lpar=[], rpar=[])
+    above = cst.Assign([cst.AssignTarget(targets)], cst.Call(split, [cst.Arg(key)]))
+    args = [draw.args[0].with_changes(value=cst.Name(name)), *draw.args[1:]]
+    below = line.with_changes(leading_lines=[]).deep_replace(draw, draw.with_changes(args=args))
+    return [cst.SimpleStatementLine([above], leading_lines=line.leading_lines), below]
 
 
 def _draws(unit: Unit, call: cst.Call) -> bool:

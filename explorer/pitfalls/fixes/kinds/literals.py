@@ -37,12 +37,13 @@ def _narrow(unit: Unit, finding: Finding) -> cst.Module:
 
 def _tuple(unit: Unit, finding: Finding) -> cst.Module:
     span = finding_span(finding)
-    found = next((one for one in unit.around(cst.List, span) if unit.span(one) == span), None)
-    if found is None or any(isinstance(one, cst.StarredElement) for one in found.elements):
+    node = next((node for node in unit.around(cst.List, span) if unit.span(node) == span), None)
+    if node is None or any(isinstance(element, cst.StarredElement) for element in node.elements):
         raise RewriteUncertain("it is no list")
-    alone = len(found.elements) == 1
-    elements = [one.with_changes(comma=cst.Comma()) if alone else one for one in found.elements]
-    return replace_node(unit, found, cst.Tuple(elements))
+    elements = node.elements
+    if len(elements) == 1:
+        elements = [elements[0].with_changes(comma=cst.Comma())]
+    return replace_node(unit, node, cst.Tuple(elements))
 
 
 def _breakpoint(unit: Unit, finding: Finding) -> cst.Module:

@@ -13,6 +13,7 @@ from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import (
     RewriteUncertain,
     Unit,
+    descendants,
     finding_span,
     parenthesized,
     parse_expression,
@@ -119,14 +120,7 @@ def _loops(unit: Unit, finding: Finding) -> list[Any]:
 
 
 def _names(node: cst.CSTNode) -> set[str]:
-    found: set[str] = set()
-    waiting: list[cst.CSTNode] = [node]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, cst.Name):
-            found.add(one.value)
-        waiting.extend(one.children)
-    return found - _parameters(node)
+    return {part.value for part in descendants(node) if isinstance(part, cst.Name)} - _parameters(node)
 
 
 def _parameters(node: cst.CSTNode) -> set[str]:
@@ -140,18 +134,15 @@ def _parameters(node: cst.CSTNode) -> set[str]:
 
 def _bound_in(loop: Any) -> set[str]:
     """The names that a loop gives values to."""
-    found: set[str] = _names(loop.target) if isinstance(loop, cst.For) else set()
-    waiting: list[cst.CSTNode] = [loop.body]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr, cst.For, cst.CompFor)):
-            found |= _names(one.target)
-        elif isinstance(one, (cst.FunctionDef, cst.ClassDef)):
-            found.add(one.name.value)
-        elif isinstance(one, (cst.With, cst.Import, cst.ImportFrom, cst.Del, cst.ExceptHandler, cst.Match)):
-            found |= _names(one)
-        waiting.extend(one.children)
-    return found
+    names: set[str] = _names(loop.target) if isinstance(loop, cst.For) else set()
+    for node in descendants(loop.body):
+        if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr, cst.For, cst.CompFor)):
+            names |= _names(node.target)
+        elif isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            names.add(node.name.value)
+        elif isinstance(node, (cst.With, cst.Import, cst.ImportFrom, cst.Del, cst.ExceptHandler, cst.Match)):
+            names |= _names(node)
+    return names
 
 
 def _read_after(unit: Unit, loop: cst.For) -> set[str]:

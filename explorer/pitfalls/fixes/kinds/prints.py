@@ -16,45 +16,36 @@ __all__ = ["REWRITES"]
 
 def _print(unit: Unit, finding: Finding) -> cst.Module:
     call = unit.at(finding_span(finding), cst.Call)
-    if not isinstance(call.func, cst.Name | cst.Attribute) or unit.source(call.func) not in (
-        "print",
-        "pprint.pprint",
-        "pprint",
-    ):
+    if not isinstance(call.func, cst.Name | cst.Attribute) or unit.source(call.func) not in _PRINTS:
         raise RewriteUncertain("it is no print")
-    sep, end = " ", "\n"
-    given: list[PrintFormat] = []
-    for one in call.args:
-        if one.star:
+    printed: list[PrintFormat] = []
+    ends = {"sep": " ", "end": "\n"}
+    for arg in call.args:
+        if arg.star:
             raise RewriteUncertain("its values come from a list")
-        if one.keyword is None:
-            given.append(words(unit, one.value))
-        elif one.keyword.value in ("sep", "end"):
-            text = "" if isinstance(one.value, cst.Name) and one.value.value == "None" else literal(one.value)
-            sep, end = (text or sep, end) if one.keyword.value == "sep" else (sep, text or end)
-            if not text and isinstance(one.value, cst.SimpleString):
-                sep, end = ("", end) if one.keyword.value == "sep" else (sep, "")
-        elif one.keyword.value != "flush":
-            raise RewriteUncertain(f"print has a {one.keyword.value}")
-    if not end.endswith("\n"):
+        if arg.keyword is None:
+            printed.append(words(unit, arg.value))
+        elif arg.keyword.value in ends:
+            is_default = isinstance(arg.value, cst.Name) and arg.value.value == "None"
+            ends[arg.keyword.value] = ends[arg.keyword.value] if is_default else literal(arg.value)
+        elif arg.keyword.value != "flush":
+            raise RewriteUncertain(f"print has a {arg.keyword.value}")
+    if not ends["end"].endswith("\n"):
         raise RewriteUncertain("jax.debug.print ends with a new line")
-    between = PrintFormat([sep])
-    told = reduce(lambda left, right: left + between + right, given) if given else PrintFormat()
-    told += PrintFormat([end[:-1]])
-    func = parse_expression(unit.qualified_name("jax.debug.print"))
-    return replace_node(unit, call, call_with(call, told, func))
+    between = PrintFormat([ends["sep"]])
+    text = reduce(lambda left, right: left + between + right, printed) if printed else PrintFormat()
+    text += PrintFormat([ends["end"][:-1]])
+    return replace_node(unit, call, call_with(call, text, parse_expression(unit.qualified_name("jax.debug.print"))))
 
 
 def _format(unit: Unit, finding: Finding) -> cst.Module:
     for call in (*unit.around(cst.Call, finding_span(finding)), *unit.nodes(cst.Call, finding_span(finding))):
         name = unit.source(call.func)
         if name.endswith("debug.print") and call.args and is_text(unit, call.args[0].value):
-            told = words(unit, call.args[0].value)
-            rest = list(call.args[1:])
-            named = [one for one in rest if one.keyword is not None]
-            if len(named) != len(rest):
+            rest = call.args[1:]
+            if any(arg.keyword is None for arg in rest):
                 raise RewriteUncertain("it has values already")
-            return replace_node(unit, call, call_with(call, told, None, named))
+            return replace_node(unit, call, call_with(call, words(unit, call.args[0].value), None, rest))
     raise RewriteUncertain("it is no jax.debug.print")
 
 
@@ -70,6 +61,7 @@ def _log(unit: Unit, finding: Finding) -> cst.Module:
     return replace_node(unit, call, call.with_changes(func=func, args=[cst.Arg(call.func), *call.args]))
 
 
+_PRINTS = ("print", "pprint.pprint", "pprint")
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 REWRITES = (
     Rewrite("impure-print", "jax.debug.print prints while the program runs", _print),
