@@ -231,6 +231,14 @@ class Notebook:
         assert value["status"] == "ok", f"{expression}: {value}"
         return value["data"]["text/plain"]
 
+    def wait_until(self, expression: str) -> None:
+        """Wait until an expression is true in the kernel, to which the browser's messages are on their way."""
+        for _ in range(50):
+            if self.python(expression) == "True":
+                return
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"{expression} does not become true")
+
     def trusted(self) -> bool:
         code_cells = "[...panel.context.model.cells].filter(cell => cell.type === 'code')"
         return self._do(f"return {code_cells}.every(cell => cell.trusted);")

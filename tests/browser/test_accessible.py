@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
+from axe import violations
 from lab import Browser
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from view import View
 
 import explorer as ex
 
-AXE = Path(__file__).parents[2] / "explorer" / "view" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 MODES = ("graph", "text", "table", "lines", "memory", "passes")
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-# The page around the view is not ours: these ask of it a main landmark, and a heading. The last is an experiment of
-# axe: it takes a tooltip in a picture for words that stand there.
-OFF = ["region", "landmark-one-main", "page-has-heading-one", "label-content-name-mismatch"]
-CHECK = """async ([rules, off]) => {
-  const found = await axe.run(document, {
-    runOnly: { type: "tag", values: rules },
-    rules: Object.fromEntries(off.map((rule) => [rule, { enabled: false }])),
-  });
-  const told = (id, help, { html }) => `${id}: ${help}: ${html.slice(0, 160)}`;
-  return found.violations.flatMap(({ id, help, nodes }) => nodes.map((node) => told(id, help, node)));
-}"""
 
 
 def loss(weights, x):
@@ -43,14 +30,6 @@ def capture() -> ex.Capture:
 
 def opened(browser: Browser, capture: ex.Capture, tmp_path: Path, dark: bool = False) -> View:
     return View(browser.open_file(capture.to_html(tmp_path / "report.html"), dark=dark))
-
-
-def violations(page: Page) -> list[str]:
-    if not AXE.exists():
-        reason = "axe-core is not there: npm ci in explorer/view/js, or make bundle"
-        pytest.fail(reason) if os.environ.get("EXPLORER_CI") == "1" else pytest.skip(reason)
-    page.add_script_tag(path=AXE)
-    return page.evaluate(CHECK, [RULES, OFF])
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -20,6 +20,7 @@ from urllib.request import urlopen
 import jax.numpy as jnp
 import nbformat
 import pytest
+from hosts import EDITOR, EDITORS_POLICY, forgive, page_of, policy
 from lab import Browser, Lab
 from playwright.sync_api import Frame, Page, expect
 from view import READY, View
@@ -40,24 +41,6 @@ ex.explore(f, jnp.ones(({rows}, 16)))
 PICTURE = ".explorer-static img"
 NOTE = ".explorer-static p"
 
-# What VS Code does with the HTML of an output: src/extensions/notebook-renderers, `domEval`.
-EDITOR = """html => {
-  const output = document.querySelector("#output");
-  output.innerHTML = html;
-  for (const node of Array.from(output.getElementsByTagName("script"))) {
-    const script = document.createElement("script");
-    script.text = node.innerText;
-    if (node.type) script.setAttribute("type", node.type);
-    output.appendChild(script).parentNode.removeChild(script);
-  }
-}"""
-# And the policy of its webview, notebook.experimental.enableCsp: no blob: address can run.
-EDITORS_POLICY = (
-    "default-src 'none'; script-src 'self' https://*.vscode-cdn.net 'unsafe-inline' 'unsafe-eval'; "
-    "style-src 'self' https://*.vscode-cdn.net 'unsafe-inline'; img-src 'self' https: http: data:; "
-    "connect-src https:; child-src https: data:"
-)
-
 
 def f(x):
     y = jnp.tanh(x)
@@ -69,16 +52,6 @@ def capture() -> ex.Capture:
     return ex.explore(f, jnp.ones((8, 16)))
 
 
-def policy(content: str) -> str:
-    return f'<meta http-equiv="Content-Security-Policy" content="{content}">'
-
-
-def page_of(browser: Browser, tmp_path: Path, head: str, body: str) -> Page:
-    file = tmp_path / "page.html"
-    file.write_text(f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}</head>{body}</html>')
-    return browser.open_file(file)
-
-
 def assert_interactive(page: Page | Frame, line: str = "jnp.tanh") -> None:
     page.wait_for_selector(READY, timeout=60_000)
     expect(page.locator(PICTURE).last).to_be_hidden()
@@ -86,11 +59,6 @@ def assert_interactive(page: Page | Frame, line: str = "jnp.tanh") -> None:
     source.click()
     expect(source).to_contain_class("lit")
     expect(page.locator(".explorer-graph .box.lit, .explorer-graph .lit").first).to_be_attached()
-
-
-def forgive(browser: Browser, *reasons: str) -> None:
-    """What a policy forbids is said in the console: here it shall be."""
-    browser.errors = [error for error in browser.errors if not any(reason in error for reason in reasons)]
 
 
 def assert_drawn(page: Page) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import hosts
 import jax.numpy as jnp
 import nbformat
 import numpy as np
 import pytest
-import test_everywhere as everywhere
+from axe import violations
 from lab import Browser, Lab, Notebook
 from playwright.sync_api import Locator, Page, expect
-from test_accessible import violations
 from view import View
 
 import explorer as ex
@@ -252,8 +252,8 @@ def test_in_an_editors_webview_it_looks_the_same_and_the_cure_goes_to_the_clipbo
 ):
     browser.context.grant_permissions(["clipboard-read", "clipboard-write"])
     body = '<body class="vscode-dark" data-vscode-theme-kind="vscode-dark"><div id="output"></div></body>'
-    page = everywhere.page_of(browser, tmp_path, everywhere.policy(everywhere.EDITORS_POLICY) if policed else "", body)
-    page.evaluate(everywhere.EDITOR, fragment(ex.lint(noisy, jnp.ones(3), fixes=True)))
+    page = hosts.page_of(browser, tmp_path, hosts.policy(hosts.EDITORS_POLICY) if policed else "", body)
+    page.evaluate(hosts.EDITOR, fragment(ex.lint(noisy, jnp.ones(3), fixes=True)))
     expect(shown(page)).to_contain_class("dark")
     page.get_by_role("button", name="copy the function with it").click()
     expect(page.locator(".xf-said")).to_contain_text("clipboard")
@@ -262,19 +262,19 @@ def test_in_an_editors_webview_it_looks_the_same_and_the_cure_goes_to_the_clipbo
 
 def test_a_page_that_forbids_style_sheets_in_the_text_has_them_all_the_same(browser: Browser, tmp_path: Path):
     html = fragment(ex.lint(noisy, jnp.ones(3)))
-    page = everywhere.page_of(browser, tmp_path, everywhere.policy("style-src 'none'"), f"<body>{html}</body>")
+    page = hosts.page_of(browser, tmp_path, hosts.policy("style-src 'none'"), f"<body>{html}</body>")
     expect(shown(page)).to_have_css("border-radius", "8px")
-    everywhere.forgive(browser, "inline style")
+    hosts.forgive(browser, "inline style")
 
 
 def test_where_no_script_may_run_everything_is_there_but_the_button(browser: Browser, tmp_path: Path):
     html = fragment(ex.lint(noisy, jnp.ones(3), fixes=True))
-    page = everywhere.page_of(browser, tmp_path, everywhere.policy("script-src 'none'"), f"<body>{html}</body>")
+    page = hosts.page_of(browser, tmp_path, hosts.policy("script-src 'none'"), f"<body>{html}</body>")
     view = page.locator(".explorer-findings")
     expect(view).to_have_css("border-radius", "8px")
     expect(view).to_contain_text('jax.debug.print("seen {}", x)')
     expect(page.get_by_role("button")).to_have_count(0)
-    everywhere.forgive(browser, "inline script")
+    hosts.forgive(browser, "inline script")
 
 
 def test_hostile_texts_are_texts(browser: Browser, tmp_path: Path):

@@ -8,10 +8,9 @@ from typing import Any
 
 import nbformat
 import pytest
+from axe import violations
 from lab import Browser, Lab, Notebook
 from playwright.sync_api import Locator, Page, expect
-from test_accessible import violations
-from test_link import eventually
 
 from explorer.model.events.ledger import Ledger
 from tests.examples import ledgers
@@ -146,7 +145,7 @@ def test_the_saved_notebook_shows_what_came_after_the_cell_and_needs_no_kernel(l
     unfold(shown, "step")
     expect(shown.locator(".lg-event")).to_have_count(3)
     threads = "[t.name for t in __import__('threading').enumerate() if 'ledger' in t.name]"
-    eventually(live, f"{threads} == []")
+    live.wait_until(f"{threads} == []")
     live.save()
     live.shut_down()
     [output] = [out for out in live_outputs(lab, "saved.ipynb") if "text/html" in out.get("data", {})]

@@ -25,15 +25,6 @@ def opened(lab: Lab, browser: Browser, *cells: str) -> Notebook:
     return live
 
 
-def eventually(live: Notebook, expression: str) -> None:
-    """The browser's messages wait for each other: what it says is in Python a little later."""
-    for _ in range(50):
-        if live.python(expression) == "True":
-            return
-        live.page.wait_for_timeout(100)
-    raise AssertionError(f"{expression} does not come true: the selection is {live.python('cap.selection')}")
-
-
 def test_python_steers_every_live_view_of_a_capture(lab: Lab, browser: Browser):
     live = opened(lab, browser, SETUP, "cap", "widget = cap.widget()\nwidget")
     views = View(live.page, 0), View(live.page, 1)
@@ -66,7 +57,7 @@ def test_what_is_searched_in_the_view_is_the_selection_in_python(lab: Lab, brows
     query = "bytes >= 256 and not op:parameter"
     view.root.locator('input[type="search"]').fill(query)
     expect(view.root.locator(".explorer-details .title")).to_contain_text(query)
-    eventually(live, f"cap.selection == cap.view.selection == cap.hlo.graph.where({query!r}) != ()")
+    live.wait_until(f"cap.selection == cap.view.selection == cap.hlo.graph.where({query!r}) != ()")
     view.root.locator('input[type="search"]').fill("bytes > many")
     expect(view.root.locator(".hint")).to_contain_text("bytes is a number, and many is none")
     live.shut_down()

@@ -8,9 +8,9 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
+from axe import violations
 from lab import Browser, Lab, Notebook
 from playwright.sync_api import Locator, Page, expect
-from test_accessible import violations
 from view import READY as VIEWER
 
 import explorer as ex
