@@ -10,6 +10,7 @@ __all__ = ["attach_methods"]
 
 _METHODS = {
     "Graph.where": "explorer.analysis.query:where",
+    "Graph.with_attributes_of": "explorer.capture.readers.reread:with_attributes_of",
     "Graph.to_model_explorer_json": "explorer.files.model_explorer:write_graph",
     "Capture.to_model_explorer_json": "explorer.files.model_explorer:write_capture",
     "Graph.placed": "explorer.analysis.links.placement:placed",

@@ -323,7 +323,8 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
                 node_attributes=_read_node_attributes(header, blobs),
             )
             _check(graph)
-            return bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass"), graph
+            content = bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass")
+            return content, graph if graph.node_attributes else graph.with_attributes_of(content)
 
     return Stage(text(header["name"]), read)
 

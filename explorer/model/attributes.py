@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONGEST_VALUE", "AttributeColumns", "Attributes", "Pairs", "shorten_value", "tabulate"]
+__all__ = ["LONGEST_VALUE", "AttributeColumns", "Attributes", "Pairs", "is_shortened", "shorten_value", "tabulate"]
 
 Ints = NDArray[np.int32]
 Pairs = Iterable[tuple[str, str]]
@@ -127,3 +127,8 @@ def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeCol
 def shorten_value(text: str) -> str:
     """A value, cut at `LONGEST_VALUE` characters with its length said: `{0, 1, 2, … (12,345 characters)`."""
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"
+
+
+def is_shortened(value: str) -> bool:
+    """Whether `shorten_value` cut a value."""
+    return len(value) > LONGEST_VALUE and value.endswith(" characters)")

@@ -248,6 +248,11 @@ class Graph:
         """For each node, the node whose place in the source it has: itself, or what it belongs to; -1 for none."""
         ...
 
+    @attached
+    def with_attributes_of(self, text: str) -> Graph:
+        """The graph with the attributes that its text tells of: a file of version 0.1.0 has none."""
+        ...
+
     @cached_property
     @attached
     def hierarchy(self) -> Hierarchy:

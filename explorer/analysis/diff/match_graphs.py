@@ -42,7 +42,7 @@ class Side:
 
     @cached_property
     def flow(self) -> Flow:
-        return flow(self.graph, self.lines)
+        return flow(self.graph)
 
     @cached_property
     def readers(self) -> tuple[Ints, Ints]:

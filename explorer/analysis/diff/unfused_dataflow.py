@@ -5,8 +5,6 @@ Two compilations of one function fuse differently. Seen so, what they compute is
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +14,6 @@ from explorer.model.graph import Graph, Ints
 
 __all__ = ["Flow", "flow"]
 
-_NUMBER = re.compile(r"\bparameter\((\d+)\)")
-_INDEX = re.compile(r"\bindex=(\d+)")
 _HOPS = 64  # plumbing after plumbing
 
 
@@ -39,8 +35,8 @@ class Flow:
     source: Ints
 
 
-def flow(graph: Graph, lines: Sequence[str]) -> Flow:
-    """See through fusions; `lines` are those of the graph's text, which hold what the graph doesn't."""
+def flow(graph: Graph) -> Flow:
+    """See through fusions."""
     size = len(graph.names)
     fused = [group.kind == "fusion" and group.caller >= 0 for group in graph.groups]
     caller = np.asarray([g.caller if is_fused else -1 for g, is_fused in zip(graph.groups, fused, strict=True)] + [-1])
@@ -49,9 +45,8 @@ def flow(graph: Graph, lines: Sequence[str]) -> Flow:
     tuples: set[int] = set()
     ops = {op: code for code, op in enumerate(graph.ops)}
 
-    def line(node: int) -> str:
-        at = int(graph.line[node])
-        return lines[at] if 0 <= at < len(lines) else ""
+    number = graph.attribute_table.integers("parameter_number")
+    index = graph.attribute_table.integers("index")
 
     def operands(node: int) -> Ints:
         return graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]]
@@ -60,13 +55,12 @@ def flow(graph: Graph, lines: Sequence[str]) -> Flow:
     last: dict[int, int] = {}
     for node in inside.tolist():
         group = int(graph.group[node])
-        if group not in last or line(node).lstrip().startswith("ROOT "):
+        if group not in last or graph.is_root[node]:
             last[group] = node
     for node in inside[graph.op[inside] == ops.get("parameter", -1)].tolist():
-        found = _NUMBER.search(line(node))
         given = operands(int(kernel[node]))
-        if found is not None and int(found[1]) < len(given):
-            through[node] = given[int(found[1])]
+        if 0 <= number[node] < len(given):
+            through[node] = given[number[node]]
     for group, root in last.items():
         through[int(caller[group])] = root
         if int(graph.op[root]) == ops.get("tuple", -1):
@@ -75,9 +69,8 @@ def flow(graph: Graph, lines: Sequence[str]) -> Flow:
     for node in np.flatnonzero(graph.op == ops.get("get-tuple-element", -1)).tolist():
         (of, *_) = operands(node).tolist() or [-1]
         root = int(through[of]) if of >= 0 else -1
-        found = _INDEX.search(line(node))
-        if root in tuples and found is not None and int(found[1]) < len(operands(root)):
-            through[node] = operands(root)[int(found[1])]
+        if root in tuples and 0 <= index[node] < len(operands(root)):
+            through[node] = operands(root)[index[node]]
     real = through < 0
     real[list(tuples)] = False
     end = np.arange(size, dtype=np.int64)

@@ -36,7 +36,7 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
             found = metadata_fates(stage.name, stage.graph, links, hlo)
             if any(row.kind in ("unmapped", "inlined") for row in found.rows):
                 depends = links.argument_sets.get(stage.name)
-                infer(found, stage.text, depends or argument_sets(stage.graph, stage.text, {}))
+                infer(found, depends or argument_sets(stage.graph, {}))
             fates[stage.name] = _columns(graph, found.rows)
     return fates
 

@@ -20,16 +20,15 @@ _VIEWS = frozenset(["reshape", "squeeze", "expand_dims", "stablehlo.reshape"])
 _DEAD = Row("eliminated", (), True, "nothing that is returned depends on it")
 
 
-def infer(fates: MetadataFates, text: str, depends: Sequence[int]) -> None:
+def infer(fates: MetadataFates, depends: Sequence[int]) -> None:
     """Replace the rows of `fates` that are unmapped where only one answer is left.
 
     Args:
         fates: Of one stage.
-        text: The stage's.
         depends: For each node, which arguments its value depends on; 0 for none.
     """
     # The order counts: each step takes what the ones before it found for settled.
-    _eliminate(fates, text)
+    _eliminate(fates)
     _fold(fates, depends)
     _take_from_caller(fates)
     _take_from_transpose(fates)
@@ -40,11 +39,11 @@ def _unmapped(fates: MetadataFates) -> list[int]:
     return [node for node, row in enumerate(fates.rows) if row.kind == "unmapped"]
 
 
-def _eliminate(fates: MetadataFates, text: str) -> None:
+def _eliminate(fates: MetadataFates) -> None:
     """What nothing reads, changes nothing, or is written twice is gone."""
     graph, rows = fates.graph, fates.rows
-    dead = is_dead(graph, text).tolist()
-    first_of = twins(graph, text)
+    dead = is_dead(graph).tolist()
+    first_of = twins(graph)
     alike: dict[int, list[int]] = {}
     for node, first in first_of.items():
         alike.setdefault(first, [first]).append(node)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from explorer.analysis.links.equations import returned_in_order
@@ -11,21 +9,19 @@ from explorer.model.graph import Graph
 
 __all__ = ["argument_sets", "result_sets"]
 
-_NUMBER = re.compile(r"\bparameter\((\d+)\)")
 
-
-def argument_sets(graph: Graph, text: str, bit: dict[str, int]) -> list[int]:
+def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
     """For each node, the set of arguments that its value depends on, as the bits of an integer; 0 for unknown or none.
 
     Args:
-        graph, text: Of a stage.
+        graph: Of a stage.
         bit: The bit of each argument, by its path; new ones are added, so that sets of two stages can be compared.
     """
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()
     op: list[int] = graph.op.tolist()
     parameter = _code(graph, "parameter")
-    numbers = _parameter_numbers(graph, text)
+    numbers = graph.attribute_table.integers("parameter_number").tolist()
     sets: list[int] = [0] * len(graph.names)
     members = _members(graph)
     for group in _callers_first(graph):
@@ -43,7 +39,7 @@ def argument_sets(graph: Graph, text: str, bit: dict[str, int]) -> list[int]:
                     # One without a name is like no other's.
                     sets[node] = 1 << bit.setdefault(path or f"\0{len(bit)}", len(bit))
                 else:
-                    number = numbers.get(node, position)
+                    number = numbers[node] if numbers[node] >= 0 else position
                     sets[node] = given[number] if len(given) == inputs and number < len(given) else together
                 position += 1
                 continue
@@ -54,16 +50,16 @@ def argument_sets(graph: Graph, text: str, bit: dict[str, int]) -> list[int]:
     return sets
 
 
-def result_sets(graph: Graph, text: str) -> list[int]:
+def result_sets(graph: Graph) -> list[int]:
     """For each node, the set of results that depend on its value, as the bits of an integer; 0 for unknown or none.
 
     Args:
-        graph, text: Of a stage. The results of its entry are counted as they stand there.
+        graph: Of a stage. The results of its entry are counted as they stand there.
     """
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()
     sets = [0] * len(graph.names)
-    for number, node in enumerate(_results(graph, text)):
+    for number, node in enumerate(_results(graph)):
         if node >= 0:
             sets[node] |= 1 << number
     members = _members(graph)
@@ -78,7 +74,7 @@ def result_sets(graph: Graph, text: str) -> list[int]:
     return sets
 
 
-def _results(graph: Graph, text: str) -> list[int]:
+def _results(graph: Graph) -> list[int]:
     """The nodes that the entry returns, in order; -1 for what is no node."""
     entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
     nodes = np.flatnonzero(graph.group == entry).tolist()
@@ -87,9 +83,7 @@ def _results(graph: Graph, text: str) -> list[int]:
     if graph.ops[int(graph.op[nodes[-1]])] in ("return", "func.return", "tuple"):
         last = nodes[-1]
         return graph.operand[graph.operand_start[last] : graph.operand_start[last + 1]].tolist()
-    if "{ lambda " in text[:200]:
-        return returned_in_order(graph, text)
-    return nodes[-1:]
+    return returned_in_order(graph) or nodes[-1:]
 
 
 def _members(graph: Graph) -> list[list[int]]:
@@ -102,20 +96,6 @@ def _members(graph: Graph) -> list[list[int]]:
 
 def _code(graph: Graph, op: str) -> int:
     return graph.ops.index(op) if op in graph.ops else -1
-
-
-def _parameter_numbers(graph: Graph, text: str) -> dict[int, int]:
-    """In HLO a parameter's number stands in its line; elsewhere they stand in order."""
-    if "HloModule" not in text[:2000]:
-        return {}
-    lines = text.split("\n")
-    numbers: dict[int, int] = {}
-    for node in np.flatnonzero(graph.op == _code(graph, "parameter")).tolist():
-        row = int(graph.line[node])
-        found = _NUMBER.search(lines[row]) if 0 <= row < len(lines) else None
-        if found is not None:
-            numbers[node] = int(found[1])
-    return numbers
 
 
 def _callers_first(graph: Graph) -> list[int]:

@@ -1,4 +1,4 @@
-"""What the text of a jaxpr or StableHLO module says beyond its graph: what is returned, and what is written twice."""
+"""Which equations of a jaxpr or StableHLO module nothing depends on, and which compute what an earlier one does."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.model.attributes import is_shortened
 from explorer.model.graph import Graph
 
 __all__ = ["is_dead", "returned_in_order", "twins"]
 
-_EQUATION = re.compile(r"\s*((?:\w++:\S++ ?+)++)= (.*)")
-_RETURNED = re.compile(r"\s*in \((.*)\) \}")
-_VARIABLE = re.compile(r"(?<![\w:.])[a-z]+(?![\w:\[=.(])")
-# A StableHLO operation in its usual form: `%2 = stablehlo.add %0, %1 : tensor<8xf32> loc(#loc3)`.
-_OPERATION = re.compile(r"\s*%\w+ = (.*)")
-_VALUE = re.compile(r"%\w+")
+# Arguments, captured constants and what returns are no equations.
+_VALUES = re.compile(r"^(?:parameter|constant)$|(?:^|\.)return$")
 # These do more than give a value.
 _EFFECT = re.compile(
     r"rng_uniform|\.rng$|callback|print|effect|token|feed|send|recv|swap|addupdate|(?<!dynamic_)set$|check|assert|custom"
 )
 
 
-def is_dead(graph: Graph, text: str) -> NDArray[np.bool_]:
+def is_dead(graph: Graph) -> NDArray[np.bool_]:
     """Which nodes of a jaxpr or StableHLO graph nothing that the program gives depends on, shape `[n]`."""
-    returned = _returned(graph, text)
+    returned = _returned(graph)
     lives = np.zeros(len(graph.names), bool)
     codes: list[int] = graph.op.tolist()
     ops = [graph.ops[code] for code in codes]
@@ -54,60 +51,48 @@ def is_dead(graph: Graph, text: str) -> NDArray[np.bool_]:
     return ~lives
 
 
-def _returned(graph: Graph, text: str) -> set[int]:
-    """The nodes that a function, a region or an inner jaxpr gives back."""
-    if "func.func" in text:
-        returns = [i for i, op in enumerate(graph.ops) if op.rpartition(".")[2] == "return"]
-        return set(np.flatnonzero(np.isin(graph.op, returns)).tolist())
-    node_of = _names(graph, text)
-    returns = [match[1] for line in text.split("\n") if (match := _RETURNED.fullmatch(line))]
-    return {node_of[name] for names in returns for name in names.split(", ") if name in node_of}
+def _returned(graph: Graph) -> set[int]:
+    """The nodes that a function, a region or an inner jaxpr gives back; in StableHLO what returns is a node itself."""
+    returns = [i for i, op in enumerate(graph.ops) if op.rpartition(".")[2] == "return"]
+    return {*np.flatnonzero(np.isin(graph.op, returns)).tolist(), *graph.attribute_table.nodes("returned").tolist()}
 
 
-def returned_in_order(graph: Graph, text: str) -> list[int]:
-    """The nodes that a jaxpr gives back, in order; -1 for a literal, which is no node."""
-    last = text.rstrip().rpartition("\n")[2]
-    match = _RETURNED.fullmatch(last)
-    node_of = _names(graph, text)
-    return [node_of.get(name, -1) for name in match[1].split(", ")] if match else []
+def returned_in_order(graph: Graph) -> list[int]:
+    """The nodes that a jaxpr's outermost level gives back, in order; -1 for a literal, which is no node."""
+    entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
+    node_of: dict[int, int] = {}
+    for node in graph.attribute_table.nodes("returned").tolist():
+        if graph.group[node] == entry:
+            positions = graph.attribute_table.get(node, "returned").split(",")
+            node_of |= {int(position.partition("=")[0]): node for position in positions}
+    return [node_of.get(position, -1) for position in range(max(node_of, default=-1) + 1)]
 
 
-def _names(graph: Graph, text: str) -> dict[str, int]:
-    """By variable, the node that makes it; in a jaxpr every variable has a name of its own."""
-    node_of = {name: i for i, name in enumerate(graph.names)}
-    lines = text.split("\n")
-    for node in np.flatnonzero(np.char.startswith(_types(graph), "(")).tolist():
-        row = int(graph.line[node])
-        if 0 <= row < len(lines) and (match := _EQUATION.match(lines[row])):
-            node_of |= {variable.partition(":")[0]: node for variable in match[1].split()}
-    return node_of
-
-
-def _types(graph: Graph) -> NDArray[np.str_]:
-    return np.asarray([type_[:1] for type_ in graph.types] or [""])[graph.type]
-
-
-def twins(graph: Graph, text: str) -> dict[int, int]:
-    """For each equation that is written as an earlier one is, of the same values, that one."""
-    lines = text.split("\n")
-    is_mlir = "func.func" in text
-    name_of: dict[str, str] = {}  # of each value, the first that is the same
-    node_of: dict[tuple[int, str], int] = {}
-    found: dict[int, int] = {}
+def twins(graph: Graph) -> dict[int, int]:
+    """For each equation that does what an earlier one of its group does, with the same values, that one."""
+    first_of = list(range(len(graph.names)))  # of each node, the first that has the same value
+    node_of: dict[tuple[int, int, int, tuple[int, ...], bytes], int] = {}
     callers = {group.caller for group in graph.groups}
-    rows: list[int] = graph.line.tolist()
-    for node, row in enumerate(rows):
-        group = int(graph.group[node])
-        match = (_OPERATION if is_mlir else _EQUATION).match(lines[row]) if 0 <= row < len(lines) else None
-        # What is cut short, calls, or has an effect can't be compared by its text; a value's name is its group's own.
-        if match is None or node in callers or "…" in lines[row] or _EFFECT.search(graph.ops[int(graph.op[node])]):
+    is_compared = [not _VALUES.search(op) and not _EFFECT.search(op) for op in graph.ops]
+    attributes = _attribute_rows(graph)
+    start, operand = graph.operand_start.tolist(), graph.operand.tolist()
+    ops, types, groups = graph.op.tolist(), graph.type.tolist(), graph.group.tolist()
+    for node, (op, row) in enumerate(zip(ops, attributes, strict=True)):
+        # What calls does what its computation says, and of attributes that are cut short the rest may differ.
+        if row is None or node in callers or not is_compared[op]:
             continue
-        value = (match[1].rpartition(" loc(")[0] or match[1]) if is_mlir else match[2]
-        scoped = f"{group}:" if is_mlir else ""
-        pattern = _VALUE if is_mlir else _VARIABLE
-        written = pattern.sub(lambda name, scoped=scoped: name_of.get(scoped + name[0], name[0]), value)
-        first = node_of.setdefault((group, written), node)
-        if first != node:
-            found[node] = first
-            name_of[scoped + graph.names[node]] = graph.names[first]
-    return found
+        operands = tuple(first_of[i] for i in operand[start[node] : start[node + 1]])
+        first_of[node] = node_of.setdefault((groups[node], op, types[node], operands, row), node)
+    return {node: first for node, first in enumerate(first_of) if first != node}
+
+
+def _attribute_rows(graph: Graph) -> list[bytes | None]:
+    """For each node its attributes but for `returned`, equal for equal ones; None where one is cut short."""
+    columns = graph.attribute_table.columns
+    is_cut = np.asarray([is_shortened(value) for value in columns.values], bool)
+    skipped = columns.keys.index("returned") if "returned" in columns.keys else -1
+    kept = np.flatnonzero(columns.key != skipped)
+    start = np.searchsorted(kept, columns.start).tolist()
+    pairs = np.stack([columns.key, columns.value], axis=1)[kept]
+    cut = set((np.searchsorted(columns.start, np.flatnonzero(is_cut[columns.value]), "right") - 1).tolist())
+    return [None if i in cut else pairs[start[i] : start[i + 1]].tobytes() for i in range(len(graph.names))]

@@ -26,10 +26,10 @@ __all__ = ["link_stages"]
 
 def link_stages(capture: Capture) -> Links:
     """Link every stage of a capture to its first one; reads the stages that were not read yet."""
-    return _link({s.name: s.graph for s in capture.stages}, {s.name: s.text for s in capture.stages})
+    return _link({s.name: s.graph for s in capture.stages})
 
 
-def _link(graphs: Mapping[str, Graph], texts: Mapping[str, str]) -> Links:
+def _link(graphs: Mapping[str, Graph]) -> Links:
     keys: dict[str, dict[str, Ints]] = {name: {} for name in graphs}
     is_refined: dict[str, NDArray[np.bool_]] = {}
     bit: dict[str, int] = {}  # of each argument, by its path: the same in all stages
@@ -44,8 +44,8 @@ def _link(graphs: Mapping[str, Graph], texts: Mapping[str, str]) -> Links:
         """They tell the iterations of an unrolled loop apart, and which of them is computed several times."""
         for name in (first, other):
             if name not in arguments:
-                arguments[name] = argument_sets(graphs[name], texts[name], bit)
-                results[name] = result_sets(graphs[name], texts[name])
+                arguments[name] = argument_sets(graphs[name], bit)
+                results[name] = result_sets(graphs[name])
         return _set_codes(arguments[first], arguments[other]), _set_codes(results[first], results[other])
 
     for name in others:
