@@ -7,62 +7,27 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from explorer.analysis.diff.diff import Diff, diff
+from explorer import errors
 from explorer.attachments import attach_methods
-from explorer.errors import (
-    AmbiguousOptionWarning,
-    ArchiveError,
-    ArgumentsError,
-    CaptureFileError,
-    DuplicateArgumentError,
-    ExploreError,
-    ExplorerError,
-    ExpressionError,
-    ExtraArgumentError,
-    ForeignNodeError,
-    InputDeviceError,
-    InputDtypeError,
-    InputError,
-    InputInfoError,
-    InputRankError,
-    InputShapeError,
-    InputStructureError,
-    LeakedStateError,
-    LedgerFileError,
-    MissingArgumentError,
-    MissingPackageError,
-    NotAnArrayError,
-    NotCallableError,
-    NotRecordedError,
-    OpenError,
-    OptionError,
-    OutOfRangeError,
-    OutputError,
-    ProfilerBusyError,
-    QueryError,
-    RecompilationError,
-    RecompilationWarning,
-    StateError,
-    TracedPerShapeWarning,
-    TracedValueError,
-    TransformationError,
-    UnknownNameError,
-    UnreadableTextError,
-    UnwrittenStateWarning,
-    ViewError,
-)
+from explorer.errors import *  # noqa: F403 - every error is public, and errors.__all__ lists them
 from explorer.model.capture import Capture
-from explorer.model.events.ledger import Ledger
-from explorer.model.findings.finding import Finding
-from explorer.model.findings.findings import Findings
 
 if TYPE_CHECKING:
+    from explorer.analysis.diff.diff import Diff, Fusion, Value, diff
+    from explorer.analysis.diff.stage_diff import StageDiff
+    from explorer.analysis.passes.history import History, InstructionEvent, Link
+    from explorer.analysis.recompiles.call_tree import Tree
+    from explorer.analysis.recompiles.fixpoint import Prediction
+    from explorer.analysis.recompiles.storms import Storm
+    from explorer.analysis.recompiles.varying import Variation, Variations
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
+    from explorer.aot.binaries import Binary
+    from explorer.aot.dimensions import Bounds, ShapeBounds
     from explorer.capture.call import Call
     from explorer.capture.explore import explore
     from explorer.capture.open import open_hlo
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
-    from explorer.ledger.guards import assert_no_recompiles, max_compiles
+    from explorer.ledger.guards import Guard, assert_no_recompiles, max_compiles
     from explorer.ledger.watch import Watch, watch
     from explorer.measure.compare import compare
     from explorer.measure.memory import memory
@@ -72,68 +37,122 @@ if TYPE_CHECKING:
     from explorer.measure.sweep import sweep
     from explorer.measure.time import time
     from explorer.measure.what_if import what_if
+    from explorer.model.attributes import AttributeColumns, Attributes
+    from explorer.model.capture import Constant, Durations
+    from explorer.model.events.event import Event, Place, Reason
+    from explorer.model.events.ledger import Ledger
+    from explorer.model.events.running import Running
+    from explorer.model.events.tally import Summary, Totals
+    from explorer.model.fates import Fate, Fates
+    from explorer.model.findings.finding import Finding, Fix
+    from explorer.model.findings.findings import Findings
+    from explorer.model.graph import ComputationCall, Frame, Graph, Group, Node
+    from explorer.model.hierarchy import Hierarchy
+    from explorer.model.line_table import LineRow, LineTable
+    from explorer.model.links import Links
+    from explorer.model.live_memory import Buffer, LiveMemory
+    from explorer.model.passes import Effect, Pass, Passes
+    from explorer.model.results.benchmark_comparison import Comparison, Ratio
+    from explorer.model.results.flame import Flame
+    from explorer.model.results.memory_use import MemoryRow, MemoryUse
+    from explorer.model.results.peaks import Peaks
+    from explorer.model.results.profile import Profile
+    from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
+    from explorer.model.results.roofline import Loss, Roofline
+    from explorer.model.results.sweep import Series, Sweep, SweepRow
+    from explorer.model.results.timing import Samples, Timing
+    from explorer.model.results.what_if import Variant, WhatIf
+    from explorer.model.source import Source
+    from explorer.model.specialization import Specialization
+    from explorer.model.stage import Stage
+    from explorer.model.types import TypeSizes
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
     from explorer.pitfalls.lint import lint
-
 
 attach_methods()
 load = Capture.load
 
 __all__ = [
-    "AmbiguousOptionWarning",
-    "ArchiveError",
-    "ArgumentsError",
+    "AttributeColumns",
+    "Attributes",
+    "Binary",
+    "Bounds",
+    "Buffer",
     "Call",
     "Capture",
-    "CaptureFileError",
+    "Comparison",
     "Compiler",
+    "ComputationCall",
+    "Constant",
     "Diff",
     "DimensionInputInfo",
-    "DuplicateArgumentError",
+    "Durations",
+    "Effect",
+    "EquationTime",
+    "Event",
     "Executable",
-    "ExploreError",
-    "ExplorerError",
-    "ExpressionError",
-    "ExtraArgumentError",
+    "Fate",
+    "Fates",
     "Finding",
     "Findings",
-    "ForeignNodeError",
-    "InputDeviceError",
-    "InputDtypeError",
-    "InputError",
+    "Fix",
+    "Flame",
+    "Frame",
+    "Fusion",
+    "Graph",
+    "Group",
+    "Guard",
+    "Hierarchy",
+    "History",
     "InputInfo",
-    "InputInfoError",
-    "InputRankError",
-    "InputShapeError",
-    "InputStructureError",
+    "InstructionEvent",
     "Jitted",
-    "LeakedStateError",
     "Ledger",
-    "LedgerFileError",
-    "MissingArgumentError",
-    "MissingPackageError",
+    "LineRow",
+    "LineTable",
+    "LineTime",
+    "Link",
+    "Links",
+    "LiveMemory",
+    "Loss",
+    "MemoryRow",
+    "MemoryUse",
     "NamedDimension",
-    "NotAnArrayError",
-    "NotCallableError",
-    "NotRecordedError",
-    "OpenError",
-    "OptionError",
-    "OutOfRangeError",
-    "OutputError",
+    "Node",
+    "OpPart",
+    "OpTime",
     "OutputInfo",
-    "ProfilerBusyError",
-    "QueryError",
-    "RecompilationError",
-    "RecompilationWarning",
-    "StateError",
-    "TracedPerShapeWarning",
-    "TracedValueError",
-    "TransformationError",
-    "UnknownNameError",
-    "UnreadableTextError",
-    "UnwrittenStateWarning",
-    "ViewError",
+    "Pass",
+    "Passes",
+    "Peaks",
+    "Place",
+    "Prediction",
+    "Profile",
+    "Ratio",
+    "Reason",
+    "Roofline",
+    "Running",
+    "Samples",
+    "Series",
+    "ShapeBounds",
+    "Source",
+    "Specialization",
+    "Stage",
+    "StageDiff",
+    "Storm",
+    "Summary",
+    "Sweep",
+    "SweepRow",
+    "Timing",
+    "Totals",
+    "Tree",
+    "TypeSizes",
+    "Value",
+    "Variant",
+    "Variation",
+    "Variations",
     "Watch",
+    "WhatIf",
     "assert_no_recompiles",
     "compare",
     "compile",
@@ -157,52 +176,80 @@ __all__ = [
     "watch",
     "what_if",
 ]
+__all__ += errors.__all__
 __version__ = "0.1.0"
 
 # Loaded at first use: a report opens where no JAX is installed, and a script pays only for what it names.
-_ROOM = {
-    "Call": "explorer.capture.call",
-    "Compiler": "explorer.aot",
-    "DimensionInputInfo": "explorer.aot",
-    "Executable": "explorer.aot",
-    "InputInfo": "explorer.aot",
-    "Jitted": "explorer.jitted",
-    "NamedDimension": "explorer.aot",
-    "OutputInfo": "explorer.aot",
-    "Watch": "explorer.ledger.watch",
-    "assert_no_recompiles": "explorer.ledger.guards",
-    "compare": "explorer.measure.compare",
-    "compile": "explorer.aot",
-    "disable_compile": "explorer.jitted",
-    "enable_compile": "explorer.jitted",
-    "explore": "explorer.capture.explore",
-    "jit": "explorer.jitted",
-    "lint": "explorer.pitfalls.lint",
-    "load_ipython_extension": "explorer.notebook",
-    "max_compiles": "explorer.ledger.guards",
-    "open_hlo": "explorer.capture.open",
-    "memory": "explorer.measure.memory",
-    "peaks": "explorer.measure.peaks",
-    "profile": "explorer.measure.profile",
-    "sweep": "explorer.measure.sweep",
-    "roofline": "explorer.measure.roofline",
-    "time": "explorer.measure.time",
-    "unload_ipython_extension": "explorer.notebook",
-    "watch": "explorer.ledger.watch",
-    "what_if": "explorer.measure.what_if",
+_NAMES = {
+    "explorer.analysis.diff.diff": "Diff Fusion Value diff",
+    "explorer.analysis.diff.stage_diff": "StageDiff",
+    "explorer.analysis.passes.history": "History InstructionEvent Link",
+    "explorer.analysis.recompiles.call_tree": "Tree",
+    "explorer.analysis.recompiles.fixpoint": "Prediction",
+    "explorer.analysis.recompiles.storms": "Storm",
+    "explorer.analysis.recompiles.varying": "Variation Variations",
+    "explorer.aot": "Compiler DimensionInputInfo Executable InputInfo NamedDimension OutputInfo compile",
+    "explorer.aot.binaries": "Binary",
+    "explorer.aot.dimensions": "Bounds ShapeBounds",
+    "explorer.capture.call": "Call",
+    "explorer.capture.explore": "explore",
+    "explorer.capture.open": "open_hlo",
+    "explorer.jitted": "Jitted disable_compile enable_compile jit",
+    "explorer.ledger.guards": "Guard assert_no_recompiles max_compiles",
+    "explorer.ledger.watch": "Watch watch",
+    "explorer.measure.compare": "compare",
+    "explorer.measure.memory": "memory",
+    "explorer.measure.peaks": "peaks",
+    "explorer.measure.profile": "profile",
+    "explorer.measure.roofline": "roofline",
+    "explorer.measure.sweep": "sweep",
+    "explorer.measure.time": "time",
+    "explorer.measure.what_if": "what_if",
+    "explorer.model.attributes": "AttributeColumns Attributes",
+    "explorer.model.capture": "Constant Durations",
+    "explorer.model.events.event": "Event Place Reason",
+    "explorer.model.events.ledger": "Ledger",
+    "explorer.model.events.running": "Running",
+    "explorer.model.events.tally": "Summary Totals",
+    "explorer.model.fates": "Fate Fates",
+    "explorer.model.findings.finding": "Finding Fix",
+    "explorer.model.findings.findings": "Findings",
+    "explorer.model.graph": "ComputationCall Frame Graph Group Node",
+    "explorer.model.hierarchy": "Hierarchy",
+    "explorer.model.line_table": "LineRow LineTable",
+    "explorer.model.links": "Links",
+    "explorer.model.live_memory": "Buffer LiveMemory",
+    "explorer.model.passes": "Effect Pass Passes",
+    "explorer.model.results.benchmark_comparison": "Comparison Ratio",
+    "explorer.model.results.flame": "Flame",
+    "explorer.model.results.memory_use": "MemoryRow MemoryUse",
+    "explorer.model.results.peaks": "Peaks",
+    "explorer.model.results.profile": "Profile",
+    "explorer.model.results.profile_rows": "EquationTime LineTime OpPart OpTime",
+    "explorer.model.results.roofline": "Loss Roofline",
+    "explorer.model.results.sweep": "Series Sweep SweepRow",
+    "explorer.model.results.timing": "Samples Timing",
+    "explorer.model.results.what_if": "Variant WhatIf",
+    "explorer.model.source": "Source",
+    "explorer.model.specialization": "Specialization",
+    "explorer.model.stage": "Stage",
+    "explorer.model.types": "TypeSizes",
+    "explorer.notebook": "load_ipython_extension unload_ipython_extension",
+    "explorer.pitfalls.lint": "lint",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _ROOM:
+    if name not in _MODULES:
         raise AttributeError(f"module 'explorer' has no attribute {name!r}")
-    value: object = getattr(import_module(_ROOM[name]), name)
+    value: object = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOM})
+    return sorted(__all__)
 
 
 def _watch_as_asked() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-__all__ = ["CALL_ROLES", "Call", "Floats", "Frame", "Graph", "Group", "Ints", "Node"]
+__all__ = ["CALL_ROLES", "ComputationCall", "Floats", "Frame", "Graph", "Group", "Ints", "Node"]
 
 # The attributes whose values name computations: HLO's, then StableHLO's.
 CALL_ROLES = (
@@ -68,7 +68,7 @@ class Group:
     caller: int = -1
 
 
-class Call(NamedTuple):
+class ComputationCall(NamedTuple):
     """That a node calls a computation: indices of the node and the group, and the attribute that says so."""
 
     node: int
@@ -289,7 +289,7 @@ class Graph:
         return measure_types(self.types)
 
     @cached_property
-    def calls(self) -> Sequence[Call]:
+    def calls(self) -> Sequence[ComputationCall]:
         """Which node calls which computation in which role, in program order; one that isn't there is left out.
 
         A group has one caller; a reducer may be called by many nodes, each of which is here.
@@ -301,12 +301,12 @@ class Graph:
         roles = [code for code, key in enumerate(columns.keys) if key in CALL_ROLES]
         rows = np.flatnonzero(np.isin(columns.key, roles))
         nodes = np.searchsorted(columns.start, rows, "right") - 1
-        calls: list[Call] = []
+        calls: list[ComputationCall] = []
         for row, node in zip(rows.tolist(), nodes.tolist(), strict=True):
             for name in columns.values[int(columns.value[row])].strip("{}[] ").split(","):
                 group = _nearest(index.get(name.strip().lstrip("%@"), ()), int(self.group[node]))
                 if group >= 0:
-                    calls.append(Call(node, columns.keys[int(columns.key[row])], group))
+                    calls.append(ComputationCall(node, columns.keys[int(columns.key[row])], group))
         return calls
 
     @cached_property

@@ -21,7 +21,7 @@ from explorer.analysis.memory.buffer_aliasing import (
     elementwise_uses,
     written_over,
 )
-from explorer.model.graph import Call, Graph, Ints
+from explorer.model.graph import ComputationCall, Graph, Ints
 from explorer.model.types import Type, parse_type
 
 __all__ = ["Walk"]
@@ -63,7 +63,7 @@ class Walk:
         self._tuple_index: list[int] = attributes.integers("index").tolist()
         self._is_root: list[bool] = graph.is_root.tolist()
         self._first, self._operand = graph.operand_start.tolist(), graph.operand.tolist()
-        self._calls: dict[int, list[Call]] = {}
+        self._calls: dict[int, list[ComputationCall]] = {}
         for call in graph.calls:
             if call.role in _CALLS:
                 self._calls.setdefault(call.node, []).append(call)
