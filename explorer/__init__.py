@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from explorer.analysis.diff.diff import Diff, Fusion, Value, diff
     from explorer.analysis.diff.stage_diff import StageDiff
     from explorer.analysis.passes.history import History, InstructionEvent, Link
-    from explorer.analysis.recompiles.call_tree import Tree
-    from explorer.analysis.recompiles.fixpoint import Prediction
-    from explorer.analysis.recompiles.storms import Storm
-    from explorer.analysis.recompiles.varying import Variation, Variations
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.aot.binaries import Binary
     from explorer.aot.dimensions import Bounds, ShapeBounds
@@ -41,8 +37,12 @@ if TYPE_CHECKING:
     from explorer.model.capture import Constant, Durations
     from explorer.model.events.event import Event, Place, Reason
     from explorer.model.events.ledger import Ledger
+    from explorer.model.events.prediction import Prediction
     from explorer.model.events.running import Running
-    from explorer.model.events.tally import Summary, Totals
+    from explorer.model.events.stack_tree import StackTree
+    from explorer.model.events.storm import Storm
+    from explorer.model.events.tally import Cause, Tally, Totals
+    from explorer.model.events.variations import Variation, Variations
     from explorer.model.fates import Fate, Fates
     from explorer.model.findings.finding import Finding, Fix
     from explorer.model.findings.findings import Findings
@@ -80,6 +80,7 @@ __all__ = [
     "Buffer",
     "Call",
     "Capture",
+    "Cause",
     "Comparison",
     "Compiler",
     "ComputationCall",
@@ -137,15 +138,15 @@ __all__ = [
     "ShapeBounds",
     "Source",
     "Specialization",
+    "StackTree",
     "Stage",
     "StageDiff",
     "Storm",
-    "Summary",
     "Sweep",
     "SweepRow",
+    "Tally",
     "Timing",
     "Totals",
-    "Tree",
     "TypeSizes",
     "Value",
     "Variant",
@@ -184,10 +185,6 @@ _NAMES = {
     "explorer.analysis.diff.diff": "Diff Fusion Value diff",
     "explorer.analysis.diff.stage_diff": "StageDiff",
     "explorer.analysis.passes.history": "History InstructionEvent Link",
-    "explorer.analysis.recompiles.call_tree": "Tree",
-    "explorer.analysis.recompiles.fixpoint": "Prediction",
-    "explorer.analysis.recompiles.storms": "Storm",
-    "explorer.analysis.recompiles.varying": "Variation Variations",
     "explorer.aot": "Compiler DimensionInputInfo Executable InputInfo NamedDimension OutputInfo compile",
     "explorer.aot.binaries": "Binary",
     "explorer.aot.dimensions": "Bounds ShapeBounds",
@@ -209,8 +206,12 @@ _NAMES = {
     "explorer.model.capture": "Constant Durations",
     "explorer.model.events.event": "Event Place Reason",
     "explorer.model.events.ledger": "Ledger",
+    "explorer.model.events.prediction": "Prediction",
+    "explorer.model.events.stack_tree": "StackTree",
+    "explorer.model.events.storm": "Storm",
     "explorer.model.events.running": "Running",
-    "explorer.model.events.tally": "Summary Totals",
+    "explorer.model.events.tally": "Cause Tally Totals",
+    "explorer.model.events.variations": "Variation Variations",
     "explorer.model.fates": "Fate Fates",
     "explorer.model.findings.finding": "Finding Fix",
     "explorer.model.findings.findings": "Findings",
