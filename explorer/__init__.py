@@ -15,7 +15,6 @@ from explorer.model.capture import Capture
 if TYPE_CHECKING:
     from explorer.analysis.diff.diff import Diff, Fusion, Value, diff
     from explorer.analysis.diff.stage_diff import StageDiff
-    from explorer.analysis.passes.history import History, InstructionEvent, Link
     from explorer.aot import Compiler, DimensionInputInfo, Executable, InputInfo, NamedDimension, OutputInfo, compile
     from explorer.aot.binaries import Binary
     from explorer.aot.dimensions import Bounds, ShapeBounds
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from explorer.model.events.running import Running
     from explorer.model.events.stack_tree import StackTree
     from explorer.model.events.storm import Storm
-    from explorer.model.events.tally import Cause, Tally, Totals
+    from explorer.model.events.tally import Cause, Summary, Tally, Totals
     from explorer.model.events.variations import Variation, Variations
     from explorer.model.fates import Fate, Fates
     from explorer.model.findings.finding import Finding, Fix
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from explorer.model.line_table import LineRow, LineTable
     from explorer.model.links import Links
     from explorer.model.live_memory import Buffer, LiveMemory
+    from explorer.model.pass_history import History, HistoryEvent, PassLink
     from explorer.model.passes import Effect, Pass, Passes
     from explorer.model.results.benchmark_comparison import Comparison, Ratio
     from explorer.model.results.flame import Flame
@@ -105,14 +105,13 @@ __all__ = [
     "Guard",
     "Hierarchy",
     "History",
+    "HistoryEvent",
     "InputInfo",
-    "InstructionEvent",
     "Jitted",
     "Ledger",
     "LineRow",
     "LineTable",
     "LineTime",
-    "Link",
     "Links",
     "LiveMemory",
     "Loss",
@@ -124,6 +123,7 @@ __all__ = [
     "OpTime",
     "OutputInfo",
     "Pass",
+    "PassLink",
     "Passes",
     "Peaks",
     "Place",
@@ -142,6 +142,7 @@ __all__ = [
     "Stage",
     "StageDiff",
     "Storm",
+    "Summary",
     "Sweep",
     "SweepRow",
     "Tally",
@@ -184,7 +185,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "explorer.analysis.diff.diff": "Diff Fusion Value diff",
     "explorer.analysis.diff.stage_diff": "StageDiff",
-    "explorer.analysis.passes.history": "History InstructionEvent Link",
+    "explorer.model.pass_history": "History HistoryEvent PassLink",
     "explorer.aot": "Compiler DimensionInputInfo Executable InputInfo NamedDimension OutputInfo compile",
     "explorer.aot.binaries": "Binary",
     "explorer.aot.dimensions": "Bounds ShapeBounds",
@@ -210,7 +211,7 @@ _NAMES = {
     "explorer.model.events.stack_tree": "StackTree",
     "explorer.model.events.storm": "Storm",
     "explorer.model.events.running": "Running",
-    "explorer.model.events.tally": "Cause Tally Totals",
+    "explorer.model.events.tally": "Cause Summary Tally Totals",
     "explorer.model.events.variations": "Variation Variations",
     "explorer.model.fates": "Fate Fates",
     "explorer.model.findings.finding": "Finding Fix",
