@@ -14,10 +14,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from explorer.errors import MissingPackageError
 from explorer.view.page import document
 
-__all__ = ["PLOTLY", "Chart", "Table", "figure", "html_table", "static_html"]
+__all__ = ["PLOTLY", "Chart", "Table", "html_table", "static_html"]
 
 PLOTLY = "application/vnd.plotly.v1+json"
 
@@ -78,31 +77,6 @@ class Chart:
 
     def __repr__(self) -> str:
         return self.text or f"Chart({self.title})"
-
-
-def figure() -> Any:
-    """An empty plotly figure, in colours that read on light and dark pages.
-
-    Raises:
-        MissingPackageError: plotly is not installed.
-    """
-    try:
-        from plotly.graph_objects import Figure
-    except ImportError:
-        raise MissingPackageError(
-            "a chart needs the package plotly, which draws it. "
-            "Hint: pip install plotly, or explorer's extra [lab]; to_html and the view of a ledger need nothing."
-        ) from None
-    made = Figure()
-    made.update_layout(
-        template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "size": 12, "color": "#7a828d"},
-        margin={"l": 8, "r": 12, "t": 40, "b": 36},
-        legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"},
-    )
-    return made
 
 
 def static_html(svg: str, description: str, tables: Sequence[Table], between: str = "") -> str:

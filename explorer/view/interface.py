@@ -12,6 +12,9 @@ from typing import Any, Generic, TypeVar
 
 from explorer.errors import MissingPackageError
 from explorer.view.chart import Chart, Table, static_html
+from explorer.view.figure import Figure
+from explorer.view.figure_plotly import plotly_of
+from explorer.view.figure_svg import svg_of
 
 __all__ = ["FigureView", "View"]
 
@@ -47,7 +50,11 @@ class View(Generic[T]):
 
 
 class FigureView(View[T]):
-    """Values that are shown as a chart: plotly's where it can run, else the static picture with tables."""
+    """Values that are shown as one figure: plotly's where it can run, else its static picture, with tables."""
+
+    def figure(self, value: T) -> Figure:
+        """What is drawn, by both renderers."""
+        raise NotImplementedError
 
     def description(self, value: T) -> str:
         """The picture in words."""
@@ -57,8 +64,22 @@ class FigureView(View[T]):
         """The figures of the picture."""
         raise NotImplementedError
 
+    def chart_text(self, value: T) -> str:
+        """What the chart prints as."""
+        return self.title(value)
+
+    def svg(self, value: T) -> str:
+        return svg_of(self.figure(value))
+
     def html(self, value: T) -> str:
         return static_html(self.svg(value), self.description(value), self.tables(value))
+
+    def chart(self, value: T) -> Chart:
+        figure = self.figure(value)
+        return Chart(
+            plotly_of(figure), self.title(value), svg_of(figure), self.description(value), self.tables(value),
+            f"Chart({self.chart_text(value)})",
+        )  # fmt: skip
 
     def output(self, value: T) -> dict[str, Any]:
         try:

@@ -7,8 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 from explorer.model.events.ledger import Ledger
-from explorer.view.chart import Chart, figure
+from explorer.view.chart import Chart
 from explorer.view.drawing import STEPS
+from explorer.view.figure_plotly import empty_chart, markup
 from explorer.view.ledger.calls import Call, Group, calls_of, grouped
 from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import tables
@@ -64,7 +65,7 @@ def timeline(ledger: Ledger) -> Chart:
 
 
 def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
-    made = figure()
+    made = empty_chart()
     groups = grouped(calls)
     shown, rest = groups[:_FUNCTIONS], groups[_FUNCTIONS:]
     lanes = {id(call): _name(group) for group in shown for call in group.calls}
@@ -110,11 +111,7 @@ def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
 def _name(group: Group) -> str:
     """Two families may have one name: then where they are defined tells them apart. Plotly reads `<…>` as markup."""
     line = f" (line {group.family.line})" if group.family.line else ""
-    return _text(f"{group.family.name}{line}")
-
-
-def _text(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return markup(f"{group.family.name}{line}")
 
 
 def _before(call: Call, step: str) -> float:
@@ -125,7 +122,7 @@ def _before(call: Call, step: str) -> float:
 def _told(call: Call) -> str:
     reason = call.reason
     changed = f"{reason.leaf}: {reason.before} → {reason.after}" if reason.leaf else str(reason)
-    return "<br>".join(map(_text, (call.id, str(call.place or ""), changed)))
+    return "<br>".join(map(markup, (call.id, str(call.place or ""), changed)))
 
 
 def _cells(ledger: Ledger, calls: Sequence[Call], clock: Clock) -> list[tuple[str, float, float]]:
@@ -153,7 +150,7 @@ def _bands(cells: Sequence[tuple[str, float, float]]) -> list[dict[str, Any]]:
         {
             "type": "rect", "xref": "x", "yref": "paper", "x0": since, "x1": until, "y0": 0, "y1": 1, "layer": "below",
             "fillcolor": f"rgba(128,128,128,{0.14 if number % 2 else 0.07})", "line": {"width": 0},
-            "label": {"text": _text(label) if until - since > room else "", "textposition": "top left",
+            "label": {"text": markup(label) if until - since > room else "", "textposition": "top left",
                       "font": {"size": 10}},
         }
         for number, (label, since, until) in enumerate(cells)

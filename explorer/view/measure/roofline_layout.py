@@ -19,7 +19,7 @@ __all__ = ["COLOURS", "HIGH", "SYMBOLS", "WIDE", "Layout", "Mark", "Roof", "layo
 
 # By what holds a kernel back: colours that colour-blind people tell apart on light and dark, and a shape of its own.
 COLOURS = {"memory": "#2f7fc1", "compute": "#d0640a", "overhead": "#8a6fc8", "unknown": "#868e99"}
-SYMBOLS = {"memory": "circle", "compute": "diamond", "overhead": "triangle-up", "unknown": "cross"}
+SYMBOLS = {"memory": "circle", "compute": "diamond", "overhead": "triangle-up", "unknown": "square"}
 _MOST = 80  # kernels that are drawn, the longest
 _NAMED = 5
 _INTENSE = 1e15  # FLOPs a byte: what has more, as next to no bytes, stands at the right end

@@ -1,216 +1,206 @@
-"""A timing as a chart: the warm-up curve, the steady samples with their interval, the steps of the first call."""
+"""How timings are shown: the warm-up curve, the steady samples with their interval, the steps of the first call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import log10
-from typing import Any
+
+import numpy as np
 
 from explorer.model.results.timing import STEPS, Samples, Timing
-from explorer.model.units import duration_text, range_text
-from explorer.view.chart import Chart, Table, figure
-from explorer.view.interface import FigureView
-from explorer.view.measure.showing import markup, small
-from explorer.view.measure.strokes import BLUE, FIRST, ORANGE, log_ticks, wrapped
-from explorer.view.measure.timing_picture import (
-    STEP_COLOURS,
-    curve,
-    described,
-    heading,
-    histogram,
-    picture,
-    result,
-    rows_of,
-    samples_text,
-    sure_text,
+from explorer.model.text import cut_end
+from explorer.model.units import duration_text, factor_text, range_text
+from explorer.view.chart import Table
+from explorer.view.drawing import STEPS as STEP_STYLES
+from explorer.view.figure import (
+    BLUE,
+    FIRST,
+    GREY,
+    INK,
+    ORANGE,
+    RUN,
+    Band,
+    Bars,
+    Figure,
+    Label,
+    Mark,
+    Panel,
+    Path,
+    Points,
+    rows_of_text,
 )
+from explorer.view.interface import FigureView
+from explorer.view.measure.environment import machine_text
+from explorer.view.measure.samples import SAMPLE_COLUMNS, sample_rows
+from explorer.view.scale import Scale, log_ticks
 
-__all__ = ["TimingView", "tables", "timing_chart"]
+__all__ = ["TimingView", "calls_shown", "histogram"]
 
-HEAD = ("what", "median", "interval", "fastest", "spread", "samples", "calls a sample")
-_GRID = "rgba(128,128,128,.2)"
+_STEP_COLOURS = {**{step: colour for step, _, colour in STEP_STYLES}, "run": RUN}
+_WIDTH, _TOP, _HEIGHT = 860, 84, 196  # of the picture, and of its two panels
+_LEFT, _RIGHT = 62, 500  # of the curve
+_BARS_LEFT, _BARS_RIGHT = 590, 832
+_EAGER, _NEXT = 10, 24  # calls that the curve shows
+_BINS = 22
 
 
 class TimingView(FigureView[Timing]):
-    """The chart with its tables."""
+    """The warm-up curve on a logarithmic axis, a histogram of the steady samples, and the first call's steps."""
 
     def title(self, value: Timing) -> str:
         return f"timing of {value.function}"
 
     def description(self, value: Timing) -> str:
-        return described(value)
+        steady = value.steady
+        stages = ", ".join(f"{step} {duration_text(value.stages[step])}" for step in STEPS if step in value.stages)
+        return (
+            f"{value.headline}. The steady median of {steady.count:,} samples lies in "
+            f"{range_text(steady.low, steady.high)}. First call: {stages}."
+        )
 
     def tables(self, value: Timing) -> Sequence[Table]:
-        return tables(value)
+        figures = [("steady", value.steady), *([("eager", value.eager)] if value.eager is not None else [])]
+        stages = [(step, duration_text(value.stages[step])) for step in STEPS if step in value.stages]
+        stages.append(("first call", duration_text(value.first_call.median)))
+        tables = [
+            Table("calls", ("what", *SAMPLE_COLUMNS), sample_rows(figures)),
+            Table("the first call, step by step", ("step", "time"), stages),
+        ]
+        notes = [Table("notes", ("what to know",), [(note,) for note in value.notes])]
+        return tables + notes * bool(value.notes)
 
-    def svg(self, value: Timing) -> str:
-        return picture(value)
-
-    def chart(self, value: Timing) -> Chart:
-        return timing_chart(value)
-
-
-def timing_chart(timing: Timing) -> Chart:
-    """The chart of a timing.
-
-    Raises:
-        MissingPackageError: plotly is not installed.
-    """
-    return Chart(
-        _figure(timing), f"{timing.function}: timing", picture(timing), described(timing), tables(timing),
-        f"Chart(timing of {timing.function})",
-    )  # fmt: skip
-
-
-def tables(timing: Timing) -> list[Table]:
-    """The figures of the chart."""
-    figures: list[tuple[str, Samples]] = [("steady", timing.steady)]
-    if timing.eager is not None:
-        figures.append(("eager", timing.eager))
-    stages = [(step, duration_text(timing.stages[step])) for step in STEPS if step in timing.stages]
-    stages.append(("first call", duration_text(timing.first_call.median)))
-    found = [
-        Table("calls", HEAD, rows_of(figures)),
-        Table("the first call, step by step", ("step", "time"), stages),
-    ]
-    if timing.notes:
-        found.append(Table("notes", ("what to know",), [(note,) for note in timing.notes]))
-    return found
+    def figure(self, value: Timing) -> Figure:
+        page = Figure(_WIDTH)
+        heading = f"{cut_end(f'{value.function}{value.signature}', 64)}: {_first_call_text(value)}"
+        page.text(24, 34, _result(value), size=20.0, bold=True)
+        page.text(24, 56, heading, size=12.5, colour=GREY)
+        page.panels += [_curve(value), _samples(page, value.steady)]
+        y = _stages(page, value, _TOP + _HEIGHT + 66)
+        page.height = rows_of_text(page, y + 20, [f"note: {note}" for note in value.notes]) - 2
+        return page
 
 
-def _figure(timing: Timing) -> Any:
-    made = figure()
-    _curve(made, timing)
-    _samples(made, timing.steady)
-    _stages(made, timing)
-    notes = wrapped([f"note: {note}" for note in timing.notes], 120, 4)
-    made.update_layout(
-        title={
-            "text": f"<b>{markup(result(timing))}</b><br>{small(markup(heading(timing)))}",
-            "x": 0, "xanchor": "left", "xref": "paper", "font": {"size": 19, "color": BLUE}, "yref": "container",
-            "y": 0.955, "yanchor": "top",
-        },
-        height=420 + 17 * len(notes),
-        margin={"l": 64, "r": 16, "t": 84, "b": 44 + 17 * len(notes)},
-        showlegend=False,
-        barmode="stack",
-        bargap=0.06,
-    )  # fmt: skip
-    for number, note in enumerate(notes):
-        made.add_annotation(
-            text=markup(note), x=0, y=0, xref="paper", yref="paper", xanchor="left", yanchor="top",
-            yshift=-18 - 17 * number, showarrow=False, font={"size": 11},
-        )  # fmt: skip
-    return made
+def _result(timing: Timing) -> str:
+    """The result in as few words as it takes: `41.2 ms compiled, 3.4× faster than eager`."""
+    compiled = f"{duration_text(timing.steady.median)} compiled"
+    interval, speedup = timing.speedup_interval, timing.speedup
+    if interval is None or speedup is None:
+        return compiled
+    if interval[0] <= 1 <= interval[1]:
+        return f"{compiled}, no faster or slower than eager"
+    factor = factor_text(speedup if speedup > 1 else 1 / speedup)
+    return f"{compiled}, {factor} {'faster' if speedup > 1 else 'slower'} than eager"
 
 
-def _curve(made: Any, timing: Timing) -> None:
-    eager, compiled = curve(timing)
-    first = len(eager) + 1
-    if timing.eager is not None:
-        made.add_scatter(
-            name="eager", mode="markers", x=list(range(len(eager))), y=eager, customdata=_named(eager),
-            marker={"symbol": "circle-open", "size": 8, "color": ORANGE, "line": {"width": 2}},
-            hovertemplate="eager call %{x}: %{customdata}<extra></extra>",
-        )  # fmt: skip
-    made.add_scatter(
-        name="first call", mode="markers+text", x=[first], y=compiled[:1], customdata=_named(compiled[:1]),
-        text=[f"  first call {duration_text(compiled[0])}"], textposition="middle right",
-        textfont={"color": FIRST, "size": 12}, marker={"symbol": "diamond", "size": 13, "color": FIRST},
-        hovertemplate="first call: %{customdata}<extra></extra>",
-    )  # fmt: skip
-    at = [first + 1 + i for i in range(len(compiled) - 1)]
-    made.add_scatter(
-        name="compiled", mode="markers", x=at, y=compiled[1:], customdata=_named(compiled[1:]),
-        marker={"size": 8, "color": BLUE}, hovertemplate="compiled call: %{customdata}<extra></extra>",
-    )  # fmt: skip
-    last = first + len(compiled) + 0.3
+def _first_call_text(timing: Timing) -> str:
+    """What the first call cost, and when that is paid for."""
+    took = duration_text(timing.first_call.median)
+    if timing.eager is None:
+        return f"the first call took {took}"
+    calls = timing.break_even
+    paid = "is never paid for" if calls is None else f"has paid for itself after {calls:,} call{'s' * (calls != 1)}"
+    return f"the {took} first call {paid}"
+
+
+def calls_shown(timing: Timing) -> tuple[list[float], list[float]]:
+    """Seconds of the eager calls, and of the compiled ones from the first on: those that the warm-up curve shows."""
+    eager = [*timing.eager.samples[:_EAGER]] if timing.eager is not None else []
+    first = list(timing.warm_up) or [timing.first_call.median]
+    return eager, [*first, *timing.steady.samples][: 1 + _NEXT]
+
+
+def histogram(samples: Samples, bins: int = _BINS) -> tuple[list[int], list[float], int]:
+    """How many samples are in each bin, the bins' borders, and how many outliers are beyond the last one."""
+    values = np.asarray(samples.samples)
+    reach = max(4 * samples.spread * samples.median, 1.2 * (samples.high - samples.median), 0.01 * samples.median)
+    low = max(float(values.min()), samples.median - reach)
+    high = max(min(float(values.max()), samples.median + 1.5 * reach), samples.high)
+    if not high > low:
+        low, high = 0.98 * samples.median, 1.02 * samples.median
+    counts, borders = np.histogram(values, bins, (low, high))
+    return counts.tolist(), borders.tolist(), int((values > high).sum() + (values < low).sum())
+
+
+def _curve(timing: Timing) -> Panel:
+    """Across are the calls, one unit each; the first compiled one stands apart from those before and after it."""
+    eager, compiled = calls_shown(timing)
     low, high = min(*eager, *compiled, timing.steady.median) / 1.4, max(*eager, *compiled, 0.0) * 1.6
-    made.add_shape(
-        type="line", x0=first, x1=first, y0=low, y1=compiled[0], line={"color": FIRST, "width": 1}, opacity=0.6
-    )
-    for samples, start, colour, dash in (
-        (timing.eager, -0.5, ORANGE, "dash"),
-        (timing.steady, first + 0.5, BLUE, "solid"),
-    ):
-        if samples is not None:
-            made.add_scatter(
-                mode="lines+text", x=[start, last], y=[samples.median] * 2, hoverinfo="skip",
-                line={"color": colour, "width": 1.5, "dash": dash}, text=["", f" {duration_text(samples.median)}"],
-                textposition="middle right", textfont={"color": colour, "size": 12}, cliponaxis=False,
-            )  # fmt: skip
-    ticks = log_ticks(low, high)
-    made.update_layout(
-        xaxis={
-            "domain": [0, 0.56], "range": [-1, last + 0.3], "showgrid": False, "zeroline": False, "anchor": "y",
-            "tickvals": [len(eager) / 2 - 0.5, first + len(compiled) / 2][0 if eager else 1 :], "tickangle": 0,
-            "ticktext": ["eager calls", "compiled calls"][0 if eager else 1 :],
-        },
-        yaxis={
-            "type": "log", "domain": [0.32, 1], "gridcolor": _GRID, "range": _logs(low, high), "anchor": "x",
-            "tickvals": [at for at, _ in ticks], "ticktext": [name for _, name in ticks], "minor": {"showgrid": False},
-        },
-    )  # fmt: skip
+    ticks = log_ticks(low, high, 5)
+    first = len(eager) + (1.6 if eager else 0.8)
+    later = [first + 1.9 + i for i in range(len(compiled) - 1)]
+    last = later[-1] if later else first
+    marks: list[Mark] = []
+    if timing.eager is not None and eager:
+        x = [i + 0.8 for i in range(len(eager))]
+        marks += _level(timing.eager, x[0] - 0.3, last + 0.4, ORANGE, "dash")
+        marks.append(Points(x, eager, ORANGE, radius=3.6, hollow=True, hover=_hover("eager", eager)))
+        marks.append(Label(x[0] - 0.2, low, "eager calls", ORANGE, bold=True, dy=18))
+    marks += _level(timing.steady, (later[0] if later else first) - 0.3, last + 0.4, BLUE)
+    marks += [
+        Path([first, first], [low, compiled[0]], FIRST, 1.5, opacity=0.5),
+        Points(later, compiled[1:], BLUE, radius=3.4, opacity=0.85, hover=_hover("compiled", compiled[1:])),
+        Points([first], compiled[:1], FIRST, "diamond", 6, hover=_hover("first", compiled[:1])),
+        Label(first, compiled[0], f"first call {duration_text(compiled[0])}", FIRST, bold=True, dx=12, dy=4),
+        Label(last, low, "compiled calls", BLUE, bold=True, anchor="end", dy=18),
+    ]
+    across = Scale(0.0, len(eager) + len(compiled) + 2.5, (), ())
+    up = Scale(low, high, tuple(ticks), tuple(map(duration_text, ticks)), True)
+    return Panel(_LEFT, _RIGHT, _TOP, _TOP + _HEIGHT, across, up, marks)
 
 
-def _samples(made: Any, steady: Samples) -> None:
+def _hover(what: str, seconds: Sequence[float]) -> list[str]:
+    return [f"{what} call: {duration_text(one)}" for one in seconds]
+
+
+def _level(samples: Samples, x: float, to_x: float, colour: str, dash: str = "") -> list[Mark]:
+    """The median as a line with its figure at the end."""
+    at = samples.median
+    return [
+        Path([x, to_x], [at, at], colour, 1.5, dash, 0.7),
+        Label(to_x, at, duration_text(at), colour, bold=True, dx=5, dy=4),
+    ]
+
+
+def _samples(page: Figure, steady: Samples) -> Panel:
+    """The histogram, with the interval of the median behind it and the median before it."""
     counts, borders, beyond = histogram(steady)
-    middles = [(a + b) / 2 for a, b in pairwise(borders)]
-    made.add_bar(
-        x=middles, y=counts, xaxis="x2", yaxis="y2", marker={"color": BLUE}, name="samples",
-        customdata=[range_text(a, b) for a, b in pairwise(borders)],
-        hovertemplate="%{y} samples of %{customdata}<extra></extra>",
-    )  # fmt: skip
-    made.add_shape(
-        type="rect", xref="x2", yref="y2 domain", x0=steady.low, x1=steady.high, y0=0, y1=1, fillcolor=BLUE,
-        opacity=0.22, line={"width": 0},
-    )  # fmt: skip
-    made.add_shape(
-        type="line", xref="x2", yref="y2 domain", x0=steady.median, x1=steady.median, y0=0, y1=1,
-        line={"width": 2, "color": ORANGE},
-    )  # fmt: skip
-    made.add_annotation(
-        text=f"<b>{samples_text(steady)}</b><br>{sure_text(steady)}",
-        xref="paper", yref="paper", x=1, y=1.0, xanchor="right", yanchor="bottom", align="right", showarrow=False,
-    )  # fmt: skip
+    each = f" of {steady.calls:,} calls" if steady.calls > 1 else ""
+    samples = f"{steady.count:,} steady sample{'s' * (steady.count != 1)}{each}"
+    sure = f"median {range_text(steady.low, steady.high)}, {steady.attained * 100:.0f} % sure"
+    page.text(_BARS_LEFT, _TOP + 2, samples, bold=True)
+    page.text(_BARS_LEFT, _TOP + 19, sure, size=11.5, colour=BLUE)
     low, high = borders[0], borders[-1]
-    made.update_layout(
-        xaxis2={
-            "domain": [0.68, 1], "anchor": "y2", "showgrid": False, "zeroline": False, "range": [low, high],
-            "tickvals": [low + 0.07 * (high - low), high - 0.12 * (high - low)], "tickangle": 0,
-            "ticklabeloverflow": "allow",
-            "ticktext": [duration_text(low), duration_text(high) + (f" (+{beyond})" if beyond else "")],
-        },
-        yaxis2={"domain": [0.32, 0.97], "anchor": "x2", "visible": False},
-    )  # fmt: skip
+    boxes = [(a, b, count, 0.0) for count, (a, b) in zip(counts, pairwise(borders), strict=True) if count]
+    hover = [f"{count:,.0f} samples of {range_text(a, b)}" for a, b, count, _ in boxes]
+    tallest = 1.05 * max(counts)
+    last = f"{duration_text(high)}{f', {beyond} beyond' if beyond else ''}"
+    marks: list[Mark] = [
+        Band(max(steady.low, low), min(steady.high, high), tallest, 0.0, BLUE, 0.16),
+        Bars(boxes, BLUE, hover=hover, rounded=1),
+        Path([steady.median, steady.median], [0.0, tallest], INK, 1.6),
+        Path([low, high], [0.0, 0.0], GREY, opacity=0.5),
+        Label(low, 0.0, duration_text(low), GREY, 11, dy=18),
+        Label(high, 0.0, last, GREY, 11, anchor="end", dy=18),
+    ]
+    top, bottom = _TOP + 28, _TOP + _HEIGHT
+    return Panel(_BARS_LEFT, _BARS_RIGHT, top, bottom, Scale(low, high, (), ()), Scale(0.0, tallest, (), ()), marks)
 
 
-def _stages(made: Any, timing: Timing) -> None:
-    whole = sum(timing.stages.values()) or 1.0
-    base = 0.0
-    told: list[str] = []
-    for step, seconds in ((step, timing.stages[step]) for step in STEPS if step in timing.stages):
-        took = duration_text(seconds)
-        made.add_bar(
-            x=[seconds], base=base, y=[0], xaxis="x3", yaxis="y3", orientation="h", name=step, width=0.8,
-            marker={"color": STEP_COLOURS[step]}, customdata=[took], hovertemplate=f"{step}: {took}<extra></extra>",
-        )  # fmt: skip
-        told.append(f"<span style='color:{STEP_COLOURS[step]}'>■</span> {step} {took}")
-        base += seconds
-    made.add_annotation(
-        text=f"<b>first call {duration_text(timing.first_call.median)}</b>   {'   '.join(told)}",
-        xref="paper", yref="paper", x=0, y=0.125, xanchor="left", yanchor="bottom", showarrow=False,
-    )  # fmt: skip
-    made.update_layout(
-        xaxis3={"domain": [0, 1], "anchor": "y3", "visible": False, "range": [0, whole]},
-        yaxis3={"domain": [0, 0.12], "anchor": "x3", "visible": False, "range": [-0.5, 0.5]},
-    )
-
-
-def _named(seconds: list[float]) -> list[str]:
-    return [duration_text(one) for one in seconds]
-
-
-def _logs(low: float, high: float) -> list[float]:
-    return [log10(low), log10(high)]
+def _stages(page: Figure, timing: Timing, top: float) -> float:
+    """The first call as one bar of its steps, with their key above it; returns where that ends."""
+    whole = sum(timing.stages.values())
+    if not whole:
+        return top + 50
+    x, right, key = 24.0, float(_BARS_RIGHT), 174.0
+    page.text(24, top - 10, f"first call {duration_text(whole)}", colour=FIRST, bold=True)
+    for step in (step for step in STEPS if step in timing.stages):
+        wide, took = (right - 24) * timing.stages[step] / whole, duration_text(timing.stages[step])
+        box = (x, x + max(wide - 1.5, 0.8), top, top + 20)
+        page.page.append(Bars([box], _STEP_COLOURS[step], hover=[f"{step}: {took}"], rounded=3))
+        x += wide
+        name = f"{'XLA compile' if step == 'compile' else step} {took}"
+        page.swatch(key, top - 20, 10, _STEP_COLOURS[step])
+        page.text(key + 15, top - 10.5, name)
+        key += 36 + 6.7 * len(name)
+    page.text(24, top + 42, machine_text(timing.environment, has_cores=True), size=11.0, colour=GREY)
+    return top + 50

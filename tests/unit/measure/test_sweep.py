@@ -15,8 +15,9 @@ import explorer as ex
 from explorer.model.results.axis import Axis
 from explorer.model.results.sweep import Sweep, SweepRow, bar, text_table
 from explorer.model.results.timing import Samples
-from explorer.view.measure.axes import Scale, marker_of, scale_of, without_crowding
-from explorer.view.measure.sweep_picture import panels, picture, static, x_scale
+from explorer.view.figure import series_style
+from explorer.view.measure.sweep import SweepView, measures, swept_scale
+from explorer.view.scale import Scale, scale_of, without_crowding
 
 BRIEF = 1e-4  # seconds of measuring: what is tested here is not time
 
@@ -282,10 +283,10 @@ SWEEPS = {
 @pytest.mark.parametrize("name", SWEEPS)
 def test_every_sweep_has_a_picture_that_is_xml_and_needs_no_script(name):
     found = SWEEPS[name]
-    root = ElementTree.fromstring(picture(found))
+    root = ElementTree.fromstring(SweepView().svg(found))
     told = " ".join(root.itertext())
     assert found.headline.partition(";")[0][:40].split()[0] in told
-    assert "nan" not in picture(found).lower().replace("mnan", "")
+    assert "nan" not in SweepView().svg(found).lower().replace("mnan", "")
     bundle = found._repr_mimebundle_()
     assert "the view failed" not in bundle["text/plain"]
     assert "<script" not in bundle["text/html"]
@@ -295,8 +296,8 @@ def test_every_sweep_has_a_picture_that_is_xml_and_needs_no_script(name):
 def test_every_sweep_has_a_chart(name):
     pytest.importorskip("plotly")
     bundle = SWEEPS[name].chart().bundle
-    assert bundle["application/vnd.plotly.v1+json"]["data"] or name in ("only failures", "nothing known")
-    assert bundle["text/html"] == static(SWEEPS[name])
+    assert bundle["application/vnd.plotly.v1+json"]["layout"]["annotations"]
+    assert bundle["text/html"] == SweepView().html(SWEEPS[name])
 
 
 def test_without_plotly_the_picture_stands_for_the_chart(monkeypatch):
@@ -312,15 +313,15 @@ def test_the_page_is_whole_and_has_the_figures(tmp_path):
     page = SWEEPS["a failure"].to_html(tmp_path / "sweep.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "&lt;out&gt; of memory &amp; more" in page
-    assert static(SWEEPS["a failure"]) in page
+    assert SweepView().html(SWEEPS["a failure"]) in page
 
 
 def test_times_that_span_more_than_ten_times_are_on_a_logarithmic_axis():
     wide, narrow = made([1e-6, 1e-5, 1e-4, 1e-3]), made([1e-3, 2e-3, 3e-3, 4e-3])
-    assert panels(wide)[0].scale.is_log
-    assert not panels(narrow)[0].scale.is_log
-    assert x_scale(made([1e-3] * 4, n=(1, 10, 100, 1000))).is_log
-    assert not x_scale(made([1e-3] * 4, n=(1, 2, 3, 4))).is_log
+    assert measures(wide)[0].scale.is_log
+    assert not measures(narrow)[0].scale.is_log
+    assert swept_scale(made([1e-3] * 4, n=(1, 10, 100, 1000))).is_log
+    assert not swept_scale(made([1e-3] * 4, n=(1, 2, 3, 4))).is_log
 
 
 @given(st.lists(st.floats(1e-9, 1e12), min_size=1, max_size=12))
@@ -343,7 +344,7 @@ def test_ticks_do_not_crowd_and_the_ends_are_among_them(values):
 
 
 def test_no_two_series_look_alike():
-    assert len({marker_of(number) for number in range(36)}) == 36
+    assert len({series_style(number) for number in range(36)}) == 36
 
 
 def test_a_scale_of_one_value_has_its_middle():

@@ -2,6 +2,7 @@
 
 import math
 import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +17,8 @@ from explorer.measure.differences import difference_of
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.timing import Samples
 from explorer.model.results.what_if import Difference, Variant, WhatIf
-from explorer.view.measure.what_if_html import fragment
-from explorer.view.measure.what_if_picture import picture, span, ticks
+from explorer.view.figure_svg import svg_of
+from explorer.view.measure.what_if import WhatIfView, figure, time_scale
 
 BRIEF = 1e-3  # seconds of measuring: what is tested here is not time
 
@@ -323,7 +324,7 @@ WHAT_IFS = {
 @pytest.mark.parametrize("name", WHAT_IFS)
 def test_every_what_if_has_a_picture_that_is_xml_and_a_disclosure_a_row(name):
     found = WHAT_IFS[name]
-    told = " ".join(ElementTree.fromstring(picture(found)).itertext())
+    told = " ".join(ElementTree.fromstring(svg_of(figure(found))).itertext())
     assert all(row.name in told for row in found)
     bundle = found._repr_mimebundle_()
     assert bundle["text/html"].count("<details>") == len(found.variants) + 1
@@ -333,15 +334,15 @@ def test_every_what_if_has_a_picture_that_is_xml_and_a_disclosure_a_row(name):
 @pytest.mark.parametrize("name", WHAT_IFS)
 def test_every_what_if_has_a_chart(name):
     pytest.importorskip("plotly")
-    assert WHAT_IFS[name].chart().bundle["application/vnd.plotly.v1+json"]["data"]
+    assert WHAT_IFS[name].chart().bundle["application/vnd.plotly.v1+json"]["layout"]["annotations"]
 
 
 def test_behind_a_row_stands_what_the_compiler_did_otherwise():
     found = ex.what_if(lambda x: jnp.tanh(x) @ x, ONES, dtype="bfloat16", time=False)
-    shown = fragment(found)
+    shown = WhatIfView().html(found)
     assert "bf16[8,8]" in shown
     assert "<th>plain</th><th>dtype bfloat16</th>" in shown
-    assert "&lt;no&gt; such &amp; option" in fragment(WHAT_IFS["all failed"])
+    assert "&lt;no&gt; such &amp; option" in WhatIfView().html(WHAT_IFS["all failed"])
 
 
 def test_the_page_is_whole(tmp_path):
@@ -353,7 +354,8 @@ def test_the_page_is_whole(tmp_path):
 @given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(1, 50)), min_size=1, max_size=5))
 def test_the_axis_holds_every_ratio_and_has_one_in_it(pairs):
     rows = [variant(str(i), 1.0, (ratio, ratio / reach, ratio * reach)) for i, (ratio, reach) in enumerate(pairs)]
-    low, high = span(WhatIf("f", "", [PLAIN, *rows]))
-    assert all(low < ratio < high for ratio, _ in pairs)
-    assert 1 in ticks(low, high)
-    assert len(ticks(low, high)) <= 7
+    scale = time_scale(WhatIf("f", "", [PLAIN, *rows]))
+    assert all(scale.low < ratio < scale.high for ratio, _ in pairs)
+    assert 1 in scale.ticks
+    places = [scale.at(tick, 0, 208) for tick in scale.ticks]
+    assert all(b - a > 40 for a, b in pairwise(places))

@@ -6,8 +6,9 @@ from typing import Any
 
 from explorer.model.results.flame import By, Flame, FlameNode
 from explorer.model.results.profile import Profile
-from explorer.view.chart import Chart, Table, figure
+from explorer.view.chart import Chart, Table
 from explorer.view.drawing import box, canvas, shortened, text
+from explorer.view.figure_plotly import empty_chart, markup
 from explorer.view.measure.profile.picture import hot
 from explorer.view.measure.profile.told import share_text, time_text
 
@@ -72,13 +73,13 @@ def flame_picture(made: Flame) -> str:
 def _figure(made: Flame) -> Any:
     from plotly.graph_objects import Icicle
 
-    drawn = figure()
+    drawn = empty_chart()
     hottest = _hottest(made)
     drawn.add_trace(
         Icicle(
             ids=[str(i) for i in range(len(made))],
             parents=["" if node.parent < 0 else str(node.parent) for node in made.nodes],
-            labels=[_escaped(node.name) for node in made.nodes],
+            labels=[markup(node.name) for node in made.nodes],
             values=[node.seconds * 1e3 for node in made.nodes],
             branchvalues="remainder" if not made.seconds else "total",
             customdata=[[_told(node, made)] for node in made.nodes],
@@ -117,8 +118,3 @@ def _table(made: Flame) -> Table:
     ]
     more = f"and {len(made) - _ROWS:,} more" if len(made) > _ROWS else ""
     return Table(f"time by {_BY[made.by]}", ("box", "kind", "time", "of its own"), rows, more)
-
-
-def _escaped(name: str) -> str:
-    """Plotly reads `<…>` as markup."""
-    return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

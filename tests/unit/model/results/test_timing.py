@@ -1,15 +1,15 @@
 """What a timing says of itself: sentences, tables, charts."""
 
 import re
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.errors import MissingPackageError
 from explorer.model.results.timing import Samples, Timing
 from explorer.view import chart as charts
-from explorer.view.measure.timing_picture import curve, histogram, picture
+from explorer.view.measure.timing import TimingView, calls_shown, histogram
 
 SECONDS = st.floats(1e-7, 1e3, allow_nan=False)
 SAMPLES = st.builds(Samples, st.lists(SECONDS, min_size=1, max_size=60).map(tuple), st.integers(1, 500), st.just(0.95))
@@ -107,10 +107,10 @@ def test_every_figure_is_in_the_frames():
 
 
 def test_the_curve_begins_with_eager_calls_and_its_compiled_part_with_the_first():
-    eager, compiled = curve(timing())
+    eager, compiled = calls_shown(timing())
     assert eager == [0.03] * 9
     assert compiled == [0.2, 0.02] + [0.01] * 9
-    assert curve(timing(None))[0] == []
+    assert calls_shown(timing(None))[0] == []
 
 
 @given(SAMPLES)
@@ -124,7 +124,7 @@ def test_the_histogram_holds_every_sample_or_counts_it_as_beyond(samples):
 @given(TIMINGS)
 def test_any_timing_has_a_text_and_a_picture(value):
     assert repr(value).startswith("Timing(f<x>(x: f32[8]))")
-    svg = picture(value)
+    svg = TimingView().svg(value)
     assert svg.startswith("<svg")
     assert not re.search(r'="(nan|-?inf)"', svg)
     assert "f&lt;x&gt;" in svg
@@ -136,8 +136,9 @@ def test_a_timing_is_shown_as_a_chart_with_picture_table_and_text():
     bundle = value._repr_mimebundle_()
     assert set(bundle) == {"application/vnd.plotly.v1+json", "text/html", "text/plain"}
     assert bundle["text/plain"] == repr(value)
-    title = bundle["application/vnd.plotly.v1+json"]["layout"]["title"]["text"]
-    assert "10 ms compiled, 3.0× faster than eager" in title
+    texts = [label["text"] for label in bundle["application/vnd.plotly.v1+json"]["layout"]["annotations"]]
+    assert texts[0] == "<b>10 ms compiled, 3.0× faster than eager</b>"
+    assert "note: a &lt;note&gt;" in texts
     assert "<table>" in bundle["text/html"]
     assert "a &lt;note&gt;" in bundle["text/html"]
     chart = value.chart()
@@ -147,17 +148,14 @@ def test_a_timing_is_shown_as_a_chart_with_picture_table_and_text():
 
 
 def test_without_plotly_the_picture_is_shown_and_a_fault_leaves_the_text(monkeypatch):
-    def missing():
-        raise MissingPackageError("no plotly")
-
-    monkeypatch.setattr("explorer.view.measure.timing.figure", missing)
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     value = timing()
     assert set(value._repr_mimebundle_()) == {"text/html", "text/plain"}
 
     def broken(_):
         raise RuntimeError("oh")
 
-    monkeypatch.setattr("explorer.view.measure.timing.picture", broken)
+    monkeypatch.setattr("explorer.view.measure.timing._curve", broken)
     shown = value._repr_mimebundle_()
     assert shown["text/plain"].startswith(repr(value))
     assert "the view failed: RuntimeError: oh" in shown["text/plain"]

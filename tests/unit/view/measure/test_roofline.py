@@ -3,19 +3,20 @@
 import json
 import math
 import re
+import sys
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.errors import MissingPackageError
 from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.roofline import BOUNDS, Point, Roofline
 from explorer.view.chart import PLOTLY
-from explorer.view.measure import memory_picture, roofline_picture
+from explorer.view.measure.memory import MemoryView, is_curve
+from explorer.view.measure.roofline import RooflineView
 from explorer.view.measure.roofline_layout import layout_of, unknown_text
 
 MACHINE = Peaks(
@@ -68,7 +69,7 @@ def words_in(svg):
 
 
 def test_the_picture_says_the_result_first_and_names_the_largest_kernels():
-    words = words_in(roofline_picture.picture(roofline()))
+    words = words_in(RooflineView().svg(roofline()))
     assert words.startswith("block reaches")
     assert "6: h = x @ w" in words
     assert "memory 20 GB/s" in words
@@ -79,7 +80,7 @@ def test_the_picture_says_the_result_first_and_names_the_largest_kernels():
 
 def test_kernels_without_costs_are_listed_beside():
     assert unknown_text(roofline()) == "No costs are known of: cholesky.4 5 ms (12% of the time)"
-    assert "cholesky.4 5 ms" in words_in(roofline_picture.picture(roofline()))
+    assert "cholesky.4 5 ms" in words_in(RooflineView().svg(roofline()))
     assert all("cholesky" not in mark.told[0] for mark in layout_of(roofline()).marks)
 
 
@@ -118,7 +119,7 @@ kernels = st.builds(
 def test_any_roofline_can_be_drawn_and_no_two_labels_meet(points):
     points = [one for one in points if (one.bound == "unknown") == math.isnan(one.flops)]
     found = roofline(sorted(points, key=lambda one: -one.seconds))
-    ElementTree.fromstring(roofline_picture.picture(found))
+    ElementTree.fromstring(RooflineView().svg(found))
     layout = layout_of(found)
     assert len(layout.marks) <= len(points)
     for mark in layout.marks:
@@ -144,16 +145,12 @@ def test_the_chart_carries_the_picture_the_words_and_every_figure():
 def test_a_roofline_of_nothing_is_shown_all_the_same():
     pytest.importorskip("plotly")
     assert "ran no kernel" in json.dumps(roofline([])._repr_mimebundle_()[PLOTLY])
-    assert "Nobody knows" in words_in(roofline_picture.picture(roofline([KERNELS[3]])))
+    assert "Nobody knows" in words_in(RooflineView().svg(roofline([KERNELS[3]])))
 
 
 @pytest.mark.parametrize("shown", [roofline(), memory(10, 20)], ids=["roofline", "memory"])
 def test_without_plotly_the_picture_is_shown(monkeypatch, shown):
-    def missing(_):
-        raise MissingPackageError("a chart needs the package plotly")
-
-    monkeypatch.setattr("explorer.view.measure.roofline.roofline_chart", missing)
-    monkeypatch.setattr("explorer.view.measure.memory.memory_chart", missing)
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     bundle = shown._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
     assert "<img alt=" in bundle["text/html"]
@@ -164,8 +161,7 @@ def test_a_fault_of_the_view_costs_nobody_the_result(monkeypatch, shown):
     def broken(_):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("explorer.view.measure.roofline.roofline_chart", broken)
-    monkeypatch.setattr("explorer.view.measure.memory.memory_chart", broken)
+    monkeypatch.setattr("explorer.view.interface.svg_of", broken)
     (text,) = shown._repr_mimebundle_().values()
     assert text.startswith(shown.headline)
     assert "the view failed: ZeroDivisionError: ours" in text
@@ -175,31 +171,31 @@ def test_a_fault_of_the_view_costs_nobody_the_result(monkeypatch, shown):
 
 
 def test_memory_is_a_curve_over_a_number_and_bars_over_kinds():
-    assert memory_picture.is_curve(memory(10, 20, 40))
-    assert not memory_picture.is_curve(memory(10))
+    assert is_curve(memory(10, 20, 40))
+    assert not is_curve(memory(10))
     kinds = Axis("dtype", ("f32", "bf16"))
     rows = [MemoryRow((i,), {"dtype": name}, {"argument": 10}) for i, name in enumerate(kinds.labels)]
-    assert not memory_picture.is_curve(MemoryUse("f", "", (kinds,), rows, "", 100))
+    assert not is_curve(MemoryUse("f", "", (kinds,), rows, "", 100))
 
 
 def test_the_limit_and_the_largest_that_fits_are_in_the_picture():
     use = memory(100, 200, 400, largest=Largest("n", 6, 950.0, 6.5, 7))
-    words = words_in(memory_picture.picture(use))
+    words = words_in(MemoryView().svg(use))
     assert "limit 1.0 kB" in words
     assert "n = 6 fits" in words
     assert "and no more." in words
 
 
 def test_a_limit_far_away_is_no_reason_to_make_the_bars_small():
-    assert "limit" not in words_in(memory_picture.picture(memory(100, limit=10**9)))
-    assert "limit" in words_in(memory_picture.picture(memory(800)))
+    assert "limit" not in words_in(MemoryView().svg(memory(100, limit=10**9)))
+    assert "limit" in words_in(MemoryView().svg(memory(800)))
 
 
 @given(st.lists(st.integers(0, 10**15), min_size=1, max_size=6), st.integers(0, 10**15))
 def test_any_memory_can_be_drawn(needed, limit):
     use = memory(*sorted(needed), limit=limit)
-    ElementTree.fromstring(memory_picture.picture(use))
-    assert not re.search(r"\bnan\b|\binf\b", memory_picture.picture(use))
+    ElementTree.fromstring(MemoryView().svg(use))
+    assert not re.search(r"\bnan\b|\binf\b", MemoryView().svg(use))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Axes of charts, for the picture and for plotly alike: what they span, where their ticks are, what these say."""
+"""The scales of figures: what they span, where their ticks are, what these say."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["COLOURS", "MARKERS", "Scale", "marker", "marker_of", "scale_of", "without_crowding"]
+__all__ = ["Scale", "log_ticks", "ratio_scale", "rows_scale", "scale_of", "without_crowding"]
 
-# Of series: colours that colour-blind people tell apart, and that read on light and dark; never a colour alone.
-COLOURS = ("#2f7fc1", "#d0640a", "#1a9474", "#b8548c", "#9a7d0a", "#7a6cd8")
-MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 _WIDE = 10.0  # a factor from which a scale is logarithmic
 _STEPS = (1.0, 2.0, 5.0)
+# The roundest first: the others only where these leave room.
+_RATIOS = (
+    *(step * 10.0**power for power in range(-3, 4) for step in _STEPS),
+    0.8,
+    1.25,
+    0.9,
+    1.1,
+    0.95,
+    1.05,
+    0.98,
+    1.02,
+)
+_RATIO_ROOM = 42.0  # pixels from one ratio's tick to the next
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class Scale:
     """Where values stand on an axis.
 
     Args:
-        low, high: What it spans; above 0 where it is logarithmic.
+        low, high: What it spans, from the left or the bottom; above 0 where it is logarithmic.
         ticks: Values that are marked.
         texts: What stands at each of them.
         is_log: Whether equal factors are equally far apart, rather than equal differences.
@@ -36,18 +46,7 @@ class Scale:
     def at(self, value: float, start: float, end: float) -> float:
         """Where a value stands between the two ends of the axis."""
         low, high, value = (math.log(v) if self.is_log else v for v in (self.low, self.high, value))
-        return start + (end - start) * ((value - low) / (high - low) if high > low else 0.5)
-
-    @property
-    def plotly(self) -> dict[str, object]:
-        """The same for an axis of plotly's."""
-        ends = [math.log10(v) if self.is_log else v for v in (self.low, self.high)]
-        return {
-            "type": "log" if self.is_log else "linear",
-            "range": ends,
-            "tickvals": list(self.ticks),
-            "ticktext": list(self.texts),
-        }
+        return start + (end - start) * ((value - low) / (high - low) if high != low else 0.5)
 
 
 def scale_of(
@@ -78,7 +77,7 @@ def scale_of(
     if low > 0 and high > _WIDE * low:
         edge = room * math.log(high / low)
         low, high = low * math.exp(-edge), high * math.exp(edge)
-        ticks = marked or [(tick, text(tick)) for tick in _decades(low, high, most)]
+        ticks = marked or [(tick, text(tick)) for tick in log_ticks(low, high, most)]
         return _scale(low, high, ticks, True)
     if marked:
         edge = room * (high - low) or abs(high) or 1.0
@@ -96,7 +95,7 @@ def _scale(low: float, high: float, ticks: Sequence[tuple[float, str]], is_log: 
     return Scale(low, high, tuple(at for at, _ in apart), tuple(text for _, text in apart), is_log)
 
 
-def _decades(low: float, high: float, most: int) -> list[float]:
+def log_ticks(low: float, high: float, most: int) -> list[float]:
     """1, 2, 5, 10 … where these are few, else powers of ten, else some of them."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for steps in (_STEPS, (1.0,)):
@@ -136,23 +135,18 @@ def without_crowding(ticks: Sequence[tuple[float, str]], scale: Scale, room: flo
     return Scale(scale.low, scale.high, tuple(at for at, _ in kept), tuple(said for _, said in kept), scale.is_log)
 
 
-def marker_of(number: int) -> tuple[str, str]:
-    """The kind and the colour of a series; of more than there are of either, no two have both alike."""
-    return MARKERS[(number + number // len(COLOURS)) % len(MARKERS)], COLOURS[number % len(COLOURS)]
+def ratio_scale(low: float, high: float, room: float) -> Scale:
+    """A logarithmic scale of ratios with `1×` among its ticks, and with round ones as there is room for, in pixels."""
+    scale = Scale(low, high, (), (), True)
+    places = {1.0: scale.at(1.0, 0, room)}
+    for tick in _RATIOS:
+        place = scale.at(tick, 0, room)
+        if low <= tick <= high and all(abs(place - other) >= _RATIO_ROOM for other in places.values()):
+            places[tick] = place
+    ticks = tuple(sorted(places))
+    return Scale(low, high, ticks, tuple(f"{tick:g}×" for tick in ticks), True)
 
 
-def marker(x: float, y: float, number: int, size: float = 4) -> str:
-    """The marker of a series, in its colour."""
-    kind, colour = marker_of(number)
-    if kind == "circle":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:g}" fill="{colour}"/>'
-    corners = {
-        "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
-        "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
-        "triangle-up": ((0, -1.2), (1.2, 0.9), (-1.2, 0.9)),
-        "triangle-down": ((0, 1.2), (1.2, -0.9), (-1.2, -0.9)),
-        "cross": ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4), (0.4, 1.2), (-0.4, 1.2),
-                  (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4)),
-    }[kind]  # fmt: skip
-    path = "L".join(f"{x + size * dx:.1f} {y + size * dy:.1f}" for dx, dy in corners)
-    return f'<path d="M{path}Z" fill="{colour}"/>'
+def rows_scale(count: int) -> Scale:
+    """A scale of rows from the top: the first one is between 0 and 1."""
+    return Scale(float(count), 0.0, (), ())

@@ -1,0 +1,40 @@
+"""Long texts, cut so that what matters of them is seen."""
+
+from __future__ import annotations
+
+__all__ = ["cut_end", "cut_middle", "cut_middles"]
+
+_WIDTH = 60
+_BEFORE = 24  # characters that are left before the first one that differs
+
+
+def cut_end(text: str, width: int) -> str:
+    """The text, or as much of its beginning as fits with an ellipsis.
+
+    Example:
+        >>> cut_end("optimization", 6), cut_end("fits", 6)
+        ('optim…', 'fits')
+    """
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def cut_middle(text: str, width: int = _WIDTH) -> str:
+    """In one line, its middle left out where it is long.
+
+    Example:
+        >>> cut_middle("a_function_of_a_long_name", 11)
+        'a_fun…_name'
+    """
+    text = " ".join(text.split())
+    return text if len(text) <= width else f"{text[: width // 2]}…{text[len(text) - width // 2 + 1 :]}"
+
+
+def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]:
+    """Two texts, each in one line; where they are long, from shortly before the first place in which they differ."""
+    before, after = " ".join(before.split()), " ".join(after.split())
+    shorter = min(len(before), len(after))
+    same = next((i for i in range(shorter) if before[i] != after[i]), shorter)
+    if max(len(before), len(after)) <= width or same <= _BEFORE:
+        return cut_middle(before, width), cut_middle(after, width)
+    start = same - _BEFORE
+    return f"…{cut_end(before[start:], width - 1)}", f"…{cut_end(after[start:], width - 1)}"

@@ -1,0 +1,183 @@
+"""One description of a figure, which `figure_svg.py` draws as the static picture and `figure_plotly.py` as a chart.
+
+A figure is a page in pixels with panels on it. A panel has two scales, and marks that stand in their units; what lies
+beside the panels, headlines, keys, rows of text, are marks on the page, in pixels from its upper left corner. So both
+renderers put everything at the same place, and plotly adds what a script can: hovering, and zooming into a panel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from textwrap import wrap
+
+from explorer.model.text import cut_end
+from explorer.view.scale import Scale
+
+__all__ = [
+    "BLUE", "COLOURS", "FIRST", "GREY", "GRID", "INK", "LIMIT", "ORANGE", "RUN", "SYMBOLS", "Band", "Bars", "Figure",
+    "Label", "Mark", "Panel", "Path", "Points", "headline", "rows_of_text", "series_style",
+]  # fmt: skip
+
+# By role. Okabe and Ito's, darkened: told apart by who sees no red or green, and readable on light and dark pages.
+BLUE, ORANGE, FIRST, RUN, LIMIT = "#2878b8", "#c8730a", "#8a4fbf", "#6b7785", "#c02f4a"
+# Of text and lines on the picture's light ground; on a page of unknown ground, plotly draws both in a middle grey.
+INK, GREY, GRID = "#1d2129", "#656d78", "#e4e6e9"
+# Of series; never a colour alone, each has a symbol too.
+COLOURS = ("#2f7fc1", "#d0640a", "#1a9474", "#b8548c", "#9a7d0a", "#7a6cd8")
+_FIRST, _REST = 88, 126  # characters of a line of a headline, and of the rows below it
+_LETTER = 6.3  # pixels of a small letter, about
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+
+
+def series_style(number: int) -> tuple[str, str]:
+    """The symbol and the colour of a series; of more than there are of either, no two have both alike."""
+    return SYMBOLS[(number + number // len(COLOURS)) % len(SYMBOLS)], COLOURS[number % len(COLOURS)]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Symbols; `radius` in pixels, `hover` the lines of each one's tooltip."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str
+    symbol: str = "circle"
+    radius: float | Sequence[float] = 4.0
+    hollow: bool = False
+    opacity: float = 1.0
+    hover: Sequence[str] = ()
+
+    def radii(self) -> list[float]:
+        return [self.radius] * len(self.x) if isinstance(self.radius, (int, float)) else list(self.radius)
+
+
+@dataclass(frozen=True)
+class Path:
+    """A line through points; `dash` is empty, `dash` or `dot`."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str
+    width: float = 1.0
+    dash: str = ""
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Boxes from `left` to `right` and from `top` to `bottom`, each with the lines of its tooltip."""
+
+    boxes: Sequence[tuple[float, float, float, float]]  # left, right, top, bottom
+    colour: str
+    opacity: float = 1.0
+    hover: Sequence[str] = ()
+    rounded: float = 2.0
+
+
+@dataclass(frozen=True)
+class Band:
+    """A faint box behind other marks: an interval. `rounded` as much as it is high if that is asked for."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    colour: str
+    opacity: float = 0.25
+    rounded: float = 2.0
+
+
+@dataclass(frozen=True)
+class Label:
+    """Text at a point, `dx` and `dy` pixels right of and below it, on its baseline."""
+
+    x: float
+    y: float
+    text: str
+    colour: str = INK
+    size: float = 12.0
+    bold: bool = False
+    anchor: str = "start"
+    dx: float = 0.0
+    dy: float = 0.0
+    angle: float = 0.0
+    halo: bool = False
+
+
+Mark = Points | Path | Bars | Band | Label
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A part of the figure with scales of its own.
+
+    Args:
+        left, right, top, bottom: Where it is, in pixels.
+        x, y: Its scales; a scale without ticks has no axis.
+        marks: In the units of the scales, from the back to the front.
+        x_title: What stands below the ticks.
+        grid: Which ticks have lines across the panel: `x`, `y` or none.
+        strong: A tick of `x` whose line is a strong one.
+    """
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    x: Scale
+    y: Scale
+    marks: Sequence[Mark] = ()
+    x_title: str = ""
+    grid: str = "y"
+    strong: float | None = None
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point is, in pixels."""
+        return self.x.at(x, self.left, self.right), self.y.at(y, self.bottom, self.top)
+
+
+@dataclass
+class Figure:
+    """A page of pixels with panels on it."""
+
+    width: float
+    height: float = 0.0
+    page: list[Mark] = field(default_factory=list[Mark])
+    panels: list[Panel] = field(default_factory=list[Panel])
+
+    def text(self, x: float, y: float, text: str, **style: object) -> None:
+        """Add a text to the page; `style` as of a `Label`."""
+        self.page.append(Label(x, y, text, **style))  # pyright: ignore[reportArgumentType]
+
+    def swatch(self, x: float, y: float, size: float, colour: str) -> None:
+        """Add the box of a key to the page."""
+        self.page.append(Bars([(x, x + size, y, y + size)], colour))
+
+    def page_panel(self) -> Panel:
+        """The page as a panel, whose units are pixels."""
+        across, down = Scale(0.0, self.width, (), ()), Scale(self.height, 0.0, (), ())
+        return Panel(0.0, self.width, 0.0, self.height, across, down, self.page, grid="")
+
+
+def headline(figure: Figure, first: str, rest: str, subtitle: str, colour: str = INK) -> float:
+    """Add a headline in at most two bold rows, the rest of it below, and a subtitle; returns where that ends."""
+    y = 34.0
+    for row in wrap(first, _FIRST)[:2]:
+        figure.text(24, y, row, size=18.0, bold=True, colour=colour)
+        y += 24
+    for row in wrap(rest, _REST)[:2]:
+        figure.text(24, y - 2, row, size=13.0)
+        y += 18
+    figure.text(24, y, subtitle, colour=GREY)
+    return y + 18
+
+
+def rows_of_text(figure: Figure, y: float, rows: Sequence[str], *, most: int = 4, x: float = 24) -> float:
+    """Add rows of small text, at most so many, each cut to the figure's width; returns where they end."""
+    more = len(rows) - most + 1
+    shown = rows if len(rows) <= most else [*rows[: most - 1], f"and {more:,} more notes in the text"]
+    for row in shown:
+        figure.text(x, y, cut_end(row, int(figure.width / _LETTER)), size=11.5, colour=GREY)
+        y += 17
+    return y

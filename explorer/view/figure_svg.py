@@ -1,0 +1,126 @@
+"""A figure as the static picture: SVG on a light ground of its own, so that it reads on any page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from explorer.view.drawing import canvas
+from explorer.view.figure import GREY, GRID, INK, Band, Bars, Figure, Label, Mark, Panel, Path, Points
+
+__all__ = ["svg_of"]
+
+_SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans','Noto Sans',sans-serif"
+_HALO = ' stroke="#fff" stroke-width="3" stroke-linejoin="round" paint-order="stroke"'
+_DASHES = {"dash": "6 4", "dot": "2 4"}
+# Corners in units of the radius; a circle has none.
+_CORNERS = {
+    "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    "diamond": ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
+    "triangle-up": ((0, -1.2), (1.2, 0.9), (-1.2, 0.9)),
+    "triangle-down": ((0, 1.2), (1.2, -0.9), (-1.2, -0.9)),
+    "cross": ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4), (0.4, 1.2), (-0.4, 1.2),
+              (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4)),
+    "x": ((-1, -0.6), (-0.6, -1), (0, -0.4), (0.6, -1), (1, -0.6), (0.4, 0), (1, 0.6), (0.6, 1), (0, 0.4), (-0.6, 1),
+          (-1, 0.6), (-0.4, 0)),
+}  # fmt: skip
+
+
+def svg_of(figure: Figure) -> str:
+    """The picture as SVG."""
+    panels = [figure.page_panel(), *figure.panels]
+    return canvas(figure.width, figure.height, [part for panel in panels for part in _panel(panel)])
+
+
+def _panel(panel: Panel) -> Iterator[str]:
+    yield from _axes(panel)
+    for mark in panel.marks:
+        yield from _mark(panel, mark)
+
+
+def _axes(panel: Panel) -> Iterator[str]:
+    for tick, text in zip(panel.y.ticks, panel.y.texts, strict=True):
+        y = panel.y.at(tick, panel.bottom, panel.top)
+        if panel.grid == "y":
+            yield _line([(panel.left, y), (panel.right, y)], GRID)
+        yield _text(panel.left - 8, y + 4, text, GREY, 11, "end")
+    for tick, text in zip(panel.x.ticks, panel.x.texts, strict=True):
+        x, is_strong = panel.x.at(tick, panel.left, panel.right), tick == panel.strong
+        if panel.grid == "x":
+            yield _line(
+                [(x, panel.top - 4), (x, panel.bottom)], INK if is_strong else GREY, 0.75 if is_strong else 0.18
+            )
+        else:
+            yield _line([(x, panel.bottom), (x, panel.bottom + 4)], GREY)
+        yield _text(x, panel.bottom + 17, text, GREY, 11, "middle")
+    if panel.grid == "y" and (panel.x.ticks or panel.y.ticks):
+        yield _line([(panel.left, panel.bottom), (panel.right, panel.bottom)], GREY, 0.6)
+    if panel.x_title:
+        yield _text((panel.left + panel.right) / 2, panel.bottom + 34, panel.x_title, GREY, 11, "middle")
+
+
+def _mark(panel: Panel, mark: Mark) -> Iterator[str]:
+    match mark:
+        case Points():
+            for x, y, radius in zip(mark.x, mark.y, mark.radii(), strict=True):
+                yield _symbol(*panel.place(x, y), radius, mark)
+        case Path():
+            points = [panel.place(x, y) for x, y in zip(mark.x, mark.y, strict=True)]
+            yield _line(points, mark.colour, mark.opacity, mark.width, mark.dash)
+        case Bars():
+            for left, right, top, bottom in mark.boxes:
+                yield _box(panel, (left, right, top, bottom), mark.colour, mark.opacity, mark.rounded, gap=1)
+        case Band():
+            box = (mark.left, mark.right, mark.top, mark.bottom)
+            yield _box(panel, box, mark.colour, mark.opacity, mark.rounded, least=2, edge=0.5)
+        case Label():
+            x, y = panel.place(mark.x, mark.y)
+            x, y = x + mark.dx, y + mark.dy
+            yield _text(x, y, mark.text, mark.colour, mark.size, mark.anchor, mark.bold, mark.halo, mark.angle)
+
+
+def _symbol(x: float, y: float, radius: float, mark: Points) -> str:
+    look = f'fill="{mark.colour}" fill-opacity="{mark.opacity:g}" stroke="#fff" stroke-width=".6"'
+    if mark.hollow:
+        look = f'fill="#fff" stroke="{mark.colour}" stroke-width="1.6"'
+    if mark.symbol == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {look}/>'
+    path = "L".join(f"{x + radius * dx:.1f} {y + radius * dy:.1f}" for dx, dy in _CORNERS[mark.symbol])
+    return f'<path d="M{path}Z" {look}/>'
+
+
+def _line(
+    points: list[tuple[float, float]], colour: str, opacity: float = 1.0, width: float = 1.0, dash: str = ""
+) -> str:
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    dashed = f' stroke-dasharray="{_DASHES[dash]}"' if dash else ""
+    faint = f' stroke-opacity="{opacity:g}"' if opacity < 1 else ""
+    return f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="{width:g}"{dashed}{faint}/>'
+
+
+def _box(
+    panel: Panel, box: tuple[float, float, float, float], colour: str, opacity: float, rounded: float,
+    least: float = 0.8, gap: float = 0.0, edge: float = 0.0,
+) -> str:  # fmt: skip
+    """A box; `gap` pixels are left free on its right, so that those beside each other are told apart."""
+    (x, y), (to_x, to_y) = panel.place(box[0], box[2]), panel.place(box[1], box[3])
+    x, to_x, y, to_y = min(x, to_x), max(x, to_x), min(y, to_y), max(y, to_y)
+    faint = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""
+    faint += f' stroke="{colour}" stroke-opacity="{edge:g}"' if edge else ""
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(to_x - x - gap, least):.1f}" height="{max(to_y - y, least):.1f}" '
+        f'rx="{rounded:g}" fill="{colour}"{faint}/>'
+    )
+
+
+def _text(
+    x: float, y: float, text: str, colour: str, size: float, anchor: str, bold: bool = False, halo: bool = False,
+    angle: float = 0.0,
+) -> str:  # fmt: skip
+    # XML has no way to write control characters, which a source line may have.
+    shown = escape("".join(letter if letter.isprintable() else " " for letter in text))
+    turned = f' transform="rotate({angle:.1f} {x:.1f} {y:.1f})"' if angle else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turned}{_HALO if halo else ""} '
+        f'style="font:{600 if bold else 400} {size:g}px {_SANS};fill:{colour}">{shown}</text>'
+    )

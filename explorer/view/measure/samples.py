@@ -1,0 +1,23 @@
+"""Samples as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from explorer.model.results.timing import Samples
+from explorer.model.units import duration_text, range_text
+
+__all__ = ["SAMPLE_COLUMNS", "sample_rows"]
+
+SAMPLE_COLUMNS = ("median", "interval", "fastest", "spread", "samples", "calls a sample")
+
+
+def sample_rows(values: Iterable[tuple[str, Samples]]) -> list[tuple[str, ...]]:
+    """A row each: its name, then `SAMPLE_COLUMNS`."""
+    return [
+        (
+            name, duration_text(one.median), range_text(one.low, one.high), duration_text(one.fastest),
+            f"±{one.spread * 100:.1f} %", f"{one.count:,}", f"{one.calls:,}",
+        )
+        for name, one in values
+    ]  # fmt: skip
