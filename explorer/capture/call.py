@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -77,44 +77,43 @@ def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
         ArgumentsError: There are arguments beside a `Call`.
         OptionError: A keyword that is the function's own leaves the verb without an option that it needs.
     """
-    options = {
-        name: parameter.default is inspect.Parameter.empty
-        for name, parameter in inspect.signature(verb).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
-    name = verb.__name__
+    parameters = inspect.signature(verb).parameters.values()
+    options = {each.name: each.default for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
     call_verb: Callable[..., R] = verb  # whose parameters are sorted here and not by the type checker
 
     @wraps(verb)
     def routed(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True
-        if args and isinstance(args[0], Call):
-            _refuse_more(name, len(args) - 1, [key for key in kwargs if key not in options])
-        clashing = [key for key in kwargs if key in options] if args else []
-        if not clashing or isinstance(args[0], Call):
+        if not args:
             return verb(*args, **kwargs)
-        own = [key for key in clashing if key in _open_parameters(args[0], args[1:])]
+        if isinstance(args[0], Call):
+            _refuse_more(verb.__name__, len(args) - 1, kwargs.keys() - options.keys())
+            return verb(*args, **kwargs)
+        clashing = kwargs.keys() & options.keys()
+        own = clashing & _open_parameters(args[0], args[1:]) if clashing else clashing
         if not own:
             return verb(*args, **kwargs)
-        mine = {key: value for key, value in kwargs.items() if key in clashing and key not in own}
+        needed = [key for key in own if options[key] is inspect.Parameter.empty]
+        text, hint = _clash_text(verb.__name__, min(needed or own))
+        if needed:
+            raise OptionError(f"{text}, which it can't do without.\n  Hint: with both, {hint}.")
+        warnings.warn(f"{text}. With the option, or without this warning: {hint}", AmbiguousOptionWarning, 2)
+        mine = {key: kwargs[key] for key in clashing - own}
         theirs = {key: value for key, value in kwargs.items() if key not in mine}
-        clear = f"explorer.{name}(explorer.Call(f, x, {own[0]}=…), {own[0]}=…)"
-        if any(options[key] for key in own):
-            raise OptionError(
-                f"`{own[0]}` is the function's, which has a parameter of that name, and {name} needs its own.\n"
-                f"  Hint: {clear} has both."
-            )
-        text = f"`{own[0]}` is given to the function, which has a parameter of that name, and is no option of {name}"
-        warnings.warn(f"{text}. With the option, or without this warning: {clear}", AmbiguousOptionWarning, 2)
         return call_verb(Call(args[0], *args[1:], **theirs), **mine)
 
     return routed
 
 
-def _refuse_more(verb: str, count: int, names: list[str]) -> None:
+def _clash_text(verb: str, name: str) -> tuple[str, str]:
+    text = f"`{name}` is given to the function, which has a parameter of that name, and is no option of {verb}"
+    return text, f"explorer.{verb}(explorer.Call(f, x, {name}=…), {name}=…)"
+
+
+def _refuse_more(verb: str, count: int, names: Set[str]) -> None:
     __tracebackhide__ = True
     if count or names:
-        more = ", ".join([*([f"{count} by position"] if count else []), *names])
+        more = ", ".join([*([f"{count} by position"] if count else []), *sorted(names)])
         raise ArgumentsError(
             f"{verb} got a Call, which has all arguments of its function, and more of them: {more}.\n"
             f"  Hint: {verb}(Call(f, x, y=1)), with options of {verb} behind it."

@@ -10,7 +10,8 @@ from typing import Any
 
 from explorer.analysis.profile.attribution import regions
 from explorer.model.results.profile import Profile
-from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT
+from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT, Events, Op
+from explorer.model.results.profile_rows import OpTime
 
 __all__ = ["write_perfetto", "write_xprof"]
 
@@ -33,24 +34,34 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
         return
     for thread, name in enumerate(events.threads):
         yield {"ph": "M", "pid": 1, "tid": thread + 1, "name": "thread_name", "args": {"name": name}}
-    rows = {(op.program, op.name): op for op in profile.ops}
+    rows = {(row.program, row.name): row for row in profile.ops}
+    args = [_args(op, rows.get((op.program, op.name))) for op in events.ops]
     begin = float(events.windows[0, 0]) if len(events.windows) else 0.0
     owner = regions(events)
     columns = (events.thread, events.start, events.end, events.kind, events.what)
     for i, (thread, start, end, kind, what) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        if kind == RECORD or end < begin:
+        if kind == RECORD or end < begin:  # a moment without a length, or before the first call
             continue
-        at = what if kind == THUNK else owner.get(i, -1) if kind == REGION else -1
-        op = events.ops[at] if at >= 0 else None
-        name = op.name if op is not None else "part" if kind == REGION else events.names[what]
-        row = rows.get((op.program, op.name)) if op is not None else None
-        args: dict[str, Any] = {"module": op.module} if op is not None else {}
-        if row is not None and row.stack:
-            args |= {"line": f"{row.stack[0].file}:{row.stack[0].line}", "op": row.op, "scope": row.scope}
+        op = what if kind == THUNK else owner.get(i, -1) if kind == REGION else -1
         yield {
-            "ph": "X", "pid": 1, "tid": thread + 1, "name": name, "cat": _KIND.get(kind, "runtime"),
-            "ts": (start - begin) * _MICRO, "dur": (end - start) * _MICRO, "args": args,
+            "ph": "X", "pid": 1, "tid": thread + 1, "name": _name(events, kind, what, op),
+            "cat": _KIND.get(kind, "runtime"), "ts": (start - begin) * _MICRO, "dur": (end - start) * _MICRO,
+            "args": args[op] if op >= 0 else {},
         }  # fmt: skip
+
+
+def _args(op: Op, row: OpTime | None) -> dict[str, Any]:
+    """What Perfetto shows of an instruction that is clicked; `row` is None of one that has no time of its own."""
+    if row is None or not row.stack:
+        return {"module": op.module}
+    line = f"{row.stack[0].file}:{row.stack[0].line}"
+    return {"module": op.module, "line": line, "op": row.op, "scope": row.scope}
+
+
+def _name(events: Events, kind: int, what: int, op: int) -> str:
+    if op >= 0:
+        return events.ops[op].name
+    return "part" if kind == REGION else events.names[what]
 
 
 def write_xprof(profile: Profile, folder: str | PathLike[str]) -> Path:

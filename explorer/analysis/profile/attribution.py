@@ -87,11 +87,16 @@ def regions(events: Events) -> dict[int, int]:
     """By number of a region's event, the op that it works for; without those that work for none."""
     cutting = _Cutting(events, None)
     cutting.run()
-    found = {number: cutting.owner(_WORK - work) for number, work in cutting.work_of.items() if work >= 0}
-    return {number: op for number, op in found.items() if op >= 0}
+    owners = {number: cutting.owner(_WORK - work) for number, work in cutting.work_of.items() if work >= 0}
+    return {number: op for number, op in owners.items() if op >= 0}
 
 
 class _Cutting:
+    """One pass over all events, with the stack of those that the thread is in.
+
+    It keeps its state for the next event, as a parser does; what it found is read by `segments` and `regions`.
+    """
+
     def __init__(self, events: Events, is_control: NDArray[np.bool_] | None) -> None:
         self.events = events
         self.control = (np.zeros(len(events.ops), bool) if is_control is None else is_control).tolist()
@@ -147,7 +152,7 @@ class _Cutting:
                 stack[-1].owner = _NOBODY  # the runtime went on from there: what it was for is done
 
     def emit(self, time: float) -> None:
-        """What the thread did until then, since the last time."""
+        """Add the stretch since the last change, of the innermost event that the thread was in."""
         if self.stack and self.stack[-1].owner != _NOBODY and time > self.since:
             top = self.stack[-1]
             thread, start, end, owner, waits = self.cut
@@ -170,9 +175,9 @@ class _Cutting:
         kinds = (np.int32, np.float64, np.float64, np.int64, bool)
         thread, start, end, code, waits = (np.asarray(c, kind) for c, kind in zip(self.cut, kinds, strict=True))
         codes, at = np.unique(code, return_inverse=True)
-        op = np.asarray([self.owner(one) for one in codes.tolist()], np.int32)[at] if len(codes) else code
-        known = op >= 0
-        return Segments(thread[known], start[known], end[known], op[known].astype(np.int32), waits[known])
+        op = np.asarray([self.owner(each) for each in codes.tolist()], np.int32)[at] if len(codes) else code
+        owned = op >= 0
+        return Segments(thread[owned], start[owned], end[owned], op[owned].astype(np.int32), waits[owned])
 
 
 # Of one start and one end, which event is around the others.

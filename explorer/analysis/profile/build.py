@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -20,7 +20,7 @@ from explorer.analysis.profile.timeline import timeline_of
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.results.profile import Profile
-from explorer.model.results.profile_events import Events
+from explorer.model.results.profile_events import Events, Op
 from explorer.model.results.profile_rows import LineTime, OpTime
 from explorer.model.stage import Stage
 
@@ -33,15 +33,56 @@ _LEEWAY = 0.05  # of the median: no run is left out that is as near
 
 
 def build_profile(function: str, signature: str, events: Events, captures: Mapping[int, Capture]) -> Profile:
-    """What a profile says of recorded calls.
+    """The profile of recorded calls.
 
     Args:
         function, signature: What was profiled.
         events: What was recorded, with the windows of the calls.
-        captures: What is known of the programs that ran, by number.
+        captures: Those of the programs that ran, by number, as far as their text is known.
     """
-    building = _Building(events, captures)
-    return building.profile(function, signature)
+    programs = {number: Instructions(capture.hlo.graph) for number, capture in captures.items()}
+    events = resolve_ops(events, programs)
+    node = [programs[op.program].node(op) if op.program in programs else -1 for op in events.ops]
+    kind = [programs[op.program].kind(at) if at >= 0 else "" for op, at in zip(events.ops, node, strict=True)]
+    cut = segments(events, _is_one_of(kind, CONTROL), _is_one_of(kind, COLLECTIVE))
+    of_runs = shares(events, cut)
+    walls = events.windows[:, 1] - events.windows[:, 0]
+    kept = steady_runs(walls)
+    wall = float(walls[kept].mean()) if len(walls) else 0.0
+    ran = _Ran(events.ops, node, kind, _mean(of_runs.seconds, kept), _mean(of_runs.count, kept))
+    device = float(ran.seconds.sum())
+    times = {number: ran.of_program(number, len(capture.hlo.graph)) for number, capture in captures.items()}
+    timed = {number: _with_time(capture, times[number]) for number, capture in captures.items()}
+    by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
+    ops = _op_rows(ran, device, by_program)
+    profile = Profile(
+        function=function,
+        signature=signature,
+        runs=int(kept.sum()),
+        wall_seconds=wall,
+        device_seconds=device,
+        gap_seconds=max(wall - device, 0.0),
+        ops=ops,
+        lines=(),
+        unattributed=device,
+        captures=timed,
+        host=host_times(events, kept),
+        notes=_disturbed_note(kept),
+        timeline=timeline_of(events, cut, kept, [(op.program, op.name) for op in ops]),
+        events=events,
+    )
+    costs = op_costs(profile)
+    lines = _line_rows(by_program, _executions(ops, costs), device)
+    return replace(
+        profile,
+        # With what each does in all its runs of a call.
+        ops=[
+            replace(op, count=cost.runs, flops=cost.flops, bytes=cost.bytes)
+            for op, cost in zip(ops, costs, strict=True)
+        ],
+        lines=lines,
+        unattributed=_rest(device, sum(row.seconds for row in lines)),
+    )
 
 
 def steady_runs(walls: Floats) -> NDArray[np.bool_]:
@@ -58,139 +99,118 @@ def steady_runs(walls: Floats) -> NDArray[np.bool_]:
     return away <= _FAR * _SPREAD * np.median(away) + _LEEWAY * median
 
 
-def _timed(capture: Capture, time: Floats) -> Capture:
+def _is_one_of(kinds: Sequence[str], wanted: Iterable[str]) -> NDArray[np.bool_]:
+    return np.asarray([kind in wanted for kind in kinds], bool)
+
+
+def _mean(of_runs: Floats, kept: NDArray[np.bool_]) -> Floats:
+    """The mean of the runs that are kept, of an array of shape `[runs, ops]`."""
+    count = max(int(kept.sum()), 1)
+    mean = np.zeros(of_runs.shape[1])
+    for run in np.flatnonzero(kept):
+        mean += of_runs[run] / count
+    return mean
+
+
+def _with_time(capture: Capture, time: Floats) -> Capture:
     """The capture with the measure `time` of its `hlo` stage."""
     stage = capture.hlo
     text, graph = stage.text, stage.graph
 
-    def measured(_: Graph) -> Mapping[str, Floats]:
+    def measures(_: Graph) -> Mapping[str, Floats]:
         return {**graph.measures, "time": time}
 
-    known = replace(graph, measure=measured)
-    timed = Stage("hlo", lambda: (text, known))
-    return replace(capture, stages=tuple(timed if one is stage else one for one in capture.stages))
+    timed = replace(graph, measure=measures)
+    timed_stage = Stage("hlo", lambda: (text, timed))
+    return replace(capture, stages=tuple(timed_stage if each is stage else each for each in capture.stages))
 
 
-class _Building:
-    def __init__(self, events: Events, captures: Mapping[int, Capture]) -> None:
-        programs = {number: Instructions(capture.hlo.graph) for number, capture in captures.items()}
-        self.events, self.captures = resolve_ops(events, programs), captures
-        events = self.events
-        self.node = [programs[op.program].node(op) if op.program in programs else -1 for op in events.ops]
-        self.kinds = [
-            programs[op.program].kind(node) if node >= 0 else "" for op, node in zip(events.ops, self.node, strict=True)
-        ]
-        kinds = (np.asarray([kind in these for kind in self.kinds], bool) for these in (CONTROL, COLLECTIVE))
-        self.cut = segments(events, *kinds)
-        self.shares = shares(events, self.cut)
-        walls = events.windows[:, 1] - events.windows[:, 0]
-        self.kept = steady_runs(walls)
-        self.wall = float(walls[self.kept].mean()) if len(walls) else 0.0
-        self.seconds: Floats = self.mean(self.shares.seconds)
-        self.count: Floats = self.mean(self.shares.count)
-        self.device = float(self.seconds.sum())
+@dataclass(frozen=True, eq=False)
+class _Ran:
+    """The instructions that ran, a call: columns of one length.
 
-    def mean(self, of_runs: Floats) -> Floats:
-        count = max(int(self.kept.sum()), 1)
-        mean = np.zeros(of_runs.shape[1])
-        for run in np.flatnonzero(self.kept):
-            mean += of_runs[run] / count
-        return mean
+    Args:
+        ops: As the profiler names them.
+        node, kind: Their place in their program's graph, and their operation; -1 and empty where that is unknown.
+        seconds, count: Their own time, and how often they ran.
+    """
 
-    def profile(self, function: str, signature: str) -> Profile:
-        captures: dict[int, Capture] = {}
-        told: dict[int, _Told] = {}
-        for number, capture in self.captures.items():
-            time = self.time_of(number, len(capture.hlo.graph.names))
-            captures[number] = timed = _timed(capture, time)
-            told[number] = _Told(timed, time)
-        ops = self.ops(told)
-        found = Profile(
-            function=function,
-            signature=signature,
-            runs=int(self.kept.sum()),
-            wall_seconds=self.wall,
-            device_seconds=self.device,
-            gap_seconds=max(self.wall - self.device, 0.0),
-            ops=ops,
-            lines=(),
-            unattributed=self.device,
-            captures=captures,
-            host=host_times(self.events, self.kept),
-            notes=self.notes(),
-            timeline=timeline_of(self.events, self.cut, self.kept, [(op.program, op.name) for op in ops]),
-            events=self.events,
-        )
-        costs = op_costs(found)
-        lines, known = self.lines(told, _executions(ops, costs))
-        return replace(found, ops=_costed(ops, costs), lines=lines, unattributed=_rest(self.device, known))
+    ops: Sequence[Op]
+    node: Sequence[int]
+    kind: Sequence[str]
+    seconds: Floats
+    count: Floats
 
-    def time_of(self, number: int, count: int) -> Floats:
-        """Seconds of each instruction of a program."""
-        mine = [at for at, op in enumerate(self.events.ops) if op.program == number and self.node[at] >= 0]
-        time = np.zeros(count)
+    def of_program(self, number: int, size: int) -> Floats:
+        """Seconds of each instruction of a program that has so many."""
+        mine = [at for at, op in enumerate(self.ops) if op.program == number and self.node[at] >= 0]
+        time = np.zeros(size)
         np.add.at(time, np.asarray([self.node[at] for at in mine], np.int32), self.seconds[mine])
         return time
 
-    def ops(self, told: Mapping[int, _Told]) -> list[OpTime]:
-        ran = np.flatnonzero((self.seconds > 0) | (self.count > 0)).tolist()
-        rows = [self.op(at, told.get(self.events.ops[at].program)) for at in ran]
-        return sorted(rows, key=lambda row: (-row.seconds, row.program, row.name))
 
-    def op(self, at: int, told: _Told | None) -> OpTime:
-        op, node = self.events.ops[at], self.node[at]
-        seconds, count = float(self.seconds[at]), float(self.count[at])
-        share = seconds / self.device if self.device else 0.0
-        if told is None or node < 0:
-            nan = float("nan")
-            return OpTime(op.name, "", op.module, op.program, seconds, share, seconds, count, nan, nan, None, (), "")
-        return OpTime(
-            name=op.name,
-            op=self.kinds[at],
-            module=op.module,
-            program=op.program,
-            seconds=seconds,
-            share=share,
-            total=seconds + told.total.get(node, 0.0),
-            count=told.measure("runs", node),
-            flops=told.measure("flops", node),
-            bytes=told.measure("bytes", node),
-            wasted=None,
-            stack=told.stack(node),
-            scope=told.scope(node),
-        )
+def _op_rows(ran: _Ran, device: float, programs: Mapping[int, _ProgramTime]) -> list[OpTime]:
+    """A row for each instruction that ran, the longest first."""
+    rows = [
+        _op_row(ran, at, device, programs.get(ran.ops[at].program))
+        for at in np.flatnonzero((ran.seconds > 0) | (ran.count > 0)).tolist()
+    ]
+    return sorted(rows, key=lambda row: (-row.seconds, row.program, row.name))
 
-    def lines(self, told: Mapping[int, _Told], executions: Mapping[int, float]) -> tuple[list[LineTime], float]:
-        """The rows of all programs' lines, and the seconds that they have together."""
-        seconds: dict[tuple[str, int], float] = {}
-        ops: Counter[tuple[str, int]] = Counter()
-        costs: dict[tuple[str, int], tuple[str, float, float]] = {}
-        for number, program in told.items():
-            times = executions.get(number, 1.0)
-            parts = list(program.split.parts())
-            # A graph's measures are of single precision: with this the sum is exact.
-            scale = program.seconds / (sum(part for *_, part in parts) or 1.0)
-            for _, file, line, part in parts:
-                seconds[file, line] = seconds.get((file, line), 0.0) + scale * part
-                ops[file, line] += 1
-            for row in program.split.table():
-                _, flops, moved = costs.get((row.file, row.line), ("", 0.0, 0.0))
-                costs[row.file, row.line] = row.text, flops + times * row.flops, moved + times * row.bytes
-        whole = self.device or 1.0
-        rows: list[LineTime] = []
-        for (file, line), time in seconds.items():
-            if file:
-                text, flops, moved = costs.get((file, line), ("", 0.0, 0.0))
-                rows.append(LineTime(file, line, text, time, time / whole, ops[file, line], None, flops, moved))
-        rows.sort(key=lambda row: (-row.seconds, row.file, row.line))
-        return rows, sum(row.seconds for row in rows)
 
-    def notes(self) -> list[str]:
-        out = len(self.kept) - int(self.kept.sum())
-        notes: list[str] = []
-        if out:
-            notes.append(f"{out} of {len(self.kept)} runs left out: they took much longer or shorter than the others")
-        return notes
+def _op_row(ran: _Ran, at: int, device: float, program: _ProgramTime | None) -> OpTime:
+    op, node = ran.ops[at], ran.node[at]
+    seconds, count = float(ran.seconds[at]), float(ran.count[at])
+    share = seconds / device if device else 0.0
+    if program is None or node < 0:
+        nan = float("nan")
+        return OpTime(op.name, "", op.module, op.program, seconds, share, seconds, count, nan, nan, None, (), "")
+    return OpTime(
+        name=op.name,
+        op=ran.kind[at],
+        module=op.module,
+        program=op.program,
+        seconds=seconds,
+        share=share,
+        total=seconds + program.total.get(node, 0.0),
+        count=program.measure("runs", node),
+        flops=program.measure("flops", node),
+        bytes=program.measure("bytes", node),
+        wasted=None,
+        stack=program.stack(node),
+        scope=program.scope(node),
+    )
+
+
+def _line_rows(programs: Mapping[int, _ProgramTime], executions: Mapping[int, float], device: float) -> list[LineTime]:
+    """The rows of all programs' lines, the longest first."""
+    seconds: dict[tuple[str, int], float] = {}
+    ops: Counter[tuple[str, int]] = Counter()
+    costs: dict[tuple[str, int], tuple[str, float, float]] = {}
+    for number, program in programs.items():
+        times = executions.get(number, 1.0)
+        parts = list(program.split.parts())
+        # A graph's measures are of single precision: with this the sum is exact.
+        scale = program.seconds / (sum(part for *_, part in parts) or 1.0)
+        for _, file, line, part in parts:
+            seconds[file, line] = seconds.get((file, line), 0.0) + scale * part
+            ops[file, line] += 1
+        for row in program.split.table():
+            _, flops, moved = costs.get((row.file, row.line), ("", 0.0, 0.0))
+            costs[row.file, row.line] = row.text, flops + times * row.flops, moved + times * row.bytes
+    whole = device or 1.0
+    rows: list[LineTime] = []
+    for (file, line), time in seconds.items():
+        if file:
+            text, flops, moved = costs.get((file, line), ("", 0.0, 0.0))
+            rows.append(LineTime(file, line, text, time, time / whole, ops[file, line], None, flops, moved))
+    return sorted(rows, key=lambda row: (-row.seconds, row.file, row.line))
+
+
+def _disturbed_note(kept: NDArray[np.bool_]) -> list[str]:
+    out = len(kept) - int(kept.sum())
+    note = f"{out} of {len(kept)} runs left out: they took much longer or shorter than the others"
+    return [note] if out else []
 
 
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:
@@ -202,20 +222,13 @@ def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, flo
     return {program: median(several) for program, several in times.items()}
 
 
-def _costed(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> list[OpTime]:
-    """With what each does in all its runs of a call."""
-    return [
-        replace(op, count=cost.runs, flops=cost.flops, bytes=cost.bytes) for op, cost in zip(ops, costs, strict=True)
-    ]
-
-
 def _rest(whole: float, part: float) -> float:
     """What of the whole is not in the part; measures are rounded to single precision, and that is no rest."""
     return whole - part if whole - part > _ROUNDING * whole else 0.0
 
 
-class _Told:
-    """What a program tells of its instructions."""
+class _ProgramTime:
+    """Where the instructions of one program come from and what they cost, with the time of each."""
 
     def __init__(self, capture: Capture, time: Floats) -> None:
         self.graph = graph = capture.hlo.graph

@@ -48,20 +48,20 @@ class OpCost:
 
 def op_costs(profile: Profile) -> list[OpCost]:
     """What each of `profile.ops` does a call, in their order."""
-    seen = _seen(profile.events) if profile.events is not None else {}
+    seen = _starts(profile.events) if profile.events is not None else {}
     by_program: dict[int, list[OpTime]] = {}
     for op in profile.ops:
         by_program.setdefault(op.program, []).append(op)
-    found: dict[tuple[int, str], OpCost] = {}
+    by_op: dict[tuple[int, str], OpCost] = {}
     for program, ops in by_program.items():
         capture = profile.captures.get(program)
-        costs = _told(ops) if capture is None else _counted(ops, capture, seen)
-        found |= {(program, op.name): cost for op, cost in zip(ops, costs, strict=True)}
-    return [found[op.program, op.name] for op in profile.ops]
+        costs = _costs_of_rows(ops) if capture is None else _counted(ops, capture, seen)
+        by_op |= {(program, op.name): cost for op, cost in zip(ops, costs, strict=True)}
+    return [by_op[op.program, op.name] for op in profile.ops]
 
 
-def _told(ops: Sequence[OpTime]) -> list[OpCost]:
-    """What the rows say themselves, where the program is not known."""
+def _costs_of_rows(ops: Sequence[OpTime]) -> list[OpCost]:
+    """The costs that the rows have already, where the program is unknown."""
     return [OpCost(op.flops, op.bytes, op.count) for op in ops]
 
 
@@ -70,11 +70,11 @@ def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, s
     kinds = kernel_kinds(graph)
     nodes = [graph[op.name].index if op.name in graph else -1 for op in ops]
     counts = [seen.get((op.program, op.name), math.nan) for op in ops]
-    known = [_measure(graph, "runs", node) for node in nodes]
-    executions = _executions([op.op for op in ops], counts, known)
+    once = [_measure(graph, "runs", node) for node in nodes]  # in one execution; 0 where the text doesn't say
+    executions = _executions([op.op for op in ops], counts, once)
     loops = _Loops(graph, nodes, counts)
     costs: list[OpCost] = []
-    for op, node, runs in zip(ops, nodes, known, strict=True):
+    for op, node, runs in zip(ops, nodes, once, strict=True):
         if node < 0:
             costs.append(OpCost(op.flops, op.bytes, op.count))
             continue
@@ -90,7 +90,7 @@ def _measure(graph: Graph, name: str, node: int) -> float:
     return float(values[node]) if values is not None and node >= 0 else math.nan
 
 
-def _seen(events: Events) -> dict[tuple[int, str], float]:
+def _starts(events: Events) -> dict[tuple[int, str], float]:
     """How often each instruction began, a call."""
     calls = len(events.windows)
     if not calls:
@@ -102,11 +102,11 @@ def _seen(events: Events) -> dict[tuple[int, str], float]:
     return {(op.program, op.name): float(counts[i]) for i, op in enumerate(events.ops) if counts[i] > 0}
 
 
-def _executions(kinds: Sequence[str], counts: Sequence[float], known: Sequence[float]) -> float:
-    """How often a call executes the program: its instructions began so many times as often as one execution tells."""
+def _executions(kinds: Sequence[str], counts: Sequence[float], once: Sequence[float]) -> float:
+    """How often a call executes the program: its instructions' starts over those that one execution has of them."""
     ratios = [
         (kind in _SEVERAL, count / runs)
-        for kind, count, runs in zip(kinds, counts, known, strict=True)
+        for kind, count, runs in zip(kinds, counts, once, strict=True)
         if runs > 0 and count > 0
     ]
     least = min((ratio for several, ratio in ratios if not several), default=1.0)
@@ -115,7 +115,7 @@ def _executions(kinds: Sequence[str], counts: Sequence[float], known: Sequence[f
 
 
 class _Loops:
-    """What is in a loop whose length the text doesn't tell, or in a branch: the profiler saw how often it ran."""
+    """How often the instructions of loops of unknown length, and of branches, ran: the profiler saw it."""
 
     def __init__(self, graph: Graph, nodes: Sequence[int], counts: Sequence[float]) -> None:
         self.graph = graph
@@ -127,16 +127,16 @@ class _Loops:
                 self.seen[group] = min(self.seen.get(group, math.inf), count)
 
     def times(self, node: int) -> tuple[float, float]:
-        """By what the costs that the text tells are to be multiplied, and how often it runs."""
+        """The factor for the costs of one execution, and how often the instruction runs."""
         group = int(self.graph.group[node])
         count = self.seen.get(group, 1.0)
-        return count / self.told(group), count
+        return count / self.static_runs(group), count
 
-    def told(self, group: int) -> float:
-        """How often the text has a group run, a loop of unknown length once."""
-        product, steps = 1.0, 0
-        while 0 <= group < len(self.graph.groups) and steps < len(self.graph.groups):
-            caller, steps = self.graph.groups[group].caller, steps + 1
+    def static_runs(self, group: int) -> float:
+        """How often one execution runs a group by the text alone, which counts a loop of unknown length once."""
+        product = 1.0
+        for _ in self.graph.groups:  # no group is nested deeper, also where damaged text has a computation call itself
+            caller = self.graph.groups[group].caller if group >= 0 else -1
             if caller < 0:
                 break
             product *= self.trips.get(caller, 1)

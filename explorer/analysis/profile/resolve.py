@@ -54,11 +54,11 @@ class Instructions:
 
     @cached_property
     def _by_kernel(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        nodes: dict[str, int] = {}
         for node, name in enumerate(self.graph.names):
             kernel = _UNSAFE.sub("_", name)
-            found[kernel] = -1 if kernel in found else node  # of two that would be called the same, none
-        return {kernel: node for kernel, node in found.items() if node >= 0}
+            nodes[kernel] = -1 if kernel in nodes else node  # of two that would be called the same, none
+        return {kernel: node for kernel, node in nodes.items() if node >= 0}
 
 
 def resolve_ops(events: Events, programs: Mapping[int, Instructions]) -> Events:
@@ -68,8 +68,7 @@ def resolve_ops(events: Events, programs: Mapping[int, Instructions]) -> Events:
     for op in events.ops:
         program = programs.get(op.program)
         node = program.node(op) if program is not None else -1
-        known = program is not None and node >= 0
-        name = program.graph.names[node] if known and program is not None else op.name
+        name = program.graph.names[node] if program is not None and node >= 0 else op.name
         code.append(ops.setdefault(Op(op.program, op.module, name), len(ops)))
     if len(ops) == len(events.ops):
         return replace(events, ops=tuple(ops))

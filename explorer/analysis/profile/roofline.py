@@ -27,7 +27,13 @@ def build_roofline(profile: Profile, peaks: Peaks) -> Roofline:
     """The kernels of a profile as points under the roofs of a machine."""
     points = points_of(profile, peaks)
     roofline = Roofline(profile.function, profile.signature, peaks, points)
-    notes = [*_notes(roofline), first_touch_note(profile, points, peaks), *peaks.warnings, *profile.notes]
+    notes = [
+        _unknown_note(roofline),
+        _too_fast_note(roofline),
+        first_touch_note(profile, points, peaks),
+        *peaks.warnings,
+        *profile.notes,
+    ]
     return Roofline(profile.function, profile.signature, peaks, points, tuple(dict.fromkeys(filter(None, notes))))
 
 
@@ -78,13 +84,13 @@ def _ratio(flops: float, moved: float) -> float:
 
 def _parts(profile: Profile) -> dict[tuple[int, str], Parts]:
     """Of each op, the lines that its time comes from with their share of it, the largest first."""
-    found: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
+    parts: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
     for program, capture in profile.captures.items():
         names = capture.hlo.graph.names
         for node, file, line, seconds in line_parts(capture):
-            of_op = found.setdefault((program, names[node]), {})
+            of_op = parts.setdefault((program, names[node]), {})
             of_op[file, line] = of_op.get((file, line), 0.0) + seconds
-    return {key: _largest_first(of_op) for key, of_op in found.items()}
+    return {key: _largest_first(of_op) for key, of_op in parts.items()}
 
 
 def _largest_first(seconds: Mapping[tuple[str, int], float]) -> Parts:
@@ -93,22 +99,27 @@ def _largest_first(seconds: Mapping[tuple[str, int], float]) -> Parts:
     return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
 
 
-def _notes(roofline: Roofline) -> list[str]:
-    notes: list[str] = []
-    whole = roofline.seconds or 1.0
+def _unknown_note(roofline: Roofline) -> str:
+    """Which kernels no costs are known of, where they take much of the time."""
+    if roofline.unknown <= _MUCH * (roofline.seconds or 1.0):
+        return ""
     without = [point for point in roofline.points if point.bound == "unknown"]
-    if roofline.unknown > _MUCH * whole:
-        names = ", ".join(dict.fromkeys(_called(point) for point in without[:3]))
-        more = f" and {len(without) - 3:,} more" if len(without) > 3 else ""
-        notes.append(f"no costs are known of {names}{more}, which take {roofline.unknown / whole:.0%} of the time")
-    over = [point for point in roofline.points if point.efficiency > _OVER and point.seconds > _MUCH * whole]
-    if over:
-        best = max(over, key=lambda point: point.efficiency)
-        notes.append(
-            f"{best.name} is faster than the peaks of this machine allow ({best.efficiency:.0%}): they were measured "
-            "while it did other things, or the kernel's data was in a cache; peaks(refresh=True) measures again"
-        )
-    return notes
+    names = ", ".join(dict.fromkeys(_called(point) for point in without[:3]))
+    more = f" and {len(without) - 3:,} more" if len(without) > 3 else ""
+    return f"no costs are known of {names}{more}, which take {roofline.unknown / roofline.seconds:.0%} of the time"
+
+
+def _too_fast_note(roofline: Roofline) -> str:
+    """Which kernel beats the peaks most, where one does that counts."""
+    least = _MUCH * (roofline.seconds or 1.0)
+    over = [point for point in roofline.points if point.efficiency > _OVER and point.seconds > least]
+    if not over:
+        return ""
+    best = max(over, key=lambda point: point.efficiency)
+    return (
+        f"{best.name} is faster than the peaks of this machine allow ({best.efficiency:.0%}): they were measured "
+        "while it did other things, or the kernel's data was in a cache; peaks(refresh=True) measures again"
+    )
 
 
 def _called(point: Point) -> str:

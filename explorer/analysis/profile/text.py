@@ -18,27 +18,35 @@ _BAR = 10
 
 def profile_text(profile: Profile) -> str:
     """What `repr` gives: the lines that took longest with their share, then kernels, the rest, the host."""
-    rows: list[tuple[str, ...]] = []
-    lines, ops = profile.lines[:_LINES], profile.ops[:_KERNELS]
+    lines, ops = _line_cells(profile), _op_cells(profile)
+    head = ("time", "share", "", "line" if lines else "", "source" if lines else "")
+    table = _aligned([head, *lines, *ops])
+    above = [_headline(profile), "", *table[: len(lines) + 1]]
+    below = ["", *table[len(lines) + 1 :]] if ops else []
+    return "\n".join(line.rstrip() for line in (*above, *below, "", *_rest(profile)))
+
+
+def _line_cells(profile: Profile) -> list[tuple[str, ...]]:
     sources = [source for capture in profile.captures.values() for source in capture.sources.items()]
     labels = {file: source.label for file, source in sources}
-    single = len({line.file for line in profile.lines}) <= 1
-    for line in lines:
-        place = str(line.line) if single else f"{labels.get(line.file, basename(line.file))}:{line.line}"
+    is_one_file = len({line.file for line in profile.lines}) <= 1
+    rows: list[tuple[str, ...]] = []
+    for line in profile.lines[:_LINES]:
+        place = str(line.line) if is_one_file else f"{labels.get(line.file, basename(line.file))}:{line.line}"
         rows.append((*_time(line.seconds, line.share), place, _short(line.text)))
     rows += _more([line.seconds for line in profile.lines[_LINES:]], profile.device_seconds, "lines")
     if profile.unattributed > 0:
         share = profile.unattributed / profile.device_seconds
         rows.append((*_time(profile.unattributed, share), "", "no line known"))
-    cut = len(rows)
-    for op in ops:
+    return rows
+
+
+def _op_cells(profile: Profile) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for op in profile.ops[:_KERNELS]:
         times = f"  ×{op.count:,.0f}" if op.count > 1 else ""
         rows.append((*_time(op.seconds, op.share), op.op, f"{op.name}{times}"))
-    rows += _more([op.seconds for op in profile.ops[_KERNELS:]], profile.device_seconds, "kernels")
-    table = _aligned([("time", "share", "", "line" if cut else "", "source" if cut else ""), *rows])
-    head = [_headline(profile), "", *table[: cut + 1]]
-    body = ["", *table[cut + 1 :]] if ops else []
-    return "\n".join(line.rstrip() for line in (*head, *body, "", *_rest(profile)))
+    return rows + _more([op.seconds for op in profile.ops[_KERNELS:]], profile.device_seconds, "kernels")
 
 
 def _headline(profile: Profile) -> str:
