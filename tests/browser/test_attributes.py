@@ -39,7 +39,7 @@ def test_a_custom_call_is_found_by_its_target_and_its_attributes_are_listed(view
     details = view.root.locator(".explorer-details")
     details.get_by_role("button", name=call.name).first.click()
     expect(details.locator(".title")).to_have_text(call.name)
-    listed = details.locator(".attributes > :nth-child(odd)")
+    listed = details.locator(".attributes span")
     expect(listed).to_have_text(list(call.attributes))
     expect(details.locator(".attributes")).to_contain_text(target_of(call))
     assert violations(view.page) == []
@@ -55,13 +55,14 @@ def test_a_long_value_is_cut_whole_in_its_tooltip_and_opens(view: View, capture:
     search(view, f'attr:"{key}" name == {node.name}')
     details = view.root.locator(".explorer-details")
     details.get_by_role("button", name=node.name).first.click()
-    cut = details.locator(".attributes summary").first
+    row = details.locator(".attributes details", has_text=key)
+    cut, whole = row.locator("em"), row.locator("p")
     expect(cut).to_have_attribute("title", value)
     assert len(cut.inner_text()) < len(value)
-    expect(details.locator(".attributes details p").first).to_be_hidden()
+    expect(whole).to_be_hidden()
     cut.click()
-    expect(details.locator(".attributes details p").first).to_have_text(value)
-    expect(details.locator(".attributes details p").first).to_be_visible()
+    expect(whole).to_be_visible()
+    expect(whole).to_have_text(value)
 
 
 @pytest.mark.parametrize("query", ["attr:custom_call_target", "attr:api_version", "target:getrf"])

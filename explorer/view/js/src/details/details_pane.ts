@@ -22,7 +22,7 @@ import { amountOf, Costs, type Measure, percent } from "../lines/line_costs";
 import { lineKey } from "../source/source_lines";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
-const LONGEST_VALUE = 48; // characters of an attribute's value that are shown at once
+const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name
 const MOST = 40; // rows of a list before it says how many more there are
 
 export class DetailsPane {
@@ -318,20 +318,17 @@ function facts(rows: [string, string][]): Node {
 /** What the compiler printed of a node; a long value is cut, is whole in its tooltip, and opens. */
 function attributes(pairs: [key: string, value: string][]): Node[] {
   if (!pairs.length) return [];
-  const rows = element("div.facts.attributes");
+  const parent = element("div.list.attributes");
   for (const [key, value] of pairs.slice(0, MOST)) {
-    const short = cut(value, LONGEST_VALUE);
-    const shown =
-      short === value
-        ? element("span", value)
-        : element("details", element("summary", { title: value }, short), element("p", value));
-    rows.append(element("span", key), shown);
+    const name = element("span", { title: key }, key);
+    if (value.length <= LONGEST_VALUE) parent.append(element("div", name, element("em", value)));
+    else {
+      const summary = element("summary", name, element("em", { title: value }, cut(value, 2 * LONGEST_VALUE)));
+      parent.append(element("details", summary, element("p", value)));
+    }
   }
-  return [
-    heading("attributes"),
-    rows,
-    ...(pairs.length > MOST ? [note(`and ${number(pairs.length - MOST)} more`)] : []),
-  ];
+  if (pairs.length > MOST) parent.append(note(`and ${number(pairs.length - MOST)} more`));
+  return [heading("attributes"), parent];
 }
 
 /** What became of an equation in words; what was inferred says so. */
