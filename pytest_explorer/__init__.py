@@ -53,14 +53,14 @@ def no_recompiles(request: pytest.FixtureRequest) -> Iterator[Watch]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    asked = [mark for name in ("no_recompiles", "max_compiles") for mark in item.iter_markers(name)]
+    marks = [mark for name in ("no_recompiles", "max_compiles") for mark in item.iter_markers(name)]
     opened = item.stash.setdefault(_GUARDS, [])
-    if not asked and not opened:
+    if not marks and not opened:
         return (yield)
     import explorer
 
     makers: dict[str, Any] = {"no_recompiles": explorer.assert_no_recompiles, "max_compiles": explorer.max_compiles}
-    guards = [makers[mark.name](*mark.args, **mark.kwargs) for mark in asked]
+    guards = [makers[mark.name](*mark.args, **mark.kwargs) for mark in marks]
     for guard in guards:
         guard.__enter__()
     guards += opened

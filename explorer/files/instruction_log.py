@@ -88,12 +88,12 @@ def _lines(lines: Iterable[str]) -> Iterator[LogLine]:
 
 
 def _details(text: str) -> tuple[dict[str, str], str]:
-    found: dict[str, str] = {}
+    details: dict[str, str] = {}
     at = 0
     while match := _DETAIL.match(text, at):
-        found[_unquoted(match[1])] = _unquoted(match[2])
+        details[_unquoted(match[1])] = _unquoted(match[2])
         at = match.end()
-    return found, text[at:]
+    return details, text[at:]
 
 
 def _word(text: str) -> str:

@@ -43,14 +43,16 @@ def load(path: str | os.PathLike[str], *, storm: int = STORM) -> Ledger:
                 if not line.endswith(b"\n"):
                     ledger.note = "the file's last line was cut off and is left out"
                     break
-                raise LedgerFileError(f"line {index} of this ledger does not fit its format: {_said(error)}") from error
+                raise LedgerFileError(
+                    f"line {index} of this ledger does not fit its format: {_error_text(error)}"
+                ) from error
     ledger.dropped = header["dropped"]
     if header["spilled"]:
         ledger.note = "; ".join(filter(None, [ledger.note, f"{header['spilled']:,} older events are in another file"]))
     return ledger
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__} {error}" if isinstance(error, KeyError | RecursionError) else f"{error}."
 
 
@@ -141,16 +143,16 @@ _CHECKS: Mapping[str, _Check] = {
 }
 
 
-def _made(kind: Any, content: object, /, **checks: _Check) -> Any:
+def _dataclass_from(kind: Any, content: object, /, **checks: _Check) -> Any:
     """A dataclass of checked values; a field that it has not is refused by its constructor."""
     types = _types(kind)
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in _object(content).items():
         check = checks.get(name) or types.get(name)
         if check is None:
             raise TypeError(f"{name!r} has no place in {kind.__name__}")
-        given[name] = check(value)
-    return kind(**given)
+        values[name] = check(value)
+    return kind(**values)
 
 
 @cache
@@ -165,12 +167,12 @@ class _Reader:
         self._ledger = ledger
         self._compactor = Compactor()
         self._kinds: dict[str, _Check] = {
-            "place": lambda content: _made(Place, content),
-            "function": lambda content: _made(Function, content),
+            "place": lambda content: _dataclass_from(Place, content),
+            "function": lambda content: _dataclass_from(Function, content),
             "form": _form,
             "settings": _settings,
             "tree": self._tree,
-            "reason": lambda content: _made(Reason, content, kind=_one_of(REASONS)),
+            "reason": lambda content: _dataclass_from(Reason, content, kind=_one_of(REASONS)),
             "key": self._key,
         }
         self._tree_checks: dict[str, _Check] = {
@@ -197,9 +199,9 @@ class _Reader:
         content = json.loads(line)
         ((kind, value),) = _items(content)
         if kind == "event":
-            self._ledger.add((_made(Event, value, **self._event_checks),))
+            self._ledger.add((_dataclass_from(Event, value, **self._event_checks),))
         elif kind == "prediction":
-            self._ledger.predict([_made(Prediction, value)])
+            self._ledger.predict([_dataclass_from(Prediction, value)])
         elif kind == "forget":
             self._forget(value)
         elif kind in self._kinds:
@@ -217,13 +219,13 @@ class _Reader:
         def settings(index: object) -> Any:
             return self._at("settings", index)
 
-        key = _made(
+        key = _dataclass_from(
             Key,
             content,
             function=lambda index: self._at("function", index),
             leaves=lambda rows: tuple(self._leaf(row) for row in _rows(rows)),
             tree=lambda index: self._at("tree", index),
-            statics=lambda rows: tuple(_made(Static, row) for row in _rows(rows)),
+            statics=lambda rows: tuple(_dataclass_from(Static, row) for row in _rows(rows)),
             **dict.fromkeys(SETTINGS, settings),
         )
         return self._compactor.key(key)  # all keys are held here until the file is read
@@ -231,11 +233,11 @@ class _Reader:
     def _tree(self, content: object) -> TreeNode:
         if isinstance(content, str):  # as format 1 has it: its print, which stands for nothing but itself
             return TreeNode("text", static=content)
-        values = _object(content)
-        given = {name: check(values[name]) for name, check in self._tree_checks.items() if name in values}
-        if unknown := values.keys() - given.keys():
+        entries = _object(content)
+        values = {name: check(entries[name]) for name, check in self._tree_checks.items() if name in entries}
+        if unknown := entries.keys() - values.keys():
             raise TypeError(f"{min(unknown)!r} has no place in TreeNode")
-        tree = TreeNode(**given)
+        tree = TreeNode(**values)
         if tree.size > _LARGEST_TREE:
             raise ValueError(f"a tree can't have {tree.size:,} nodes")
         return tree
@@ -267,4 +269,4 @@ def _settings(content: object) -> tuple[tuple[str, str], ...]:
 def _form(content: Any) -> Leaf:
     if "shape" in content:
         raise TypeError("a form has no shape")
-    return _made(Leaf, {**content, "shape": ()}, shape=tuple)
+    return _dataclass_from(Leaf, {**content, "shape": ()}, shape=tuple)

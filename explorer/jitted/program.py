@@ -24,7 +24,7 @@ from explorer.jitted.references import Reference
 from explorer.jitted.switch import is_enabled
 from explorer.jitted.traces import Trace, measure, why
 from explorer.jitted.trial import Trial
-from explorer.model.events.warned_functions import warned
+from explorer.model.events.warned_functions import warned_functions
 
 __all__ = ["Options", "Program"]
 
@@ -258,7 +258,7 @@ class Program:
         if len(self.traces) > STORM and not self.has_warned:
             self.has_warned = True
             code = getattr(self.function(), "__code__", None)
-            if code is None or warned.first(self.name, code.co_filename, code.co_firstlineno):
+            if code is None or warned_functions.add(self.name, code.co_filename, code.co_firstlineno):
                 warn_storm(self.name, self.traces)
         return trace
 

@@ -11,7 +11,7 @@ from typing import Any
 from explorer.jitted.program import STORM, Options, Program
 from explorer.jitted.references import Method, Reference, is_dead, reference
 from explorer.jitted.warn import RecompilationWarning, users_line, warn_user
-from explorer.model.events.warned_functions import warned
+from explorer.model.events.warned_functions import warned_functions
 
 __all__ = ["Registry", "registry"]
 
@@ -64,7 +64,7 @@ class Registry:
         self._sites[program] = site
         if self._died.get(site, 0) == STORM:
             self._died[site] += 1
-            if not warned.first(function.__name__, *site[:2]):
+            if not warned_functions.add(function.__name__, *site[:2]):
                 return
             warn_user(
                 f"{STORM + 1} functions from {PurePath(site[0]).name}, line {site[1]} ({function.__name__}) were "

@@ -13,7 +13,7 @@ from explorer.ledger.unwatched import Unwatched
 from explorer.model.events.event import Reason
 from explorer.model.events.key import Function, Key
 
-__all__ = ["Causes", "Told"]
+__all__ = ["CallCause", "Causes"]
 
 _Name = TypeVar("_Name", int, str)
 _STEPS = ("trace", "lower", "compile")
@@ -24,7 +24,7 @@ _ASKED = Reason(
 _MANY = 256  # functions traced ahead of time that are remembered until they are compiled
 
 
-class Told(NamedTuple):
+class CallCause(NamedTuple):
     """What the events of one call share: see `Event`."""
 
     key: Key | None
@@ -36,7 +36,7 @@ class Told(NamedTuple):
 class _Ahead(NamedTuple):
     """A function that was traced ahead of time, and which of the steps were done since."""
 
-    told: Told
+    cause: CallCause
     done: set[str]
 
 
@@ -62,14 +62,14 @@ class Causes:
             self._history.renew()
             self._ahead.clear()
             self._unbuilt.clear()
-            self._unwatched.look(number)
+            self._unwatched.snapshot(number)
 
     def forget(self) -> None:
         """Nobody watches any more."""
         with self._lock:
             self._unwatched.forget()
 
-    def call(self, key: Key | None, name: str, happened: Iterable[str], failed: bool = False) -> Told:
+    def explain_call(self, key: Key | None, name: str, happened: Iterable[str], failed: bool = False) -> CallCause:
         """What made a call trace, lower or compile.
 
         Args:
@@ -82,7 +82,7 @@ class Causes:
             ahead = self._unbuilt.get(_traced(key)) if key is not None and "trace" not in happened else None
             if ahead is not None and not ahead.done & happened:  # it was traced ahead of time, and goes on here
                 ahead.done.update(happened)
-                return ahead.told
+                return ahead.cause
             self._calls += 1
             function = key.function if key is not None else Function(name)
             number = f"[{name}/{self._history.number(function)}]"
@@ -94,45 +94,45 @@ class Causes:
                     self._fault(error)
                 if not failed:
                     self._history.add(key)
-            return Told(key, reason, number, self._calls)
+            return CallCause(key, reason, number, self._calls)
 
-    def miss(self, key: Key) -> Told:
+    def explain_miss(self, key: Key) -> CallCause:
         """What made a call leave the fast path."""
         with self._lock:
             earlier = self._history.earlier(key)
             self._history.add(key)
             self._calls += 1
             reason = explain(key, earlier, frozenset()) if earlier else Reason("unknown", text=_KNOWN)
-            return Told(key, reason, "", self._calls)
+            return CallCause(key, reason, "", self._calls)
 
-    def step(self, kind: str, name: str) -> Told:
+    def explain_step(self, kind: str, name: str) -> CallCause:
         """What made a step that is of no call: of a function traced ahead of time, or without a part of `jax.jit`'s."""
         stage = "compile" if kind == "cache-hit" else kind
         with self._lock:
             ahead = self._ahead.get(name)
             if ahead is not None and stage not in ahead.done:
                 ahead.done.add(stage)
-                return ahead.told
-            told = self.call(ahead.told.key if ahead is not None else None, name, (kind,))
-            if told.reason.kind == "evicted":
-                told = told._replace(reason=_ASKED)
-            self.traced_ahead(name, told, (stage,))
-            return told
+                return ahead.cause
+            cause = self.explain_call(ahead.cause.key if ahead is not None else None, name, (kind,))
+            if cause.reason.kind == "evicted":
+                cause = cause._replace(reason=_ASKED)
+            self.traced_ahead(name, cause, (stage,))
+            return cause
 
-    def traced_ahead(self, name: str, told: Told | Key, done: Iterable[str] = _STEPS) -> None:
+    def traced_ahead(self, name: str, cause: CallCause | Key, done: Iterable[str] = _STEPS) -> None:
         """A function has its jaxpr and is not run: the steps that come under its name are of it.
 
         Args:
             told: What its trace was told of; a key, if it was known.
             done: Steps that were its own.
         """
-        if isinstance(told, Key):
-            told = Told(told, Reason("unknown"), "", 0)
-        ahead = _Ahead(told, set(done))
+        if isinstance(cause, Key):
+            cause = CallCause(cause, Reason("unknown"), "", 0)
+        ahead = _Ahead(cause, set(done))
         with self._lock:
             _keep(self._ahead, name, ahead)
-            if told.key is not None and told.call:
-                _keep(self._unbuilt, _traced(told.key), ahead)
+            if cause.key is not None and cause.call:
+                _keep(self._unbuilt, _traced(cause.key), ahead)
 
     def _why(self, key: Key, happened: frozenset[str]) -> Reason:
         reason = explain(key, self._history.earlier(key), happened)

@@ -42,19 +42,19 @@ class Functions:
         function = getattr(function, "__dict__", {}).get("explored", function)  # what compile() makes of the user's
         identity = self._numbers.of(function)
         with self._lock:
-            known = identity, self._wrapper(wrapper)
-            found = self._read.get(known)
-            if found is None:
-                found = self._read[known] = read_function(function, *known)
+            key = identity, self._wrapper(wrapper)
+            description = self._read.get(key)
+            if description is None:
+                description = self._read[key] = read_function(function, *key)
                 if len(self._read) > _MANY:
                     self._read.popitem(last=False)
-            return found
+            return description
 
     def _wrapper(self, wrapper: Any) -> int:
         # It can't be held weakly. JAX holds it too, as a part of its keys, so its number is no other's as long.
-        known = self._wrappers.get(id(wrapper))
-        if known is not None:
-            return known[1]
+        entry = self._wrappers.get(id(wrapper))
+        if entry is not None:
+            return entry[1]
         self._wrapped += 1
         self._wrappers[id(wrapper)] = wrapper, self._wrapped
         if len(self._wrappers) > _MANY:
@@ -69,7 +69,7 @@ def read_function(function: Any, identity: int, wrapper: int) -> Function:
         name_of(function),
         code.co_filename if code is not None else "",
         code.co_firstlineno if code is not None else 0,
-        tuple(made for made in map(_made, layers) if made),
+        tuple(made for made in map(_maker_of, layers) if made),
         identity,
         wrapper,
         _is_eager(function),
@@ -83,8 +83,8 @@ def is_primitive(function: Any) -> bool:
 
 def parameters_of(function: Any) -> dict[str, Any]:
     """The parameters of such an operation: static arguments, but for the name."""
-    found = inspect.getclosurevars(function).nonlocals.get("params")
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    parameters = inspect.getclosurevars(function).nonlocals.get("params")
+    return cast("dict[str, Any]", parameters) if isinstance(parameters, dict) else {}
 
 
 def name_of(function: Any) -> str:
@@ -117,7 +117,7 @@ def _code(function: Any) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def _made(layer: Any) -> str:
+def _maker_of(layer: Any) -> str:
     if isinstance(layer, partial):
         return "partial"
     if isinstance(layer, MethodType):
@@ -153,22 +153,22 @@ class Wrapper:
 
 
 def read_wrapper(wrapper: Any) -> Wrapper:
-    found: list[tuple[str, str]] = []
+    settings: list[tuple[str, str]] = []
     for name in ("in_shardings", "out_shardings", "in_layouts", "out_layouts"):
         leaves = tuple(getattr(wrapper, f"{name}_leaves", ()))
         if any(leaf is not None and leaf is not unspecified for leaf in leaves):
-            found.append((name, clean(", ".join(map(str, leaves)))))
+            settings.append((name, clean(", ".join(map(str, leaves)))))
     for name in ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "device", "backend"):
         value = getattr(wrapper, name, None)
         if value is not None and value != ():
-            found.append((name, clean(str(value))))
+            settings.append((name, clean(str(value))))
     for name in ("keep_unused", "inline"):
         value = getattr(wrapper, name, False)
         text = str(getattr(value, "value", value))
         if text not in ("False", "auto"):
-            found.append((name, text))
+            settings.append((name, text))
     options = getattr(wrapper, "compiler_options_kvs", ())
-    return Wrapper(tuple(found), tuple(sorted((str(name), clean(str(value))) for name, value in options)))
+    return Wrapper(tuple(settings), tuple(sorted((str(name), clean(str(value))) for name, value in options)))
 
 
 def clean(text: str, longest: int = 400) -> str:

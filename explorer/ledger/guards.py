@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from explorer.errors import NotCallableError, NotRecordedError, OptionError, RecompilationError
-from explorer.ledger.failure import Compile, compiles, table
+from explorer.ledger.guard_report import Compile, format_compiles, group_compiles
 from explorer.ledger.watch import Watch, watch
+from explorer.model.events.family_counts import FamilyKey, family_key
 from explorer.model.events.family_names import Which, families_of
-from explorer.model.events.tally import FamilyKey, family_key
 
 __all__ = ["Guard", "assert_no_recompiles", "max_compiles"]
 
@@ -37,10 +37,10 @@ class _Rule:
                     "  Hint: assert_no_recompiles(step) guards one function, assert_no_recompiles() all."
                 )
 
-    def broken_by(self, found: list[Compile]) -> list[Compile]:
-        families = {family_key(compile_.last) for compile_ in found}
+    def broken_by(self, compiles: list[Compile]) -> list[Compile]:
+        families = {family_key(compile_.last) for compile_ in compiles}
         wanted = set[FamilyKey]().union(*(_named(function, families) for function in self.functions))
-        counted = [compile_ for compile_ in found if self._counts(compile_, wanted)]
+        counted = [compile_ for compile_ in compiles if self._counts(compile_, wanted)]
         return counted if len(counted) > self.limit else []
 
     def _counts(self, compile_: Compile, wanted: set[FamilyKey]) -> bool:
@@ -50,7 +50,7 @@ class _Rule:
             return False
         return compile_.again or not self.first
 
-    def told(self, broken: list[Compile]) -> str:
+    def message(self, broken: list[Compile]) -> str:
         names = list(dict.fromkeys(compile_.last.function for compile_ in broken))
         who = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         times = "once" if len(broken) == 1 else f"{len(broken)} times"
@@ -84,10 +84,10 @@ class Guard:
         __tracebackhide__ = True  # pytest shows the user's block, not this line
         ledger = self._blocks.pop()
         ledger.stop()
-        broken = self._rule.broken_by(compiles(ledger.events))
+        broken = self._rule.broken_by(group_compiles(ledger.events))
         if not broken:
             return
-        message = f"{self._rule.told(broken)}.\n{table(broken)}"
+        message = f"{self._rule.message(broken)}.\n{format_compiles(broken)}"
         if error is None:
             raise RecompilationError(message, tuple(event for compile_ in broken for event in compile_.events))
         if isinstance(error, Exception):

@@ -25,9 +25,9 @@ class Identities:
         self._lock = RLock()
 
     def of(self, value: Any) -> int:
-        known = self._numbers.get(id(value))
-        if known is not None and (known[0] is None or known[0]() is value):
-            return known[1]
+        entry = self._numbers.get(id(value))
+        if entry is not None and (entry[0] is None or entry[0]() is value):
+            return entry[1]
         with self._lock:
             return self._new(value)
 
@@ -44,8 +44,8 @@ class Identities:
 
     def _forget(self, at: int, gone: Any) -> None:
         # No lock: Python may call this in the middle of `_new`, on the same thread.
-        known = self._numbers.get(at)
-        if known is not None and known[0] is gone:
+        entry = self._numbers.get(at)
+        if entry is not None and entry[0] is gone:
             self._numbers.pop(at, None)
 
 

@@ -133,8 +133,8 @@ class Keys:
         """The key of a jaxpr that JAX made itself of a function of the user's, such as its derivative's."""
         jaxpr = params["jaxpr"]
         place, names = jaxpr_place(jaxpr)
-        found = re.fullmatch(r"(.*) at (.+):(\d+)", place, re.DOTALL)
-        file, line = (found[2], int(found[3])) if found else ("", 0)
+        match = re.fullmatch(r"(.*) at (.+):(\d+)", place, re.DOTALL)
+        file, line = (match[2], int(match[3])) if match else ("", 0)
         names = names if len(names) == len(values) else ("",) * len(values)
         paths = tuple(name or f"arg{i}" for i, name in enumerate(names))
         donated = params.get("donated_invars", ())
@@ -143,7 +143,7 @@ class Keys:
         # There may be several of one function, forward and backward: each has arguments of its own.
         identity = -self._derived.of((place, tuple((leaf.dtype, len(leaf.shape)) for leaf in leaves)))
         return Key(
-            Function(name, file, line, ("derived",), identity, 0, not found or "/jax/" in file),
+            Function(name, file, line, ("derived",), identity, 0, not match or "/jax/" in file),
             leaves,
             donated=tuple(path for path, gone in zip(paths, donated, strict=False) if gone),
             context=self._context(params.get("ctx_mesh")),
@@ -156,22 +156,22 @@ class Keys:
         if len(paths) < len(values):
             paths = (*paths, *(f"arg{i}" for i in range(len(paths), len(values))))
         leaves, spreads, read = self._leaves, self._spreads, self._read_leaf
-        found: list[Leaf] = []
+        read_leaves: list[Leaf] = []
         for path, value, aval in zip(paths, values, avals, strict=False):
             if type(value) is Array:  # most are; all that is told of it here takes JAX as long as the rest takes us
                 shape, dtype, weak, given = aval.shape, aval.dtype, aval.weak_type, "jax"
                 committed, sharding, layout = placement_of(value, len(shape))
             else:
-                shape, dtype, weak, given, committed, sharding, layout = _seen(value, aval)
+                shape, dtype, weak, given, committed, sharding, layout = _leaf_content(value, aval)
             # What a sharding says stands for it: that is quick to look up, and the sharding is not.
             spread = _NOWHERE if sharding is None else spreads.get(quick(sharding)) or self._spread(sharding)
-            known = path, shape, dtype, weak, given, committed, spread, layout
-            leaf = leaves.get(known)
-            found.append(leaf if leaf is not None else read(known))
-        return tuple(found)
+            content = path, shape, dtype, weak, given, committed, spread, layout
+            leaf = leaves.get(content)
+            read_leaves.append(leaf if leaf is not None else read(content))
+        return tuple(read_leaves)
 
-    def _read_leaf(self, known: tuple[Any, ...]) -> Leaf:
-        path, shape, dtype, weak, given, committed, (spread, devices), layout = known
+    def _read_leaf(self, content: tuple[Any, ...]) -> Leaf:
+        path, shape, dtype, weak, given, committed, (spread, devices), layout = content
         name = self._dtypes.get(dtype)
         if name is None:
             name = self._dtypes[dtype] = str(getattr(dtype, "name", dtype))
@@ -182,7 +182,7 @@ class Keys:
             if len(self._shapes) > _MANY:
                 self._shapes.clear()
             sizes = self._shapes[shape] = tuple(size if isinstance(size, int) else str(size) for size in shape)
-        leaf = self._leaves[known] = Leaf(path, sizes, name, bool(weak), given, committed, spread, devices, layout)
+        leaf = self._leaves[content] = Leaf(path, sizes, name, bool(weak), given, committed, spread, devices, layout)
         return leaf
 
     def _spread(self, sharding: Any) -> _Spread:
@@ -191,9 +191,9 @@ class Keys:
             self._spreads.clear()
         devices = sorted(sharding.device_set, key=lambda device: device.id)
         names = tuple(f"{device.platform}:{device.id}" for device in devices)
-        told = len(names) > 1 or _is_elsewhere(sharding, devices[0])
-        found = self._spreads[quick(sharding)] = clean(str(sharding)) if told else "", names
-        return found
+        is_worth_naming = len(names) > 1 or _is_elsewhere(sharding, devices[0])
+        spread = self._spreads[quick(sharding)] = clean(str(sharding)) if is_worth_naming else "", names
+        return spread
 
     def _tree(self, treedef: Any, paths: Sequence[str]) -> tuple[TreeNode, int]:
         """The structure of the arguments with its number; it is read once for all calls of an equal one."""
@@ -221,46 +221,46 @@ class Keys:
             token = 0
         own = type(value).__eq__ is object.__eq__
         return Static(
-            path, _printed(value), type(value).__qualname__, self._statics.of(value) if own else 0, token, keyword
+            path, _print(value), type(value).__qualname__, self._statics.of(value) if own else 0, token, keyword
         )
 
     def _context(self, mesh: Any) -> tuple[tuple[str, str], ...]:
         names, values = trace_context()
         try:
-            known = values, mesh
-            found = self._contexts.get(known)
+            settings = values, mesh
+            context = self._contexts.get(settings)
         except Exception:  # a value that can't be hashed is nobody's part of a key
             return ()
-        if found is None:
-            pairs = [
+        if context is None:
+            named = [
                 (name, _setting(getattr(value, "value", value))) for name, value in zip(names, values, strict=False)
             ]
             if mesh is not None and not getattr(mesh, "empty", False):
-                pairs.append(("mesh", clean(str(mesh))))
-            found = self._contexts[known] = tuple(pairs)
+                named.append(("mesh", clean(str(mesh))))
+            context = self._contexts[settings] = tuple(named)
             if len(self._contexts) > 64:
                 self._contexts.popitem(last=False)
-        return found
+        return context
 
     def _wrapper(self, wrapper: Any) -> Wrapper:
-        known = self._wrappers.get(id(wrapper))
-        if known is not None and known[0] is wrapper:
-            return known[1]
-        found = read_wrapper(wrapper)
-        self._wrappers[id(wrapper)] = wrapper, found
+        entry = self._wrappers.get(id(wrapper))
+        if entry is not None and entry[0] is wrapper:
+            return entry[1]
+        settings = read_wrapper(wrapper)
+        self._wrappers[id(wrapper)] = wrapper, settings
         if len(self._wrappers) > _MANY // 10:
             self._wrappers.popitem(last=False)
-        return found
+        return settings
 
 
-def _seen(value: Any, aval: Any) -> tuple[Any, ...]:
+def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
     """What a leaf is made of that is no plain array: all but its path."""
     shape, dtype, weak = aval.shape, aval.dtype, getattr(aval, "weak_type", False)
     # A tracer also says it is an array, and takes its time to say where it is.
     if isinstance(value, Tracer):
         inner = value_below(value)  # of vmap or grad: what is compiled is for the whole batch
         if inner is not None and inner is not value:
-            return _seen(inner, jax.typeof(inner))
+            return _leaf_content(inner, jax.typeof(inner))
         return shape, dtype, weak, "jax", None, None, ""
     if isinstance(value, jax.Array):
         return shape, dtype, weak, "jax", *placement_of(value, len(shape))
@@ -333,7 +333,7 @@ class _Short(reprlib.Repr):
 _short = _Short()
 
 
-def _printed(value: Any) -> str:
+def _print(value: Any) -> str:
     if callable(value) and isinstance(name := getattr(value, "__qualname__", None), str):
         return name.rpartition("<locals>.")[2]
     try:

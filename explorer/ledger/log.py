@@ -17,14 +17,24 @@ from typing import IO, Protocol
 from explorer.files.instruction_log import LogLine, parse_line, read_log
 from explorer.model.events.event import Event, Place, Reason
 
-__all__ = ["DEBUG", "LOG", "DebugLines", "LineLog", "LogLine", "Teller", "from_environment", "parse_line", "read_log"]
+__all__ = [
+    "DEBUG",
+    "LOG",
+    "DebugLines",
+    "EventListener",
+    "LineLog",
+    "LogLine",
+    "from_environment",
+    "parse_line",
+    "read_log",
+]
 
 LOG = "EXPLORER_INSTRUCTION_LOG"
 DEBUG = "EXPLORER_DEBUG_COMPILE"
 _OFF = ("", "0", "false", "no", "off")
 
 
-class Teller(Protocol):
+class EventListener(Protocol):
     """Who is told of what compiles, in the user's time: it raises nothing."""
 
     def starting(self, done: tuple[Event, ...], event: Event) -> None:
@@ -134,36 +144,36 @@ class DebugLines:
             print(f"[COMPILE] {text}", file=self._file or sys.stderr, flush=True)
 
 
-def from_environment() -> list[Teller]:
+def from_environment() -> list[EventListener]:
     """What the environment asks for.
 
     A log that can't be written is told of on stderr, and is no reason for the user's program to fail.
     """
-    tellers: list[Teller] = []
+    listeners: list[EventListener] = []
     path = os.environ.get(LOG, "")
     if path.lower() not in _OFF:
         try:
-            tellers.append(LineLog(path))
+            listeners.append(LineLog(path))
         except OSError as error:
             _complain(f"{LOG}={path}: {error.strerror or error}; there will be no log")
     if os.environ.get(DEBUG, "").lower() not in _OFF:
-        tellers.append(DebugLines())
-    return tellers
+        listeners.append(DebugLines())
+    return listeners
 
 
 def _details(event: Event) -> dict[str, str]:
-    found = {"function": event.function}
+    details = {"function": event.function}
     if event.id:
-        found["id"] = event.id
+        details["id"] = event.id
     if event.seconds:
-        found["seconds"] = f"{event.seconds:.6f}"
+        details["seconds"] = f"{event.seconds:.6f}"
     if event.saved:
-        found["saved"] = f"{event.saved:.6f}"
+        details["saved"] = f"{event.saved:.6f}"
     if event.device:
-        found["device"] = event.device
+        details["device"] = event.device
     if _is_eager(event):
-        found["eager"] = "true"
-    return {**found, **_why(event.reason), **_where(event.call_site)}
+        details["eager"] = "true"
+    return {**details, **_why(event.reason), **_where(event.call_site)}
 
 
 def _changed(reason: Reason) -> str:
@@ -175,10 +185,10 @@ def _is_eager(event: Event) -> bool:
 
 
 def _why(reason: Reason) -> dict[str, str]:
-    found = {"reason": reason.kind}
+    details = {"reason": reason.kind}
     if reason.leaf:
-        found |= {"leaf": reason.leaf, "before": reason.before, "after": reason.after}
-    return found
+        details |= {"leaf": reason.leaf, "before": reason.before, "after": reason.after}
+    return details
 
 
 def _where(site: Place | None) -> dict[str, str]:

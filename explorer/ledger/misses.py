@@ -13,50 +13,54 @@ from typing import Any
 
 from explorer.model.events.event import Event
 
-__all__ = ["Missed", "Misses"]
+__all__ = ["MissCounter", "Misses"]
 
 _MANY = 1_024  # wrappers
 
 
-class Missed:
+class MissCounter:
     """The misses of one `jax.jit(…)`."""
 
-    __slots__ = ("calls", "due", "event", "told", "wrapper")
+    __slots__ = ("calls", "due", "first_event", "reported", "wrapper")
 
     def __init__(self, wrapper: Any) -> None:
         self.wrapper = wrapper  # held, so that its number is no other's
         self.calls = 0
-        self.told = 0
+        self.reported = 0
         self.due = 1
-        self.event: Event | None = None  # of the first
+        self.first_event: Event | None = None  # of the first
 
-    def tell(self, seconds: float) -> Event:
+    def event(self, seconds: float) -> Event:
         """The event for all calls since they were last told of; `seconds` of the last of them."""
-        new, self.told = self.calls - self.told, self.calls
+        new, self.reported = self.calls - self.reported, self.calls
         self.due = self.calls * 10
-        assert self.event is not None
-        return replace(self.event, seconds=seconds, start=time() - seconds, count=new)
+        assert self.first_event is not None
+        return replace(self.first_event, seconds=seconds, start=time() - seconds, count=new)
 
 
 class Misses:
     """Counts them. The 1st of a wrapper, 10th, 100th, … is told of, each for all since the one before."""
 
     def __init__(self) -> None:
-        self._missed: OrderedDict[int, Missed] = OrderedDict()
+        self._missed: OrderedDict[int, MissCounter] = OrderedDict()
 
-    def count(self, wrapper: Any) -> Missed | None:
+    def count(self, wrapper: Any) -> MissCounter | None:
         """Count a call; what is returned is to be told of."""
         missed = self._missed.get(id(wrapper))
         if missed is None:
-            missed = self._missed[id(wrapper)] = Missed(wrapper)
+            missed = self._missed[id(wrapper)] = MissCounter(wrapper)
             if len(self._missed) > _MANY:
                 self._missed.popitem(last=False)
         missed.calls += 1  # two threads at once may count as one
         return missed if missed.calls >= missed.due else None
 
-    def rest(self) -> Iterator[Missed]:
+    def rest(self) -> Iterator[MissCounter]:
         """Those with calls that were not told of."""
-        return (missed for missed in self._missed.values() if missed.event is not None and missed.calls > missed.told)
+        return (
+            missed
+            for missed in self._missed.values()
+            if missed.first_event is not None and missed.calls > missed.reported
+        )
 
     def clear(self) -> None:
         self._missed.clear()

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 from explorer._jax.calls import hooks, is_inside_a_trace
 from explorer._jax.suppress_recording import suppression
 from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
-from explorer.ledger.causes import Causes, Told
-from explorer.ledger.fixpoints import foreseen
+from explorer.ledger.causes import CallCause, Causes
 from explorer.ledger.keys import Keys
-from explorer.ledger.log import Teller
-from explorer.ledger.misses import Missed, Misses
-from explorer.ledger.places import users_places
+from explorer.ledger.log import EventListener
+from explorer.ledger.misses import MissCounter, Misses
+from explorer.ledger.predictions import predict_recompiles
 from explorer.ledger.replay import Replay
+from explorer.ledger.user_frames import user_places
 from explorer.model.events.event import Event
 from explorer.model.events.prediction import Prediction
 from explorer.model.events.running import Running
@@ -39,7 +39,7 @@ class Sink(Protocol):
     """What gets the events: a watch."""
 
     @property
-    def tellers(self) -> tuple[Teller, ...]: ...
+    def event_listeners(self) -> tuple[EventListener, ...]: ...
 
     def add(self, events: tuple[Event, ...]) -> None: ...
 
@@ -91,7 +91,7 @@ class Recorder:
         with self._lock:
             if not any(other is sink for other in self._sinks):
                 return
-            self._guarded(self._tell_rest)
+            self._guarded(self._emit_remaining_misses)
             self._sinks = tuple(other for other in self._sinks if other is not sink)
             if not self._sinks:
                 hooks.take()
@@ -108,14 +108,14 @@ class Recorder:
         """What is traced, lowered or compiled right now, on any thread."""
         frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] - the only way to another thread's stack
         names = {thread.ident: thread.name for thread in threading.enumerate()}
-        found: list[Running] = []
+        running: list[Running] = []
         for thread, call in tuple(self._calls.items()):
             stage = call.doing_now
             if stage:
-                places = users_places(frames.get(thread))
+                places = user_places(frames.get(thread))
                 site = places[0] if places else None
-                found.append(Running(call.name, site, stage, call.since, names.get(thread, "")))
-        return tuple(found)
+                running.append(Running(call.name, site, stage, call.since, names.get(thread, "")))
+        return tuple(running)
 
     # What JAX tells: see `Observer`.
 
@@ -170,12 +170,12 @@ class Recorder:
         if call is not None and event in _STEPS:
             call.doing = _STEPS[event]
             if call.doing == "compile":
-                self._guarded(self._tell_start, call)
+                self._guarded(self._announce_compile, call)
 
     def hear(self, event: str, seconds: float, name: str) -> None:
         kind = _STEPS.get(event)
         if kind is not None and not suppression.is_on:
-            self._guarded(self._heard, kind, seconds, name)
+            self._guarded(self._add_step, kind, seconds, name)
         elif event == _SAVED:
             self._thread.saved = max(seconds, 0.0)
 
@@ -199,7 +199,7 @@ class Recorder:
             outer = outer.outer
         return outer
 
-    def _heard(self, kind: str, seconds: float, name: str) -> None:
+    def _add_step(self, kind: str, seconds: float, name: str) -> None:
         here, saved = self._thread, 0.0
         if kind == "compile":
             kind, saved = ("cache-hit", here.saved) if here.hit else (kind, 0.0)
@@ -209,13 +209,13 @@ class Recorder:
             if call is not None and call.stage is TRACE:
                 call.seconds = seconds
             elif not hooks.sees_calls:
-                self._tell_ahead(Step(kind, seconds, perf_counter()), name)
+                self._emit_step_ahead(Step(kind, seconds, perf_counter()), name)
         elif call is not None and call.stage is RUN:
             call.step(kind, seconds, saved)
             call.doing = ""
             self._read_key(call)  # before it runs: what is donated is gone after
         else:
-            self._tell_ahead(Step(kind, seconds, perf_counter(), saved), name)
+            self._emit_step_ahead(Step(kind, seconds, perf_counter(), saved), name)
 
     def _over(self, call: Call, error: BaseException | None) -> None:
         """A call ended; what it was inside of goes on."""
@@ -227,12 +227,12 @@ class Recorder:
             self._calls[here.ident] = outer
         if call.steps or not call.runs:
             start = thread_time()
-            self._guarded(self._tell_call, call, error)
+            self._guarded(self._emit_call, call, error)
             self.spent += thread_time() - start + call.ours
         elif error is None and call.wrapper is not None:
-            missed = self._misses.count(call.wrapper)
-            if missed is not None:
-                self._guarded(self._tell_miss, call, missed)
+            misses = self._misses.count(call.wrapper)
+            if misses is not None:
+                self._guarded(self._emit_miss, call, misses)
         call.stage = OVER
 
     def _read_key(self, call: Call) -> None:
@@ -249,7 +249,7 @@ class Recorder:
             call.key = self._keys.of_failed(call.function, call.wrapper, call.args, call.kwargs)
         call.ours += thread_time() - start
 
-    def _tell_call(self, call: Call, error: BaseException | None) -> None:
+    def _emit_call(self, call: Call, error: BaseException | None) -> None:
         self._guarded(self._read_key, call)
         steps = call.steps or []
         if not steps:  # JAX had its jaxpr; it may be lowered and compiled from here
@@ -257,65 +257,65 @@ class Recorder:
                 self._causes.traced_ahead(call.name, call.key)
             return
         happened = [step.kind for step in steps]
-        told = call.told or self._causes.call(call.key, call.name, happened, error is not None)
-        if told.reason.kind == "first":
+        cause = call.cause or self._causes.explain_call(call.key, call.name, happened, error is not None)
+        if cause.reason.kind == "first":
             self._guarded(self._foresee, call)
         if call.wrapper is not None and call.key is not None:
             replay = Replay(call, call.key)
             for sink in self._sinks:
-                sink.keep(told.call, replay)
-        self._tell(call.name, told, steps, call.device, error)
+                sink.keep(cause.call, replay)
+        self._emit(call.name, cause, steps, call.device, error)
         if not call.runs and error is None:
-            self._causes.traced_ahead(call.name, told, happened)
+            self._causes.traced_ahead(call.name, cause, happened)
 
-    def _tell_start(self, call: Call) -> None:
+    def _announce_compile(self, call: Call) -> None:
         """XLA begins with a call: who logs is told at once of it, and of what was before."""
-        tellers = [teller for sink in self._sinks for teller in sink.tellers]
-        if not tellers:
+        event_listeners = [listener for sink in self._sinks for listener in sink.event_listeners]
+        if not event_listeners:
             return
         steps = [*(call.steps or ()), Step("compile", 0.0, perf_counter())]
-        if call.told is None:
-            call.told = self._causes.call(call.key, call.name, [step.kind for step in steps])
-        *done, starting = self._events(call.name, call.told, steps, call.device)
-        for teller in tellers:
-            teller.starting(tuple(done), starting)
+        if call.cause is None:
+            call.cause = self._causes.explain_call(call.key, call.name, [step.kind for step in steps])
+        *done, starting = self._events(call.name, call.cause, steps, call.device)
+        for listener in event_listeners:
+            listener.starting(tuple(done), starting)
 
     def _foresee(self, call: Call) -> None:
         if call.key is None or call.program is None:
             return
-        predictions = foreseen(call.program, call.key)
+        predictions = predict_recompiles(call.program, call.key)
         for sink in self._sinks if predictions else ():
             sink.predict(predictions)
 
-    def _tell_miss(self, call: Call, missed: Missed) -> None:
+    def _emit_miss(self, call: Call, misses: MissCounter) -> None:
         seconds = perf_counter() - call.began
-        if missed.event is None:
+        if misses.first_event is None:
             self._read_key(call)
             if call.key is None:
                 return
-            told = self._causes.miss(call.key)
-            (missed.event,) = self._events(call.name, told, [Step("miss", seconds, perf_counter())], call.device)
-        self._send((missed.tell(seconds),))
+            cause = self._causes.explain_miss(call.key)
+            (misses.first_event,) = self._events(call.name, cause, [Step("miss", seconds, perf_counter())], call.device)
+        self._send((misses.event(seconds),))
 
-    def _tell_rest(self) -> None:
-        self._send(tuple(missed.tell(0.0) for missed in self._misses.rest()))
+    def _emit_remaining_misses(self) -> None:
+        self._send(tuple(misses.event(0.0) for misses in self._misses.rest()))
 
-    def _tell_ahead(self, step: Step, name: str) -> None:
+    def _emit_step_ahead(self, step: Step, name: str) -> None:
         name = name.removeprefix("jit(").removesuffix(")")
-        told = self._causes.step(step.kind, name)
-        self._tell(name, told, [step], device_of(told.key), None)
+        cause = self._causes.explain_step(step.kind, name)
+        self._emit(name, cause, [step], device_of(cause.key), None)
 
-    def _tell(self, name: str, told: Told, steps: list[Step], device: str, error: BaseException | None) -> None:
-        self._send(self._events(name, told, steps, device, error))
+    def _emit(self, name: str, cause: CallCause, steps: list[Step], device: str, error: BaseException | None) -> None:
+        self._send(self._events(name, cause, steps, device, error))
 
     def _send(self, events: tuple[Event, ...]) -> None:
         for sink in self._sinks if events else ():
             self._guarded(sink.add, events)
 
     def _events(
-        self, name: str, told: Told, steps: list[Step], device: str, error: BaseException | None = None
+        self, name: str, cause: CallCause, steps: list[Step], device: str, error: BaseException | None = None
     ) -> tuple[Event, ...]:
-        stack = users_places(inspect.currentframe())
+        stack = user_places(inspect.currentframe())
         thread = thread_name()
         return tuple(
             Event(
@@ -323,12 +323,12 @@ class Recorder:
                 name,
                 stack[0] if stack else None,
                 step.seconds,
-                told.reason,
-                told.id,
-                told.call,
+                cause.reason,
+                cause.id,
+                cause.call,
                 Call.clock(step.end) - step.seconds,
                 stack,
-                told.key,
+                cause.key,
                 thread,
                 device,
                 step.saved,

@@ -7,7 +7,7 @@ from threading import RLock
 from explorer.ledger.log import from_environment
 from explorer.ledger.watch import Watch
 
-__all__ = ["session", "start_session", "stop_session", "watch_as_asked"]
+__all__ = ["session", "start_session", "stop_session", "watch_if_requested"]
 
 _lock = RLock()
 _session: Watch | None = None
@@ -38,10 +38,10 @@ def stop_session() -> Watch | None:
         return stopped
 
 
-def watch_as_asked() -> None:
+def watch_if_requested() -> None:
     """Turn the session's watch on if the environment asks for one of its logs."""
     global _session
-    tellers = from_environment()
-    if tellers:
+    event_listeners = from_environment()
+    if event_listeners:
         with _lock:
-            _session = Watch(tellers=tellers)
+            _session = Watch(event_listeners=event_listeners)

@@ -8,7 +8,7 @@ from typing import Protocol
 from explorer.errors import RecompilationWarning
 from explorer.model.events.event import Event
 from explorer.model.events.storm import Storm
-from explorer.model.events.warned_functions import warned
+from explorer.model.events.warned_functions import warned_functions
 
 __all__ = ["StormWarning", "warn"]
 
@@ -29,13 +29,13 @@ class StormWarning:
     def __init__(self, watching: _Watching) -> None:
         self._watching = watching
         self._on = True
-        warned.begin()
+        warned_functions.begin()
 
     def ended(self, events: tuple[Event, ...]) -> None:
         """A call is over."""
         try:
             storm = self._watching.storm_of(events[-1]) if events else None
-            if storm is not None and warned.first(*storm.family[1:]):
+            if storm is not None and warned_functions.add(*storm.family[1:]):
                 warn(storm)
         except Exception as error:  # the user's own way of showing warnings
             self._watching.fault(error)
@@ -44,7 +44,7 @@ class StormWarning:
         """The watch is over. Twice is as once."""
         if self._on:
             self._on = False
-            warned.end()
+            warned_functions.end()
 
 
 def warn(storm: Storm) -> None:

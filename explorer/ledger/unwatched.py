@@ -26,7 +26,7 @@ class Unwatched:
         self._number: Callable[[Any], int] = id
         self._signatures: dict[int, Sequence[Signature]] | None = None
 
-    def look(self, number: Callable[[Any], int]) -> None:
+    def snapshot(self, number: Callable[[Any], int]) -> None:
         """Remember what has compiled up to now; `number` gives a function's `Function.identity`."""
         self._read, self._number, self._signatures = compiled_by_now(), number, None
 
@@ -34,9 +34,9 @@ class Unwatched:
         """Let go of what JAX's caches held."""
         self._read, self._signatures = list, {}
 
-    def _known(self) -> dict[int, Sequence[Signature]]:
+    def _known_signatures(self) -> dict[int, Sequence[Signature]]:
         if self._signatures is None:  # most watches see no first call of what had compiled before
-            functions = [found for found in self._read() if not is_primitive(found[0])]
+            functions = [function for function in self._read() if not is_primitive(function[0])]
             self._signatures = {self._number(function): signatures[-_MANY:] for function, signatures in functions}
             self._read = list
         return self._signatures
@@ -48,7 +48,7 @@ class Unwatched:
         """
         if key.function.eager:
             return None
-        signatures = self._known().get(key.function.identity)
+        signatures = self._known_signatures().get(key.function.identity)
         if signatures is None:
             return None
         reason = explain(key, [_key(key, *signature) for signature in signatures], happened)

@@ -16,7 +16,7 @@ from explorer.analysis.diff.diff import Diff, diff
 from explorer.capture.sources import label
 from explorer.errors import OptionError
 from explorer.ledger.cells import Cells
-from explorer.ledger.log import LineLog, Teller
+from explorer.ledger.log import EventListener, LineLog
 from explorer.ledger.recorder import recorder
 from explorer.ledger.replay import Replay, Replays
 from explorer.ledger.storm_warning import StormWarning
@@ -75,7 +75,7 @@ def watch(
     """
     _check("limit", limit, 1, "all are kept with None")
     _check("storm", storm, 0, "0 never warns")
-    return Watch(limit, storm=storm, spill=spill, tellers=() if log is None else (LineLog(log),))
+    return Watch(limit, storm=storm, spill=spill, event_listeners=() if log is None else (LineLog(log),))
 
 
 def _check(name: str, value: Any, least: int, hint: str) -> None:
@@ -94,11 +94,11 @@ class Watch(Ledger):
         *,
         storm: int = STORM,
         spill: str | PathLike[str] | None = None,
-        tellers: Sequence[Teller] = (),
+        event_listeners: Sequence[EventListener] = (),
     ) -> None:
         super().__init__(limit, storm=storm, spill=spill)
-        self.tellers = tuple(tellers)  # told at once, of what begins too
-        for teller in self.tellers:
+        self.event_listeners = tuple(event_listeners)  # told at once, of what begins too
+        for teller in self.event_listeners:
             self.listen(teller.ended)
         self._faults: deque[BaseException] = deque(maxlen=_FAULTS)
         self._storms = StormWarning(self)
@@ -116,7 +116,7 @@ class Watch(Ledger):
         recorder.stop(self)
         self._cells.stop()
         self._storms.close()
-        for teller in self.tellers:
+        for teller in self.event_listeners:
             teller.close()
 
     @property

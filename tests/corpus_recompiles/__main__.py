@@ -33,12 +33,12 @@ def table(outcomes: list[Outcome]) -> str:
     """One row for each cause, and the scores below."""
     lines = [f"{'cause':<52} {'truth':<44} {'explorer':<44} ✓ {'JAX'}"]
     for outcome in outcomes:
-        ours = _told(outcome.ours, outcome.ours_leaf)
+        ours = _format_cause(outcome.ours, outcome.ours_leaf)
         proven = (
             "" if outcome.recompiles and not outcome.cured else f"  not proven: {outcome.recompiles}, {outcome.cured}"
         )
         lines.append(
-            f"{outcome.name:<52} {_told(outcome.kind, (outcome.leaves or ('',))[0]):<44} {ours:<44} "
+            f"{outcome.name:<52} {_format_cause(outcome.kind, (outcome.leaves or ('',))[0]):<44} {ours:<44} "
             f"{_mark(outcome.ours_true)} {_mark(outcome.jaxs_true)}{proven}"
         )
     count = len(outcomes)
@@ -50,7 +50,7 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def _told(kind: str, leaf: str) -> str:
+def _format_cause(kind: str, leaf: str) -> str:
     return f"{kind} {leaf}".strip()
 
 

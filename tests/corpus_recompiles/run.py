@@ -12,7 +12,7 @@ import jax.monitoring
 
 import explorer as ex
 from tests.corpus_recompiles.causes import Cause
-from tests.corpus_recompiles.told import jax_names_it
+from tests.corpus_recompiles.jax_explanations import jax_names_it
 
 __all__ = ["Outcome", "run"]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from explorer.analysis.recompiles.nearest import Difference
 from explorer.model.events.key import Function, Key, Leaf, Static
 
-__all__ = ["FUNCTIONS", "Case", "defined_in_a_cell", "leaf_at", "maker", "root"]
+__all__ = ["FUNCTIONS", "Case", "defined_in_a_cell", "leaf_at", "maker_name", "root"]
 
 # Files that a notebook makes for its cells, and an interactive session for its lines.
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<stdin>|__marimo__|^<python-input|cell_\d+")
@@ -23,10 +23,10 @@ _JAXS = frozenset({
 })  # fmt: skip
 
 
-def maker(made: str) -> str:
+def maker_name(function_count: str) -> str:
     """What a function was made with, as it is written: `jax.grad`, or a decorator of the user's own."""
-    name = made.lstrip("_")
-    return f"jax.{name}" if name in _JAXS else made
+    name = function_count.lstrip("_")
+    return f"jax.{name}" if name in _JAXS else function_count
 
 
 def defined_in_a_cell(function: Function) -> bool:
@@ -101,7 +101,7 @@ class Case:
         )
 
     @cached_property
-    def made(self) -> str:
+    def function_count(self) -> str:
         """How many function objects there have been. Of many calls only the latest are remembered."""
         count = len({key.function.identity for key in (*self.earlier, self.key)})
         return f"at least {count}" if count > 8 and count > len(self.earlier) else str(count)

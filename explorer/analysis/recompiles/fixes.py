@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import re
 
-from explorer.analysis.recompiles.array_fixes import assigned, dtype_of, placed, rank, remarked, shape, sized, typed
-from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker, root
+from explorer.analysis.recompiles.array_fixes import (
+    assignment,
+    dtype_of,
+    fix_placement,
+    fix_rank,
+    fix_shape,
+    fix_type,
+    shape_literal,
+    with_comment,
+)
+from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name, root
 from explorer.analysis.recompiles.structure_changes import Change
 from explorer.model.events.key import Static
 
@@ -38,13 +47,13 @@ def _structure(case: Case) -> str:
     if change.how == "moved":
         return f"{case.name}(…, {leaf}={leaf})  # by name in every call, or by position in every call"
     if change.how == "kept":
-        return _kept(change)
+        return _metadata(change)
     if "None" in (change.before, change.after):
         return _always(case, change)
     return _one_kind(change)
 
 
-def _kept(change: Change) -> str:
+def _metadata(change: Change) -> str:
     leaf = change.path
     if change.after.startswith("OrderedDict["):
         return f"{leaf} = dict({leaf})  # whose keys JAX sorts; or give it its keys in one order"
@@ -76,12 +85,12 @@ def _always(case: Case, change: Change) -> str:
         whole = change.parent or case.name
         return f"give `{whole}` the same {'keys' if change.parent else 'arguments'} in every call, or make two wrappers"
     neutral = "ones" if there.dtype == "bool" or "mask" in path or "weight" in path else "zeros"
-    value = f"jnp.{neutral}({sized(there.shape)}, {dtype_of(there.dtype)})"
+    value = f"jnp.{neutral}({shape_literal(there.shape)}, {dtype_of(there.dtype)})"
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
         return f"{change.parent}.setdefault({key}, {value})  # `{change.parent}` with the same keys in every call"
     if "None" in (change.before, change.after):
-        return remarked(assigned(path, value), "where it is None; or make two wrappers, one for each")
+        return with_comment(assignment(path, value), "where it is None; or make two wrappers, one for each")
     if not path.isidentifier():  # one of *args
         return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
     return f"{path} = {value}  # where it is not given; or make two wrappers, one for each"
@@ -93,7 +102,7 @@ def _static(case: Case) -> str:
         return f"make one jax.jit({case.name}, …) with one {path} and call that"
     if "an array" in (case.chosen.before, case.chosen.after):
         if _FILTERED in case.key.wrapping:
-            return remarked(assigned(path, f"jnp.asarray({path})"), "in every call: what is no array is static")
+            return with_comment(assignment(path, f"jnp.asarray({path})"), "in every call: what is no array is static")
         return f"make one jax.jit({case.name}, …), with `{path}` static or not, and call that"
     if new is None or old is None:
         value = (new or old or Static(path, "…", "")).value
@@ -103,11 +112,11 @@ def _static(case: Case) -> str:
     if new.type in FUNCTIONS:
         return f"define `{path}` once, outside of the loop, and pass the same object each time"
     if new.value == old.value and new.type == old.type:
-        return _made_once(new)
-    return _varying(case, new)
+        return _make_once(new)
+    return _varying_static(case, new)
 
 
-def _made_once(static: Static) -> str:
+def _make_once(static: Static) -> str:
     """It prints as before, and isn't equal to it."""
     kind = static.type.rpartition(".")[2]
     if static.path == "self":
@@ -117,10 +126,10 @@ def _made_once(static: Static) -> str:
     return f"make one `{static.path}` before the loop and pass it each time; or give {kind} an __eq__ by value"
 
 
-def _varying(case: Case, static: Static) -> str:
+def _varying_static(case: Case, static: Static) -> str:
     path, often = static.path, len(case.static_values) > 2
     if _FILTERED in case.key.wrapping and static.type in ("int", "float", "complex"):
-        return remarked(assigned(path, f"jnp.asarray({path})"), "eqx.filter_jit takes what is no array as static")
+        return with_comment(assignment(path, f"jnp.asarray({path})"), "eqx.filter_jit takes what is no array as static")
     if static.type == "float" or (static.type == "int" and often):
         return f"leave `{path}` out of static_argnames: {case.name}(…, {path}=jnp.asarray({path}))"
     if static.type in ("int", "bool", "complex") and _FILTERED not in case.key.wrapping:
@@ -141,7 +150,7 @@ def _function(case: Case) -> str:
         return f"define `{name}` in a cell of its own, and don't run that cell again unless it changed"
     made = function.made[0] if function.made else ""
     line = f"line {function.line}" if function.line else "its line"
-    once = f"once, before the loop: {line} made {case.made} of them"
+    once = f"once, before the loop: {line} made {case.function_count} of them"
     if made == "lambda":
         return f"f = jax.jit(lambda …)  # {once}"
     if made == "derived":
@@ -153,7 +162,7 @@ def _function(case: Case) -> str:
     if function.made[:2] == ("jacfwd", "jacrev"):
         return f"hessian_{name} = jax.jit(jax.hessian({name}))  # {once}"
     if made:
-        return f"{made.lstrip('_')}_{name} = jax.jit({maker(made)}({name}))  # {once}"
+        return f"{made.lstrip('_')}_{name} = jax.jit({maker_name(made)}({name}))  # {once}"
     if not function.name.isidentifier():
         return f"f = jax.jit(obj)  # {once}"
     return f"{name} = jax.jit({name})  # {once}; define it outside of the function that runs each time"
@@ -186,7 +195,7 @@ def _options(case: Case) -> str:
 
 
 _FIXES = {
-    "shape": shape, "rank": rank, "dtype": typed, "weak-type": typed, "structure": _structure, "static": _static,
-    "function": _function, "context": _context, "donation": _donation, "options": _options, "sharding": placed,
-    "device": placed, "layout": placed, "committed": placed,
+    "shape": fix_shape, "rank": fix_rank, "dtype": fix_type, "weak-type": fix_type, "structure": _structure,
+    "static": _static, "function": _function, "context": _context, "donation": _donation, "options": _options,
+    "sharding": fix_placement, "device": fix_placement, "layout": fix_placement, "committed": fix_placement,
 }  # fmt: skip

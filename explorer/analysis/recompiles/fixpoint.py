@@ -50,7 +50,7 @@ def predictions(function: Function, arguments: Sequence[Part], results: Sequence
         >>> print(predictions(Function("count"), [taken], [given])[0])
         count takes `n` as int32, weak and returns it as int32: if the result is passed in again, count compiles again.
     """
-    found: list[Prediction] = []
+    predicted: list[Prediction] = []
     for index, argument in enumerate(arguments):
         fits = [result for result in results if _is_state(argument, index, result, results)]
         # A result that is already the same type is what is fed back, if any is.
@@ -59,8 +59,8 @@ def predictions(function: Function, arguments: Sequence[Part], results: Sequence
             fates: dict[tuple[str, str], list[tuple[Leaf, Leaf]]] = {}
             for taken, given in _differing(argument, nearest):
                 fates.setdefault((type_text(taken), type_text(given)), []).append((taken, given))
-            found += [_prediction(function, pairs, nearest.path) for pairs in fates.values()]
-    return tuple(found)
+            predicted += [_prediction(function, pairs, nearest.path) for pairs in fates.values()]
+    return tuple(predicted)
 
 
 def _is_state(argument: Part, index: int, result: Part, results: Sequence[Part]) -> bool:

@@ -20,11 +20,11 @@ _DERIVED = ("derived",)
 class _Family:
     """The keys of functions of one name, made in one way."""
 
-    __slots__ = ("known", "recent")
+    __slots__ = ("by_mark", "recent")
 
     def __init__(self) -> None:
         self.recent: deque[tuple[int, Key]] = deque(maxlen=_RECENT)
-        self.known: OrderedDict[int, Key] = OrderedDict()  # by what is hashed of them
+        self.by_mark: OrderedDict[int, Key] = OrderedDict()  # by what is hashed of them
 
 
 class History:
@@ -51,24 +51,24 @@ class History:
         start = max(0, len(family.recent) - most)
         identity = key.function.identity
         derived = key.function.made == _DERIVED  # two derivatives of one function are not two versions of one thing
-        found = [
+        comparable = [
             old
             for session, old in islice(family.recent, start, None)
             if old.function.identity == identity or (session == self._session and not derived)
         ]
-        same = family.known.get(_mark(key))
-        if same is not None and same.function.identity == identity and not any(old is same for old in found):
-            found.insert(0, same)
-        return found
+        same = family.by_mark.get(_mark(key))
+        if same is not None and same.function.identity == identity and not any(old is same for old in comparable):
+            comparable.insert(0, same)
+        return comparable
 
     def add(self, key: Key) -> None:
         family = self._family(key)
         family.recent.append((self._session, key))
         mark = _mark(key)
-        family.known[mark] = key
-        family.known.move_to_end(mark)
-        if len(family.known) > _EXACT:
-            family.known.popitem(last=False)
+        family.by_mark[mark] = key
+        family.by_mark.move_to_end(mark)
+        if len(family.by_mark) > _EXACT:
+            family.by_mark.popitem(last=False)
 
     def number(self, function: Function) -> int:
         """Count a compile of its family, from 1."""

@@ -20,19 +20,21 @@ def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STO
     A function that two processes compiled is two: ids are those that the processes gave, and each event says whose it
     is. Ledgers that were merged before keep the names of their processes behind the new one: `host1/0`.
     """
-    called = _names(ledgers, names)
-    streams = [_calls(index, ledger, name) for index, (ledger, name) in enumerate(zip(ledgers, called, strict=True))]
+    process_names = _names(ledgers, names)
+    streams = [
+        _calls(index, ledger, name) for index, (ledger, name) in enumerate(zip(ledgers, process_names, strict=True))
+    ]
     whole = Ledger(limit=None, storm=storm)
     for number, (_, _, _, events) in enumerate(merged(*streams, key=lambda call: call[:3]), 1):
         whole.add(tuple(replace(event, call=number) for event in events))
-    for ledger, name in zip(ledgers, called, strict=True):
+    for ledger, name in zip(ledgers, process_names, strict=True):
         whole.predict(
             replace(prediction, family=(_under(name, prediction.family[0]), *prediction.family[1:]))
             for prediction in ledger.predictions
         )
     whole.dropped = sum(ledger.dropped for ledger in ledgers)
     whole.spilled = sum(ledger.spilled for ledger in ledgers)
-    notes = [f"{name}: {ledger.note}" for ledger, name in zip(ledgers, called, strict=True) if ledger.note]
+    notes = [f"{name}: {ledger.note}" for ledger, name in zip(ledgers, process_names, strict=True) if ledger.note]
     whole.note = "; ".join(notes)
     return whole
 
@@ -44,16 +46,18 @@ def _names(ledgers: Sequence[Ledger], names: Iterable[str] | None) -> list[str]:
         if all(kept) and len(set(kept)) == len(kept):
             return [""] * len(ledgers)  # the events say already whose they are
         return [str(index) for index in range(len(ledgers))]
-    given = [str(name) for name in names]
-    if len(given) != len(ledgers):
-        raise OptionError(f"merge() got {len(ledgers)} ledgers and {len(given)} names.\n  Hint: one name for each.")
-    twice = {name for name in given if given.count(name) > 1}
+    given_names = [str(name) for name in names]
+    if len(given_names) != len(ledgers):
+        raise OptionError(
+            f"merge() got {len(ledgers)} ledgers and {len(given_names)} names.\n  Hint: one name for each."
+        )
+    twice = {name for name in given_names if given_names.count(name) > 1}
     if twice:
         raise OptionError(
             f"merge() got the name {min(twice)!r} for several ledgers; then their events could not be told apart.\n"
             "  Hint: name them by host or process index."
         )
-    return given
+    return given_names
 
 
 def _under(name: str, process: str) -> str:
@@ -64,7 +68,7 @@ def _calls(index: int, ledger: Ledger, name: str) -> Iterator[tuple[float, int, 
     """The calls of one ledger, by when they began; a call's events need not stand together in a merged ledger."""
     calls: dict[tuple[str, int], list[Event]] = {}
     for position, event in enumerate(ledger.events):
-        known = calls.setdefault((event.process, event.call or -position - 1), [])
-        known.append(replace(event, process=_under(name, event.process)))
+        events = calls.setdefault((event.process, event.call or -position - 1), [])
+        events.append(replace(event, process=_under(name, event.process)))
     begun = ((min(event.start for event in events), index, at, events) for at, events in enumerate(calls.values()))
     return iter(sorted(begun, key=lambda call: call[:3]))

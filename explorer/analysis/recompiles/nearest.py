@@ -27,7 +27,7 @@ _OTHER = 0.5  # one that changed otherwise
 _WEIGHED = (
     32  # of the latest keys; of those before them, only the ones in which fewer leaves differ than in the nearest
 )
-_LOOKED_AT = 16  # changed leaves of one key that are weighed one by one
+_MOST_WEIGHED = 16  # changed leaves of one key that are weighed one by one
 
 
 class Difference(NamedTuple):
@@ -104,7 +104,7 @@ def _weight(new: Key, old: Key, traced: bool, limit: float) -> float:
 
 def _leaves_weight(new: tuple[Leaf, ...], old: tuple[Leaf, ...], traced: bool) -> float:
     """Keys hold one object for equal leaves wherever they can: identity alone tells most of what changed."""
-    weight, first, looked = 0.0, "", 0
+    weight, first, weighed = 0.0, "", 0
     for index in compress(range(len(new)), map(is_not, new, old)):
         here, there = new[index], old[index]
         kind = _traced_kind(here, there)
@@ -121,8 +121,8 @@ def _leaves_weight(new: tuple[Leaf, ...], old: tuple[Leaf, ...], traced: bool) -
         else:
             weight += _MORE if kind == first else _OTHER
         first = kind
-        looked += 1
-        if looked == _LOOKED_AT:
+        weighed += 1
+        if weighed == _MOST_WEIGHED:
             return weight + _MORE * (len(new) - index)
     return weight
 
@@ -153,7 +153,7 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
     statics = _static_pairs(new, old)
     for path, after, before in statics:
         if not (new.function.eager and _is_program(path)):
-            found.append(Difference("static", path, _shown(before, path, old), _shown(after, path, new)))
+            found.append(Difference("static", path, _static_text(before, path, old), _static_text(after, path, new)))
     if not found and ((statics and _is_program(statics[0][0])) or made):
         found.append(Difference("function"))
     found += _settings(new, old)
@@ -170,9 +170,11 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
 
 def _structures(new: Key, old: Key) -> list[Difference]:
     """Where the trees differ; that an argument is static in one call and an array in the other is told as that."""
-    told = _now_static(new, old)
+    now_static = _now_static(new, old)
     return [
-        Difference("structure", c.path, c.before, c.after, change=c) for c in changes(new, old) if c.path not in told
+        Difference("structure", c.path, c.before, c.after, change=c)
+        for c in changes(new, old)
+        if c.path not in now_static
     ]
 
 
@@ -184,12 +186,12 @@ def _now_static(new: Key, old: Key) -> set[str]:
 
 def _settings(new: Key, old: Key) -> list[Difference]:
     """A mesh is several settings to JAX, and one to its user."""
-    found = [Difference("context", name, before, after) for name, after, before in _pairs(new.context, old.context)]
-    meshes = [difference for difference in found if "mesh" in difference.leaf]
+    changed = [Difference("context", name, before, after) for name, after, before in _pairs(new.context, old.context)]
+    meshes = [difference for difference in changed if "mesh" in difference.leaf]
     if not meshes:
-        return found
-    told = next((difference for difference in meshes if difference.leaf == "mesh"), meshes[0])
-    return [told._replace(leaf="mesh"), *(difference for difference in found if difference not in meshes)]
+        return changed
+    mesh = next((difference for difference in meshes if difference.leaf == "mesh"), meshes[0])
+    return [mesh._replace(leaf="mesh"), *(difference for difference in changed if difference not in meshes)]
 
 
 _WRAPPING = {
@@ -221,7 +223,7 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
             for axis, then, now in changed:
                 found.append(Difference("shape", f"{here.path}.shape[{axis}]", then, now, axis, index))
         else:
-            found += _of_leaf(index, here, before)
+            found += _differences_of_leaf(index, here, before)
     return found
 
 
@@ -236,7 +238,7 @@ def _alike_but_for_size(new: Leaf, old: Leaf) -> bool:
     )
 
 
-def _of_leaf(index: int, new: Leaf, old: Leaf) -> list[Difference]:
+def _differences_of_leaf(index: int, new: Leaf, old: Leaf) -> list[Difference]:
     found: list[Difference] = []
     if new.dtype.startswith("key<") is not old.dtype.startswith("key<"):
         pass  # a typed key's shape is not that of a raw one
@@ -250,12 +252,12 @@ def _of_leaf(index: int, new: Leaf, old: Leaf) -> list[Difference]:
     if new.dtype != old.dtype:
         found.append(Difference("dtype", new.path, old.dtype, new.dtype, at=index))
     elif new.weak != old.weak:
-        found.append(Difference("weak-type", new.path, _typed(old), _typed(new), at=index))
-    placed = _placed(index, new, old)
+        found.append(Difference("weak-type", new.path, _type_text(old), _type_text(new), at=index))
+    placed = _placement_difference(index, new, old)
     return [*found, placed] if placed is not None else found
 
 
-def _placed(index: int, new: Leaf, old: Leaf) -> Difference | None:
+def _placement_difference(index: int, new: Leaf, old: Leaf) -> Difference | None:
     """Where it lies. What follows from another difference isn't named beside it."""
     if new.layout != old.layout:
         return Difference("layout", new.path, old.layout or "default", new.layout or "default", at=index)
@@ -264,15 +266,15 @@ def _placed(index: int, new: Leaf, old: Leaf) -> Difference | None:
     if new.devices != old.devices and new.devices and old.devices:
         return Difference("device", new.path, ", ".join(old.devices), ", ".join(new.devices), at=index)
     if bool(new.committed) is not bool(old.committed):
-        return Difference("committed", new.path, _bound(old), _bound(new), at=index)
+        return Difference("committed", new.path, _commitment_text(old), _commitment_text(new), at=index)
     return None
 
 
-def _typed(leaf: Leaf) -> str:
+def _type_text(leaf: Leaf) -> str:
     return f"{leaf.dtype}, weak" if leaf.weak else leaf.dtype
 
 
-def _bound(leaf: Leaf) -> str:
+def _commitment_text(leaf: Leaf) -> str:
     if leaf.committed:
         return f"committed to {', '.join(leaf.devices)}" if leaf.devices else "committed"
     return "uncommitted" if leaf.committed is not None else f"uncommitted ({leaf.given})"
@@ -304,7 +306,7 @@ def _is_program(path: str) -> bool:
     return path.endswith("jaxpr") or path == "branches"
 
 
-def _shown(static: Static | None, path: str, key: Key) -> str:
+def _static_text(static: Static | None, path: str, key: Key) -> str:
     if static is not None:
         return static.value
     return "an array" if any(leaf.path == path for leaf in key.leaves) else "not given"

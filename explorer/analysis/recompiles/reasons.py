@@ -43,7 +43,7 @@ def explain(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Reaso
     """
     relations = relatives(key, earlier)
     if not relations:
-        return Reason("first", text=f"the first call of {_called(key.function)}")
+        return Reason("first", text=f"the first call of {_name_text(key.function)}")
     old = nearest(key, relations, happened)
     every = differences(key, old)
     causes = [difference for difference in every if _can_cause(difference, happened)]
@@ -51,7 +51,7 @@ def explain(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Reaso
         return _without_cause(key, old, every, happened)
     causes = _sufficient(causes, key, relations)
     chosen = min(causes, key=lambda difference: _ORDER.index(difference.kind))
-    alike = _alike(chosen, causes)
+    alike = _largest_group(chosen, causes)
     chosen, named = alike[0], {id(difference) for difference in alike}
     case = Case(key, old, chosen, alike, tuple(relations))
     return Reason(
@@ -89,13 +89,13 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
     for difference in causes:
         way = _way(difference)
         if way not in ways:
-            ways[way] = not any(_had(old, difference, key) for old in earlier[-_REMEMBERED:])
+            ways[way] = not any(_was_as_now(old, difference, key) for old in earlier[-_REMEMBERED:])
     if all(ways.values()):
         return causes
     return [difference for difference in causes if ways[_way(difference)]] or causes
 
 
-def _had(old: Key, difference: Difference, key: Key) -> bool:
+def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
     """Whether an earlier call was in this respect as this one is."""
     kind = difference.kind
     if kind == "function":
@@ -128,7 +128,7 @@ def _same_in(kind: str, new: Leaf, old: Leaf) -> bool:
     )  # fmt: skip
 
 
-def _alike(chosen: Difference, causes: list[Difference]) -> tuple[Difference, ...]:
+def _largest_group(chosen: Difference, causes: list[Difference]) -> tuple[Difference, ...]:
     """Of all leaves that changed in the kind's way, the largest group that changed in one and the same way."""
     groups: dict[tuple[str, ...], list[Difference]] = {}
     for difference in causes:
@@ -157,13 +157,13 @@ def _values(case: Case) -> tuple[str, str]:
     return case.chosen.before, case.chosen.after
 
 
-def _called(function: Function) -> str:
+def _name_text(function: Function) -> str:
     return f"`{function.name}`"
 
 
 def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: frozenset[str]) -> Reason:
     """Nothing that JAX compares has changed, or nothing that could have caused this."""
-    name = _called(key.function)
+    name = _name_text(key.function)
     if happened & {"trace", "lower", "compile"}:
         steps = ", ".join(step for step in ("trace", "lower", "compile", "cache-hit") if step in happened)
         return Reason(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker
+from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name
 from explorer.analysis.recompiles.nearest import Difference
 from explorer.model.cut_text import shortened, two_shortened
 from explorer.model.events.key import Function, Static
@@ -12,33 +12,33 @@ from explorer.model.events.key import Function, Static
 __all__ = ["sentence"]
 
 _LISTED = 4
-_MADE = {"partial": "functools.partial(…)", "method": "a bound method"}
+_MAKERS = {"partial": "functools.partial(…)", "method": "a bound method"}
 
 
 def sentence(case: Case, others: Sequence[Difference]) -> str:
     """What changed, how often it did so far, and what else changed with it."""
     kind = case.chosen.kind
-    text = _SAID[kind](case) if kind in _SAID else _plainly(case)
+    text = _SENTENCES[kind](case) if kind in _SENTENCES else _plain_sentence(case)
     more = len({difference.leaf for difference in case.alike}) - 1
     if more > 0 and case.chosen.at >= 0:
         text += f", and {more} more {'leaf' if more == 1 else 'leaves'} likewise"
     beside = list(dict.fromkeys(other.leaf or other.kind for other in others))
     if beside:
-        text += f"; {_listed([f'`{name}`' for name in beside])} changed too"
+        text += f"; {_list_text([f'`{name}`' for name in beside])} changed too"
     return text
 
 
-def _listed(names: list[str]) -> str:
+def _list_text(names: list[str]) -> str:
     if len(names) > 3:
         return f"{', '.join(names[:3])} and {len(names) - 3} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _plainly(case: Case) -> str:
-    return f"`{case.chosen.leaf}` {_was(case)}"
+def _plain_sentence(case: Case) -> str:
+    return f"`{case.chosen.leaf}` {_before_after(case)}"
 
 
-def _was(case: Case) -> str:
+def _before_after(case: Case) -> str:
     before, after = two_shortened(case.chosen.before, case.chosen.after)
     return f"was {before} and is now {after}"
 
@@ -46,30 +46,30 @@ def _was(case: Case) -> str:
 def _shape(case: Case) -> str:
     sizes = case.sizes
     if len(sizes) < 3:
-        return _plainly(case)
+        return _plain_sentence(case)
     shown = ", ".join([*map(str, sizes[:_LISTED]), *(["…"] if len(sizes) > _LISTED else [])])
     # Of many calls only the latest are remembered.
     count = f"one of at least {len(sizes)} sizes" if len(sizes) > 8 else f"its {_ordinal(len(sizes))} size"
-    return f"{_plainly(case)}: {count} ({shown})"
+    return f"{_plain_sentence(case)}: {count} ({shown})"
 
 
 def _rank(case: Case) -> str:
     new, old = case.leaf, case.old_leaf
     if new is None or old is None:
-        return _plainly(case)
-    return f"`{new.path}` had shape {_shaped(old.shape)} and now has {_shaped(new.shape)}"
+        return _plain_sentence(case)
+    return f"`{new.path}` had shape {_shape_text(old.shape)} and now has {_shape_text(new.shape)}"
 
 
-def _shaped(shape: tuple[int | str, ...]) -> str:
+def _shape_text(shape: tuple[int | str, ...]) -> str:
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def _weak(case: Case) -> str:
     leaf, old = case.leaf, case.old_leaf
-    text = _plainly(case)
-    for one, when in ((old, "was"), (leaf, "is now")):
-        if one is not None and one.weak and one.given in ("float", "int", "complex", "bool"):
-            return f"{text}: it {when} a Python {one.given}, whose type is weak"
+    text = _plain_sentence(case)
+    for either, when in ((old, "was"), (leaf, "is now")):
+        if either is not None and either.weak and either.given in ("float", "int", "complex", "bool"):
+            return f"{text}: it {when} a Python {either.given}, whose type is weak"
     return text
 
 
@@ -99,8 +99,12 @@ def _structure(case: Case) -> str:
     return f"`{chosen.leaf or 'the arguments'}` was {_article(change.before)} and is now {_article(change.after)}"
 
 
-def _article(described: str) -> str:
-    return described if described == "None" else f"{'an' if described[:1] in 'aeiou' else 'a'} {described}"
+def _article(describe_picture: str) -> str:
+    return (
+        describe_picture
+        if describe_picture == "None"
+        else f"{'an' if describe_picture[:1] in 'aeiou' else 'a'} {describe_picture}"
+    )
 
 
 def _static(case: Case) -> str:
@@ -110,13 +114,13 @@ def _static(case: Case) -> str:
     if case.chosen.before == "an array":
         return f"`{chosen.leaf}` was an array and is now a static argument ({shortened(chosen.after)})"
     if new is None or old is None:
-        return f"the static argument `{chosen.leaf}` {_was(case)}"
+        return f"the static argument `{chosen.leaf}` {_before_after(case)}"
     if new.keyword is not old.keyword and new.value == old.value:
         before, after = ("by name", "by position") if old.keyword else ("by position", "by name")
         return f"the static argument `{new.path}` was given {before} and is now given {after}"
     if new.value == old.value and new.type == old.type:
         return f"the static argument `{new.path}` is {shortened(new.value)} as before, yet not equal: {_unequal(new)}"
-    text = f"the static argument `{chosen.leaf}` {_was(case)}"
+    text = f"the static argument `{chosen.leaf}` {_before_after(case)}"
     count = len(case.static_values)
     return f"{text}: its {_ordinal(count)} value" if count > 2 else text
 
@@ -138,13 +142,13 @@ def _function(case: Case) -> str:
     made = function.made[0] if function.made else ""
     if defined_in_a_cell(function) and not made:
         return f"{name} was defined again{_place(function)}: a cell that is run again makes a new function"
-    times = f"{case.made} functions from there so far"
+    times = f"{case.function_count} functions from there so far"
     if made == "lambda":
         return f"a lambda made anew{_place(function)} is another function each time: {times}"
     if made == "derived":
         return f"what JAX derived of {name}{_place(function)}, such as its gradient, was made anew: {times}"
     if made or not function.name.isidentifier():
-        what = f"{_MADE.get(made, f'{maker(made)}(…)')} of {name}" if made else "a callable object"
+        what = f"{_MAKERS.get(made, f'{maker_name(made)}(…)')} of {name}" if made else "a callable object"
         return f"{what}{_place(function)} was made anew, which is another function each time: {times}"
     return f"{name} was defined anew{_place(function)}: {times}, and each is another one to the caches"
 
@@ -158,11 +162,11 @@ def _place(function: Function) -> str:
 
 
 def _context(case: Case) -> str:
-    return f"the setting `{case.chosen.leaf}` {_was(case)}"
+    return f"the setting `{case.chosen.leaf}` {_before_after(case)}"
 
 
 def _options(case: Case) -> str:
-    return f"the jax.jit option `{case.chosen.leaf}` {_was(case)}"
+    return f"the jax.jit option `{case.chosen.leaf}` {_before_after(case)}"
 
 
 def _donation(case: Case) -> str:
@@ -175,7 +179,7 @@ def _placed(case: Case) -> str:
     chosen = case.chosen
     if chosen.at < 0:
         return _options(case)
-    return f"the {chosen.kind} of `{chosen.leaf}` {_was(case)}"
+    return f"the {chosen.kind} of `{chosen.leaf}` {_before_after(case)}"
 
 
 def _ordinal(number: int) -> str:
@@ -183,7 +187,7 @@ def _ordinal(number: int) -> str:
     return f"{number}{suffix}"
 
 
-_SAID = {
+_SENTENCES = {
     "shape": _shape, "rank": _rank, "weak-type": _weak, "structure": _structure, "static": _static,
     "function": _function, "context": _context, "options": _options, "donation": _donation,
     "sharding": _placed, "device": _placed, "layout": _placed,

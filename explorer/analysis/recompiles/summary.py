@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from explorer.model.events.family_counts import Summary
 from explorer.model.events.ledger import Ledger
-from explorer.model.events.tally import Summary
 from explorer.model.units import count_text
 
 __all__ = ["ledger_repr"]

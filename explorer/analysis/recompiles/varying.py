@@ -9,11 +9,11 @@ from weakref import WeakKeyDictionary
 from explorer.errors import NotRecordedError
 from explorer.model.events.compaction import Form, forms_of
 from explorer.model.events.event import Event
+from explorer.model.events.family_counts import BUILDING, FamilyKey, family_key
 from explorer.model.events.family_names import Which
 from explorer.model.events.key import Key
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.pytree import TreeNode
-from explorer.model.events.tally import BUILDING, FamilyKey, family_key
 from explorer.model.events.variations import Value, Variation, Variations
 
 __all__ = ["varying"]
@@ -30,7 +30,7 @@ _MOST_RESULTS = 64  # of one ledger
 def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None = None) -> Variations:
     """The properties of a function's compiled calls, or of its last `calls` ones; see `Ledger.varying`."""
     families = frozenset({_worst(ledger)} if function is None else ledger.families(function))
-    built = sum(tally.built for tally in ledger.tallies if tally.key in families)
+    built = sum(counts.built for counts in ledger.family_counts if counts.key in families)
     state = built, ledger.dropped, ledger.spilled
     results = _results.setdefault(ledger, {})
     result = results.get((families, calls))
@@ -45,10 +45,10 @@ def varying(ledger: Ledger, function: Which | None = None, *, calls: int | None 
 
 def _worst(ledger: Ledger) -> FamilyKey:
     """The family with the most recompiles; of single operations only if there are no others."""
-    tallies = [tally for tally in ledger.tallies if tally.built]
-    if not tallies:
+    family_counts = [counts for counts in ledger.family_counts if counts.built]
+    if not family_counts:
         raise NotRecordedError("nothing was compiled while the ledger watched, so nothing varies.")
-    return max(tallies, key=lambda tally: (tally.recompiles, not tally.eager)).key
+    return max(family_counts, key=lambda counts: (counts.recompiles, not counts.eager)).key
 
 
 def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: int | None) -> Variations:
@@ -66,22 +66,22 @@ def _variations(events: Sequence[Event], families: Collection[FamilyKey], most: 
 
 def _rows(calls: list[tuple[Key, str]]) -> tuple[Variation, ...]:
     ids = [id for _, id in calls]
-    found = [*_of_leaves([key for key, _ in calls]), *_of_the_rest([key for key, _ in calls])]
-    return tuple(Variation(leaf, name, _counted(held, ids)) for leaf, name, held in found)
+    properties = [*_of_leaves([key for key, _ in calls]), *_of_the_rest([key for key, _ in calls])]
+    return tuple(Variation(leaf, name, _values(calls_by_value, ids)) for leaf, name, calls_by_value in properties)
 
 
-_Held = dict[str, list[int]]  # the calls of each value
+_CallsByValue = dict[str, list[int]]  # the calls of each value
 
 
-def _counted(held: _Held, ids: list[str]) -> tuple[Value, ...]:
-    in_order = sorted((sorted(calls), text) for text, calls in held.items())
+def _values(calls_by_value: _CallsByValue, ids: list[str]) -> tuple[Value, ...]:
+    in_order = sorted((sorted(calls), text) for text, calls in calls_by_value.items())
     return tuple(Value(text, len(calls), tuple(ids[i] for i in calls if ids[i])) for calls, text in in_order)
 
 
-def _of_leaves(keys: list[Key]) -> Iterator[tuple[str, str, _Held]]:
+def _of_leaves(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
     """Sizes, and whatever else arrays have; read once for all calls in which a leaf has the same of it."""
     forms: dict[str, dict[tuple[Form, int], list[int]]] = {}
-    sizes: dict[tuple[str, int], _Held] = {}
+    sizes: dict[tuple[str, int], _CallsByValue] = {}
     for index, key in enumerate(keys):
         for form, shape in forms_of(key.leaves):
             forms.setdefault(form[0], {}).setdefault((form, len(shape)), []).append(index)
@@ -90,16 +90,18 @@ def _of_leaves(keys: list[Key]) -> Iterator[tuple[str, str, _Held]]:
     for path, ranked in forms.items():
         for dimension in range(max(rank for _, rank in ranked)):
             yield path, f"shape[{dimension}]", sizes[path, dimension]
-        yield from _gathered((path, ranked[form], [*_of_leaf(form[0], form[1])]) for form in ranked)
+        yield from _by_property((path, ranked[form], [*_of_leaf(form[0], form[1])]) for form in ranked)
 
 
-def _gathered(rows: Iterable[tuple[str, list[int], list[tuple[str, str]]]]) -> Iterator[tuple[str, str, _Held]]:
+def _by_property(
+    rows: Iterable[tuple[str, list[int], list[tuple[str, str]]]],
+) -> Iterator[tuple[str, str, _CallsByValue]]:
     """Leaf, its calls, and its properties in those: by property."""
-    table: dict[tuple[str, str], _Held] = {}
+    table: dict[tuple[str, str], _CallsByValue] = {}
     for leaf, calls, properties in rows:
         for name, value in properties:
             table.setdefault((leaf, name), {}).setdefault(value, []).extend(calls)
-    return ((leaf, name, held) for (leaf, name), held in table.items())
+    return ((leaf, name, calls_by_value) for (leaf, name), calls_by_value in table.items())
 
 
 def _of_leaf(form: Form, rank: int) -> Iterator[tuple[str, str]]:
@@ -115,13 +117,13 @@ def _of_leaf(form: Form, rank: int) -> Iterator[tuple[str, str]]:
         yield "layout", layout
 
 
-def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _Held]]:
+def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
     """Static arguments, and what is no argument: the structure, the function object, settings."""
     objects: dict[str, dict[int, int]] = {}
 
     def numbered(kind: str, identity: int) -> str:
-        known = objects.setdefault(kind, {})
-        return f"object {known.setdefault(identity, len(known) + 1)}"
+        numbers = objects.setdefault(kind, {})
+        return f"object {numbers.setdefault(identity, len(numbers) + 1)}"
 
     trees: dict[TreeNode | None, str] = {None: ""}
 
@@ -150,9 +152,9 @@ def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _Held]]:
     for index, key in enumerate(keys):
         contexts.setdefault(key.context, []).append(index)
     settings = (("", calls, [*context]) for context, calls in contexts.items())
-    for leaf, name, held in _gathered(chain(rows, settings)):
+    for leaf, name, calls_by_value in _by_property(chain(rows, settings)):
         if not leaf:  # a setting can be absent; an argument that is makes another structure, told there
-            missing = set(range(len(keys))).difference(*held.values())
+            missing = set(range(len(keys))).difference(*calls_by_value.values())
             if missing:
-                held = {**held, ABSENT: [*missing]}
-        yield leaf, name, held
+                calls_by_value = {**calls_by_value, ABSENT: [*missing]}
+        yield leaf, name, calls_by_value

@@ -39,10 +39,10 @@ class _Table:
         self.forms: list[tuple[_Shape | None, Form]] = []
 
     def number(self, form: Form, shape: _Shape | None = None) -> int:
-        known = form if shape is None else (shape, form)
-        number = self.numbers.get(known)
+        content = form if shape is None else (shape, form)
+        number = self.numbers.get(content)
         if number is None:
-            number = self.numbers[known] = len(self.forms) * _RANKS
+            number = self.numbers[content] = len(self.forms) * _RANKS
             self.forms.append((shape, form))
         return number
 
@@ -143,14 +143,14 @@ class Compactor:
 
     def event(self, event: Event, total: float) -> Event:
         """The same event, with `total` where it had none. Events of one call share a key and a reason."""
-        last, key, told, reason = self._call
-        if event.key is not last or event.reason is not told:
+        last, key, last_reason, reason = self._call
+        if event.key is not last or event.reason is not last_reason:
             key = event.key if event.key is None else self.key(event.key)
             reason = self.reason(event.reason)
             self._call = (event.key, key, event.reason, reason)
         return Event(
-            _text(event.kind), _text(event.function), self.one(event.call_site), event.seconds, reason, event.id,
-            event.call, event.start, self.one(event.stack), key, _text(event.thread), _text(event.device),
+            _text(event.kind), _text(event.function), self.share(event.call_site), event.seconds, reason, event.id,
+            event.call, event.start, self.share(event.stack), key, _text(event.thread), _text(event.device),
             event.saved, event.total or total, _text(event.error), _text(event.process), event.count,
         )  # fmt: skip
 
@@ -160,21 +160,21 @@ class Compactor:
             if len(self._table.forms) > _MANY:
                 self._table = _Table()
             leaves = cast("tuple[Leaf, ...]", Leaves(leaves, self._table))
-        one = self.one
+        share = self.share
         if key.context is not self._context[0]:  # long, and mostly the same object
-            self._context = key.context, one(key.context)
+            self._context = key.context, share(key.context)
         return Key(
-            one(key.function), leaves, key.tree, one(key.statics), one(key.donated), self._context[1],
-            one(key.options), one(key.wrapping), key.structure,
+            share(key.function), leaves, key.tree, share(key.statics), share(key.donated), self._context[1],
+            share(key.options), share(key.wrapping), key.structure,
         )  # fmt: skip
 
     def reason(self, reason: Reason) -> Reason:
         return Reason(
-            _text(reason.kind), self.one(reason.leaf), self.one(reason.before), self.one(reason.after),
-            self.one(reason.fix), self.one(reason.text),
+            _text(reason.kind), self.share(reason.leaf), self.share(reason.before), self.share(reason.after),
+            self.share(reason.fix), self.share(reason.text),
         )  # fmt: skip
 
-    def one(self, value: _Value) -> _Value:
+    def share(self, value: _Value) -> _Value:
         """The first value that was equal to this one, if that is not too long ago."""
         if not value:
             return value

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from explorer.errors import NotRecordedError
-from explorer.model.events.tally import FamilyKey
+from explorer.model.events.family_counts import FamilyKey
 from explorer.model.source import is_library_file
 
 __all__ = ["Which", "families_of"]
@@ -28,19 +28,19 @@ def families_of(which: Which, families: Iterable[FamilyKey]) -> set[FamilyKey]:
     Raises:
         NotRecordedError: There is none of that name; the message lists the names.
     """
-    known = list(families)
+    all_families = list(families)
     if isinstance(which, str):
         # A function may be named as an id is written: a name that is there is one.
-        match = None if any(family[1] == which for family in known) else _ID.fullmatch(which)
+        match = None if any(family[1] == which for family in all_families) else _ID.fullmatch(which)
         name = match[1] if match else which
-        found = {family for family in known if family[1] == name}
+        matching = {family for family in all_families if family[1] == name}
     else:
         name, file, line = _defined(which)
-        found = {family for family in known if file and family[2:] == (file, line)}
-        found = found or {family for family in known if family[1] == name and _may_be_in(family[2], file)}
-    if not found:
-        raise NotRecordedError(_unknown(name, known))
-    return found
+        matching = {family for family in all_families if file and family[2:] == (file, line)}
+        matching = matching or {family for family in all_families if family[1] == name and _may_be_in(family[2], file)}
+    if not matching:
+        raise NotRecordedError(_unknown(name, all_families))
+    return matching
 
 
 def _may_be_in(known: str, file: str) -> bool:

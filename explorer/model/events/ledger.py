@@ -14,11 +14,11 @@ from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.events.compaction import Compactor
 from explorer.model.events.event import Event
+from explorer.model.events.family_counts import BUILDING, FamilyCounts, FamilyKey, Summary, Totals, family_key
 from explorer.model.events.family_names import Which, families_of
 from explorer.model.events.prediction import Prediction
 from explorer.model.events.stack_tree import StackTree
 from explorer.model.events.storm import STORM, Storm
-from explorer.model.events.tally import BUILDING, FamilyKey, Summary, Tally, Totals, family_key
 from explorer.model.events.variations import Variations
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Ledger(Charted):
         self.note = ""  # what a reader should know of how this came about, in one line
         self._lock = RLock()  # a collection of garbage, and so a finalizer that compiles, can come at any point
         self._compactor = Compactor()
-        self._tallies: dict[FamilyKey, Tally] = {}
+        self._counts: dict[FamilyKey, FamilyCounts] = {}
         self._lost: set[FamilyKey] = set()  # families whose first events are gone
         self._predictions: list[Prediction] = []
         self._listeners: list[Listener] = []
@@ -97,24 +97,24 @@ class Ledger(Charted):
     def add(self, events: tuple[Event, ...]) -> None:
         """Append the events of one call. A listener that fails is dropped, and never reaches the caller."""
         with self._lock:
-            held = tuple(self._count(event) for event in events)
-            self._events.extend(held)
+            compacted = tuple(self._add_to_counts(event) for event in events)
+            self._events.extend(compacted)
             self._make_room()
         for listener in tuple(self._listeners):
             try:
-                listener(held)
+                listener(compacted)
             except Exception:
                 self._end(listener)
 
-    def _count(self, event: Event) -> Event:
+    def _add_to_counts(self, event: Event) -> Event:
         family = family_key(event)
-        tally = self._tallies.get(family)
-        if tally is None:
-            tally = self._tallies[family] = Tally(family)
-        tally.eager = event.key is not None and event.key.function.eager
-        if tally.add(event) and self._predictions:
+        counts = self._counts.get(family)
+        if counts is None:
+            counts = self._counts[family] = FamilyCounts(family)
+        counts.eager = event.key is not None and event.key.function.eager
+        if counts.add(event) and self._predictions:
             self._predictions = [prediction.after_event(event) for prediction in self._predictions]
-        tally.last = event = self._compactor.event(event, tally.total)
+        counts.last = event = self._compactor.event(event, counts.total)
         return event
 
     def _make_room(self) -> None:
@@ -149,7 +149,7 @@ class Ledger(Charted):
             NotRecordedError: There is none; the message lists those that there are.
         """
         with self._lock:
-            return families_of(function, self._tallies)
+            return families_of(function, self._counts)
 
     def recompiles(self, function: Which | None = None) -> tuple[Event, ...]:
         """One event for each call that had to trace or compile again, beyond the first of each function.
@@ -204,24 +204,24 @@ class Ledger(Charted):
     def functions(self) -> tuple[Summary, ...]:
         """A row for each function, the most expensive first; what was dropped counts too."""
         with self._lock:
-            whole = sum(tally.total for tally in self._tallies.values())
-            rows = [tally.summary(whole) for tally in self._tallies.values()]
+            whole = sum(counts_of.total for counts_of in self._counts.values())
+            rows = [counts_of.summary(whole) for counts_of in self._counts.values()]
         return tuple(sorted(rows, key=lambda row: -row.seconds))
 
     @property
     def totals(self) -> Totals:
         """What all of it cost; what was dropped counts too."""
         with self._lock:
-            return Tally.together(self._tallies.values())
+            return FamilyCounts.totals_of(self._counts.values())
 
     @property
-    def tallies(self) -> tuple[Tally, ...]:
+    def family_counts(self) -> tuple[FamilyCounts, ...]:
         """The counts of each function, dropped events included, in the order in which they were first seen."""
         with self._lock:
-            return tuple(self._tallies.values())
+            return tuple(self._counts.values())
 
-    def tally(self, family: FamilyKey) -> Tally | None:
-        return self._tallies.get(family)
+    def counts_of(self, family: FamilyKey) -> FamilyCounts | None:
+        return self._counts.get(family)
 
     @property
     @attached
@@ -247,8 +247,8 @@ class Ledger(Charted):
     def predict(self, predictions: Iterable[Prediction]) -> None:
         """Add predictions; one that is there already is not added again."""
         with self._lock:
-            known = {(known.family, known.leaf) for known in self._predictions}
-            self._predictions += [new for new in predictions if (new.family, new.leaf) not in known]
+            present = {(present.family, present.leaf) for present in self._predictions}
+            self._predictions += [new for new in predictions if (new.family, new.leaf) not in present]
 
     @attached
     def varying(self, function: Which | None = None, *, calls: int | None = None) -> Variations:

@@ -17,23 +17,23 @@ def spreads(before: str, after: str) -> tuple[str, str]:
     meshes = _mesh(before), _mesh(after)
     if meshes[0] == meshes[1] and spec_of(before) != spec_of(after):
         return spec_of(before), spec_of(after)
-    return _told(before), _told(after)
+    return _spec_and_mesh(before), _spec_and_mesh(after)
 
 
 def spec_of(sharding: str) -> str:
     """`P('data', None)`; the text itself where it says none."""
-    found = _SPEC.search(sharding)
-    return f"P{found[1]}" if found else sharding
+    match = _SPEC.search(sharding)
+    return f"P{match[1]}" if match else sharding
 
 
-def _told(sharding: str) -> str:
+def _spec_and_mesh(sharding: str) -> str:
     mesh = _mesh(sharding)
     return f"{spec_of(sharding)} over {mesh}" if mesh else sharding
 
 
 def _mesh(sharding: str) -> str:
-    found = _MESH.search(sharding)
-    return re.sub(r"'(\w+)': ", r"\1=", found[1]) if found else ""
+    match = _MESH.search(sharding)
+    return re.sub(r"'(\w+)': ", r"\1=", match[1]) if match else ""
 
 
 def placement(leaf: Leaf) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from explorer.model.events.event import Event
+from explorer.model.events.family_counts import FamilyKey, family_key
 from explorer.model.events.key import Leaf
-from explorer.model.events.tally import FamilyKey, family_key
 
 __all__ = ["Prediction", "type_text"]
 

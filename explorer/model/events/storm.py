@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from explorer.model.events.event import Place, Reason
-from explorer.model.events.tally import FamilyKey
+from explorer.model.events.family_counts import FamilyKey
 
 __all__ = ["STORM", "Storm"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from threading import RLock
 
-__all__ = ["Warned", "warned"]
+__all__ = ["WarnedFunctions", "warned_functions"]
 
 _MANY = 4_096
 _Family = tuple[str, str, int]
 
 
-class Warned:
+class WarnedFunctions:
     """While somebody watches, each function is warned about once, whoever comes first."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Warned:
             if not self._watching:
                 self._families.clear()
 
-    def first(self, name: str, file: str, line: int) -> bool:
+    def add(self, name: str, file: str, line: int) -> bool:
         """Whether to warn about this function. Where nobody watches that is for the caller to know: always."""
         with self._lock:
             if not self._watching:
@@ -44,4 +44,4 @@ class Warned:
             return True
 
 
-warned = Warned()  # one for the process: what it keeps is what this process's user has read
+warned_functions = WarnedFunctions()  # one for the process: what it keeps is what this process's user has read

@@ -9,11 +9,11 @@ from explorer.view.chart import Chart
 from explorer.view.interface import View
 from explorer.view.ledger.calls import calls_of
 from explorer.view.ledger.html import fragment
-from explorer.view.ledger.link import linked
+from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
 from explorer.view.ledger.picture import picture
 from explorer.view.ledger.timeline import timeline
-from explorer.view.ledger.told import verdict
+from explorer.view.ledger.verdict import verdict_of
 from explorer.view.session import in_kernel
 
 __all__ = ["LedgerView", "display_live"]
@@ -29,11 +29,11 @@ class LedgerView(View[Ledger]):
         return fragment(value, invites=False)
 
     def output(self, value: Ledger) -> dict[str, Any]:
-        return {"text/html": fragment(value, linked(value) if in_kernel() else None)}
+        return {"text/html": fragment(value, link_to(value) if in_kernel() else None)}
 
     def svg(self, value: Ledger) -> str:
         calls = calls_of(value.events)
-        return picture(calls, verdict(calls))
+        return picture(calls, verdict_of(calls))
 
     def chart(self, value: Ledger) -> Chart:
         return timeline(value)
@@ -47,7 +47,7 @@ def display_live(ledger: Ledger) -> None:
     """
     if is_on(ledger) and in_kernel():
         try:
-            linked(ledger).show()
+            link_to(ledger).show()
         except Exception as error:
             raise NotImplementedError from error
     else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Key
 
-__all__ = ["Call", "Family", "Fold", "Group", "calls_of", "grouped"]
+__all__ = ["Call", "Family", "Fold", "Group", "calls_of", "group_by_family"]
 
 _STEPS = {"trace": "trace", "lower": "lower", "compile": "compile", "cache-hit": "compile"}
 
@@ -87,13 +87,13 @@ class Fold:
             # A number of 0 is none: the events then stand for themselves.
             call = self._known.get((event.process, event.call)) if event.call else None
             if call is None:
-                call = _opened(event)
+                call = _new_call(event)
                 self.calls.append(call)
                 self._known[event.process, event.call] = call
             call.take(event)
 
 
-def _opened(event: Event) -> Call:
+def _new_call(event: Event) -> Call:
     of = event.key.function if event.key is not None else None
     family = Family(of.name, of.file, of.line, of.eager) if of is not None else Family(event.function)
     return Call(
@@ -134,7 +134,7 @@ class Group:
 EAGER = Family("eager operations", eager=True)
 
 
-def grouped(calls: Iterable[Call]) -> list[Group]:
+def group_by_family(calls: Iterable[Call]) -> list[Group]:
     """By family, the most expensive first."""
     groups: dict[Family, Group] = {}
     for call in calls:

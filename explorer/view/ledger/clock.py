@@ -52,7 +52,7 @@ class Clock:
         """Places with the seconds that they stand for: the begin of each stretch, and even steps in the long ones."""
         whole = sum(stretch.until - stretch.since for stretch in self._stretches)
         step = _even(whole / most)
-        found: list[tuple[float, str]] = []
+        ticks: list[tuple[float, str]] = []
         for stretch in self._stretches:
             first = stretch.since - self.begin
             moments = [
@@ -61,9 +61,9 @@ class Clock:
             ]
             for moment in moments:
                 at = self.at(self.begin + moment)
-                if not found or at - found[-1][0] > 0.6 * step:
-                    found.append((at, f"{moment:.3g} s" if moment < 1000 else f"{moment:,.0f} s"))
-        return found
+                if not ticks or at - ticks[-1][0] > 0.6 * step:
+                    ticks.append((at, f"{moment:.3g} s" if moment < 1000 else f"{moment:,.0f} s"))
+        return ticks
 
 
 def _even(least: float) -> float:

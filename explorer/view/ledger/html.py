@@ -9,12 +9,12 @@ from html import escape
 from explorer.model.events.ledger import Ledger
 from explorer.model.units import brief_duration
 from explorer.view.chart import Table, static_html
-from explorer.view.ledger.calls import Call, Group, grouped
+from explorer.view.ledger.calls import Call, Group, group_by_family
 from explorer.view.ledger.link import Link
 from explorer.view.ledger.message import message, tables_of
-from explorer.view.ledger.picture import described, picture
-from explorer.view.ledger.told import cause_of, cure_of, plain, verdict
-from explorer.view.ledger.wire import packed
+from explorer.view.ledger.picture import describe_picture, picture
+from explorer.view.ledger.verdict import cause_of, cure_of, plain, verdict_of
+from explorer.view.ledger.wire import encode_message
 from explorer.view.page import interactive
 
 __all__ = ["fragment", "static", "tables"]
@@ -25,36 +25,36 @@ _MOST = 100  # rows of a table
 def fragment(ledger: Ledger, link: Link | None = None, invites: bool = True) -> str:
     """The HTML of one output; through the link, a page asks Python."""
     if link is not None:
-        data = packed(link.data())
+        data = encode_message(link.data())
         return interactive(link.id, data, static(link.tables.fold.calls, invites), True, "ledger")
     tables, left_out = tables_of(ledger)
-    data = packed(message(ledger, tables, None, left_out))
+    data = encode_message(message(ledger, tables, None, left_out))
     name = blake2b(data, digest_size=8).hexdigest()
     return interactive(name, data, static(tables.fold.calls, invites), True, "ledger")
 
 
 def static(calls: Sequence[Call], invites: bool = True) -> str:
     """An image with its description, and a table: what every sanitiser leaves standing."""
-    found = verdict(calls)
-    cure = f"<pre>{escape(found.cure)}</pre>" if found.cure else ""
-    shown = static_html(picture(calls, found, invites), described(calls, found), tables(calls), cure)
+    verdict = verdict_of(calls)
+    cure = f"<pre>{escape(verdict.cure)}</pre>" if verdict.cure else ""
+    shown = static_html(picture(calls, verdict, invites), describe_picture(calls, verdict), tables(calls), cure)
     return f'<div class="explorer-static">{shown}</div>'
 
 
 def tables(calls: Sequence[Call]) -> list[Table]:
     """The functions with what they cost, and every compile that was not the first."""
-    groups = grouped(calls)
+    groups = group_by_family(calls)
     if not groups:
         return []
     compiles = [_compile(call, calls[0].start) for group in groups for call in group.calls if call.is_again]
     left = len(compiles) - _MOST
     head = ("function", "compiles", "seconds", "trace", "lower", "XLA", "why again", "cure", "first at")
     again = ("compile", "after", "seconds", "what changed", "before", "after", "where", "line")
-    found = [Table("what compiled, by function", head, [_row(group) for group in groups[:_MOST]])]
+    tables = [Table("what compiled, by function", head, [_row(group) for group in groups[:_MOST]])]
     if compiles:
         more = f"and {left:,} more" if left > 0 else ""
-        found.append(Table("every compile that was not the first", again, compiles[:_MOST], more))
-    return found
+        tables.append(Table("every compile that was not the first", again, compiles[:_MOST], more))
+    return tables
 
 
 def _row(group: Group) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from explorer.view.ledger.message import MOST, is_on, message, tables_of
 from explorer.view.ledger.wire import Tables
 from explorer.view.session import ipython_shell, open_wire
 
-__all__ = ["Link", "Output", "linked"]
+__all__ = ["Link", "Output", "link_to"]
 
 PERIOD = 0.25  # seconds between two looks at the ledger, at least
 _SHARE = 20  # of the time, the part that looking may take
@@ -33,7 +33,7 @@ _LAG = 10.0  # seconds that a message reaches back: a page that is slow to open 
 _links: dict[Ledger, Link] = {}  # what is displayed can be clicked on for as long as the kernel lives
 
 
-def linked(ledger: Ledger) -> Link:
+def link_to(ledger: Ledger) -> Link:
     """The link of a ledger, made when it is displayed first."""
     if ledger not in _links:
         _links[ledger] = Link(ledger)
@@ -187,33 +187,33 @@ class Link:
                 self._marks.popleft()
             self._wire.update = json.dumps(self.data(base), separators=(",", ":"))
 
-    def _answer(self, wire: Any, said: Any, _: object) -> None:
+    def _answer(self, wire: Any, content: Any, _: object) -> None:
         """A page that lacks something, or wants to look into a call."""
-        asked: dict[str, Any] = said if isinstance(said, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-        if asked.get("ask") == "since":
-            wire.send({"since": json.dumps(self.data(asked.get("sizes")), separators=(",", ":"))})
-        elif asked.get("ask") in ("capture", "diff"):
-            wire.send({"of": asked.get("of"), **self._look(asked)})
+        request: dict[str, Any] = content if isinstance(content, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+        if request.get("ask") == "since":
+            wire.send({"since": json.dumps(self.data(request.get("sizes")), separators=(",", ":"))})
+        elif request.get("ask") in ("capture", "diff"):
+            wire.send({"of": request.get("of"), **self._inspect(request)})
 
-    def _look(self, asked: dict[str, Any]) -> dict[str, str]:
-        look = getattr(self.ledger, asked["ask"], None)
-        events = [e for e in self.ledger.events if (e.call, e.process) == (asked.get("call"), asked.get("process"))]
-        if look is None or not events:
+    def _inspect(self, request: dict[str, Any]) -> dict[str, str]:
+        inspect = getattr(self.ledger, request["ask"], None)
+        events = [e for e in self.ledger.events if (e.call, e.process) == (request.get("call"), request.get("process"))]
+        if inspect is None or not events:
             return {"failed": "This ledger was recorded elsewhere: only the session that compiled it can look into it."}
         # Showing a capture may compile once more, to see the passes: that is not the user's.
         unseen: Any = getattr(self.ledger, "unseen", nullcontext)
         try:
             with unseen():
-                return {"html": looked(look(_telling(events)))}
+                return {"html": output_html(inspect(_representative(events)))}
         except Exception as error:
             return {"failed": f"{type(error).__name__}: {error}"}
 
 
-def looked(found: Any) -> str:
+def output_html(value: Any) -> str:
     """A capture or a diff as an output's HTML."""
-    return found._repr_mimebundle_()["text/html"]
+    return value._repr_mimebundle_()["text/html"]
 
 
-def _telling(events: list[Event]) -> Event:
+def _representative(events: list[Event]) -> Event:
     """The event of a call that stands for it: its compile, or what came last."""
     return next((event for event in reversed(events) if event.kind in ("compile", "cache-hit")), events[-1])

@@ -9,11 +9,11 @@ from typing import Any
 
 from explorer.model.events.ledger import Ledger
 from explorer.model.units import brief_duration
-from explorer.view.ledger.argued import argued
-from explorer.view.ledger.told import Said, cause_of_storm, times, verdict
+from explorer.view.ledger.variation_tables import variation_tables
+from explorer.view.ledger.verdict import Phrase, cause_of_storm, times, verdict_of
 from explorer.view.ledger.wire import Tables
 
-__all__ = ["MOST", "is_on", "message", "tables_of", "told_notes"]
+__all__ = ["MOST", "is_on", "message", "notes_of", "tables_of"]
 
 MOST = 30_000  # events that an output carries: of more than that, the oldest are left out, and that is said
 _CELLS = 500  # the latest
@@ -43,50 +43,50 @@ def is_on(ledger: Ledger) -> bool:
 
 
 def _status(ledger: Ledger, tables: Tables, left_out: int) -> dict[str, Any]:
-    found = verdict(tables.fold.calls)
+    verdict = verdict_of(tables.fold.calls)
     return {
         "verdict": {
-            "kind": found.kind,
-            "text": found.text,
-            "cause": found.cause,
-            "cure": found.cure,
-            "function": found.function,
+            "kind": verdict.kind,
+            "text": verdict.text,
+            "cause": verdict.cause,
+            "cure": verdict.cure,
+            "function": verdict.function,
         },
         "storms": _storms(ledger),
         "foreseen": [
-            {"text": one.text, "cure": one.fix, "function": one.function}
-            for one in ledger.predictions
-            if not one.came_true
+            {"text": item.text, "cure": item.fix, "function": item.function}
+            for item in ledger.predictions
+            if not item.came_true
         ],
         "running": _running(ledger),
         "cells": _cells(ledger, tables),
-        "varying": argued(ledger),
-        "notes": told_notes(ledger, left_out),
+        "varying": variation_tables(ledger),
+        "notes": notes_of(ledger, left_out),
         "now": time.time(),
         "watching": is_on(ledger),
     }
 
 
 def _storms(ledger: Ledger) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
+    storms: list[dict[str, Any]] = []
     for storm in ledger.storms:
-        text: Said = [(storm.function, True)]
+        text: Phrase = [(storm.function, True)]
         text.append((f" compiled {times(storm.compiles)}: {brief_duration(storm.seconds)}", False))
-        told.append(
+        storms.append(
             {"function": storm.function, "text": text, "cause": cause_of_storm(storm), "cure": storm.cure}
         )  # fmt: skip
-    return told
+    return storms
 
 
 def _running(ledger: Ledger) -> list[dict[str, Any]]:
     return [
         {
-            "function": one.function,
-            "place": str(one.call_site) if one.call_site is not None else "",
-            "stage": one.stage,
-            "since": one.since,
+            "function": item.function,
+            "place": str(item.call_site) if item.call_site is not None else "",
+            "stage": item.stage,
+            "since": item.since,
         }
-        for one in getattr(ledger, "running", ())
+        for item in getattr(ledger, "running", ())
     ]
 
 
@@ -97,7 +97,7 @@ def _cells(ledger: Ledger, tables: Tables) -> list[tuple[str, float, float]]:
     return [cell for cell in ran if bisect_left(starts, cell[1]) < bisect_right(starts, cell[2])][-_CELLS:]
 
 
-def told_notes(ledger: Ledger, left_out: int = 0) -> list[str]:
+def notes_of(ledger: Ledger, left_out: int = 0) -> list[str]:
     """What a reader should know of what is not shown."""
     notes = [ledger.note] if ledger.note else []
     if ledger.dropped:

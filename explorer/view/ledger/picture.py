@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from explorer.model.units import brief_duration
 from explorer.view.drawing import STEPS, box, canvas, shortened, text
-from explorer.view.ledger.calls import Call, Group, grouped
-from explorer.view.ledger.told import Verdict, cause_of, flat, times
+from explorer.view.ledger.calls import Call, Group, group_by_family
+from explorer.view.ledger.verdict import Verdict, cause_of, flat, times
 
-__all__ = ["described", "picture"]
+__all__ = ["describe_picture", "picture"]
 
 WIDTH = 960
 _ROW = 26
@@ -19,7 +19,7 @@ _NAME, _BARS = 190, 250  # pixels
 
 def picture(calls: Sequence[Call], verdict: Verdict, invites: bool = False) -> str:
     """The picture as SVG; `invites` says that there is more to see where scripts run."""
-    groups = grouped(calls)
+    groups = group_by_family(calls)
     parts = [text(16, 28, shortened(flat(verdict.text), 110), "f" if verdict.kind == "again" else "b")]
     y = 46.0
     if verdict.cause:
@@ -68,7 +68,7 @@ def _key(y: float, invites: bool) -> list[str]:
     return parts
 
 
-def described(calls: Sequence[Call], verdict: Verdict) -> str:
+def describe_picture(calls: Sequence[Call], verdict: Verdict) -> str:
     """The picture in words."""
-    told = [f"{group.family.name} compiled {times(group.compiles)}" for group in grouped(calls)[:_MOST]]
-    return ". ".join(filter(None, (flat(verdict.text), flat(verdict.cause), "; ".join(told))))
+    counts = [f"{group.family.name} compiled {times(group.compiles)}" for group in group_by_family(calls)[:_MOST]]
+    return ". ".join(filter(None, (flat(verdict.text), flat(verdict.cause), "; ".join(counts))))

@@ -13,9 +13,9 @@ from rich.text import Text
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.prediction import Prediction
 from explorer.model.units import brief_duration
-from explorer.view.ledger.calls import Call, Group, calls_of, grouped
-from explorer.view.ledger.message import told_notes
-from explorer.view.ledger.told import Said, cause_of, verdict
+from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
+from explorer.view.ledger.message import notes_of
+from explorer.view.ledger.verdict import Phrase, cause_of, verdict_of
 from explorer.view.rich_text import bar
 
 __all__ = ["tree"]
@@ -28,29 +28,33 @@ _COMPILES = 6  # of one function: the first ones, and the last
 def tree(ledger: Ledger) -> RenderableType:
     """What `rich.print(ledger)` shows."""
     calls = calls_of(ledger.events)
-    groups = grouped(calls)
-    found = verdict(calls)
-    is_storm = any(storm.function == found.function for storm in ledger.storms)
+    groups = group_by_family(calls)
+    verdict = verdict_of(calls)
+    is_storm = any(storm.function == verdict.function for storm in ledger.storms)
     badge = Text("RECOMPILE STORM  ", "bold red") if is_storm else Text("")
-    parts: list[RenderableType] = [badge + _said(found.text, "bold")]
-    if found.cause:
-        parts.append(Padding(_said(found.cause), (0, 0, 0, 2)))
-    if found.cure:
-        parts.append(Padding(Text(f"cure: {found.cure}", "green"), (0, 0, 0, 2)))
+    parts: list[RenderableType] = [badge + _styled(verdict.text, "bold")]
+    if verdict.cause:
+        parts.append(Padding(_styled(verdict.cause), (0, 0, 0, 2)))
+    if verdict.cure:
+        parts.append(Padding(Text(f"cure: {verdict.cure}", "green"), (0, 0, 0, 2)))
     if groups:
         parts += [Text(""), _functions(groups)]
     rest = groups[_FUNCTIONS:]
     if rest:
         parts.append(Text(f"and {len(rest):,} more: {brief_duration(sum(group.seconds for group in rest))}", "dim"))
-    parts += [_foreseen(one) for one in ledger.predictions[:_FORESEEN]]
-    parts += [Text(note, "dim") for note in told_notes(ledger)]
+    parts += [_prediction_text(prediction) for prediction in ledger.predictions[:_FORESEEN]]
+    parts += [Text(note, "dim") for note in notes_of(ledger)]
     return Stacked(*parts)
 
 
-def _foreseen(one: Prediction) -> Text:
-    if one.came_true:
-        return Text.assemble(("foreseen, and came true: ", "magenta"), one.text, (f"  {one.came_true}", "dim"))
-    return Text.assemble(("foreseen: ", "magenta"), one.text, (f"\n  cure: {one.fix}" if one.fix else "", "green"))
+def _prediction_text(prediction: Prediction) -> Text:
+    if prediction.came_true:
+        return Text.assemble(
+            ("foreseen, and came true: ", "magenta"), prediction.text, (f"  {prediction.came_true}", "dim")
+        )
+    return Text.assemble(
+        ("foreseen: ", "magenta"), prediction.text, (f"\n  cure: {prediction.fix}" if prediction.fix else "", "green")
+    )
 
 
 def _functions(groups: Sequence[Group]) -> Table:
@@ -66,7 +70,7 @@ def _functions(groups: Sequence[Group]) -> Table:
         shown = Text.assemble((bar(share), "cyan"), (f" {share:.0%}", "dim"))
         place = next((str(call.place) for call in group.calls if call.place), "")
         name = Text(group.family.name, "bold" if group.reasons else "")
-        why = _said(cause_of(group)) if group.reasons else Text("")
+        why = _styled(cause_of(group)) if group.reasons else Text("")
         cells = (name, f"{group.compiles:,}", brief_duration(group.seconds), shown, why, Text(place, "dim"))
         table.add_row(*cells)
         for line in _compiles(group):
@@ -93,5 +97,5 @@ def _compile(call: Call) -> Text:
     return Text.assemble((f"{call.id} " if call.id else "", "dim"), f"{reason.leaf}: {reason.before} → {reason.after}")
 
 
-def _said(said: Said, style: str = "") -> Text:
-    return Text.assemble(*((text, f"{style} cyan".strip() if is_code else style) for text, is_code in said))
+def _styled(phrase: Phrase, style: str = "") -> Text:
+    return Text.assemble(*((text, f"{style} cyan".strip() if is_code else style) for text, is_code in phrase))

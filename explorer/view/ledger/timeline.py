@@ -10,13 +10,13 @@ from explorer.model.events.ledger import Ledger
 from explorer.view.chart import Chart
 from explorer.view.drawing import STEPS
 from explorer.view.figure_plotly import empty_chart, markup
-from explorer.view.ledger.calls import Call, Group, calls_of, grouped
+from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
 from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import tables
-from explorer.view.ledger.link import Output, linked
+from explorer.view.ledger.link import Output, link_to
 from explorer.view.ledger.message import is_on
-from explorer.view.ledger.picture import described, picture
-from explorer.view.ledger.told import verdict
+from explorer.view.ledger.picture import describe_picture, picture
+from explorer.view.ledger.verdict import verdict_of
 from explorer.view.session import in_kernel
 
 __all__ = ["LedgerChart", "timeline"]
@@ -34,13 +34,13 @@ class LedgerChart(Chart):
     def __init__(self, ledger: Ledger) -> None:
         self._ledger: Ledger
         calls = calls_of(ledger.events)
-        found = verdict(calls)
+        verdict = verdict_of(calls)
         compiles = sum(not call.is_miss for call in calls)
         super().__init__(
             _figure(ledger, calls),
             "timeline",
-            picture(calls, found),
-            described(calls, found),
+            picture(calls, verdict),
+            describe_picture(calls, verdict),
             tables(calls),
             f"Chart(timeline: {compiles:,} compile{'' if compiles == 1 else 's'})",
         )
@@ -50,7 +50,7 @@ class LedgerChart(Chart):
         ledger = self._ledger
         if not is_on(ledger) or not in_kernel():
             raise NotImplementedError
-        linked(ledger).keep(
+        link_to(ledger).keep(
             Output(f"explorer-{uuid4().hex[:16]}", lambda: LedgerChart(ledger)._repr_mimebundle_(), _EVERY)
         )
 
@@ -65,8 +65,8 @@ def timeline(ledger: Ledger) -> Chart:
 
 
 def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
-    made = empty_chart()
-    groups = grouped(calls)
+    chart = empty_chart()
+    groups = group_by_family(calls)
     shown, rest = groups[:_FUNCTIONS], groups[_FUNCTIONS:]
     lanes = {id(call): _name(group) for group in shown for call in group.calls}
     others = f"{len(rest):,} more functions"
@@ -74,24 +74,24 @@ def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
     names = [_name(group) for group in shown] + ([others] if rest else [])
     clock = Clock(calls)
     for step, title, colour in STEPS:
-        made.add_bar(
+        chart.add_bar(
             orientation="h",
             name=title,
             y=[lanes[id(call)] for call in calls],
             x=[getattr(call, step) for call in calls],
             base=[clock.at(call.start) + _before(call, step) for call in calls],
             marker={"color": colour, "line": {"color": colour, "width": 0.8}},
-            customdata=[[_told(call)] for call in calls],
+            customdata=[[_hover_text(call)] for call in calls],
             hovertemplate=f"{title} %{{x:.3g}} s<br>%{{customdata[0]}}<extra></extra>",
         )
-    made.update_layout(
+    chart.update_layout(
         barmode="overlay",
         bargap=0.35,
         height=110 + _ROW * max(len(names), 1),
         shapes=_bands(_cells(ledger, calls, clock)),
     )
     ticks = clock.ticks()
-    made.update_xaxes(
+    chart.update_xaxes(
         title="since the first compile; long waits are cut",
         gridcolor="rgba(128,128,128,.2)",
         zeroline=False,
@@ -100,12 +100,12 @@ def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
     )
     # Above the first row is room for the cells' names.
     span = [-0.6, len(names) - 0.05]
-    made.update_yaxes(categoryorder="array", categoryarray=names[::-1], range=span, automargin=True, fixedrange=True)
+    chart.update_yaxes(categoryorder="array", categoryarray=names[::-1], range=span, automargin=True, fixedrange=True)
     if not names:
-        made.update_xaxes(visible=False)
-        made.update_yaxes(visible=False)
-        made.update_layout(title="nothing has compiled yet", height=90, showlegend=False)
-    return made
+        chart.update_xaxes(visible=False)
+        chart.update_yaxes(visible=False)
+        chart.update_layout(title="nothing has compiled yet", height=90, showlegend=False)
+    return chart
 
 
 def _name(group: Group) -> str:
@@ -119,28 +119,28 @@ def _before(call: Call, step: str) -> float:
     return {"trace": 0.0, "lower": call.trace, "compile": call.trace + call.lower}[step]
 
 
-def _told(call: Call) -> str:
+def _hover_text(call: Call) -> str:
     reason = call.reason
     changed = f"{reason.leaf}: {reason.before} → {reason.after}" if reason.leaf else str(reason)
     return "<br>".join(map(markup, (call.id, str(call.place or ""), changed)))
 
 
 def _cells(ledger: Ledger, calls: Sequence[Call], clock: Clock) -> list[tuple[str, float, float]]:
-    """The cells that ran, on the axis; if nobody noted them, what the calls were made from."""
+    """The cells that ran, on the axis; if nobody noted them, what the calls were chart from."""
     ran: Sequence[tuple[str, float, float]] = getattr(ledger, "cells", ()) or _callers(calls)
     cells = [(label, clock.at(since), clock.at(until)) for label, since, until in ran]
     return [cell for cell in cells if cell[1] < cell[2]][-_BANDS:]
 
 
 def _callers(calls: Sequence[Call]) -> list[tuple[str, float, float]]:
-    found: list[tuple[str, float, float]] = []
+    stretches: list[tuple[str, float, float]] = []
     for call in calls:
         label = call.stack[-1].label if call.stack else ""
-        if found and found[-1][0] == label:
-            found[-1] = label, found[-1][1], call.start + call.seconds
+        if stretches and stretches[-1][0] == label:
+            stretches[-1] = label, stretches[-1][1], call.start + call.seconds
         elif label:
-            found.append((label, call.start, call.start + call.seconds))
-    return found
+            stretches.append((label, call.start, call.start + call.seconds))
+    return stretches
 
 
 def _bands(cells: Sequence[tuple[str, float, float]]) -> list[dict[str, Any]]:

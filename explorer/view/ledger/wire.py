@@ -14,7 +14,7 @@ from typing import Any
 from explorer.model.events.event import Event, Place, Reason
 from explorer.view.ledger.calls import Call, Family, Fold
 
-__all__ = ["COLUMNS", "Tables", "packed"]
+__all__ = ["COLUMNS", "Tables", "encode_message"]
 
 VERSION = 1
 COLUMNS = (
@@ -31,13 +31,13 @@ class Tables:
     def __init__(self) -> None:
         self.fold = Fold()
         self.rows: dict[str, list[Any]] = {name: [] for name in _TABLES}
-        self._known: dict[str, dict[Hashable, int]] = {name: {} for name in _TABLES}
+        self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in _TABLES}
         self._string("")  # 0 is nothing
 
     def add(self, events: Iterable[Event]) -> None:
-        known = len(self.fold.calls)
+        before = len(self.fold.calls)
         self.fold.add(events)
-        self.rows["calls"] += [self._call(call) for call in self.fold.calls[known:]]
+        self.rows["calls"] += [self._call(call) for call in self.fold.calls[before:]]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -85,13 +85,13 @@ class Tables:
         return self._row("stacks", stack, tuple(map(self._place, stack)))
 
     def _row(self, table: str, key: Hashable, row: Any) -> int:
-        known = self._known[table]
-        if key not in known:
-            known[key] = len(self.rows[table])
+        numbers = self._numbers[table]
+        if key not in numbers:
+            numbers[key] = len(self.rows[table])
             self.rows[table].append(row)
-        return known[key]
+        return numbers[key]
 
 
-def packed(message: Mapping[str, Any]) -> bytes:
+def encode_message(message: Mapping[str, Any]) -> bytes:
     """A message as an output carries it."""
     return gzip.compress(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(), 9, mtime=0)

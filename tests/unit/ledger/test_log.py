@@ -196,7 +196,7 @@ def test_threads_write_whole_lines(tmp_path):
 
 def test_a_person_reads_what_recompiles_and_how_long_it_took():
     out = io.StringIO()
-    with Watch(tellers=[DebugLines(out)]):
+    with Watch(event_listeners=[DebugLines(out)]):
         call(fresh(), 8, 5)
     first, done, again, done_again = out.getvalue().splitlines()
     assert first.startswith("[COMPILE] Compiling step (test_log.py, line ")
@@ -209,7 +209,7 @@ def test_a_person_reads_what_recompiles_and_how_long_it_took():
 def test_a_reader_who_is_gone_reaches_no_call():
     out = io.StringIO()
     out.close()
-    with Watch(tellers=[DebugLines(out)]):
+    with Watch(event_listeners=[DebugLines(out)]):
         call(fresh(), 8)
 
 
@@ -261,7 +261,7 @@ def test_empty_zero_and_false_are_off(tmp_path, monkeypatch, value):
 def test_a_log_of_a_child_process_says_so(tmp_path, monkeypatch):
     log = LineLog(tmp_path / "a.log")
     monkeypatch.setattr("multiprocessing.current_process", lambda: type("P", (), {"name": "worker-3"}))
-    with Watch(tellers=[log]):
+    with Watch(event_listeners=[log]):
         call(fresh(), 8)
     log.close()
     assert {line.source for line in told(tmp_path / "a.log")} == {f"worker-3/{threading.current_thread().name}"}

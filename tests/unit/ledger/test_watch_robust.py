@@ -130,7 +130,7 @@ def test_a_fault_in_the_ledger_never_reaches_the_call_and_is_kept(monkeypatch):
     def fail(*args):
         raise RuntimeError("the ledger's own")
 
-    for name in ("begin", "traced", "run", "end", "_read_key", "_tell_call", "_heard", "_tell_miss", "_tell_start"):
+    for name in ("begin", "traced", "run", "end", "_read_key", "_emit_call", "_heard", "_tell_miss", "_tell_start"):
         with monkeypatch.context() as broken, ex.watch() as ledger:
             broken.setattr(recorder, name, fail)
             assert double(jnp.ones(7)).tolist() == [2] * 7
@@ -237,7 +237,7 @@ def test_an_interrupt_in_a_compile_passes_through_and_the_ledger_goes_on(monkeyp
     assert ledger.events[-1].error == ""
 
 
-@pytest.mark.parametrize("where", ["begin", "traced", "run", "_read_key", "_tell_call"])
+@pytest.mark.parametrize("where", ["begin", "traced", "run", "_read_key", "_emit_call"])
 def test_an_interrupt_within_the_ledger_is_the_users_and_the_next_call_is_seen(monkeypatch, where):
     double = doubling()
 

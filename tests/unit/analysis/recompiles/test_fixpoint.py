@@ -25,7 +25,7 @@ def made():
     return counting
 
 
-def foreseen(function, *args, **kwargs):
+def predict_recompiles(function, *args, **kwargs):
     with watch() as ledger:
         function(*args, **kwargs)
     assert ledger.faults == ()
@@ -105,7 +105,7 @@ def test_a_wider_type_than_went_in_is_foreseen_for_all_arrays_at_once():
 
 
 def test_a_single_number_that_is_carried_is_foreseen():
-    assert foreseen(jax.jit(lambda x: x * jnp.float32(2)), 1.0) == [("x", "float32, weak", "float32")]
+    assert predict_recompiles(jax.jit(lambda x: x * jnp.float32(2)), 1.0) == [("x", "float32, weak", "float32")]
 
 
 def test_what_does_not_come_back_does_not_come_true():
@@ -118,12 +118,12 @@ def test_what_does_not_come_back_does_not_come_true():
 
 
 def test_keyword_arguments_are_state_too():
-    assert foreseen(jax.jit(made()), batch=X, state=start()) == [("state['step']", "int32, weak", "int32")]
+    assert predict_recompiles(jax.jit(made()), batch=X, state=start()) == [("state['step']", "int32, weak", "int32")]
 
 
 def test_static_arguments_are_passed_over():
     step = jax.jit(lambda n, state: made()(state, X * n), static_argnums=0)
-    assert foreseen(step, 3, start()) == [("state['step']", "int32, weak", "int32")]
+    assert predict_recompiles(step, 3, start()) == [("state['step']", "int32, weak", "int32")]
 
 
 # What is not ---------------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_an_optax_step_is_a_fixpoint(optimizer):
         updates, state = optimizer.update(grads, state, params)
         return optax.apply_updates(params, updates), state, loss
 
-    assert foreseen(step, params, optimizer.init(params), X, 0.5) == []
+    assert predict_recompiles(step, params, optimizer.init(params), X, 0.5) == []
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def test_an_equinox_step_is_a_fixpoint():
         updates, state = optimizer.update(grads, state)
         return eqx.apply_updates(model, updates), state
 
-    assert foreseen(step, model, optimizer.init(eqx.filter(model, eqx.is_array)), X) == []
+    assert predict_recompiles(step, model, optimizer.init(eqx.filter(model, eqx.is_array)), X) == []
 
 
 def test_a_flax_step_is_a_fixpoint():
@@ -168,7 +168,7 @@ def test_a_flax_step_is_a_fixpoint():
         optimizer.update(model, grads)
         return loss
 
-    assert foreseen(step, model, optimizer, X) == []
+    assert predict_recompiles(step, model, optimizer, X) == []
 
 
 @pytest.mark.parametrize(
@@ -185,18 +185,18 @@ def test_a_flax_step_is_a_fixpoint():
     ],
 )
 def test_what_cannot_be_carried_or_stays_what_it_is_raises_no_alarm(function, args):
-    assert foreseen(jax.jit(function), *args) == []
+    assert predict_recompiles(jax.jit(function), *args) == []
 
 
 def test_of_two_results_that_fit_the_one_of_the_same_type_is_meant():
     def step(state):
         return jax.tree.map(lambda x: x.astype(jnp.bfloat16), state), state
 
-    assert foreseen(jax.jit(step), {"a": X, "b": X}) == []
+    assert predict_recompiles(jax.jit(step), {"a": X, "b": X}) == []
 
 
 def test_single_operations_foresee_nothing():
-    assert foreseen(lambda: jnp.add(1.0, jnp.ones(()))) == []
+    assert predict_recompiles(lambda: jnp.add(1.0, jnp.ones(()))) == []
 
 
 def test_a_prediction_is_made_once_though_the_function_is_first_called_in_two_ways():

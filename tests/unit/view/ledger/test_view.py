@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.ledger import Ledger
-from explorer.view.ledger.calls import calls_of, grouped
+from explorer.view.ledger.calls import calls_of, group_by_family
 from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import fragment, static
 from explorer.view.ledger.message import message, tables_of
 from explorer.view.ledger.picture import picture
-from explorer.view.ledger.told import flat, plain, said_of, varied, verdict
-from explorer.view.ledger.wire import COLUMNS, Tables, packed
+from explorer.view.ledger.verdict import flat, parse_phrase, plain, varied, verdict_of
+from explorer.view.ledger.wire import COLUMNS, Tables, encode_message
 from tests.examples import ledgers
 
 
@@ -57,26 +57,26 @@ class Tags(HTMLParser):
 
 
 def test_the_verdict_names_what_recompiled_most_what_it_cost_and_what_varied():
-    found = verdict(calls_of(ledgers.typical().events))
+    found = verdict_of(calls_of(ledgers.typical().events))
     assert plain(found.text) == "`step` compiled 9 times: 41.2 s of 44.9 s spent compiling"
     assert plain(found.cause) == "`batch['x'].shape[0]` varied: `32 … 40 (9 values)`"
     assert "NamedDimension" in found.cure
 
 
 def test_one_compile_and_none_are_said_too():
-    assert plain(verdict(calls_of(ledgers.one().events)).text) == "`step` compiled once: 330 ms."
-    assert flat(verdict([]).text) == "Nothing has compiled yet."
+    assert plain(verdict_of(calls_of(ledgers.one().events)).text) == "`step` compiled once: 330 ms."
+    assert flat(verdict_of([]).text) == "Nothing has compiled yet."
 
 
 def test_the_function_that_cost_most_again_is_worse_than_one_that_cost_much_once():
     slow = ledgers.call(1, "slow", 0, (1, 1, 90), Reason("first"))
     quick = [ledgers.call(n, "quick", 100 + n, (0, 0, 1), ledgers.varied(n, n - 1), run=n) for n in (2, 3)]
-    assert verdict(calls_of(ledgers.ledger_of([slow, *quick]).events)).function == "quick"
+    assert verdict_of(calls_of(ledgers.ledger_of([slow, *quick]).events)).function == "quick"
 
 
 def test_eager_operations_are_one_group_and_never_the_verdict():
     calls = calls_of(ledgers.typical().events)
-    [eager] = [group for group in grouped(calls) if group.family.eager]
+    [eager] = [group for group in group_by_family(calls) if group.family.eager]
     assert (eager.family.name, eager.compiles) == ("eager operations", 15)
 
 
@@ -92,7 +92,7 @@ def test_what_varied_is_told_by_its_ends_or_its_first_values(values: list[str], 
 
 @given(st.text())
 def test_backticks_tell_code_from_words_and_nothing_is_lost(text: str):
-    assert flat(said_of(text)) == text.replace("`", "")
+    assert flat(parse_phrase(text)) == text.replace("`", "")
 
 
 # Calls ----------------------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_any_text_survives_the_way_to_the_page(name: str, line: str, value: str)
     tables, _ = tables_of(ledger)
     sent = json.loads(json.dumps(message(ledger, tables)))
     assert sent["strings"] == tables.rows["strings"]
-    assert packed(sent)
+    assert encode_message(sent)
     Tags(static(tables.fold.calls))
 
 
@@ -201,7 +201,7 @@ def test_no_script_of_the_page_is_ended_by_a_name():
 @pytest.mark.parametrize("ledger", [Ledger(), ledgers.one(), ledgers.typical(), ledgers.hostile()])
 def test_the_picture_is_an_image(ledger: Ledger):
     calls = calls_of(ledger.events)
-    assert ElementTree.fromstring(picture(calls, verdict(calls))).tag.endswith("svg")
+    assert ElementTree.fromstring(picture(calls, verdict_of(calls))).tag.endswith("svg")
 
 
 def test_an_output_has_html_and_text():

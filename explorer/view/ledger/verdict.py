@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 from explorer.model.events.storm import Storm
 from explorer.model.units import brief_duration
-from explorer.view.ledger.calls import Call, Group, grouped
+from explorer.view.ledger.calls import Call, Group, group_by_family
 
 __all__ = [
-    "Said",
+    "Phrase",
     "Verdict",
     "cause_of",
     "cause_of_storm",
     "cure_of",
     "flat",
+    "parse_phrase",
     "plain",
-    "said_of",
     "times",
     "varied",
-    "verdict",
+    "verdict_of",
 ]
 
-Said = list[tuple[str, bool]]
+Phrase = list[tuple[str, bool]]
 """Pieces of a sentence; True: it is code."""
 
 
@@ -40,14 +40,14 @@ class Verdict:
     """
 
     kind: str
-    text: Said
-    cause: Said
+    text: Phrase
+    cause: Phrase
     cure: str = ""
     function: str = ""
 
 
-def verdict(calls: Sequence[Call]) -> Verdict:
-    groups = grouped(calls)
+def verdict_of(calls: Sequence[Call]) -> Verdict:
+    groups = group_by_family(calls)
     own = [group for group in groups if not group.family.eager and group.compiles]
     worst = max(own, key=lambda group: group.again, default=None)
     if worst is not None and worst.reasons:
@@ -59,7 +59,7 @@ def verdict(calls: Sequence[Call]) -> Verdict:
 
 def _again(group: Group, total: float) -> Verdict:
     cost = f"{brief_duration(group.seconds)} of {brief_duration(total)} spent compiling"
-    text: Said = [(group.family.name, True), (f" compiled {times(group.compiles)}: {cost}", False)]
+    text: Phrase = [(group.family.name, True), (f" compiled {times(group.compiles)}: {cost}", False)]
     return Verdict("again", text, cause_of(group), cure_of(group), group.family.name)
 
 
@@ -72,7 +72,7 @@ def _once(own: list[Group], groups: list[Group]) -> Verdict:
     return Verdict("once", [(f"{len(own):,} functions compiled, none of them again: {seconds}.", False)], [])
 
 
-def cause_of(group: Group) -> Said:
+def cause_of(group: Group) -> Phrase:
     """What varied, from the first value to the last, for the reason that cost most."""
     calls = group.cause
     if not calls:
@@ -80,7 +80,7 @@ def cause_of(group: Group) -> Said:
     reason = calls[-1].reason
     if reason.leaf and (values := varied(calls)):
         return [(reason.leaf, True), (" varied: ", False), (values, True)]
-    return said_of(str(reason))
+    return parse_phrase(str(reason))
 
 
 def cure_of(group: Group) -> str:
@@ -102,26 +102,26 @@ def times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
-def said_of(text: str) -> Said:
+def parse_phrase(text: str) -> Phrase:
     """A sentence whose code stands between backticks."""
     return [(part, is_code) for number, part in enumerate(text.split("`")) if part for is_code in (number % 2 == 1,)]
 
 
-def flat(said: Said) -> str:
+def flat(phrase: Phrase) -> str:
     """A sentence as text."""
-    return "".join(text for text, _ in said)
+    return "".join(text for text, _ in phrase)
 
 
-def plain(said: Said) -> str:
+def plain(phrase: Phrase) -> str:
     """A sentence as text, its code between backticks."""
-    return "".join(f"`{text}`" if is_code else text for text, is_code in said)
+    return "".join(f"`{text}`" if is_code else text for text, is_code in phrase)
 
 
-def cause_of_storm(storm: Storm) -> Said:
+def cause_of_storm(storm: Storm) -> Phrase:
     """What varies in a storm."""
     if not storm.leaf:
-        return said_of(str(storm.reason))
-    said: Said = [(storm.leaf, True), (f" changed {times(storm.changes)}", False)]
+        return parse_phrase(str(storm.reason))
+    phrase: Phrase = [(storm.leaf, True), (f" changed {times(storm.changes)}", False)]
     if storm.reason.before or storm.reason.after:
-        said += [(", lately ", False), (f"{storm.reason.before} → {storm.reason.after}", True)]
-    return said
+        phrase += [(", lately ", False), (f"{storm.reason.before} → {storm.reason.after}", True)]
+    return phrase

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.ledger.places import users_places
+from explorer.ledger.user_frames import user_places
 
 
 @pytest.fixture
@@ -127,4 +127,4 @@ def test_an_endless_recursion_is_cut():
     with ex.watch() as ledger:
         down(400)
     assert 100 <= len(ledger.events[0].stack) <= 200
-    assert users_places(None) == ()
+    assert user_places(None) == ()

@@ -7,7 +7,7 @@ from typing import Any
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.variations import Variation, Variations
 
-__all__ = ["argued"]
+__all__ = ["variation_tables"]
 
 _FUNCTIONS = 12
 _CALLS = 500  # the last of each: a live view asks at each change
@@ -15,22 +15,26 @@ _CONSTANT = 40  # arguments of one function
 _VALUES = 8
 
 
-def argued(ledger: Ledger) -> list[dict[str, Any]]:
+def variation_tables(ledger: Ledger) -> list[dict[str, Any]]:
     """A table for each function that compiled again, the most expensive first; for the browser."""
     again = [row for row in ledger.functions() if row.recompiles and not row.eager]
     tables = {row.name: ledger.varying(row.name, calls=_CALLS) for row in again[:_FUNCTIONS]}
-    return [{"function": name, "rows": _rows(found)} for name, found in tables.items() if found.calls > 1]
+    return [
+        {"function": name, "rows": _rows(variations)} for name, variations in tables.items() if variations.calls > 1
+    ]
 
 
-def _rows(found: Variations) -> list[dict[str, Any]]:
-    rows = [_row(row.leaf or "the call", row.aspect, row) for row in found.varying]
+def _rows(variations: Variations) -> list[dict[str, Any]]:
+    rows = [_row(row.leaf or "the call", row.aspect, row) for row in variations.varying]
     constant: dict[str, list[Variation]] = {}
-    for row in found.rows:
+    for row in variations.rows:
         if row.leaf and (row.aspect in ("dtype", "value") or row.aspect.startswith("shape[")):
             constant.setdefault(row.leaf, []).append(row)
-    settled = [(path, text) for path, held in constant.items() if (text := _constant(held))]
-    rows += [{"path": path, "aspect": "", "values": [[text, found.calls]], "distinct": 1} for path, text in settled]
-    return rows[: len(found.varying) + _CONSTANT]
+    settled = [(path, text) for path, rows in constant.items() if (text := _constant(rows))]
+    rows += [
+        {"path": path, "aspect": "", "values": [[text, variations.calls]], "distinct": 1} for path, text in settled
+    ]
+    return rows[: len(variations.varying) + _CONSTANT]
 
 
 def _row(path: str, aspect: str, row: Variation) -> dict[str, Any]:
@@ -39,10 +43,10 @@ def _row(path: str, aspect: str, row: Variation) -> dict[str, Any]:
     return {"path": path, "aspect": aspect, "values": values, "distinct": len(row.values)}
 
 
-def _constant(held: list[Variation]) -> str:
+def _constant(rows: list[Variation]) -> str:
     """`float32[*, 128]`: what of an array never changed; a star is what did. Empty if nothing of it is settled."""
-    known = {row.aspect: row.values[0].text if row.is_constant else "*" for row in held}
-    if "value" in known:
-        return known["value"] if known["value"] != "*" else ""
-    sizes = [text for aspect, text in known.items() if aspect.startswith("shape[")]
-    return f"{known.get('dtype', '*')}[{', '.join(sizes)}]"
+    by_aspect = {row.aspect: row.values[0].text if row.is_constant else "*" for row in rows}
+    if "value" in by_aspect:
+        return by_aspect["value"] if by_aspect["value"] != "*" else ""
+    sizes = [text for aspect, text in by_aspect.items() if aspect.startswith("shape[")]
+    return f"{by_aspect.get('dtype', '*')}[{', '.join(sizes)}]"

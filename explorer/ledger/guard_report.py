@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from explorer.model.events.event import Event, Reason
-from explorer.model.events.tally import FamilyKey, family_key
+from explorer.model.events.family_counts import FamilyKey, family_key
 
-__all__ = ["Compile", "compiles", "table"]
+__all__ = ["Compile", "format_compiles", "group_compiles"]
 
 _ROWS = 8
 
@@ -39,27 +39,27 @@ class Compile:
         return self.last.reason
 
 
-def compiles(events: Iterable[Event]) -> list[Compile]:
+def group_compiles(events: Iterable[Event]) -> list[Compile]:
     """The calls that had to trace, lower or compile, in their order."""
     calls: dict[int, list[Event]] = {}
     for event in events:
         if event.kind != "miss" and not event.error:
             calls.setdefault(event.call, []).append(event)
-    found: list[Compile] = []
+    compiles: list[Compile] = []
     seen: set[FamilyKey] = set()
     for call in calls.values():
         event, family = call[-1], family_key(call[-1])
         # Where calls can't be seen nothing is known but names: then the first of a name is taken for a first.
         again = family in seen if event.key is None else event.reason.kind != "first"
-        found.append(Compile(tuple(call), again))
+        compiles.append(Compile(tuple(call), again))
         seen.add(family)
-    return found
+    return compiles
 
 
-def table(found: Sequence[Compile]) -> str:
+def format_compiles(compiles: Sequence[Compile]) -> str:
     """One paragraph per function, call site and changed leaf: what it was, what it became, and the fix."""
     groups: dict[object, list[Compile]] = {}
-    for compile_ in found:
+    for compile_ in compiles:
         event, reason = compile_.last, compile_.reason
         groups.setdefault((event.function, event.call_site, reason.kind, reason.leaf), []).append(compile_)
     rows = [_row(group) for group in groups.values()]
@@ -71,7 +71,9 @@ def table(found: Sequence[Compile]) -> str:
 def _row(group: Sequence[Compile]) -> str:
     first, last = group[0], group[-1]
     site = first.last.call_site
-    lines = [f"{first.last.id or first.last.function}  {changed(first.reason if first.reason.leaf else last.reason)}"]
+    lines = [
+        f"{first.last.id or first.last.function}  {format_change(first.reason if first.reason.leaf else last.reason)}"
+    ]
     if len(group) > 1:
         values = list(dict.fromkeys(compile_.reason.after for compile_ in group[1:] if compile_.reason.leaf))
         then = f": then {', '.join(values[:4])}{', …' if len(values) > 4 else ''}" if values else ""
@@ -84,7 +86,7 @@ def _row(group: Sequence[Compile]) -> str:
     return "\n".join(("  " if i == 0 else "      ") + line for i, line in enumerate(lines))
 
 
-def changed(reason: Reason) -> str:
+def format_change(reason: Reason) -> str:
     """What changed, in one line: `batch['x'].shape[0]: 32 → 33`, or the reason's sentence."""
     if reason.leaf and (reason.before or reason.after):
         return f"{reason.leaf}: {reason.before} → {reason.after} ({reason.kind})"

@@ -9,7 +9,7 @@ from explorer.capture.sources import label
 from explorer.model.events.event import Place
 from explorer.model.source import is_library_file
 
-__all__ = ["place_of", "users_places"]
+__all__ = ["place_of", "user_places"]
 
 # Who runs the user's code: their frames, and those that called them, say nothing of it.
 _RUNNERS = frozenset(
@@ -24,7 +24,7 @@ _kinds: dict[str, str] = {}
 _places: dict[tuple[str, int, str, str], Place] = {}
 
 
-def users_places(frame: FrameType | None) -> tuple[Place, ...]:
+def user_places(frame: FrameType | None) -> tuple[Place, ...]:
     """The user's frames on a stack, innermost first; those of libraries only where there are no others."""
     users: list[Place] = []
     libraries: list[Place] = []
@@ -44,13 +44,13 @@ def users_places(frame: FrameType | None) -> tuple[Place, ...]:
 
 def place_of(file: str, line: int, function: str = "") -> Place:
     """A line of a file, with what it is called and what it says now. Equal places are one object."""
-    known = (file, line, label(file), function)
-    place = _places.get(known)
+    key = (file, line, label(file), function)
+    place = _places.get(key)
     if place is None:
         if len(_places) >= _MANY:
             _places.clear()
         text = linecache.getline(file, line).strip()
-        place = _places[known] = Place(file, line, known[2], text, function)
+        place = _places[key] = Place(file, line, key[2], text, function)
     return place
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from explorer.model.events.event import Event, Place, Reason
 
-__all__ = ["BUILDING", "FamilyKey", "Summary", "Tally", "Totals", "family_key", "ordered"]
+__all__ = ["BUILDING", "FamilyCounts", "FamilyKey", "Summary", "Totals", "by_frequency", "family_key"]
 
 FamilyKey = tuple[str, str, str, int]  # process, name, file and line of a family
 BUILDING = ("trace", "lower", "compile", "cache-hit")  # the kinds that had something to build
@@ -99,7 +99,7 @@ class Cause:
 
 
 @dataclass(slots=True)
-class Tally:
+class FamilyCounts:
     """The counts of one family."""
 
     key: FamilyKey
@@ -164,7 +164,8 @@ class Tally:
                 leaves[leaf] = leaves.get(leaf, 0) + cause.count
         return Summary(
             *self._figures(), name=name, file=file, line=line, process=process, eager=self.eager,
-            share=self.total / whole if whole else 0.0, reasons=ordered(kinds), varying=ordered(leaves), last=self.last,
+            share=self.total / whole if whole else 0.0, reasons=by_frequency(kinds), varying=by_frequency(leaves),
+            last=self.last,
         )  # fmt: skip
 
     def _figures(self) -> tuple[int, int, int, int, int, int, int, int, float, float, float, float]:
@@ -177,12 +178,12 @@ class Tally:
         )  # fmt: skip
 
     @classmethod
-    def together(cls, tallies: Iterable[Tally]) -> Totals:
+    def totals_of(cls, families: Iterable[FamilyCounts]) -> Totals:
         """The sums of all."""
-        columns = zip(*(tally._figures() for tally in tallies), strict=True)
+        columns = zip(*(counts._figures() for counts in families), strict=True)
         return Totals(*map(sum, columns))  # pyright: ignore[reportArgumentType] - counts stay counts
 
 
-def ordered(counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
+def by_frequency(counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
     """The most frequent first; of equally many the earlier."""
     return tuple(sorted(counts.items(), key=lambda item: -item[1]))

@@ -10,12 +10,12 @@ from explorer.analysis.recompiles.fixpoint import Part, predictions
 from explorer.model.events.key import Key, Leaf
 from explorer.model.events.prediction import Prediction
 
-__all__ = ["foreseen"]
+__all__ = ["predict_recompiles"]
 
 _NAME = re.compile(r"\w+")
 
 
-def foreseen(program: Any, key: Key) -> tuple[Prediction, ...]:
+def predict_recompiles(program: Any, key: Key) -> tuple[Prediction, ...]:
     """What will compile again if the results of `program` are passed in where they fit.
 
     Args:
@@ -44,8 +44,8 @@ def _parts(trees: Sequence[Any], leaves: Sequence[Leaf], name: str = "") -> Iter
         own = tuple(leaves[start : start + tree.num_leaves])
         start += tree.num_leaves
         if own:
-            found = _NAME.match(own[0].path)
-            yield Part(name.format(index) if name else found[0] if found else own[0].path, tree, own)
+            name_match = _NAME.match(own[0].path)
+            yield Part(name.format(index) if name else name_match[0] if name_match else own[0].path, tree, own)
 
 
 def _leaf(path: str, aval: Any) -> Leaf:
