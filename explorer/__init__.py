@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from explorer.model.attributes import AttributeColumns, Attributes
     from explorer.model.capture import Constant, Durations
     from explorer.model.events.event import Event, Place, Reason
+    from explorer.model.events.family_counts import Cause, FamilyCounts, Summary, Totals
     from explorer.model.events.ledger import Ledger
     from explorer.model.events.prediction import Prediction
     from explorer.model.events.running import Running
     from explorer.model.events.stack_tree import StackTree
     from explorer.model.events.storm import Storm
-    from explorer.model.events.tally import Cause, Summary, Tally, Totals
     from explorer.model.events.variations import Variation, Variations
     from explorer.model.fates import Fate, Fates
     from explorer.model.findings.finding import Finding, Fix
@@ -92,6 +92,7 @@ __all__ = [
     "EquationTime",
     "Event",
     "Executable",
+    "FamilyCounts",
     "Fate",
     "Fates",
     "Finding",
@@ -145,7 +146,6 @@ __all__ = [
     "Summary",
     "Sweep",
     "SweepRow",
-    "Tally",
     "Timing",
     "Totals",
     "TypeSizes",
@@ -211,7 +211,7 @@ _NAMES = {
     "explorer.model.events.stack_tree": "StackTree",
     "explorer.model.events.storm": "Storm",
     "explorer.model.events.running": "Running",
-    "explorer.model.events.tally": "Cause Summary Tally Totals",
+    "explorer.model.events.family_counts": "Cause FamilyCounts Summary Totals",
     "explorer.model.events.variations": "Variation Variations",
     "explorer.model.fates": "Fate Fates",
     "explorer.model.findings.finding": "Finding Fix",
