@@ -86,7 +86,7 @@ def dynamic_arguments(
         args, tuple(kwargs.values()), tuple(kwargs), wrapper.static_argnums, wrapper.static_argnames,
         _tree_util.tracing_registry,
     )  # fmt: skip
-    known = _api_util.debug_info(
+    info = _api_util.debug_info(
         "jit", function, args, kwargs, static_argnums=wrapper.static_argnums, static_argnames=wrapper.static_argnames,
         sourceinfo=wrapper.fun_sourceinfo, signature=wrapper.fun_signature,
     )  # fmt: skip
@@ -95,7 +95,7 @@ def dynamic_arguments(
     positional = of(registry, (tuple, None), trees[: len(trees) - len(names)])
     keywords = of(registry, (dict, names), trees[len(trees) - len(names) :])
     treedef = of(registry, (tuple, None), (positional, keywords))
-    return tuple(known.safe_arg_names(len(values))), values, treedef
+    return tuple(info.safe_arg_names(len(values))), values, treedef
 
 
 def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -110,8 +110,8 @@ def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict
 
 def jaxpr_place(jaxpr: Any) -> tuple[str, tuple[str, ...]]:
     """`f at file:line` of the function that a jaxpr is of, and the names of its arguments; empty if not known."""
-    known = getattr(jaxpr, "debug_info", None) or getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
-    return str(getattr(known, "func_src_info", "") or ""), tuple(map(str, getattr(known, "arg_names", None) or ()))
+    info = getattr(jaxpr, "debug_info", None) or getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
+    return str(getattr(info, "func_src_info", "") or ""), tuple(map(str, getattr(info, "arg_names", None) or ()))
 
 
 def value_below(tracer: Any) -> Any:

@@ -33,16 +33,16 @@ def compiled_by_now() -> Callable[[], list[tuple[Any, list[Signature]]]]:
 def _signatures(traced: list[Any], lowered: list[Any]) -> list[tuple[Any, list[Signature]]]:
     programs: set[tuple[str, tuple[Any, ...]]] = set()
     for jaxpr, _ in _alive(lowered):
-        known = getattr(jaxpr, "jaxpr", jaxpr).debug_info  # up to 0.10 a jaxpr is inside of one with its constants
-        programs.add((known.func_src_info, tuple(jaxpr.in_avals)))
-    found: dict[int, tuple[Any, list[Signature]]] = {}
+        info = getattr(jaxpr, "jaxpr", jaxpr).debug_info  # up to 0.10 a jaxpr is inside of one with its constants
+        programs.add((info.func_src_info, tuple(jaxpr.in_avals)))
+    signatures: dict[int, tuple[Any, list[Signature]]] = {}
     for function, rest in _alive(traced):
-        known = next((part for part in rest if hasattr(part, "func_src_info")), None)
+        info = next((part for part in rest if hasattr(part, "func_src_info")), None)
         avals = tuple(_avals(rest[0])) if rest else ()
-        if known is not None and (known.func_src_info, avals) in programs:
-            names = known.arg_names if len(known.arg_names or ()) == len(avals) else (None,) * len(avals)
-            found.setdefault(id(function), (function, []))[1].append((names, avals))
-    return [*found.values()]
+        if info is not None and (info.func_src_info, avals) in programs:
+            names = info.arg_names if len(info.arg_names or ()) == len(avals) else (None,) * len(avals)
+            signatures.setdefault(id(function), (function, []))[1].append((names, avals))
+    return [*signatures.values()]
 
 
 def _alive(keys: list[Any]) -> Iterator[tuple[Any, Any]]:

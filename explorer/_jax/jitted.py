@@ -1,4 +1,4 @@
-"""What a `jax.jit` function was told, which nothing public gives back."""
+"""What a `jax.jit` function was info, which nothing public gives back."""
 
 from __future__ import annotations
 
@@ -18,20 +18,26 @@ def is_jitted(value: Any) -> bool:
 
 def static_arguments(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The `static_argnums` and `static_argnames` of a `jax.jit` function, each completed from the other by JAX."""
-    told: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
-    return tuple(getattr(told, "static_argnums", ())), tuple(getattr(told, "static_argnames", ()))
+    info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
+    return tuple(getattr(info, "static_argnums", ())), tuple(getattr(info, "static_argnames", ()))
 
 
 def jit_options(jitted: Any) -> dict[str, Any] | None:
-    """What makes `jax.jit(function, **options)` do as `jitted` does; None where that can't be told."""
-    told: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
+    """What makes `jax.jit(function, **options)` do as `jitted` does; None where that can't be info."""
+    info: Any = getattr(jitted, "_jit_info", None) if is_jitted(jitted) else None
     try:
-        placed = (*told.out_shardings_leaves, *told.in_layouts_leaves, *told.out_layouts_leaves)
-        is_plain = not told.user_specified_in_shardings and all(
-            one is None or type(one).__name__ == "UnspecifiedValue" for one in (*placed, told.device, told.backend)
+        placed = (
+            *info.out_shardings_leaves,
+            *info.in_layouts_leaves,
+            *info.out_layouts_leaves,
+            info.device,
+            info.backend,
+        )
+        is_plain = not info.user_specified_in_shardings and all(
+            value is None or type(value).__name__ == "UnspecifiedValue" for value in placed
         )
         names = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "keep_unused", "inline")
-        options = {name: getattr(told, name) for name in names}
-        return options | {"compiler_options": dict(told.compiler_options_kvs) or None} if is_plain else None
+        options = {name: getattr(info, name) for name in names}
+        return options | {"compiler_options": dict(info.compiler_options_kvs) or None} if is_plain else None
     except (AttributeError, TypeError):  # another JAX keeps it elsewhere
         return None

@@ -158,13 +158,13 @@ def live_programs(wanted: Mapping[int, str]) -> Mapping[int, Callable[[], str]]:
             name: str = executable.hlo_modules()[0].name
             if name in names:
                 named.setdefault(name, []).append(executable)
-    found: dict[int, Callable[[], str]] = {}
+    texts: dict[int, Callable[[], str]] = {}
     for number, name in wanted.items():
         several = named.get(name, [])
-        one = [several[0]] if len(several) == 1 else [e for e in several if _number(e) == number]
-        if one:
-            found[number] = one[0].get_hlo_text
-    return found
+        matching = [several[0]] if len(several) == 1 else [e for e in several if _number(e) == number]
+        if matching:
+            texts[number] = matching[0].get_hlo_text
+    return texts
 
 
 def _executables() -> Iterable[Any]:

@@ -169,13 +169,13 @@ _LOOK_UPS = ("CONTAINS_OP", "BINARY_SUBSCR", "BINARY_OP")
 
 
 def _watch(size: Any, other: Any, text: str) -> None:
-    found = _watchers.get(get_ident())
-    if found is not None:
+    undecided = _watchers.get(get_ident())
+    if undecided is not None:
         frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
         if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=`, which asks `==`
             frame = frame.f_back
         if not _means_surely(frame) and (other is None or _is_undecided(size, other)):
-            found.append(Undecided(text.format(size, other), _outside_of_jax(frame)))
+            undecided.append(Undecided(text.format(size, other), _outside_of_jax(frame)))
 
 
 def _has_symbols(equation: Any) -> bool:

@@ -31,14 +31,14 @@ def user_stack(traceback: Any) -> tuple[Frame, ...]:
     if len(_frames) > _MOST_FRAMES:
         _frames.clear()
     codes, offsets = traceback.raw_frames()
-    found: list[Frame] = []
+    stack: list[Frame] = []
     for code, offset in zip(codes, offsets, strict=True):
-        known = _frames.get((id(code), offset))
-        if known is None:
-            known = _frames[id(code), offset] = code, _frame(code, offset)
-        if known[1] is not None:
-            found.append(known[1])
-    return tuple(found)
+        entry = _frames.get((id(code), offset))
+        if entry is None:
+            entry = _frames[id(code), offset] = code, _frame(code, offset)
+        if entry[1] is not None:
+            stack.append(entry[1])
+    return tuple(stack)
 
 
 def _frame(code: Any, offset: int) -> Frame | None:
@@ -58,16 +58,16 @@ def calls_compiled(jaxpr: Any) -> dict[str, list[Any]]:
 
     A call says in its debug info where its function is: `f at /path/to.py:12`.
     """
-    found: dict[str, list[Any]] = {}
+    calls: dict[str, list[Any]] = {}
     for equation in jaxpr.eqns:
         if equation.primitive.name not in ("jit", "pjit"):  # from one version to another
             continue
         for _, inner in inner_jaxprs(equation.params):
-            told = getattr(getattr(inner, "debug_info", None), "func_src_info", None) or ""
-            name, _, place = str(told).partition(" at ")
+            source = getattr(getattr(inner, "debug_info", None), "func_src_info", None) or ""
+            name, _, place = str(source).partition(" at ")
             if place and _is_users is not None and _is_users(place.rpartition(":")[0]):
-                found.setdefault(name, []).append(inner)
-    return found
+                calls.setdefault(name, []).append(inner)
+    return calls
 
 
 def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -75,15 +75,15 @@ def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:
 
     Up to 0.10 a ClosedJaxpr wraps a Jaxpr in `.jaxpr`; from 0.11 there is one class whose `.jaxpr` is itself.
     """
-    found: list[tuple[str, Any]] = []
+    inner_ones: list[tuple[str, Any]] = []
     for key, value in params.items():
         several = isinstance(value, (tuple, list))
         items = cast(Sequence[Any], value) if several else (value,)
         for i, item in enumerate(items):
             inner = getattr(item, "jaxpr", item)
             if hasattr(inner, "eqns") and hasattr(inner, "invars"):
-                found.append((f"{key}[{i}]" if several else key, inner))
-    return found
+                inner_ones.append((f"{key}[{i}]" if several else key, inner))
+    return inner_ones
 
 
 def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from explorer.capture.shape_specs import annotated_arguments, parse_shape_spec
 from explorer.errors import ExplorerError, OptionError
 
 __all__ = ["add_target", "arguments_of", "function_of"]
@@ -44,8 +45,8 @@ def function_of(target: str) -> tuple[Any, ModuleType]:
     try:
         return reduce(getattr, name.split("."), module), module
     except AttributeError:
-        known = ", ".join(key for key, value in vars(module).items() if callable(value) and not key.startswith("_"))
-        raise OptionError(f"{place} has no {name!r}; it has: {known or 'no functions'}.") from None
+        callables = ", ".join(key for key, value in vars(module).items() if callable(value) and not key.startswith("_"))
+        raise OptionError(f"{place} has no {name!r}; it has: {callables or 'no functions'}.") from None
 
 
 def _from_path(name: str) -> ModuleType:
@@ -71,8 +72,6 @@ def arguments_of(function: Any, texts: list[str], names: dict[str, Any]) -> tupl
     import jax.numpy as jnp
     import numpy as np
 
-    from explorer.capture.shape_specs import annotated, described
-
     space = {"jax": jax, "jnp": jnp, "np": np, "ex": importlib.import_module("explorer"), **names}
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -80,21 +79,21 @@ def arguments_of(function: Any, texts: list[str], names: dict[str, Any]) -> tupl
         name, equal, value = text.partition("=")
         named = bool(equal) and name.strip().isidentifier() and not value.startswith("=")
         value = value if named else text
-        found = described(value)
-        if found is None:
+        argument = parse_shape_spec(value)
+        if argument is None:
             try:
-                found = eval(value, space)  # it is the user's own command line
+                argument = eval(value, space)  # it is the user's own command line
             except Exception as error:
                 raise OptionError(
                     f"--arg {text!r} can't be evaluated: {type(error).__name__}: {error}.\n"
                     "  Hint: Python, as jnp.ones(3), with the names of the module; or a shape, as f32[8,128]."
                 ) from None
         if named:
-            kwargs[name.strip()] = found
+            kwargs[name.strip()] = argument
         else:
-            args.append(found)
+            args.append(argument)
     if callable(function):
-        for name, value in annotated(function, len(args), kwargs):
+        for name, value in annotated_arguments(function, len(args), kwargs):
             if name is None:
                 args.append(value)
             else:

@@ -1,4 +1,4 @@
-"""What a user's expression asked of a traced value, which has none while it is traced, and what to write instead."""
+"""The expression that needs the value of something traced, which has none yet, and what to write instead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import jax.core
 from explorer.capture.frames import Step, names_in
 from explorer.capture.sources import Span, as_arrays, bound_at, syntax_at
 
-__all__ = ["Asked", "asked_of", "is_count", "is_refusal", "type_of"]
+__all__ = ["ConcretizationSite", "find_site", "is_count", "is_refusal", "type_of"]
 
 # Some refusals of a traced value are plain TypeErrors and IndexErrors. Their words, from 0.10 to 0.12:
 _UNNAMED = re.compile(
@@ -60,8 +60,8 @@ def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The expression that asked for a value.
+class ConcretizationSite:
+    """The expression that needs a concrete value.
 
     Args:
         hint: What to write instead.
@@ -80,16 +80,16 @@ class Asked:
     bound: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
 
 
-def asked_of(error: BaseException, step: Step) -> Asked:
-    """What the innermost of the user's lines asked for."""
-    way = _exact(syntax_at(step.file, step.span))
+def find_site(error: BaseException, step: Step) -> ConcretizationSite:
+    """The expression in the innermost of the user's lines that needs a concrete value."""
+    way = _narrow(syntax_at(step.file, step.span))
     if len(way) < 2 or not isinstance(way[-1], ast.expr):
-        return Asked()
+        return ConcretizationSite()
     text, values, hint = _request(error, way, step)
-    names = [name.id for value in values for name in step.traced(value)]
+    names = [name.id for value in values for name in step.traced_names(value)]
     only = values[0] if len(values) == 1 else None
-    value = step.named(only.id) if isinstance(only, ast.Name) else None
-    return Asked(
+    value = step.value_of(only.id) if isinstance(only, ast.Name) else None
+    return ConcretizationSite(
         hint,
         _short(text),
         _short(ast.unparse(only)) if only is not None else "",
@@ -99,8 +99,8 @@ def asked_of(error: BaseException, step: Step) -> Asked:
     )
 
 
-def _exact(way: Sequence[ast.AST]) -> Sequence[ast.AST]:
-    """To the expression that is meant, where a Python gives the place of something around or inside of it."""
+def _narrow(way: Sequence[ast.AST]) -> Sequence[ast.AST]:
+    """The path to the expression that raised; some versions of Python give the place of one around or inside it."""
     if not way:
         return way
     last = way[-1]
@@ -129,7 +129,7 @@ def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[
             return text, *_call(error, node, step)
         case ast.JoinedStr():
             parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec]
-            traced = [part for part in parts if step.traced(part)]
+            traced = [part for part in parts if step.traced_names(part)]
             return text, traced, _PRINT.format(", ".join(map(ast.unparse, traced)) or "x")
         case ast.BinOp(op=ast.Mod(), left=ast.Constant(), right=value):
             return text, [value], _PRINT.format(ast.unparse(value))
@@ -149,7 +149,11 @@ def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[
         case ast.BinOp(op=ast.Mult()):
             return text, _counts(node, step), _FIXED
         case ast.Dict(keys=keys) | ast.Set(elts=keys):
-            return text, [key for key in keys if key and step.traced(key)], "a key that is no array, such as a number"
+            return (
+                text,
+                [key for key in keys if key and step.traced_names(key)],
+                "a key that is no array, such as a number",
+            )
         case _:
             return text, [], _ANY
 
@@ -181,16 +185,16 @@ def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | 
 
 
 def _gives_bool(node: ast.expr, step: Step) -> bool:
-    """Whether it is a bool whatever it is given: then who asked is not around it."""
+    """True if the expression is a bool for any operands: then nothing around it converted it."""
     if isinstance(node, ast.Call):
-        return step.called(node.func).removeprefix("builtins.") in ("bool", "all", "any")
+        return step.callee_name(node.func).removeprefix("builtins.") in ("bool", "all", "any")
     return isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn))
 
 
 def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[ast.expr], str]:
     given = [*node.args, *(keyword.value for keyword in node.keywords)]
-    traced = [part for part in given if step.traced(part)] or given[: len(given) == 1]
-    package, _, name = step.called(node.func).partition(".")
+    traced = [part for part in given if step.traced_names(part)] or given[: len(given) == 1]
+    package, _, name = step.callee_name(node.func).partition(".")
     written, value = ast.unparse(node.func), ast.unparse(traced[0]) if traced else "x"
     if package == "builtins" and name in _BUILTINS:
         return traced, _BUILTINS[name].format(value)
@@ -215,7 +219,7 @@ def _is_in_jax(name: str) -> bool:
 
 def _counts(node: ast.AST, step: Step) -> list[ast.expr]:
     """The names of whole numbers: what a shape is made of."""
-    return [name for name in names_in(node) if is_count(step.named(name.id))]
+    return [name for name in names_in(node) if is_count(step.value_of(name.id))]
 
 
 def _short(text: str) -> str:

@@ -29,7 +29,7 @@ def name_constants(
     named: dict[int, str] = {}
     for name, value in _reachable(function, given or {}) if jaxpr.consts else ():
         named.setdefault(id(value), name)
-    found = [
+    constants = [
         Constant(
             named.get(id(value), f"constant {i}"),
             jax.typeof(value).str_short(short_dtypes=True),
@@ -37,7 +37,7 @@ def name_constants(
         )
         for i, value in enumerate(jaxpr.consts)
     ]
-    return tuple(sorted(found, key=lambda constant: -constant.bytes))
+    return tuple(sorted(constants, key=lambda constant: -constant.bytes))
 
 
 class LeakedTracer(jax.errors.UnexpectedTracerError):

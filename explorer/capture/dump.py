@@ -43,23 +43,32 @@ class Dump:
 
 def dumps_in(folder: Path) -> list[Dump]:
     """The modules of a folder, the largest first; where nothing is named as a dump is, each file of a module is one."""
-    found: dict[str, Dump] = {}
     paths = sorted(path for path in folder.iterdir() if path.is_file())
+    dumps = _whole_modules(paths) or _single_modules(paths)
+    for dump in dumps.values():
+        dump.files = {when: dump.files[when] for when in ("before", "after", "only") if when in dump.files}
+        dump.size = sum(path.stat().st_size for path in dump.files.values())
+    return sorted(dumps.values(), key=lambda dump: (-dump.size, dump.prefix))
+
+
+def _whole_modules(paths: list[Path]) -> dict[str, Dump]:
+    """By prefix, the modules before and after optimisation, as XLA names their files."""
+    dumps: dict[str, Dump] = {}
     for path in paths:
-        whole = _WHOLE.fullmatch(path.name)
-        if whole is not None:
-            dump = found.setdefault(whole["prefix"], Dump(whole["prefix"]))
+        if whole := _WHOLE.fullmatch(path.name):
+            dump = dumps.setdefault(whole["prefix"], Dump(whole["prefix"]))
             if whole["kind"] == "txt" or whole["when"] not in dump.files:  # text rather than its proto
                 dump.files[whole["when"]] = path
     for path in paths:
-        if (step := _PASS.fullmatch(path.name)) and step["prefix"] in found:
-            found[step["prefix"]].has_passes = True
-    if not found:
-        for path in paths:
-            single = _SINGLE.fullmatch(path.name) if path.name.endswith(_SUFFIXES) else None
-            if single is not None:
-                found.setdefault(single["prefix"], Dump(single["prefix"])).files.setdefault("only", path)
-    for dump in found.values():
-        dump.files = {when: dump.files[when] for when in ("before", "after", "only") if when in dump.files}
-        dump.size = sum(path.stat().st_size for path in dump.files.values())
-    return sorted(found.values(), key=lambda dump: (-dump.size, dump.prefix))
+        if (step := _PASS.fullmatch(path.name)) and step["prefix"] in dumps:
+            dumps[step["prefix"]].has_passes = True
+    return dumps
+
+
+def _single_modules(paths: list[Path]) -> dict[str, Dump]:
+    """By prefix, the modules that somebody saved under names of their own."""
+    dumps: dict[str, Dump] = {}
+    for path in paths:
+        if path.name.endswith(_SUFFIXES) and (single := _SINGLE.fullmatch(path.name)):
+            dumps.setdefault(single["prefix"], Dump(single["prefix"])).files.setdefault("only", path)
+    return dumps

@@ -44,20 +44,20 @@ class Step:
         """As its author calls it: `step`, `Layer.__call__`, `<lambda>`."""
         return self.frame.f_code.co_qualname.rpartition("<locals>.")[2]
 
-    def named(self, name: str) -> Any:
+    def value_of(self, name: str) -> Any:
         """What a name stands for there; None if for nothing."""
         frame = self.frame
         spaces = (frame.f_locals, frame.f_globals, frame.f_builtins)
         return next((space[name] for space in spaces if name in space), None)
 
-    def traced(self, node: ast.AST) -> list[ast.Name]:
+    def traced_names(self, node: ast.AST) -> list[ast.Name]:
         """The names in an expression that stand for something traced."""
-        return [name for name in names_in(node) if _is_traced(self.named(name.id))]
+        return [name for name in names_in(node) if _is_traced(self.value_of(name.id))]
 
-    def called(self, function: ast.expr) -> str:
+    def callee_name(self, function: ast.expr) -> str:
         """What a call calls, by its package: `builtins.float`, `numpy.linalg.norm`; `jax.…` for an array's method."""
         root, _, rest = ast.unparse(function).partition(".")
-        value = self.named(root)
+        value = self.value_of(root)
         if isinstance(value, ModuleType):
             return f"{value.__name__}.{rest}"
         if isinstance(value, jax.Array):
@@ -144,8 +144,8 @@ def users_arguments(
         return []
     names = {id(leaf): path for path, leaf in steps[-1].leaves()}
     values = [wrapper.value_at(path) for path in paths]
-    known = [Argument(names[id(value)], steps[-1].function, value) for value in values if id(value) in names]
-    return known if len(known) == len(paths) else []
+    arguments = [Argument(names[id(value)], steps[-1].function, value) for value in values if id(value) in names]
+    return arguments if len(arguments) == len(paths) else []
 
 
 def names_in(node: ast.AST) -> Iterator[ast.Name]:

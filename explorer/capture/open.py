@@ -67,9 +67,9 @@ def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = Non
         doubled = f32[8] add(x, x)
     """
     if isinstance(source, bytes | bytearray | memoryview):
-        return _opened(_text_of(bytes(source), "these bytes"), "", "bytes")
+        return _capture_of_text(_text_of(bytes(source), "these bytes"), "", "bytes")
     if isinstance(source, str) and ("\n" in source or not source.strip()):
-        return _opened(source, "", "text")
+        return _capture_of_text(source, "", "text")
     path = Path(source)
     try:
         data = b"" if path.is_dir() else path.read_bytes()
@@ -81,7 +81,7 @@ def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = Non
         ) from error
     if not data and path.is_dir():
         return _open_folder(path, module)
-    return _opened(_text_of(data, str(path)), path.name.partition(".")[0], str(path))
+    return _capture_of_text(_text_of(data, str(path)), path.name.partition(".")[0], str(path))
 
 
 def _text_of(data: bytes, what: str) -> str:
@@ -93,7 +93,7 @@ def _text_of(data: bytes, what: str) -> str:
     if data.startswith(_CAPTURE):
         raise OpenError(f"{what}: this is a capture that was saved. Hint: explorer.load(path).")
     if data.startswith(_BYTECODE):
-        return _converted(mlir_text, data, what, "")
+        return _convert(mlir_text, data, what, "")
     if b"\0" not in data[:4096]:
         try:
             return data.decode("utf-8-sig")
@@ -104,10 +104,10 @@ def _text_of(data: bytes, what: str) -> str:
         f" It starts with {data[:8]!r}. Hint: open_hlo reads HLO or MLIR text, MLIR bytecode, a serialized HloProto, "
         "or a folder of dumps."
     )
-    return _converted(hlo_text, data, what, hint)
+    return _convert(hlo_text, data, what, hint)
 
 
-def _converted(convert: Callable[[bytes], str], data: bytes, what: str, hint: str) -> str:
+def _convert(convert: Callable[[bytes], str], data: bytes, what: str, hint: str) -> str:
     try:
         return convert(data)
     except OpenError as error:
@@ -125,7 +125,7 @@ def _unpacked(data: bytes, what: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ParsedText:
     """A text that was read as far as it can be."""
 
     stage: str
@@ -134,7 +134,7 @@ class _Read:
     failure: str = ""
 
 
-def _read(text: str) -> _Read:
+def _read(text: str) -> _ParsedText:
     """A module's text with its graph; an empty one, and the reason, where no line could be read."""
     is_hlo = _HLO.search(text, 0, 1_000_000) is not None and not _starts_as_mlir(text)
     readers: list[tuple[str, Callable[[str], Graph]]] = [("hlo", read_hlo), ("stablehlo", read_stablehlo)]
@@ -144,13 +144,13 @@ def _read(text: str) -> _Read:
         except UnreadableTextError:
             continue
         unread = len(graph.unread)
-        return _Read(stage, text, graph, f"{unread:,} line{'s' * (unread > 1)} unread" if unread else "")
+        return _ParsedText(stage, text, graph, f"{unread:,} line{'s' * (unread > 1)} unread" if unread else "")
     first = text.strip()[:60].partition("\n")[0]
     reason = f"this text holds no HLO instruction and no MLIR operation: it starts with {first!r}"
     lines = enumerate(line.strip() for line in text.split("\n"))
     unread = tuple(i for i, line in lines if line and not line.startswith(_FRAME) and not line.endswith("{"))
     graph = replace(GraphBuilder().build(), unread=unread)
-    return _Read("stablehlo" if _starts_as_mlir(text) else "hlo", text, graph, reason)
+    return _ParsedText("stablehlo" if _starts_as_mlir(text) else "hlo", text, graph, reason)
 
 
 def _starts_as_mlir(text: str) -> bool:
@@ -159,7 +159,7 @@ def _starts_as_mlir(text: str) -> bool:
     return first.startswith(("module", "#", '"builtin.module"', "func.func")) or "func.func" in text[:100_000]
 
 
-def _opened(text: str, name: str, origin: str) -> Capture:
+def _capture_of_text(text: str, name: str, origin: str) -> Capture:
     if not text.strip():
         raise OpenError("there is nothing to open: the text is empty.")
     read = _read(text)
@@ -167,51 +167,52 @@ def _opened(text: str, name: str, origin: str) -> Capture:
 
 
 def _open_folder(folder: Path, module: str | None) -> Capture:
-    dump = _chosen(dumps_in(folder), folder, module)
-    reads: list[_Read] = []
+    dump = _select_dump(dumps_in(folder), folder, module)
+    reads: list[_ParsedText] = []
     for stage, path in dump.files.items():
         read = _read(_text_of(path.read_bytes(), str(path)))
-        reads.append(_Read("before" if stage == "before" and "after" in dump.files else read.stage, *_rest(read)))
+        reads.append(_ParsedText("before" if stage == "before" and "after" in dump.files else read.stage, *_rest(read)))
     capture = _capture(reads, dump.name, {"opened from": str(folder), "module": dump.prefix})
     if dump.has_passes:
         object.__setattr__(capture, "read_passes", lambda: read_passes(folder, dump.prefix))
     return capture
 
 
-def _rest(read: _Read) -> tuple[str, Graph, str]:
+def _rest(read: _ParsedText) -> tuple[str, Graph, str]:
     return read.text, read.graph, read.failure
 
 
-def _chosen(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
+def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
     """The one module that is meant; an error that lists them if that is not one."""
     if not dumps:
         raise OpenError(
             f"{str(folder)!r} holds no module. Hint: dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_text'."
         )
-    found = dumps
-    if module is not None:
-        found = [dump for dump in dumps if module in (dump.prefix, dump.name)]
-        found = found or [dump for dump in dumps if module in dump.prefix]
-    if len(found) == 1:
-        return found[0]
-    listed = "".join(f"\n    {dump.prefix}  ({dump.size / 1000:,.0f} kB)" for dump in (found or dumps)[:20])
-    more = f"\n    … and {len(found or dumps) - 20:,} more" if len(found or dumps) > 20 else ""
-    what = f"{len(found):,} modules" if found else "no module"
-    called = f" called {module!r}" if module is not None else ""
+    if module is None:
+        matching, called = dumps, ""
+    else:
+        exact = [dump for dump in dumps if module in (dump.prefix, dump.name)]
+        matching, called = exact or [dump for dump in dumps if module in dump.prefix], f" called {module!r}"
+    if len(matching) == 1:
+        return matching[0]
+    candidates = matching or dumps
+    listed = "".join(f"\n    {dump.prefix}  ({dump.size / 1000:,.0f} kB)" for dump in candidates[:20])
+    more = f"\n    … and {len(candidates) - 20:,} more" if len(candidates) > 20 else ""
+    what = f"{len(matching):,} modules" if matching else "no module"
     raise OpenError(
         f"{str(folder)!r} holds {what}{called}; there are:{listed}{more}\n"
-        f"  Hint: open_hlo(folder, module={(found or dumps)[0].prefix!r})."
+        f"  Hint: open_hlo(folder, module={candidates[0].prefix!r})."
     )
 
 
-def _capture(reads: list[_Read], name: str, environment: dict[str, str]) -> Capture:
+def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str]) -> Capture:
     """The capture of what was read; the last stage says what it is called."""
     last = reads[-1]
-    found = _MODULE.search(last.text, 0, 100_000)
+    header = _MODULE.search(last.text, 0, 100_000)
     backend = next((b for b, marks in _BACKENDS.items() if any(mark in last.text for mark in marks)), "")
     failures = [f"{read.stage}: {read.failure}" if len(reads) > 1 else read.failure for read in reads if read.failure]
     return Capture(
-        function=next((part for part in found.groups() if part), "") if found else name or "module",
+        function=next((part for part in header.groups() if part), "") if header else name or "module",
         file=_users_file(last.graph),
         signature=_signature(last.graph),
         stages=tuple(Stage(read.stage, lambda read=read: (read.text, read.graph)) for read in reads),

@@ -1,4 +1,4 @@
-"""Arguments that are only described: `f32[8,128]` in a command line or annotation, jaxtyping's `Float[Array, "8"]`."""
+"""Arguments by shape and dtype only: `f32[8,128]` on a command line or annotation, jaxtyping's `Float[Array, "8"]`."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ import numpy as np
 
 from explorer.errors import OptionError
 
-__all__ = ["annotated", "described"]
+__all__ = ["annotated_arguments", "parse_shape_spec"]
 
 _TYPED = re.compile(r"\s*([a-z]+\d*(?:_\w+)?)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*,?)?)\s*\]\s*", re.IGNORECASE)
 _SHORT = {"f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex", "bf": "bfloat"}
 _SCALARS: Mapping[Any, Any] = {float: 1.0, int: 1, bool: True, "float": 1.0, "int": 1, "bool": True}
 
 
-def described(text: str) -> jax.ShapeDtypeStruct | None:
+def parse_shape_spec(text: str) -> jax.ShapeDtypeStruct | None:
     """The array that `f32[8,128]`, `int8[4]` or `bool[]` stands for; None if a text says none.
 
     Example:
-        >>> described("f32[8,128]")
+        >>> parse_shape_spec("f32[8,128]")
         ShapeDtypeStruct(shape=(8, 128), dtype=float32)
-        >>> described("jnp.ones(3)")
+        >>> parse_shape_spec("jnp.ones(3)")
     """
-    found = _TYPED.fullmatch(text)
-    if found is None:
+    match = _TYPED.fullmatch(text)
+    if match is None:
         return None
-    letters, digits = re.fullmatch(r"([a-z]+)(.*)", found[1].lower()).groups()  # pyright: ignore[reportOptionalMemberAccess]
-    name = "bool" if found[1].lower() in ("bool", "pred") else _SHORT.get(letters, letters) + digits
+    letters, digits = re.fullmatch(r"([a-z]+)(.*)", match[1].lower()).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    name = "bool" if match[1].lower() in ("bool", "pred") else _SHORT.get(letters, letters) + digits
     try:
         dtype = jnp.dtype(name)
     except TypeError:
         return None
     if not jnp.issubdtype(dtype, jnp.number) and dtype != np.bool_:
         return None
-    return jax.ShapeDtypeStruct(tuple(int(size) for size in found[2].replace(" ", "").split(",") if size), dtype)
+    return jax.ShapeDtypeStruct(tuple(int(size) for size in match[2].replace(" ", "").split(",") if size), dtype)
 
 
-def annotated(function: Callable[..., Any], given: int, named: Container[str]) -> Iterator[tuple[str | None, Any]]:
+def annotated_arguments(
+    function: Callable[..., Any], given: int, named: Container[str]
+) -> Iterator[tuple[str | None, Any]]:
     """The arguments that are not given, as the function's annotations describe them, by name; None for by position.
 
     Args:
@@ -60,7 +62,7 @@ def annotated(function: Callable[..., Any], given: int, named: Container[str]) -
     for i, parameter in enumerate(parameters):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.name in named or i < given:
             continue
-        value = _annotated(parameter.annotation)
+        value = _from_annotation(parameter.annotation)
         if value is not None:
             yield None if parameter.kind is parameter.POSITIONAL_ONLY else parameter.name, value
         elif parameter.default is parameter.empty:
@@ -71,15 +73,15 @@ def annotated(function: Callable[..., Any], given: int, named: Container[str]) -
             )
 
 
-def _annotated(annotation: Any) -> Any:
+def _from_annotation(annotation: Any) -> Any:
     if isinstance(annotation, str):
-        return _SCALARS.get(annotation, described(annotation.strip("'\"")))
+        return _SCALARS.get(annotation, parse_shape_spec(annotation.strip("'\"")))
     if hasattr(annotation, "to_struct"):
         return annotation.to_struct()
     if isinstance(annotation, jax.ShapeDtypeStruct):
         return annotation
     sizes, dtypes = getattr(annotation, "dim_str", None), getattr(annotation, "dtypes", None)
     if isinstance(sizes, str) and dtypes and all(size.isdigit() for size in sizes.split()):
-        known = [name for name in ("float32", "int32", "bool", "complex64") if name in dtypes]
-        return jax.ShapeDtypeStruct(tuple(map(int, sizes.split())), jnp.dtype((known or list(dtypes))[0]))
+        usual = [name for name in ("float32", "int32", "bool", "complex64") if name in dtypes]
+        return jax.ShapeDtypeStruct(tuple(map(int, sizes.split())), jnp.dtype((usual or list(dtypes))[0]))
     return _SCALARS.get(annotation) if isinstance(annotation, type) else None

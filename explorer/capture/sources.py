@@ -23,7 +23,7 @@ __all__ = [
     "label",
     "later_cells",
     "place",
-    "pointed_at",
+    "place_with_carets",
     "read_source",
     "syntax_at",
     "users_frame",
@@ -88,16 +88,16 @@ def place(file: str, line: int) -> str:
     return f"{label(file)}, line {line}" + (f":   {text}" if text else "")
 
 
-def pointed_at(before: str, file: str, span: Span) -> list[str]:
+def place_with_carets(before: str, file: str, span: Span) -> list[str]:
     """`place` after some words, and a line of carets under the piece of it that is meant, if that is not all."""
-    told = before + place(file, span.line)
+    line = before + place(file, span.line)
     text = linecache.getline(file, span.line).rstrip()
     shown = text.strip()
     start = _characters(text, span.column)
     end = _characters(text, span.end_column) if span.end_line == span.line else len(text)
     if not start < end or end - start >= len(shown):
-        return [told]
-    return [told, " " * (len(told) - len(text) + start) + "^" * (end - start)]
+        return [line]
+    return [line, " " * (len(line) - len(text) + start) + "^" * (end - start)]
 
 
 def _characters(text: str, column: int) -> int:

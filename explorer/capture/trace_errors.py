@@ -1,4 +1,4 @@
-"""A failed trace in the user's own terms: their line, the value they asked for, its origin, what to write instead."""
+"""A failed trace in the user's own terms: their line, the value it needs, its origin, what to write instead."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from itertools import pairwise
 import jax
 import numpy as np
 
-from explorer.capture.concretization_site import Asked, asked_of, is_count, is_refusal, type_of
+from explorer.capture.concretization_site import ConcretizationSite, find_site, is_count, is_refusal, type_of
 from explorer.capture.constants import LeakedTracer
 from explorer.capture.frames import Argument, Step, names_in, users_arguments, users_steps
 from explorer.capture.readers.user_frames import is_runner
-from explorer.capture.sources import Span, label, place, pointed_at, syntax_at
+from explorer.capture.sources import Span, label, place, place_with_carets, syntax_at
 from explorer.errors import ExploreError, TracedValueError
 
 __all__ = ["Refusal", "explain_trace_error", "refusal", "users_place"]
@@ -38,7 +38,7 @@ _MOST_STEPS = 5
 def explain_trace_error(
     error: Exception, function: str, verb: str, step: str = "trace"
 ) -> tuple[type[ExploreError], str]:
-    """What to raise, and with which words, for an error that came while a function was traced, lowered or compiled.
+    """The class and the message of the error to raise for one that ended a trace, a lowering or a compilation.
 
     Args:
         error: As it was caught.
@@ -59,8 +59,8 @@ def explain_trace_error(
     kind: type[ExploreError] = TracedValueError
     if isinstance(error, jax.errors.UnexpectedTracerError):
         lines = _leak(error, steps)
-    elif (found := refusal(error)) is not None:
-        lines = _traced_value(found, steps)
+    elif (refused := refusal(error)) is not None:
+        lines = _traced_value(refused, steps)
     else:
         lines, kind = _failure(error, steps, step), ExploreError
     return kind, f"{function} could not be {verb}: " + "\n".join(lines)
@@ -74,10 +74,10 @@ def users_place(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What asked for the value of something that is only traced.
+    """An expression that needs the value of something that is only traced.
 
     Args:
-        text: The expression that asked; empty if it can't be told.
+        text: The expression; empty if it is unknown.
         problem: One sentence without its end.
         hint: What to write instead.
         origins: Where the value came from: `from  argument `n` of f`.
@@ -100,29 +100,29 @@ def refusal(error: BaseException) -> Refusal | None:
     steps = users_steps(error)
     if isinstance(error, jax.errors.UnexpectedTracerError) or not is_refusal(error, steps):
         return None
-    asked = asked_of(error, steps[0]) if steps else Asked()
-    type_ = asked.type or _found(_TYPE, error)
-    arguments = _arguments(error, steps, asked)
-    none_yet = f"`{asked.value}` has none yet" if asked.value else "there is none yet"
+    site = find_site(error, steps[0]) if steps else ConcretizationSite()
+    type_ = site.type or _first_group(_TYPE, error)
+    arguments = _arguments(error, steps, site)
+    none_yet = f"`{site.value}` has none yet" if site.value else "there is none yet"
     return Refusal(
-        asked.text,
-        f"{f'`{asked.text}`' if asked.text else 'it'} needs a value, but while tracing {none_yet}"
+        site.text,
+        f"{f'`{site.text}`' if site.text else 'it'} needs a value, but while tracing {none_yet}"
         f"{f' ({type_})' if type_ else ''}",
-        asked.hint,
-        (*_made_at(error, steps, asked.bound.values()), *_given_as(arguments)),
+        site.hint,
+        (*_origins(error, steps, site.bound.values()), *_argument_line(arguments)),
         _counts(arguments, steps),
         steps[0] if steps else None,
-        asked.span or (steps[0].span if steps else None),
+        site.span or (steps[0].span if steps else None),
     )
 
 
-def _traced_value(found: Refusal, steps: Sequence[Step]) -> list[str]:
-    names = " and ".join(f"`{path}`" for path in found.counts)
+def _traced_value(refused: Refusal, steps: Sequence[Step]) -> list[str]:
+    names = " and ".join(f"`{path}`" for path in refused.counts)
     return [
-        f"{found.problem}.",
-        *_way(steps, found.span),
-        *found.origins,
-        "  Hint: " + found.hint.replace("\n", "\n        ") + ".",
+        f"{refused.problem}.",
+        *_way(steps, refused.span),
+        *refused.origins,
+        "  Hint: " + refused.hint.replace("\n", "\n        ") + ".",
         *([f"        Or make {names} {_CONSTANT}"] if names else ()),
     ]
 
@@ -131,13 +131,13 @@ _CONSTANT = "a constant: a number instead of an InputInfo; for jax.jit, a static
 
 
 def _leak(error: Exception, steps: Sequence[Step]) -> list[str]:
-    type_, leaked = _found(_TYPE, error), _LEAKED_FROM.search(str(error))
+    type_, leaked = _first_group(_TYPE, error), _LEAKED_FROM.search(str(error))
     owner = f"the trace of {leaked[1]}" if leaked and not is_runner(leaked[2] or "") else "an earlier trace"
     named = f"`{error.names[0]}`, " if isinstance(error, LeakedTracer) and error.names[0] != "a value" else ""
     return [
         f"it uses {named}a value that was kept from {owner}{f' ({type_})' if type_ else ''}.",
         *_way(steps),
-        *_made_at(error, steps),
+        *_origins(error, steps),
         "  Hint: return it from there; what a list, a global or an attribute keeps of a trace is never an array.",
     ]
 
@@ -160,7 +160,7 @@ def _words(error: Exception) -> list[str]:
     return lines[:_LONGEST] + (["…"] if len(lines) > _LONGEST else [])
 
 
-def _found(pattern: re.Pattern[str], error: BaseException) -> str:
+def _first_group(pattern: re.Pattern[str], error: BaseException) -> str:
     match = pattern.search(str(error))
     return match[1] if match else ""
 
@@ -177,32 +177,32 @@ def _way(steps: Sequence[Step], span: Span | None = None) -> list[str]:
     lines = [f"  in  {step.function}, {place(step.file, step.span.line)}" for step in others]
     if len(lines) > _MOST_STEPS:
         lines[2:-2] = [f"  …   {len(lines) - 4} more"]
-    return pointed_at("  at  ", steps[0].file, span or steps[0].span) + lines
+    return place_with_carets("  at  ", steps[0].file, span or steps[0].span) + lines
 
 
 def _operands(step: Step) -> list[str]:
     """The arrays that the failing expression names, with their types."""
     way = syntax_at(step.file, step.span)
-    told: dict[str, str] = {}
+    operands: dict[str, str] = {}
     for name in names_in(way[-1]) if way and isinstance(way[-1], ast.expr) else ():
-        value = step.named(name.id)
+        value = step.value_of(name.id)
         if isinstance(value, (jax.Array, np.ndarray)):
-            told[name.id] = f"`{name.id}` is {type_of(value, short_dtypes=True)}"
-    return [f"  with  {', '.join(list(told.values())[:4])}"] if told else []
+            operands[name.id] = f"`{name.id}` is {type_of(value, short_dtypes=True)}"
+    return [f"  with  {', '.join(list(operands.values())[:4])}"] if operands else []
 
 
 # Where from ----------------------------------------------------------------------------------------------------------
 
 
-def _made_at(error: BaseException, steps: Sequence[Step], lines: Iterable[int | None] = ()) -> list[str]:
+def _origins(error: BaseException, steps: Sequence[Step], lines: Iterable[int | None] = ()) -> list[str]:
     """The lines, of the function or by JAX's account, that made a value."""
-    found = [(steps[0].file, line) for line in lines if line]
-    found += [(at[1], int(at[2])) for at in _MADE_AT.finditer(str(error)) if not is_runner(at[1])]
+    places = [(steps[0].file, line) for line in lines if line]
+    places += [(at[1], int(at[2])) for at in _MADE_AT.finditer(str(error)) if not is_runner(at[1])]
     at = (steps[0].file, steps[0].span.line) if steps else None
-    return [f"  from  {place(*made)}" for made in dict.fromkeys(found) if made != at][:3]
+    return [f"  from  {place(*origin)}" for origin in dict.fromkeys(places) if origin != at][:3]
 
 
-def _given_as(arguments: Sequence[Argument]) -> list[str]:
+def _argument_line(arguments: Sequence[Argument]) -> list[str]:
     if not arguments:
         return []
     names = [f"`{argument.path}`" for argument in arguments]
@@ -211,15 +211,15 @@ def _given_as(arguments: Sequence[Argument]) -> list[str]:
     return [f"  from  argument{'s' if names[1:] else ''} {listed} of {arguments[0].function}"]
 
 
-def _arguments(error: BaseException, steps: Sequence[Step], asked: Asked) -> list[Argument]:
+def _arguments(error: BaseException, steps: Sequence[Step], site: ConcretizationSite) -> list[Argument]:
     """The arguments that a value depends on: by JAX's own account, or those that the expression names."""
     if not steps:
         return []
-    traced, depends = _TRACED.search(str(error)), _found(_DEPENDS, error)
+    traced, depends = _TRACED.search(str(error)), _first_group(_DEPENDS, error)
     if traced is not None and depends:
         return users_arguments(error, steps, traced[1], traced[2], re.split(r", and |, | and ", depends))
-    names = [name for name, line in asked.bound.items() if line == 0 and name in steps[0].parameters]
-    return [Argument(name, steps[0].function, steps[0].named(name)) for name in names]
+    names = [name for name, line in site.bound.items() if line == 0 and name in steps[0].parameters]
+    return [Argument(name, steps[0].function, steps[0].value_of(name)) for name in names]
 
 
 def _counts(arguments: Sequence[Argument], steps: Sequence[Step]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ _OPTION = re.compile(r"""\s*(--[\w-]+)(?:(?:=|\s+)("[^"]*"|'[^']*'|\S+))?""")
 _FLAG = re.compile(r"\s*(--[\w-]+)(?=\s|$)")
 _FLAGS = ("--passes",)
 # What is done to the call of each magic, and to its function.
-_DONE = {
+_EFFECTS = {
     "explore": ("compiled instead of run", "explored"),
     "lint": ("traced instead of run", "looked at"),
     "jtime": ("run again and again", "timed"),
@@ -66,21 +66,21 @@ def split_options(line: str, flags: Sequence[str] = _FLAGS) -> tuple[list[str], 
 
 
 def _flag(line: str, at: int, flags: Sequence[str]) -> re.Match[str] | None:
-    found = _FLAG.match(line, at)
-    return found if found is not None and found[1] in flags else None
+    flag = _FLAG.match(line, at)
+    return flag if flag is not None and flag[1] in flags else None
 
 
 def single_call(expression: str, line: int, column: int, magic: str = "explore") -> ast.stmt:
     """The call that an expression is, placed at the line and column of the file that it stands in."""
     what = f"%{magic} takes one call"
-    hint = f"write the call as ever, %{magic} f(x, y=1); it is {_DONE[magic][0]}"
+    hint = f"write the call as ever, %{magic} f(x, y=1); it is {_EFFECTS[magic][0]}"
     try:
         body = ast.parse(expression).body
     except SyntaxError as error:
         caret = " " * (len("  given:  ") + (error.offset or 1) - 1)
-        raise _refused(what, f"{expression}\n{caret}^ {error.msg}", hint) from None
+        raise _usage_error(what, f"{expression}\n{caret}^ {error.msg}", hint) from None
     if len(body) != 1 or not isinstance(body[0], ast.Expr) or not _is_call(body[0].value, magic):
-        raise _refused(what, expression, hint)
+        raise _usage_error(what, expression, hint)
     ast.increment_lineno(body[0], line - 1)
     for node in ast.walk(body[0]):
         if isinstance(node, (ast.expr, ast.stmt, ast.keyword, ast.arg)):
@@ -93,10 +93,10 @@ def last_call(cell: ast.Module, magic: str = "explore") -> ast.stmt:
     """Take the last statement off a cell: `f(x)`, `y = f(x)`, `y: Array = f(x)` or `y += f(x)`."""
     last = cell.body[-1] if cell.body else None
     if not isinstance(last, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)) or not _is_call(last.value, magic):
-        raise _refused(
+        raise _usage_error(
             f"%%{magic} takes a cell that ends in a call, f(x) or y = f(x)",
             ast.unparse(last).partition("\n")[0] if last else "",
-            f"the last statement is what is {_DONE[magic][1]}; for no more than one call there is %{magic} f(x)",
+            f"the last statement is what is {_EFFECTS[magic][1]}; for no more than one call there is %{magic} f(x)",
         )
     return cell.body.pop()
 
@@ -120,8 +120,8 @@ def _is_call(node: ast.expr | None, magic: str) -> bool:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "block_until_ready" and not node.args:
         # This calls a method of a finished array: explored, it would show a program that says nothing.
         waits = f"%{magic} waits for results itself"
-        what = waits if magic in _RUN else f"a call that is {_DONE[magic][1]} has no result to wait for"
-        raise _refused(
+        what = waits if magic in _RUN else f"a call that is {_EFFECTS[magic][1]} has no result to wait for"
+        raise _usage_error(
             what,
             ast.unparse(node),
             f"leave the waiting out: {ast.unparse(node.func.value)}",
@@ -129,5 +129,5 @@ def _is_call(node: ast.expr | None, magic: str) -> bool:
     return True
 
 
-def _refused(what: str, given: str, hint: str) -> ExpressionError:
+def _usage_error(what: str, given: str, hint: str) -> ExpressionError:
     return ExpressionError(f"{what}.\n  given:  {given or 'nothing'}\n  Hint: {hint}.")

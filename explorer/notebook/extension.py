@@ -26,7 +26,7 @@ def load(shell: Any) -> None:
     for kind, completers in _MAGICS:
         if kind.__name__ not in shell.magics_manager.registry:
             _register(shell, kind(shell=shell))
-            for name, completer in _named(completers):
+            for name, completer in _with_signs(completers):
                 shell.set_hook("complete_command", completer, str_key=name)
 
 
@@ -37,11 +37,11 @@ def unload(shell: Any) -> None:
         if magics is not None:
             magics.stop()
             _unregister(shell, magics)
-            for name, completer in _named(completers):
-                _forget(shell.strdispatchers["complete_command"].strs, name, completer)
+            for name, completer in _with_signs(completers):
+                _remove_completer(shell.strdispatchers["complete_command"].strs, name, completer)
 
 
-def _named(completers: dict[str, Any]) -> list[tuple[str, Any]]:
+def _with_signs(completers: dict[str, Any]) -> list[tuple[str, Any]]:
     """Each completer as of a line and as of a cell."""
     return [(sign + name, completer) for name, completer in completers.items() for sign in ("%", "%%")]
 
@@ -55,15 +55,15 @@ def _register(shell: Any, magics: Any) -> None:
 
 def _unregister(shell: Any, magics: Any) -> None:
     shell.configurables.remove(magics)
-    known = shell.magics_manager.magics
+    registered = shell.magics_manager.magics
     for kind, table in magics.magics.items():
         for name, function in table.items():
-            if known[kind].get(name) == function:  # not if somebody took the name after us
-                del known[kind][name]
-                known[kind].update({n: old for n, old in magics.replaced[kind].items() if n == name})
+            if registered[kind].get(name) == function:  # not if somebody took the name after us
+                del registered[kind][name]
+                registered[kind].update({n: old for n, old in magics.replaced[kind].items() if n == name})
 
 
-def _forget(chains: Any, name: str, completer: Any) -> None:
+def _remove_completer(chains: Any, name: str, completer: Any) -> None:
     if name in chains:
         chains[name].chain[:] = [hook for hook in chains[name].chain if hook[1].__func__ is not completer]
         if not chains[name].chain:

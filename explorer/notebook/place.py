@@ -40,8 +40,8 @@ def _name_cell(shell: Any, frame: FrameType | None, text: str) -> str:
     the whole body in a string; nobody can find a line in that, so it is replaced.
     """
     file = frame.f_code.co_filename if frame is not None else ""
-    known = linecache.getlines(file)
-    if len(known) == 1 and known[0].startswith("get_ipython().run_cell_magic("):
+    lines = linecache.getlines(file)
+    if len(lines) == 1 and lines[0].startswith("get_ipython().run_cell_magic("):
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         return file
     return shell.compile.cache(text, shell.execution_count)  # a program called the magic: there is no such cell
@@ -58,10 +58,10 @@ def users_traceback(error: BaseException, frame: FrameType | None) -> TracebackT
             walk = walk.tb_next
     if not steps and frame is not None:
         steps = [(frame, frame.f_lasti, frame.f_lineno)]
-    kept: TracebackType | None = None
+    traceback: TracebackType | None = None
     for step in reversed(steps):
-        kept = TracebackType(kept, *step)
-    return kept
+        traceback = TracebackType(traceback, *step)
+    return traceback
 
 
 def typed_column(file: str, line: int, expression: str) -> int:

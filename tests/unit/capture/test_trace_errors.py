@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.capture.sources import Span, bound_at, called_at, pointed_at, syntax_at
+from explorer.capture.sources import Span, bound_at, called_at, place_with_carets, syntax_at
 from explorer.capture.trace_errors import explain_trace_error
 
 X = jnp.arange(4, dtype=jnp.float32)
@@ -488,7 +488,7 @@ def test_carets_count_characters_not_bytes(module):
 
 
 def test_a_place_without_text_has_no_carets():
-    assert pointed_at("at ", "nowhere.py", Span(1, 0, 1, 5)) == ["at nowhere.py, line 1"]
+    assert place_with_carets("at ", "nowhere.py", Span(1, 0, 1, 5)) == ["at nowhere.py, line 1"]
 
 
 def test_the_users_call_is_found_from_inside_of_a_trace():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.__main__ import main
-from explorer.capture.shape_specs import annotated, described
+from explorer.capture.shape_specs import annotated_arguments, parse_shape_spec
 
 TEXT = """
 import functools
@@ -134,7 +134,7 @@ def test_what_cannot_be_looked_at_has_status_two_and_says_why(arguments, told, f
     st.lists(st.integers(0, 999), max_size=4), st.sampled_from(["f32", "float32", "bf16", "i8", "s32", "u4", "bool"])
 )
 def test_a_described_shape_is_read_as_it_is_written(shape, dtype):
-    read = described(f"{dtype}[{', '.join(map(str, shape))}]")
+    read = parse_shape_spec(f"{dtype}[{', '.join(map(str, shape))}]")
     assert read.shape == tuple(shape)
     named = {"f32": "float32", "bf16": "bfloat16", "i8": "int8", "s32": "int32", "u4": "uint4"}
     assert read.dtype == jnp.dtype(named.get(dtype, dtype))
@@ -142,7 +142,7 @@ def test_a_described_shape_is_read_as_it_is_written(shape, dtype):
 
 @given(st.text(max_size=20))
 def test_other_texts_describe_nothing_or_an_array(text):
-    assert described(text) is None or isinstance(described(text), jax.ShapeDtypeStruct)
+    assert parse_shape_spec(text) is None or isinstance(parse_shape_spec(text), jax.ShapeDtypeStruct)
 
 
 def test_annotations_of_jaxtyping_and_input_infos_describe_arguments():
@@ -157,7 +157,7 @@ def test_annotations_of_jaxtyping_and_input_infos_describe_arguments():
     ):
         return x
 
-    given = dict(enumerate(annotated(f, 0, ())))
+    given = dict(enumerate(annotated_arguments(f, 0, ())))
     assert [name for name, _ in given.values()] == [None, None, None, "z"]
     assert [getattr(value, "shape", value) for _, value in given.values()] == [(3, 4), (2,), 1, (5,)]
     assert [value.dtype for _, value in given.values() if hasattr(value, "dtype")] == ["float32", "int32", "bool"]
