@@ -10,6 +10,7 @@ from explorer.view.bundle_placement import includes_bundle
 from explorer.view.capture.html import fragment
 from explorer.view.capture.live_view import LiveView
 from explorer.view.capture.picture import picture
+from explorer.view.capture.summary import summarize
 from explorer.view.interface import View
 from explorer.view.page import packed_bundle
 from explorer.view.session import in_kernel, open_wire
@@ -35,7 +36,7 @@ class CaptureView(View[Capture]):
         return {"text/html": fragment(value, includes_bundle())}
 
     def svg(self, value: Capture) -> str:
-        return picture(value)
+        return picture(summarize(value))
 
 
 def live_view(capture: Capture) -> LiveView:

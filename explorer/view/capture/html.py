@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from explorer.model.capture import Capture
-from explorer.view.capture.picture import picture, summary
+from explorer.view.capture.picture import picture, table_rows
+from explorer.view.capture.summary import CaptureSummary, summarize
 from explorer.view.chart import Table, static_html
 from explorer.view.page import interactive
 
@@ -17,13 +18,16 @@ def fragment(capture: Capture, includes_bundle: bool = True) -> str:
 
 
 def _static(capture: Capture) -> str:
-    head, *rows = summary(capture)
+    summary = summarize(capture)
+    head, *rows = table_rows(summary)
     tables = [Table(f"{capture.function}: stages and kernels as a table", head, rows)] if capture.stages else []
-    shown = static_html(picture(capture, invites=True), _description(capture), tables)
+    shown = static_html(picture(summary, invites=True), _description(summary), tables)
     return f'<div class="explorer-static">{shown}</div>'
 
 
-def _description(capture: Capture) -> str:
-    stages = ", ".join(f"{stage.name} of {len(stage.graph):,} nodes" for stage in capture.stages)
+def _description(summary: CaptureSummary) -> str:
+    capture = summary.capture
+    sizes = zip(capture.stages, summary.stages, strict=True)
+    stages = ", ".join(f"{stage.name} of {size.nodes:,} nodes" for stage, size in sizes)
     failure = f". {capture.failure}" if capture.failure else ""
     return f"{capture.function}{capture.signature}: {stages or 'no stage'}{failure}"

@@ -5,34 +5,30 @@ An icicle: each row is a level of calls, each width the number of kernels (of op
 
 from __future__ import annotations
 
-from explorer.analysis.cost.kernels import running_nodes
-from explorer.model.capture import Capture
+from explorer.model.text import cut_end
 from explorer.model.units import brief_duration
-from explorer.view.capture.group_sizes import TITLES, Part, parts_of, peak_text
-from explorer.view.drawing import STEPS, box, canvas, shortened, text
-from explorer.view.findings.text_parts import summarize_rules
+from explorer.view.capture.summary import CaptureSummary, Part
+from explorer.view.drawing import STEPS, box, canvas, text
 
-__all__ = ["picture", "summary"]
+__all__ = ["picture", "table_rows"]
 
 _WIDTH = 960
 _ROW = 30
 _LEVELS = 5
-_PITFALLS = 10  # that the table tells
+_PITFALLS = 10  # that the table has
 _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
 
 
-def summary(capture: Capture) -> list[tuple[str, ...]]:
+def table_rows(summary: CaptureSummary) -> list[tuple[str, ...]]:
     """The same as a table: a head, the stages, then the groups of the last stage, outermost first."""
     rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "linked to a line")]
-    for stage in capture.stages:
-        kernels = f"{len(running_nodes(stage.graph)):,}" if stage.name == "hlo" else ""
-        linked = f"{int(100 * capture.coverage(stage.name))}%"  # not rounded up: 100% is all
-        rows.append((TITLES.get(stage.name, stage.name), f"{len(stage.graph):,}", kernels, linked))
-    if capture.stages:
-        root = parts_of(capture.stages[-1])
-        rows += [(name, "", size, "") for name, size in _flat(root, 0)]
-    rows += [(f"line {one.line}: {one.rule}: {one.message}", "", "", "") for one in capture.findings[:_PITFALLS]]
-    return rows
+    for stage in summary.stages:
+        kernels = "" if stage.kernels is None else f"{stage.kernels:,}"
+        rows.append((stage.title, f"{stage.nodes:,}", kernels, stage.linked))
+    if summary.groups is not None:
+        rows += [(name, "", size, "") for name, size in _flat(summary.groups, 0)]
+    pitfalls = summary.capture.findings[:_PITFALLS]
+    return rows + [(f"line {finding.line}: {finding.rule}: {finding.message}", "", "", "") for finding in pitfalls]
 
 
 def _flat(part: Part, depth: int) -> list[tuple[str, str]]:
@@ -45,38 +41,37 @@ def _flat(part: Part, depth: int) -> list[tuple[str, str]]:
     return rows
 
 
-def picture(capture: Capture, invites: bool = False) -> str:
+def picture(summary: CaptureSummary, invites: bool = False) -> str:
     """The picture as SVG, on its own light ground so that it reads on any page.
 
     Args:
         invites: Whether it says that there is more to see where scripts run.
     """
-    parts: list[str] = []
-    parts.append(text(16, 26, capture.function, "b"))
-    parts.append(text(16 + 7.3 * len(capture.function), 26, shortened(capture.signature, 70), "m"))
+    capture = summary.capture
+    parts = [text(16, 26, capture.function, "b")]
+    parts.append(text(16 + 7.3 * len(capture.function), 26, cut_end(capture.signature, 70), "m"))
     x = 16.0
-    for stage in capture.stages:
-        kernels = f" · {len(running_nodes(stage.graph)):,} kernels" if stage.name == "hlo" else ""
-        label = f"{TITLES.get(stage.name, stage.name)} {len(stage.graph):,}{kernels}"
+    for stage in summary.stages:
+        kernels = "" if stage.kernels is None else f" · {stage.kernels:,} kernels"
+        label = f"{stage.title} {stage.nodes:,}{kernels}"
         width = 7.3 * len(label) + 20
-        last = stage is capture.stages[-1]
+        last = stage is summary.stages[-1]
         parts.append(box(x, 40, width, 24, "#0b62c4" if last else "#eef0f2"))
         parts.append(text(x + 10, 56, label, "w" if last else ""))
         x += width + 8
-    notes = " · ".join(filter(None, (capture.failure, summarize_rules(capture.findings))))
-    parts.append(text(x, 56, shortened(notes, int((_WIDTH - 16 - x) / 7.3)), "f"))
+    notes = " · ".join(filter(None, (capture.failure, summary.findings)))
+    parts.append(text(x, 56, cut_end(notes, int((_WIDTH - 16 - x) / 7.3)), "f"))
     y = 80.0
-    if capture.stages:
-        root = parts_of(capture.stages[-1])
-        y = _icicle(root, 16, _WIDTH - 32, y, _LEVELS, parts, 0)
+    if summary.groups is not None:
+        y = _icicle(summary.groups, 16, _WIDTH - 32, y, _LEVELS, parts, 0)
     y += 12
-    parts += _times(capture, y, invites)
+    parts += _times(summary, y, invites)
     height = y + 34
     return canvas(_WIDTH, height, parts)
 
 
-def _times(capture: Capture, y: float, invites: bool) -> list[str]:
-    durations = capture.durations
+def _times(summary: CaptureSummary, y: float, invites: bool) -> list[str]:
+    capture, durations = summary.capture, summary.capture.durations
     steps = [(name, float(getattr(durations, step)), colour) for step, name, colour in STEPS]
     total = sum(seconds for _, seconds, _ in steps) or 1
     parts: list[str] = []
@@ -90,9 +85,9 @@ def _times(capture: Capture, y: float, invites: bool) -> list[str]:
     known = capture.environment
     if "jax" not in known:  # it was compiled by another program
         opened = " · ".join(f"{name} {value}" for name, value in known.items())
-        return [text(16, y + 12.5, shortened(opened, 120), "m")]
+        return [text(16, y + 12.5, cut_end(opened, 120), "m")]
     note = f"jax {known.get('jax', '?')} · {known.get('backend', '?')}"
-    note += f" · {peak}" if (peak := peak_text(capture)) else ""
+    note += f" · {summary.peak}" if summary.peak else ""
     note += " · run the cell to explore it" if invites and not capture.failure else ""
     parts.append(text(x + 14, y + 12.5, note, "m"))
     return parts
@@ -111,7 +106,7 @@ def _icicle(
             end = max(end, y + _ROW)
             out.append(box(x, y, share - 1.5, _ROW - 2, _COLOURS[own], 4, 0.16))
             times = f" ×{len(child.children)}" if child.repeats else ""
-            label = shortened(child.name, int((share - 14) / 7.3) - len(times)) + times
+            label = cut_end(child.name, int((share - 14) / 7.3) - len(times)) + times
             if len(label) > 2 + len(times):
                 out.append(text(x + 7, y + 18.5, label, "b"))
                 size = f"{child.size:,}{each}"

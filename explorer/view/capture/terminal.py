@@ -5,12 +5,9 @@ from __future__ import annotations
 from rich.text import Text
 from rich.tree import Tree
 
-from explorer.analysis.cost.kernels import running_nodes
 from explorer.model.capture import Capture
-from explorer.model.stage import Stage
 from explorer.model.units import brief_duration
-from explorer.view.capture.group_sizes import TITLES, Part, parts_of, peak_text
-from explorer.view.findings.text_parts import summarize_rules
+from explorer.view.capture.summary import Part, StageSummary, summarize
 from explorer.view.rich_text import bar
 
 __all__ = ["tree"]
@@ -18,44 +15,38 @@ __all__ = ["tree"]
 _DEEPEST = 4
 _MOST = 8  # groups of one group
 _LEAST = 0.01  # share of the whole
-_UNITS = {"jaxpr": "equations", "stablehlo": "operations", "before": "instructions", "hlo": "instructions"}
 
 
 def tree(capture: Capture) -> Tree:
     """What `rich.print(capture)` shows."""
-    durations = capture.durations
+    summary, durations = summarize(capture), capture.durations
     total = durations.trace + durations.lower + durations.compile
-    known = [brief_duration(total)] if total else []
-    known += [f"jax {capture.environment['jax']}"] if "jax" in capture.environment else []
-    known += [capture.environment["backend"]] if "backend" in capture.environment else []
-    head = Text.assemble((capture.function, "bold"), capture.signature, "  ", (" · ".join(known), "dim"))
+    environment = [brief_duration(total)] if total else []
+    environment += [f"jax {capture.environment['jax']}"] if "jax" in capture.environment else []
+    environment += [capture.environment["backend"]] if "backend" in capture.environment else []
+    head = Text.assemble((capture.function, "bold"), capture.signature, "  ", (" · ".join(environment), "dim"))
     root = Tree(head, guide_style="dim")
-    if capture.failure:
-        root.add(Text(capture.failure, "yellow"))
-    if capture.findings:
-        root.add(Text(summarize_rules(capture.findings), "yellow"))
-    for stage in capture.stages:
-        branch = root.add(_stage(capture, stage))
-        if stage is capture.stages[-1]:
-            whole = parts_of(stage)
-            _grow(branch, whole, whole.size, "kernels" if stage.name == "hlo" else _UNITS.get(stage.name, "nodes"), 1)
+    for warning in filter(None, (capture.failure, summary.findings)):
+        root.add(Text(warning, "yellow"))
+    branches = [root.add(_stage(stage, summary.peak)) for stage in summary.stages]
+    if summary.groups is not None:
+        last = summary.stages[-1]
+        _grow(branches[-1], summary.groups, summary.groups.size, last.unit if last.kernels is None else "kernels", 1)
     return root
 
 
-def _stage(capture: Capture, stage: Stage) -> Text:
-    title, unit = TITLES.get(stage.name, stage.name), _UNITS.get(stage.name, "nodes")
-    label = Text.assemble((title, "bold cyan"), f"  {len(stage.graph):,} {unit}")
-    if stage.name == "hlo":
-        label.append(f" · {len(running_nodes(stage.graph)):,} kernels")
-        label.append(f" · {peak}" if (peak := peak_text(capture)) else "")
-    label.append(f" · linked {int(100 * capture.coverage(stage.name))}%", "dim")
+def _stage(stage: StageSummary, peak: str) -> Text:
+    label = Text.assemble((stage.title, "bold cyan"), f"  {stage.nodes:,} {stage.unit}")
+    if stage.kernels is not None:
+        label.append(f" · {stage.kernels:,} kernels" + (f" · {peak}" if peak else ""))
+    label.append(f" · linked {stage.linked}", "dim")
     return label
 
 
 def _grow(branch: Tree, part: Part, whole: int, unit: str, depth: int, times: int = 1) -> None:
-    """The parts of a part, in program order; what is small is told together.
+    """The parts of a part, in program order; what is small is counted together.
 
-    Iterations that are equal are told once: what is in one runs `times` times.
+    Iterations that are equal are shown once: what is in one runs `times` times.
     """
     children = part.children
     if part.repeats:

@@ -19,7 +19,8 @@ from explorer.model.capture import Capture, Durations
 from explorer.view.base85 import ALPHABET, pack, unpack
 from explorer.view.bundle_placement import includes_bundle
 from explorer.view.capture.html import fragment
-from explorer.view.capture.picture import picture, summary
+from explorer.view.capture.picture import picture, table_rows
+from explorer.view.capture.summary import summarize
 from explorer.view.page import bundle
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -165,7 +166,7 @@ def test_nothing_is_loaded_from_anywhere(capture, tmp_path):
 
 
 def test_the_picture_names_every_stage_and_function(capture):
-    texts = [text.text or "" for text in ElementTree.fromstring(picture(capture)).iter(f"{SVG}text")]
+    texts = [text.text or "" for text in ElementTree.fromstring(picture(summarize(capture))).iter(f"{SVG}text")]
     assert any(text.startswith("two_steps") for text in texts)
     for title in ("jaxpr", "StableHLO", "HLO"):
         assert any(text.startswith(title) for text in texts)
@@ -173,7 +174,7 @@ def test_the_picture_names_every_stage_and_function(capture):
 
 
 def test_the_table_counts_what_the_stages_hold(capture):
-    _, *rows = summary(capture)
+    _, *rows = table_rows(summarize(capture))
     assert [row[1] for row in rows[:3]] == [f"{len(stage.graph):,}" for stage in capture.stages]
 
 

@@ -16,6 +16,7 @@ from explorer.files import capture as wire
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
 from explorer.view.capture.picture import picture
+from explorer.view.capture.summary import summarize
 from explorer.view.findings import link, terminal, text_parts
 from explorer.view.findings.html import fragment
 from explorer.view.rich_text import render
@@ -246,7 +247,7 @@ def heavy(x):
 def test_picture_table_and_terminal_of_a_capture_name_its_findings():
     capture = ex.explore(heavy, jnp.ones((2, 512)))
     assert {one.rule for one in capture.findings} >= {"large-constant", "out-of-bounds"}
-    for text in (picture(capture), capture.to_text(200)):
+    for text in (picture(summarize(capture)), capture.to_text(200)):
         assert "✖ 1 error, 1 warning: out-of-bounds in line" in text
     assert "large-constant: `BIG` is a constant" in capture._repr_mimebundle_()["text/html"]
 

@@ -1,0 +1,126 @@
+"""A capture in figures: its stages, and how the last one divides into groups with how much runs in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
+from explorer.model.capture import Capture
+from explorer.model.graph import Group
+from explorer.model.stage import Stage
+from explorer.model.units import bytes_text
+from explorer.view.findings.text_parts import summarize_rules
+
+__all__ = ["CaptureSummary", "Part", "StageSummary", "summarize"]
+
+_TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "before": "HLO before", "hlo": "HLO"}
+_UNITS = {"jaxpr": "equations", "stablehlo": "operations", "before": "instructions", "hlo": "instructions"}
+_FEW = 16  # operations: a stage without groups is shown by those
+_PHASES = ("forward", "backward", "update")
+
+
+@dataclass(eq=False)
+class Part:
+    """One group and how much runs in it: kernels in HLO, operations before."""
+
+    name: str
+    order: float  # where it stands among its siblings
+    size: int = 0
+    repeats: bool = False  # its children are its iterations, equal to each other
+    children: list[Part] = field(default_factory=list["Part"])
+
+
+@dataclass(frozen=True)
+class StageSummary:
+    """A stage in figures.
+
+    Args:
+        title: What a person calls it.
+        unit: What its nodes are.
+        nodes: How many it has.
+        kernels: How many of them run as kernels of their own; None before the optimised HLO.
+        linked: The part of its nodes that have a source line, `97%`; not rounded up, so that 100% is all.
+    """
+
+    title: str
+    unit: str
+    nodes: int
+    kernels: int | None
+    linked: str
+
+
+@dataclass(frozen=True)
+class CaptureSummary:
+    """What the picture, the table and the terminal show of a capture, computed once.
+
+    Args:
+        capture: What it is of.
+        stages: In the compiler's order.
+        groups: Those of the last stage; None where there is no stage.
+        findings: `▲ 2 warnings: large-constant in line 3`; empty where there are none.
+        peak: `memory peak 22.6 MB`; empty where that is not known.
+    """
+
+    capture: Capture
+    stages: Sequence[StageSummary]
+    groups: Part | None
+    findings: str
+    peak: str
+
+
+def summarize(capture: Capture) -> CaptureSummary:
+    """Look at each stage once."""
+    groups = _groups(capture.stages[-1]) if capture.stages else None
+    # What another program compiled is shown without its peak: its text may be huge, and follow no schedule.
+    peak = _peak_text(capture) if "jax" in capture.environment else ""
+    stages = [_stage(capture, stage) for stage in capture.stages]
+    return CaptureSummary(capture, stages, groups, summarize_rules(capture.findings), peak)
+
+
+def _stage(capture: Capture, stage: Stage) -> StageSummary:
+    kernels = len(running_nodes(stage.graph)) if stage.name == "hlo" else None
+    linked = f"{int(100 * capture.coverage(stage.name))}%"
+    title, unit = _TITLES.get(stage.name, stage.name), _UNITS.get(stage.name, "nodes")
+    return StageSummary(title, unit, len(stage.graph), kernels, linked)
+
+
+def _groups(stage: Stage) -> Part:
+    """The stage's groups, in program order, with what runs in each."""
+    graph, tree = stage.graph, stage.graph.hierarchy
+    counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph))
+    nodes: list[list[int]] = [[] for _ in tree.groups]
+    for node in counted:
+        at = int(tree.group[node])
+        while at >= 0:
+            nodes[at].append(node)
+            at = tree.groups[at].parent
+    root = Part("", 0, len(counted))
+    parts = [
+        Part(group.name, _order(group, inside), len(inside), group.kind == "repeat")
+        for group, inside in zip(tree.groups, nodes, strict=True)
+    ]
+    for group, part in zip(tree.groups, parts, strict=True):
+        if part.size and group.kind not in (*BOUNDARY, "inputs", "outputs"):
+            (parts[group.parent] if group.parent >= 0 else root).children.append(part)
+    for part in (root, *parts):
+        part.children.sort(key=lambda child: child.order)
+    if not root.children and len(counted) <= _FEW:
+        root.children = [Part(graph.names[node], node, 1) for node in counted]
+    return root
+
+
+def _peak_text(capture: Capture) -> str:
+    """`memory peak 22.6 MB`; nothing where there is no schedule to tell it from."""
+    try:
+        return f"memory peak {bytes_text(capture.live_memory.peak)}"
+    except Exception:  # a text that runs in no order that can be followed is still shown
+        return ""
+
+
+def _order(group: Group, nodes: Sequence[int]) -> float:
+    """A schedule mixes groups, so the middle of their nodes counts; phases have an order of their own."""
+    phase = group.name.partition(" ")[0]
+    if group.kind == "phase" and phase in _PHASES:
+        return _PHASES.index(phase) - len(_PHASES)
+    return sum(nodes) / len(nodes) if nodes else 0
