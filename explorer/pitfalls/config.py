@@ -27,23 +27,19 @@ _LEVELS = (*SEVERITIES, _OFF)
 def select_rules(
     rules: str | Iterable[str] | None = None, ignore: str | Iterable[str] = (), config: Mapping[str, str] | None = None
 ) -> tuple[Rule, ...]:
-    """The rules to ask: those named (all, if none are), without the ignored and those that are off.
+    """The rules to run: those named (all, if none are), without the ignored and those that are off.
 
-    A rule that is named is asked though the configuration has it off.
+    A rule that is named runs though the configuration has it off.
 
     Raises:
         OptionError: There is no such rule.
     """
-    wanted = {_rule(name, "rules").code for name in _several(rules or ())}
-    unwanted = {_rule(name, "ignore").code for name in _several(ignore)}
-    off = {code for code, level in (config or {}).items() if level == _OFF}
-    known = all_rules()
-    kept = (
-        [rule for rule in known if rule.code in wanted]
-        if rules is not None
-        else [r for r in known if r.code not in off]
-    )
-    return tuple(rule for rule in kept if rule.code not in unwanted)
+    named = {_rule(name, "rules").code for name in _names(rules or ())}
+    excluded = {_rule(name, "ignore").code for name in _names(ignore)}
+    if rules is None:
+        excluded |= {code for code, level in (config or {}).items() if level == _OFF}
+    selected = (rule for rule in all_rules() if rules is None or rule.code in named)
+    return tuple(rule for rule in selected if rule.code not in excluded)
 
 
 def severities(file: str) -> Mapping[str, str]:
@@ -54,12 +50,12 @@ def severities(file: str) -> Mapping[str, str]:
     Raises:
         OptionError: It names a rule or severity that there isn't, or can't be read.
     """
-    # This rides on every compile: strings alone take a tenth of the time that paths do.
+    # This runs at every compile: strings alone take a tenth of the time that paths do.
     folder = os.path.dirname(os.path.abspath(file)) if file and os.path.isfile(file) else os.getcwd()
     while True:
-        found = os.path.join(folder, "pyproject.toml")
+        path = os.path.join(folder, "pyproject.toml")
         try:
-            return _read(found, os.stat(found).st_mtime_ns)
+            return _read(path, os.stat(path).st_mtime_ns)
         except FileNotFoundError:
             pass
         except OSError:  # a folder that may not be looked into
@@ -73,16 +69,16 @@ def severities(file: str) -> Mapping[str, str]:
 @lru_cache(maxsize=32)
 def _read(path: str, changed: int) -> Mapping[str, str]:
     try:
-        told: Any = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        table: Any = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise OptionError(f"{path} can't be read: {error}.") from None
     for name in ("tool", "explorer", "lint"):
-        told = cast(dict[str, Any], told).get(name, {}) if isinstance(told, dict) else {}
+        table = cast(dict[str, Any], table).get(name, {}) if isinstance(table, dict) else {}
     place = f"[tool.explorer.lint] of {path}"
-    if not isinstance(told, dict):
+    if not isinstance(table, dict):
         raise OptionError(f'{place} is no table.\n  Hint: write [tool.explorer.lint], and below it EX001 = "note".')
     levels: dict[str, str] = {}
-    for name, level in cast(dict[str, Any], told).items():
+    for name, level in cast(dict[str, Any], table).items():
         rule = _rule(name, place)
         if level not in _LEVELS:
             raise OptionError(f"{name} = {level!r} in {place}: allowed are {', '.join(map(repr, _LEVELS))}.")
@@ -94,9 +90,9 @@ def _rule(name: object, place: str) -> Rule:
     for rule in all_rules():
         if isinstance(name, str) and name.strip().lower() in (rule.code.lower(), rule.name):
             return rule
-    known = ", ".join(f"{rule.code} {rule.name}" for rule in all_rules())
-    raise OptionError(f"there is no rule {name!r} ({place}).\n  There are: {known}.")
+    names = ", ".join(f"{rule.code} {rule.name}" for rule in all_rules())
+    raise OptionError(f"there is no rule {name!r} ({place}).\n  There are: {names}.")
 
 
-def _several(names: str | Iterable[str]) -> Sequence[str]:
+def _names(names: str | Iterable[str]) -> Sequence[str]:
     return names.replace(",", " ").split() if isinstance(names, str) else tuple(names)

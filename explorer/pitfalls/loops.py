@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from explorer.capture.sources import Span, read_source
-from explorer.pitfalls.syntax_trees import parse
+from explorer.pitfalls.syntax_trees import last_name, parse
 
 __all__ = ["Loop", "loop_around"]
 
@@ -51,17 +51,25 @@ class Loop:
 
     @property
     def carried(self) -> list[str]:
-        """The names that a turn reads and gives a value: what one turn hands to the next."""
+        """The names that a turn reads before it assigns them: what one turn hands to the next."""
         if not isinstance(self.node, (ast.For, ast.While)):
             return []
-        names = [part for statement in self.node.body for part in ast.walk(statement) if isinstance(part, ast.Name)]
-        stored = dict.fromkeys(name.id for name in names if isinstance(name.ctx, ast.Store))
-        changed = {part.target.id for statement in self.node.body for part in ast.walk(statement)
-                   if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)}  # fmt: skip
-        first: dict[str, int] = {}
-        for name in sorted(names, key=lambda name: (name.lineno, isinstance(name.ctx, ast.Store))):
-            first.setdefault(name.id, isinstance(name.ctx, ast.Store))
-        return [name for name in stored if name in changed or not first[name]]
+        parts = [part for statement in self.node.body for part in ast.walk(statement)]
+        names = sorted((part for part in parts if isinstance(part, ast.Name)), key=_in_order)
+        reads_first: dict[str, bool] = {}
+        for name in names:
+            reads_first.setdefault(name.id, isinstance(name.ctx, ast.Load))
+        # `x += 1` reads what it stores, though its only name is the one that is stored.
+        changed = {last_name(part.target) for part in parts if isinstance(part, ast.AugAssign)}
+        stored = dict.fromkeys(
+            part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        )
+        return [name for name in stored if name in changed or reads_first[name]]
+
+
+def _in_order(name: ast.Name) -> tuple[int, bool]:
+    """As a statement runs: what it reads before what it stores."""
+    return name.lineno, isinstance(name.ctx, ast.Store)
 
 
 def loop_around(file: str, span: Span) -> Loop | None:
@@ -70,10 +78,9 @@ def loop_around(file: str, span: Span) -> Loop | None:
     loops, functions = _loops(source.text) if source is not None else ((), ())
     if not loops:
         return None
-    around = [function for function in functions if span in function]
-    function = min(around, key=_size, default=None)
-    found = [loop for loop in loops if loop.function == function and any(span in part for part in loop.body)]
-    return min(found, key=lambda loop: _size(loop.body[0]), default=None)
+    function = min((function for function in functions if span in function), key=_size, default=None)
+    around = (loop for loop in loops if loop.function == function and any(span in part for part in loop.body))
+    return min(around, key=lambda loop: _size(loop.body[0]), default=None)
 
 
 def _size(span: Span) -> tuple[int, int]:
@@ -93,12 +100,11 @@ def _inside(node: ast.AST, function: Span | None, functions: list[Span]) -> Iter
     if isinstance(node, _FUNCTIONS):
         function = Span.of(node)
         functions.append(function)
-    elif isinstance(node, ast.For):
-        header = Span(node.lineno, node.col_offset, node.iter.end_lineno or 0, node.iter.end_col_offset or 0)
-        yield Loop(node, (_whole(node.body),), header, function)
-    elif isinstance(node, ast.While):
-        header = Span(node.lineno, node.col_offset, node.test.end_lineno or 0, node.test.end_col_offset or 0)
-        yield Loop(node, (_whole(node.body), Span.of(node.test)), header, function)
+    elif isinstance(node, (ast.For, ast.While)):
+        head = node.iter if isinstance(node, ast.For) else node.test
+        # The condition of a `while` runs in each turn, what a `for` goes through does not.
+        body = (_whole(node.body), *((Span.of(head),) if isinstance(node, ast.While) else ()))
+        yield Loop(node, body, Span(node.lineno, node.col_offset, *Span.of(head)[2:]), function)
     elif isinstance(node, _COMPREHENSIONS):
         parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
         yield Loop(node, tuple(map(Span.of, parts)), Span.of(node), function)

@@ -17,21 +17,21 @@ __all__ = ["symbolic_arguments"]
 def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
     """The arguments with a symbol for each size that varies; None if none does, or the bounds can't be said to JAX."""
     leaves, tree = cast(tuple[list[Any], Any], jax.tree.flatten((list(args), kwargs), is_leaf=_is_described))
-    varied = [leaf for leaf in leaves if _is_described(leaf) and _varies(leaf)]
-    if not varied:
-        return None
     bounds: dict[str, tuple[int, int]] = {}
     numbers = count()
-    shapes = {id(leaf): _shape(leaf, bounds, numbers) for leaf in varied}
+    shapes = {id(leaf): _shape(leaf, bounds, numbers) for leaf in leaves if _is_described(leaf) and _varies(leaf)}
+    if not shapes:
+        return None
     limits = [(f"{name} >= {max(low, 1)}", f"{name} <= {high}") for name, (low, high) in bounds.items()]
+
+    def symbolic(leaf: Any) -> Any:
+        if id(leaf) in shapes:
+            return jax.ShapeDtypeStruct(export.symbolic_shape(shapes[id(leaf)], scope=scope), leaf.dtype)
+        return leaf.to_struct() if _is_described(leaf) else leaf
+
     try:
         scope = export.SymbolicScope([limit for pair in limits for limit in pair])
-        described = [
-            jax.ShapeDtypeStruct(export.symbolic_shape(shapes[id(leaf)], scope=scope), leaf.dtype)
-            if id(leaf) in shapes
-            else (leaf.to_struct() if _is_described(leaf) else leaf)
-            for leaf in leaves
-        ]
+        described = list(map(symbolic, leaves))
     except ValueError:  # no size of theirs is possible
         return None
     return cast(tuple[list[Any], dict[str, Any]], jax.tree.unflatten(tree, described))

@@ -52,14 +52,8 @@ def write_of(evidence: Evidence, change: Change) -> Write | None:
 
 
 def _calls(evidence: Evidence, change: Change) -> Iterator[Write]:
-    for call, function in evidence.calls():
-        if function is None:
-            continue
-        method = call.callee.rpartition(".")[2]
-        node = function.call_at(call.span)
-        if node is None:
-            continue
-        is_own = call.receiver is change.holder and change.holder is not None and method in MUTATORS
+    for call, function, node in evidence.call_nodes():
+        is_own = call.receiver is change.holder is not None and call.callee.rpartition(".")[2] in MUTATORS
         if is_own or (call.callee in ("builtins.setattr", "builtins.delattr") and _sets(function, node, change)):
             yield Write(function, node, call.span, call.count)
 
@@ -103,23 +97,23 @@ def targets_of(node: Any) -> Iterator[ast.expr]:
 
 def _fits(function: FunctionSource, target: ast.expr, node: ast.AST, change: Change) -> bool | None:
     """Whether an assignment made a change; None where that can't be excluded."""
-    if isinstance(target, ast.Name):
-        if target.id in function.declared:
-            return change.path == target.id
-        # `log += […]` changes a list in place.
-        return (
-            isinstance(node, ast.AugAssign) and function.resolve(target) is change.holder and change.holder is not None
-        )
-    if not isinstance(target, (ast.Attribute, ast.Subscript)) or change.holder is None:
+    if isinstance(target, ast.Name) and target.id in function.declared:
+        return change.path == target.id
+    if change.holder is None:
         return False
+    # `log += […]` changes a list in place.
     if isinstance(node, ast.AugAssign) and function.resolve(target) is change.holder:
         return True
-    if isinstance(target, ast.Attribute) and change.path != f"{change.holder_path}.{target.attr}":
-        return False
-    if isinstance(target, ast.Subscript) and not _may_be_at(target.slice, change):
-        return False
-    holder = function.resolve(target.value)
-    return None if holder is ... else holder is change.holder
+    match target:
+        case ast.Attribute(attr=name) if change.path != f"{change.holder_path}.{name}":
+            return False
+        case ast.Subscript(slice=key) if not _may_be_at(key, change):
+            return False
+        case ast.Attribute(value=owner) | ast.Subscript(value=owner):
+            holder = function.resolve(owner)
+            return None if holder is ... else holder is change.holder
+        case _:
+            return False
 
 
 def _may_be_at(key: ast.expr, change: Change) -> bool:

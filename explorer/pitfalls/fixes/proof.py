@@ -19,6 +19,7 @@ import jax
 
 from explorer.capture.sources import read_source
 from explorer.model.findings.finding import Finding
+from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit
 from explorer.pitfalls.lint import LintRecord
@@ -53,17 +54,22 @@ def prove(record: LintRecord, finding: Finding, unit: Unit, text: str) -> Findin
     with _registered_text(rewritten, text), _replaced_codes(codes), _imported(unit, evidence):
         further = {name: eval(value, dict(_MODULES)) for name, value in unit.new_parameters.items()}
         later, findings = record.retrace(finding.rule, further)
-    if later.error is not None or later.traced is None or findings.faults:
-        stopped = next((error for error in findings.errors if error.file == rewritten), None)
-        if stopped is None or evidence.error is None:
-            raise RewriteUncertain("it can't be traced")
-        return stopped
+    if later.traced is None or findings.faults:
+        return _stopped(findings, rewritten, evidence)
     if evidence.jaxpr is not None and _types(evidence) != _types(later):
         raise RewriteUncertain("it gives something else")
     rule = next(rule for rule in all_rules() if rule.name == finding.rule)
     if len(findings) >= sum(1 for _ in rule.check(evidence)):
         raise RewriteUncertain("it is found again")
     return None
+
+
+def _stopped(findings: Findings, rewritten: str, evidence: Evidence) -> Finding:
+    """The finding that stops the trace of rewritten text; that another place did before is no reason to give up."""
+    stopped = next((error for error in findings.errors if error.file == rewritten), None)
+    if stopped is None or evidence.error is None:
+        raise RewriteUncertain("it can't be traced")
+    return stopped
 
 
 def _types(evidence: Evidence) -> Any:
@@ -83,17 +89,14 @@ def _paired_codes(origin: str, unit: Unit, evidence: Evidence, text: str, file: 
     source = read_source(origin)
     before = _by_name(_compiled("" if source is None else source.text, origin))
     after = _by_name(_compiled(text, file))
-    paired: dict[CodeType, CodeType] = {}
-    for code in () if evidence.recording is None else evidence.recording.executed:
-        old, new = before.get(code.co_qualname, []), after.get(code.co_qualname, [])
-        if code.co_filename != origin or len(old) != len(new):
-            continue
-        place = next((i for i, was in enumerate(old) if was.co_firstlineno == code.co_firstlineno), None)
-        if place is not None and old[place] != new[place]:
-            paired[code] = new[place]
-    if not paired:
+    same_count = (name for name, codes in before.items() if len(codes) == len(after.get(name, ())))
+    pairs = [pair for name in same_count for pair in zip(before[name], after[name], strict=True) if pair[0] != pair[1]]
+    changed = {(was.co_qualname, was.co_firstlineno): now for was, now in reversed(pairs)}
+    ran = () if evidence.recording is None else evidence.recording.executed
+    paired = {code: changed.get((code.co_qualname, code.co_firstlineno)) for code in ran if code.co_filename == origin}
+    if not any(paired.values()):
         raise RewriteUncertain("the function didn't run")
-    return paired
+    return {code: now for code, now in paired.items() if now is not None}
 
 
 def _by_name(module: CodeType) -> dict[str, list[CodeType]]:

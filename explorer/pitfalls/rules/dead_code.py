@@ -96,12 +96,8 @@ def _lines(program: Program, dead: list[Equation]) -> Iterator[Finding]:
         if frame is not None:
             lines.setdefault((frame.file, frame.line), _Line(frame)).equations.append(equation)
     lines = {at: line for at, line in lines.items() if line.is_substantial}
-    gone = set(map(id, dead))
-    for equation in program.equations if lines else ():
-        if not any(id(outer) in gone for outer in (equation, *equation.callers())):
-            frame = program.frame(equation)
-            if frame is not None:
-                lines.pop((frame.file, frame.line), None)
+    for frame in _used_frames(program, dead) if lines else ():
+        lines.pop((frame.file, frame.line), None)
     for line in lines.values():
         count = len(line.ops)
         costly = sorted(set(line.ops) & _COSTLY)
@@ -114,6 +110,15 @@ def _lines(program: Program, dead: list[Equation]) -> Iterator[Finding]:
         )
 
 
+def _used_frames(program: Program, dead: list[Equation]) -> Iterator[Frame]:
+    gone = set(map(id, dead))
+    for equation in program.equations:
+        if not any(id(outer) in gone for outer in (equation, *equation.callers())):
+            frame = program.frame(equation)
+            if frame is not None:
+                yield frame
+
+
 def _within(equation: Equation) -> Iterator[Equation]:
     yield equation
     for body in equation.inner:
@@ -122,17 +127,17 @@ def _within(equation: Equation) -> Iterator[Equation]:
 
 
 def _arguments(evidence: Evidence, used: set[Any]) -> Iterator[Finding]:
-    by_root: dict[str, list[Argument]] = defaultdict(list)
     arguments = arguments_of(evidence)
     # State that isn't used yet is there to be kept.
     state = len(jax.tree.leaves(evidence.traced.args_info[0][0])) if evidence.captured and arguments else 0
+    by_root: dict[str, list[Argument]] = defaultdict(list)
     for argument in arguments[state:]:
         by_root[root_of(argument.path)].append(argument)
     for root, several in by_root.items():
         unused = [argument for argument in several if argument.variable not in used]
         is_whole = len(unused) == len(several)
-        is_large = sum(_size(argument.variable) for argument in unused) >= _LARGE
-        if unused and root and not root.startswith("_") and (is_whole or is_large):
+        is_worth_it = is_whole or sum(_size(argument.variable) for argument in unused) >= _LARGE
+        if unused and is_worth_it and root[:1] not in ("", "_"):
             yield _unused(evidence, root, unused, is_whole)
 
 

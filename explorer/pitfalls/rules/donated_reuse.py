@@ -61,11 +61,11 @@ def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
 
 def _held(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     """A donated array is also what the function has by a name of its own."""
-    passed = {id(value): path for path, value in passed_values(evidence) if path in donated and is_a(value, jax.Array)}
     consts = {id(const) for body in evidence.program.bodies for const in body.consts.values()}
+    passed = {id(value): path for path, value in passed_values(evidence) if path in donated and id(value) in consts}
     names = {id(value): name for name, value in reversed(reachable_values(evidence).items())} if passed else {}
-    for address in [address for address in passed if address in consts]:
-        path, name = passed[address], names.get(address, "a value from outside")
+    for address, path in passed.items():
+        name = names.get(address, "a value from outside")
         yield RULE.finding(
             f"`{path}`, which {evidence.name} donates, is also `{name}`, which it reads: the first call deletes it",
             evidence=f"the array passed as `{path}` is a constant of the program too",
@@ -79,16 +79,19 @@ def _after(evidence: Evidence, roots: set[str]) -> Iterator[Finding]:
     """The text after a call reads what was donated: in the function's file, or in the caller's."""
     function, caller = source_of_target(evidence), users_frame()
     spaces: list[tuple[str, Mapping[str, Any]]] = []
+    parameters: Sequence[str] = ()
     if function is not None:
+        parameters = function.parameters
         spaces += [(function.file, function.executed.globals)]
     if caller is not None:
         spaces += [(caller.f_code.co_filename, names) for names in (caller.f_locals, caller.f_globals)]
     names = {name for _, space in spaces for name, value in space.items() if value is evidence.target}
-    parameters = function.parameters if function is not None else ()
     for file in sorted({file for file, _ in spaces}) if names else ():
         for call, way in _calls(file, names):
-            reads = ((name, _read_later(way, call, name)) for name in _donated_names(call, parameters, roots))
-            yield from (_finding(evidence, file, call, node, name) for name, node in reads if node is not None)
+            for name in _donated_names(call, parameters, roots):
+                node = _read_later(way, call, name)
+                if node is not None:
+                    yield _finding(evidence, file, call, node, name)
 
 
 def _finding(evidence: Evidence, file: str, call: ast.Call, node: ast.Name, name: str) -> Finding:
@@ -130,20 +133,21 @@ def _read_later(way: list[ast.AST], call: ast.Call, name: str) -> ast.Name | Non
     if statement is not None and _stores(statement, name):  # state = step(state)
         return None
     for inner, outer in pairwise([call, *reversed(way)]):  # from the call outwards
-        if isinstance(inner, ast.stmt):
-            node = next(filter(None, (_next(below, name) for below in _below(outer, inner))), None)
-            if node is None and isinstance(outer, (ast.For, ast.While)) and inner in outer.body:
-                return None if _stores(outer, name) else _next(call, name)  # the next turn calls again
-            if node is not None:
-                return node if isinstance(node.ctx, ast.Load) else None
+        node = next(filter(None, (_next(below, name) for below in _below(outer, inner))), None)
+        if node is not None:
+            return node if isinstance(node.ctx, ast.Load) else None
+        if isinstance(outer, (ast.For, ast.While)) and inner in outer.body:
+            return None if _stores(outer, name) else _next(call, name)  # the next turn calls again
         if isinstance(outer, _SCOPES):
             break
     return None
 
 
-def _below(outer: ast.AST, inner: ast.stmt) -> list[ast.stmt]:
+def _below(outer: ast.AST, inner: ast.AST) -> list[ast.stmt]:
+    """The statements after a statement, in the block of `outer` that it stands in; none for an expression."""
     blocks = [cast(list[ast.stmt], part) for _, part in ast.iter_fields(outer) if isinstance(part, list)]
-    return next((block[block.index(inner) + 1 :] for block in blocks if inner in block), list[ast.stmt]())
+    block = next((block for block in blocks if isinstance(inner, ast.stmt) and inner in block), [])
+    return block[block.index(inner) + 1 :] if isinstance(inner, ast.stmt) and block else []
 
 
 def _stores(node: ast.AST, name: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
-from explorer.capture.frames import users_steps
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
@@ -20,47 +20,45 @@ __all__ = ["RULE"]
 
 _STRINGS = ("builtins.str", "builtins.repr", "builtins.format", "builtins.ascii")
 # Of which `impure-print` says that they run only while tracing.
-_SAID = ("builtins.print", "pprint.", "rich.print", "logging.", "warnings.", "_warnings.", "absl.logging.")
+_PRINTING = ("builtins.print", "pprint.", "rich.print", "logging.", "warnings.", "_warnings.", "absl.logging.")
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _refused(evidence)
     for function in evidence.functions:
-        names: dict[str, str] | None = None
         for node in function.walk(ast.JoinedStr, ast.Call, ast.BinOp):
-            pieces = _formatted(function, node)
-            said = _is_said(evidence, function, node) if pieces else None
-            if said is None or not function.reached(node):
-                continue
-            names = traced_names(evidence, function) if names is None else names
-            shown = list(dict.fromkeys(name for piece in pieces for name in traced_in(piece, names)))
-            if shown and any(function.reached(piece) for piece in pieces):
-                yield _found(function, node, shown, names, said)
+            pieces = [piece for piece in _formatted(function, node) if function.reached(node)]
+            is_printed = _is_printed(evidence, function, node) if pieces else None
+            shown = _traced_pieces(evidence, function, pieces) if is_printed is not None else []
+            if shown and any(map(function.reached, pieces)):
+                yield _finding(evidence, function, node, shown, bool(is_printed))
 
 
 def _refused(evidence: Evidence) -> Iterator[Finding]:
     """`f"{x:.2f}"`: the trace ended there."""
-    error = evidence.error
-    step = next(iter(users_steps(error)), None) if type(error) is TypeError and "__format__" in str(error) else None
+    error, step = evidence.error, evidence.failed_step
     function = evidence.by_code.get(step.frame.f_code) if step is not None else None
-    if step is None or function is None:
+    if step is None or function is None or type(error) is not TypeError or "__format__" not in str(error):
         return
-    texts = [node for node in function.walk(ast.JoinedStr, ast.Call) if step.span in Span.of(node)]
-    node = next((node for node in texts if _formatted(function, node)), None)
-    if node is None:
-        return
+    texts = (node for node in function.walk(ast.JoinedStr, ast.Call) if step.span in Span.of(node))
+    for node in islice((node for node in texts if _formatted(function, node)), 1):
+        shown = _traced_pieces(evidence, function, _formatted(function, node))
+        arguments = as_format([node]) if isinstance(node, ast.JoinedStr) else f'"{{}}", {", ".join(shown)}'
+        yield RULE.finding(
+            f"`{function.source(node)}` can't be made while tracing: {' and '.join(shown) or 'what it shows'} has no "
+            "numbers to be formatted",
+            function=function,
+            span=Span.of(node),
+            evidence=f"the trace ended there: {error}",
+            fix=f"jax.debug.print({arguments}) formats while the program runs",
+            severity="error",
+        )
+
+
+def _traced_pieces(evidence: Evidence, function: FunctionSource, pieces: Sequence[ast.expr]) -> list[str]:
+    """The names of traced values that a text is made of, each once."""
     names = traced_names(evidence, function)
-    shown = list(dict.fromkeys(name for piece in _formatted(function, node) for name in traced_in(piece, names)))
-    arguments = as_format([node]) if isinstance(node, ast.JoinedStr) else f'"{{}}", {", ".join(shown)}'
-    yield RULE.finding(
-        f"`{function.source(node)}` can't be made while tracing: {' and '.join(shown) or 'what it shows'} has no "
-        "numbers to be formatted",
-        function=function,
-        span=Span.of(node),
-        evidence=f"the trace ended there: {error}",
-        fix=f"jax.debug.print({arguments}) formats while the program runs",
-        severity="error",
-    )
+    return list(dict.fromkeys(name for piece in pieces for name in traced_in(piece, names)))
 
 
 def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
@@ -78,7 +76,7 @@ def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
             return []
 
 
-def _is_said(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bool | None:
+def _is_printed(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bool | None:
     """Whether `impure-print` says already that a text is printed while tracing; None if it isn't made in any trace."""
     for outer in function.around(node):
         if isinstance(outer, (ast.Raise, ast.Assert, ast.JoinedStr)):
@@ -86,13 +84,13 @@ def _is_said(evidence: Evidence, function: FunctionSource, node: ast.AST) -> boo
         callee = function.callee(outer) if isinstance(outer, ast.Call) else ""
         if callee in _STRINGS:
             return None  # the outer text is enough
-        if isinstance(outer, ast.Call) and callee.startswith(_SAID):
+        if isinstance(outer, ast.Call) and callee.startswith(_PRINTING):
             return not _is_silent(evidence, function, outer)
     return False
 
 
 def _is_silent(evidence: Evidence, function: FunctionSource, node: ast.Call) -> bool:
-    """Whether it is a logger's call below its level: then the text is made, and nobody told."""
+    """Whether it is a logger's call below its level: then the text is made, and shown to nobody."""
     calls = (call for call, where in evidence.calls("logging.") if where is function and call.span == Span.of(node))
     return any(not is_logged(call) for call in calls)
 
@@ -110,9 +108,9 @@ def _is_debug(call: ast.Call) -> bool:
     return ast.unparse(call.func) in ("jax.debug.print", "debug.print")
 
 
-def _found(function: FunctionSource, node: Any, shown: list[str], names: dict[str, str], said: bool) -> Finding:
+def _finding(evidence: Evidence, function: FunctionSource, node: Any, shown: list[str], is_printed: bool) -> Finding:
     printed = _debug_print(function, node)
-    values = list_traced(names, shown)
+    values = list_traced(traced_names(evidence, function), shown)
     if printed is not None:
         arguments = as_format([node, *printed.args[1:]]) if isinstance(node, ast.JoinedStr) else ""
         return RULE.finding(
@@ -130,7 +128,7 @@ def _found(function: FunctionSource, node: Any, shown: list[str], names: dict[st
         evidence=f"it was made of {values}: the text says JitTracer, in every call the same",
         fix=f'jax.debug.print("{{}}", {", ".join(shown)}) shows numbers while the program runs; '
         f"{shown[0]}.shape and {shown[0]}.dtype can be told while tracing",
-        severity="note" if said else None,
+        severity="note" if is_printed else None,
     )
 
 

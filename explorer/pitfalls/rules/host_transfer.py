@@ -40,8 +40,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _callbacks(evidence: Evidence) -> Iterator[Finding]:
     """Callbacks in compiled loops."""
     program = evidence.program
-    for equation in program.equations if program is not None else ():
-        if program is not None and equation.op in ("io_callback", "pure_callback") and in_loop(equation):
+    for equation in program.equations:
+        if equation.op in ("io_callback", "pure_callback") and in_loop(equation):
             frame = program.called_from(equation)
             yield RULE.finding(
                 f"{CALLBACKS[equation.op]} calls back into Python in each turn of a compiled loop",
@@ -54,19 +54,19 @@ def _callbacks(evidence: Evidence) -> Iterator[Finding]:
 def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
     """In Python loops: what brings the result of a jitted function to the host, and the result's name."""
     for loop in function.walk(*_LOOPS):
-        results: dict[str, str] = {}
-        for node in ast.walk(loop):
-            if isinstance(node, ast.Assign) and _is_jitted_call(function, node.value) and function.reached(node):
-                names = (name.id for one in node.targets for name in ast.walk(one) if isinstance(name, ast.Name))
-                results |= dict.fromkeys(names, "")
-        for node in ast.walk(loop):
-            if (
-                isinstance(node, ast.Call)
-                and not _is_jax_numpy(function, node)
-                and (source := _taken(node))
-                and not _is_rare(function, node, loop)
-            ):
+        results = dict.fromkeys(_jitted_results(function, loop), "")
+        calls = (node for node in ast.walk(loop) if isinstance(node, ast.Call))
+        for node in calls if results else ():
+            source = None if _is_jax_numpy(function, node) or _is_rare(function, node, loop) else _taken(node)
+            if source is not None:
                 yield from ((node, name) for name in traced_in(source, results)[:1])
+
+
+def _jitted_results(function: FunctionSource, loop: ast.AST) -> Iterator[str]:
+    """The names that a loop assigns what a jitted function returns."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and _is_jitted_call(function, node.value) and function.reached(node):
+            yield from (name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
 def _is_jitted_call(function: FunctionSource, node: ast.expr) -> bool:
@@ -108,17 +108,13 @@ def _waiting(evidence: Evidence, function: FunctionSource, node: ast.Call, name:
 
 def _from_outside(function: FunctionSource, node: ast.Call) -> object:
     """The concrete array from outside that a call brings to the host; `Ellipsis` for none."""
-    called = node.func
+    called, callee = node.func, function.callee(node)
+    is_known = callee.rpartition(".")[2] in _FUNCTIONS and callee.startswith(("numpy.", "jax.", "builtins."))
+    source: ast.expr | None = None
     if isinstance(called, ast.Attribute) and called.attr in _METHODS:
-        source: ast.expr | None = called.value
-    else:
-        name = function.callee(node)
-        is_known = name.rpartition(".")[2] in _FUNCTIONS and name.startswith(("numpy.", "jax.", "builtins."))
-        source = (
-            node.args[0]
-            if is_known and not _is_jax_numpy(function, node) and node.args and name != "builtins.print"
-            else None
-        )
+        source = called.value
+    elif is_known and callee != "builtins.print" and not _is_jax_numpy(function, node):
+        source = next(iter(node.args), None)
     value = function.value(source) if source is not None else ...
     is_concrete = is_a(value, jax.Array) and not is_tracer(value)
     return value if is_concrete and function.reached(node) else ...

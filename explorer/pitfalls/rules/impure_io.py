@@ -37,9 +37,9 @@ _FILES = frozenset(("read", "readline", "readlines", "write", "writelines", "see
 def check(evidence: Evidence) -> Iterator[Finding]:
     calls = [(call, function, what) for call, function in evidence.calls() if (what := _touches(call))]
     # Who opens a file reads it: that is said once.
-    opened = {call.code for call, _, what in calls if what == "a file" and call.callee.endswith(("open", "Path.open"))}
+    opened = {call.code for call, _, _ in calls if call.callee in _OPEN or call.callee.endswith("Path.open")}
     for call, function, what in calls:
-        if not (call.callee.startswith("_io.") and call.code in opened and call.callee not in _OPEN):
+        if call.callee in _OPEN or call.code not in opened or not call.callee.startswith("_io."):
             yield _finding(evidence, function, call.span, what, call.times)
     for function in evidence.functions:
         for node in function.walk(ast.Subscript):

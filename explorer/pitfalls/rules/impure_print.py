@@ -20,6 +20,7 @@ from explorer.pitfalls.rule import Rule
 __all__ = ["RULE", "is_logged"]
 
 _PRINTS = ("builtins.print", "pprint.pprint", "pprint.pp", "rich.print", "IPython.core.display_functions.display")
+_STREAMS = ("_io.", "ipykernel.iostream.", "_pytest.capture.")
 _STOPS = {
     "builtins.breakpoint": "jax.debug.breakpoint() stops while the program runs",
     "pdb.set_trace": "jax.debug.breakpoint() stops while the program runs",
@@ -40,31 +41,36 @@ _LEVELS = {
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.recording is None:
-        for call, function in definite_prints(evidence):
-            yield _found(evidence, call, function, "print()")
-        return
-    for call, function in evidence.calls(*_PRINTS):
-        yield _found(evidence, call, function, call.callee.rpartition(".")[2] + "()")
-    for call, function in evidence.calls("logging.", "absl.logging."):
-        if is_logged(call):
-            yield _found(evidence, call, function, f"logging's {call.callee.rpartition('.')[2]}()")
-    for call, function in evidence.calls("warnings.warn", "_warnings.warn"):
-        yield _found(evidence, call, function, "warnings.warn()", severity="note")
-    for call, function in evidence.calls("_io.", "ipykernel.iostream.", "_pytest.capture."):
-        if call.callee.endswith((".write", ".writelines")) and (name := _standard(call.receiver)):
-            yield _found(evidence, call, function, f"sys.{name}.write()")
+        yield from (_finding(evidence, call, source, "print()") for call, source in definite_prints(evidence))
+    for call, function in evidence.calls():
+        name = _printing(call)
+        if name:
+            severity = "note" if name == "warnings.warn()" else ""
+            yield _finding(evidence, call, function, name, severity)
     for call, function in evidence.calls(*_STOPS, "builtins.", "sys.", "ipykernel."):
         name = _stop(call, function)
         if name:
             yield _stopped(evidence, call, function, name)
 
 
-def _found(evidence: Evidence, call: Call, function: FunctionSource | None, name: str, severity: str = "") -> Finding:
+def _printing(call: Call) -> str:
+    """What prints, as a message names it; empty for a call of something else."""
+    callee, name = call.callee, call.callee.rpartition(".")[2]
+    if callee in _PRINTS:
+        return f"{name}()"
+    if callee.startswith(("logging.", "absl.logging.")):
+        return f"logging's {name}()" if is_logged(call) else ""
+    if callee in ("warnings.warn", "_warnings.warn"):
+        return "warnings.warn()"
+    stream = _standard(call.receiver) if callee.startswith(_STREAMS) and name in ("write", "writelines") else ""
+    return f"sys.{stream}.write()" if stream else ""
+
+
+def _finding(evidence: Evidence, call: Call, function: FunctionSource | None, name: str, severity: str = "") -> Finding:
     node = function.call_at(call.span) if function is not None else None
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)] if node is not None else []
-    shown = list(dict.fromkeys(one for argument in arguments for one in traced_in(argument, call.traced)))
-    times = "once" if call.count == 1 else f"{call.count} times"
-    seen = f"it ran {times}, while {evidence.name} was traced"
+    shown = list(dict.fromkeys(name for argument in arguments for name in traced_in(argument, call.traced)))
+    seen = f"it ran {call.times}, while {evidence.name} was traced"
     if shown:
         seen += (
             f", and showed tracers, not numbers: it was given {list_traced(call.traced, shown)}, which had no value yet"

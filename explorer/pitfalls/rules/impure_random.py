@@ -57,11 +57,13 @@ _SAME = frozenset[str]().union(
 def check(evidence: Evidence) -> Iterator[Finding]:
     for call, function in evidence.calls(*_SOURCES):
         name = call.callee.rpartition(".")[2]
-        if name in _MAKERS or _is_seeded_here(call, function):
+        node = function.call_at(call.span) if function is not None else None
+        if name in _MAKERS or (function is not None and node is not None and _is_seeded_here(function, node)):
             continue
-        shown = _shown(call, function, name)
+        named = function is not None and node is not None and isinstance(node.func, (ast.Name, ast.Attribute))
         yield RULE.finding(
-            f"{shown}() draws while {evidence.name} is traced: each call after that gets the same numbers again",
+            f"{function.source(node.func) if named else name}() draws while {evidence.name} is traced: each call after "
+            "that gets the same numbers again",
             function=function,
             span=call.span,
             evidence=f"it drew {call.times} in the trace, and will not again",
@@ -69,28 +71,16 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _is_seeded_here(call: Call, function: FunctionSource | None) -> bool:
+def _is_seeded_here(function: FunctionSource, node: ast.Call) -> bool:
     """Whether a generator was made in the function itself, of a seed: then it draws the same without jit."""
-    node = function.call_at(call.span) if function is not None else None
-    if function is None or node is None or not isinstance(node.func, ast.Attribute):
-        return False
-    owner = node.func.value
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if isinstance(owner, ast.Name) and owner.id in function.locals - set(function.parameters):
-        given = [one.value for one in function.walk(ast.Assign) if any(_is(owner.id, to) for to in one.targets)]
-        owner = given[0] if len(given) == 1 else owner
-    makes = isinstance(owner, ast.Call) and function.callee(owner).rpartition(".")[2] in _MAKERS
-    return makes and isinstance(owner, ast.Call) and bool(owner.args or owner.keywords)
-
-
-def _is(name: str, target: ast.AST) -> bool:
-    return isinstance(target, ast.Name) and target.id == name
-
-
-def _shown(call: Call, function: FunctionSource | None, name: str) -> str:
-    node = function.call_at(call.span) if function is not None else None
-    if node is not None and function is not None and isinstance(node.func, (ast.Name, ast.Attribute)):
-        return function.source(node.func)
-    return name
+        assigned = [(target, made.value) for made in function.walk(ast.Assign) for target in made.targets]
+        values = [value for target, value in assigned if isinstance(target, ast.Name) and target.id == owner.id]
+        owner = values[0] if len(values) == 1 else owner
+    if not isinstance(owner, ast.Call) or not (owner.args or owner.keywords):
+        return False
+    return function.callee(owner).rpartition(".")[2] in _MAKERS
 
 
 def _fix(evidence: Evidence, call: Call, name: str) -> str:

@@ -12,6 +12,7 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import class_name, class_variables, kind_of, mro
+from explorer.pitfalls.syntax_trees import last_name
 
 __all__ = ["RULE"]
 
@@ -40,15 +41,15 @@ def _gone_through(function: FunctionSource) -> Iterator[tuple[ast.AST, ast.expr]
     for node in function.walk(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp):
         yield from ((part.iter, part.iter) for part in node.generators)
     for node in function.walk(ast.Call):
-        called = node.func
-        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-        if name == "__next__" and isinstance(called, ast.Attribute):
-            yield node, called.value
-        elif name in _TAKERS:
-            yield from ((node, argument) for argument in node.args)
+        match node.func:
+            case ast.Attribute(attr="__next__", value=owner):
+                yield node, owner
+            case called if last_name(called) in _TAKERS:
+                yield from ((node, argument) for argument in node.args)
+            case _:
+                continue
     for node in function.walk(ast.Starred, ast.YieldFrom):
-        if node.value is not None:
-            yield node, node.value
+        yield node, node.value
 
 
 def _is_iterator(value: Any) -> bool:

@@ -68,9 +68,8 @@ class _Values:
     def make(self, body: Body, atom: Any) -> Value:
         maker = body.makers.get(atom)
         if maker is None:
-            is_constant = atom in body.consts
-            seeds = frozenset([atom] if is_constant else ())
-            return Value(self.number("input", id(body), id(atom)), frozenset([body]), seeds, is_constant)
+            seeds = frozenset([atom] if atom in body.consts else ())
+            return Value(self.number("input", id(body), id(atom)), frozenset([body]), seeds, bool(seeds))
         operands = [self.of(body, operand) for operand in maker.inputs]
         if maker.op in _SAME:
             return operands[0]
@@ -78,12 +77,12 @@ class _Values:
         own = [maker] if maker.op == "random_seed" and is_constant else []
         seeds = frozenset[Any](own).union(*(operand.seeds for operand in operands))
         bodies = frozenset[Body]().union(*(operand.bodies for operand in operands))
-        if maker.op in _PURE:
-            params = tuple(sorted((name, str(value)) for name, value in maker.params.items()))
-            number = self.number(maker.op, params, *(operand.number for operand in operands))
-            return Value(number, bodies, seeds, is_constant)
-        number = self.number("made", id(maker), list(map(id, maker.outputs)).index(id(atom)))
-        return Value(number, bodies | {body}, seeds, is_constant and maker.op == "random_split")
+        if maker.op not in _PURE:
+            number = self.number("made", id(maker), list(map(id, maker.outputs)).index(id(atom)))
+            return Value(number, bodies | {body}, seeds, is_constant and maker.op == "random_split")
+        params = tuple(sorted((name, str(value)) for name, value in maker.params.items()))
+        number = self.number(maker.op, params, *(operand.number for operand in operands))
+        return Value(number, bodies, seeds, is_constant)
 
     def number(self, *what: Hashable) -> int:
         return self.numbers.setdefault(what, len(self.numbers))

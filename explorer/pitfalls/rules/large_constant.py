@@ -36,8 +36,6 @@ class _Group:
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    if program is None:
-        return
     # One array may be a constant of several jitted functions.
     held = {id(const): (const, body, name) for body in program.bodies[::-1] for name, const in body.consts.items()}
     if sum(_bytes(const) for const, _, _ in held.values()) < _LARGE:

@@ -44,15 +44,20 @@ def _lists(path: str, value: Any) -> Iterator[tuple[str, int, bool]]:
         if not waiting:
             return
         path, value, depth = waiting.pop()
-        if is_exactly(value, list, tuple):
-            count = _numbers(value)
-            if count >= _LONG:
-                yield path, count, count != len(value) or not is_exactly(value[0], *_NUMBERS)
-            elif depth < _DEEPEST and len(value) <= _LONG:
-                waiting += [(f"{path}[{i}]", item, depth + 1) for i, item in enumerate(value)]
-        elif is_exactly(value, dict) and depth < _DEEPEST:
-            plain = ((key, item) for key, item in islice(value.items(), _MOST) if type(key) in (str, int))
-            waiting += [(f"{path}[{key!r}]", item, depth + 1) for key, item in plain]
+        count = _numbers(value) if is_exactly(value, list, tuple) else 0
+        if count >= _LONG:
+            yield path, count, count != len(value) or not is_exactly(value[0], *_NUMBERS)
+        elif depth < _DEEPEST:
+            waiting += [(path + key, item, depth + 1) for key, item in _inner(value)]
+
+
+def _inner(value: Any) -> Iterator[tuple[str, Any]]:
+    """The items of a short list, or of a dict with plain keys, by how Python goes on to them."""
+    if is_exactly(value, list, tuple) and len(value) <= _LONG:
+        yield from ((f"[{i}]", item) for i, item in enumerate(value))
+    elif is_exactly(value, dict):
+        items = islice(value.items(), _MOST)
+        yield from ((f"[{key!r}]", item) for key, item in items if type(key) in (str, int))
 
 
 def _numbers(value: Any) -> int:

@@ -90,13 +90,12 @@ class _Values:
         """An operation in a branch without a finite derivative where the condition is what keeps its operand away."""
         tested = self.tested(choice.body, choice.inputs[0])
         waiting: list[Place] = [(choice.body, branch) for branch in choice.inputs[1:]] if tested else []
-        seen: set[tuple[int, Any]] = set()
+        seen: set[Equation] = set()
         while waiting and len(seen) < _MOST:
-            body, atom = self.program.origin(*waiting.pop())
-            maker = None if is_literal(atom) else body.makers.get(atom)
-            if maker is None or (id(body), atom) in seen or maker.op == "select_n":
+            maker = self.program.maker(*waiting.pop())
+            if maker is None or maker in seen or maker.op == "select_n":
                 continue
-            seen.add((id(body), atom))
+            seen.add(maker)
             waiting += [(maker.body, operand) for operand in maker.inputs]
             if self.is_dangerous(maker, tested):
                 return maker
@@ -212,21 +211,24 @@ def _choice_call(frame: Frame) -> ast.Call | None:
 
 
 def _fix(call: ast.Call) -> str:
-    where = ast.unparse(call.func)
     condition, *branches = call.args if len(call.args) == 3 else (ast.Constant(True),)
-    names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)} - {"jnp"}
+    names = set(_names(condition)) - {"jnp"}
     for i, branch in enumerate(branches):
-        shared = [node.id for node in ast.walk(branch) if isinstance(node, ast.Name) and node.id in names]
+        shared = [name for name in _names(branch) if name in names]
         if shared and not isinstance(branch, ast.Name):
-            test, name = ast.unparse(condition), shared[-1]
-            inside = _Renamed(name).visit(ast.parse(ast.unparse(branch), mode="eval"))
-            chosen = [ast.unparse(inside if other is branch else other) for other in branches]
+            where, test, name = ast.unparse(call.func), ast.unparse(condition), shared[-1]
+            chosen = list(map(ast.unparse, branches))
+            chosen[i] = ast.unparse(_Renamed(name).visit(ast.parse(chosen[i], mode="eval")))
             safe = f"{name}, 1" if i == 0 else f"1, {name}"
             return f"safe = {where}({test}, {safe})\n{where}({test}, {', '.join(chosen)})"
     return (
         "choose twice: safe = jnp.where(condition, x, 1), then jnp.where(condition, f(safe), 0); any number will do "
         "instead of 1 that f and its derivative take"
     )
+
+
+def _names(node: ast.AST) -> list[str]:
+    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
 
 
 class _Renamed(ast.NodeTransformer):

@@ -30,14 +30,18 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     constants = ConstantValues(program)
     reported: set[Frame] = set()
     for equation in program.equations:
-        if not (equation.op in _OPS or equation.op.startswith("scatter")) or "transpose" in equation.transform:
-            continue
-        frame = program.frame(equation)
-        outside = next(_outside(equation, constants), None) if frame is not None and frame not in reported else None
-        indexed = _indexed(frame) if frame is not None and outside is not None else None
-        if frame is not None and outside is not None and indexed is not None:
-            reported.add(frame)
-            yield _finding(equation, frame, *indexed, *outside)
+        if (equation.op in _OPS or equation.op.startswith("scatter")) and "transpose" not in equation.transform:
+            frame = program.frame(equation)
+            finding = _check(equation, frame, constants) if frame is not None and frame not in reported else None
+            if frame is not None and finding is not None:
+                reported.add(frame)
+                yield finding
+
+
+def _check(equation: Equation, frame: Frame, constants: ConstantValues) -> Finding | None:
+    outside = next(_outside(equation, constants), None)
+    indexed = _indexed(frame) if outside is not None else None
+    return None if outside is None or indexed is None else _finding(equation, frame, *indexed, *outside)
 
 
 def _finding(

@@ -29,25 +29,25 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
-    loops = [(Span.of(part), loop) for loop in function.walk(*_LOOPS) for part in _turns(loop)]
     defined = {node.name: node for node in function.walk(ast.FunctionDef)}
     called = {id(node.func) for node in function.walk(ast.Call)}
-    is_repeated = function.executed.count > 1
-
-    def loop_around(span: Span) -> ast.AST | None:
-        return next((loop for turn, loop in loops if span in turn), None)
-
     for node in function.walk(ast.Call):
         if is_jit_call(function, node):
-            loop = loop_around(Span.of(node))
+            loop = _loop_around(function, node)
             made = _made_anew(function, node.args[0], defined, loop)
-            if made and (loop is not None or is_repeated or id(node) in called):
+            if made and (loop is not None or function.executed.count > 1 or id(node) in called):
                 yield _finding(evidence, function, Span.of(node), node.args[0], made, loop)
     for node in defined.values():
-        loop = loop_around(Span.of(node))
-        wraps = decorator(function, node)
-        if wraps is not None and (loop is not None or is_repeated):
+        wraps, loop = decorator(function, node), _loop_around(function, node)
+        if wraps is not None and (loop is not None or function.executed.count > 1):
             yield _finding(evidence, function, Span.of(wraps), node, f"the function {node.name}", loop)
+
+
+def _loop_around(function: FunctionSource, node: ast.AST) -> ast.AST | None:
+    """The first loop of a function that runs a node in each of its turns."""
+    span = Span.of(node)
+    loops = (loop for loop in function.walk(*_LOOPS) if any(span in Span.of(part) for part in _turns(loop)))
+    return next(loops, None)
 
 
 def _finding(

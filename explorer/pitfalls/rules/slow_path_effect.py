@@ -22,16 +22,14 @@ CALLBACKS = {
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    seen: set[tuple[str, int, str]] = set()
-    for equation in program.equations if program is not None else ():
+    reported: set[tuple[str, str, int]] = set()
+    for equation in program.equations:
         name = _effect(equation)
-        if not name or (in_loop(equation) and equation.op in ("io_callback", "pure_callback")):
-            continue  # a callback in each turn is a `host-transfer`
-        frame = program.called_from(equation) if program is not None else None
-        place = ("", 0, name) if frame is None else (frame.file, frame.line, name)
-        if place not in seen:
-            seen.add(place)
-            ordered = _is_ordered(equation)
+        frame = program.called_from(equation) if name else None
+        place = (name, "", 0) if frame is None else (name, frame.file, frame.line)
+        if name and place not in reported:
+            reported.add(place)
+            ordered = any("Ordered" in type(effect).__name__ for effect in getattr(equation.raw, "effects", ()))
             yield RULE.finding(
                 f"{name} keeps every call of a compiled {evidence.name} off jit's fast path"
                 + (", and makes calls wait for each other" if ordered else ""),
@@ -43,25 +41,18 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _effect(equation: Equation) -> str:
+    """What has the effect, as a person calls it; empty for no effect, and for what `host-transfer` reports."""
     if equation.op in CALLBACKS:
-        return CALLBACKS[equation.op]
+        is_transfer = equation.op in ("io_callback", "pure_callback") and in_loop(equation)
+        return "" if is_transfer else CALLBACKS[equation.op]
     # Of a reference from outside: those that a function makes for itself are gone when it returns.
     is_outer = equation.body.caller is None and equation.op in ("get", "swap", "addupdate")
     return "a mutable reference" if is_outer and equation.inputs[0] in equation.body.raw.constvars else ""
 
 
-def _is_ordered(equation: Equation) -> bool:
-    return any("Ordered" in type(effect).__name__ for effect in getattr(equation.raw, "effects", ()))
-
-
 def in_loop(equation: Equation) -> bool:
     """Whether it runs in each turn of a compiled loop."""
-    caller = equation.body.caller
-    while caller is not None:
-        if caller.op in ("scan", "while"):
-            return True
-        caller = caller.body.caller
-    return False
+    return any(caller.op in ("scan", "while") for caller in equation.callers())
 
 
 RULE = Rule(

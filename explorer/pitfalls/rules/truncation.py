@@ -13,7 +13,7 @@ import numpy as np
 from explorer.model.findings.finding import Finding
 from explorer.model.source import is_library_file
 from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values
-from explorer.pitfalls.equations import Body, Program
+from explorer.pitfalls.equations import Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import expression_on_line, frame_location, span_location
 from explorer.pitfalls.rule import Rule
@@ -84,20 +84,24 @@ def _given(evidence: Evidence) -> Iterator[Finding]:
         loss = _loss(value)
         if loss is not None:
             yield _finding(evidence, f"`{path}`", value, *loss, parameter_location(evidence, path))
-    program = evidence.program
-    consts = [(body, name, const) for body in program.bodies for name, const in body.consts.items()]
-    for path, value in reachable_values(evidence).items() if consts else ():
+    has_consts = any(body.consts for body in evidence.program.bodies)
+    for path, value in reachable_values(evidence).items() if has_consts else ():
         loss = _loss(value)
-        place = next(((body, name) for body, name, const in consts if same_array(const, value)), None) if loss else None
+        place = _first_use(evidence.program, value) if loss is not None else None
         if loss is not None and place is not None:
-            yield _finding(evidence, f"`{path}`, from outside,", value, *loss, _first_use(program, *place))
+            yield _finding(evidence, f"`{path}`, from outside,", value, *loss, place)
 
 
-def _first_use(program: Program, body: Body, constant: Any) -> dict[str, Any]:
-    """Where the first equation stands that computes with a constant."""
-    uses = (equation for equation in body.equations if any(operand is constant for operand in equation.inputs))
-    use = next(uses, None)
-    return {} if use is None else frame_location(program.called_from(use))
+def _first_use(program: Program, value: Any) -> dict[str, Any] | None:
+    """Where the first equation stands that computes with a constant made of an array; None if there is none."""
+    consts = (
+        (body, name) for body in program.bodies for name, const in body.consts.items() if same_array(const, value)
+    )
+    for body, constant in consts:
+        uses = (equation for equation in body.equations if any(operand is constant for operand in equation.inputs))
+        use = next(uses, None)
+        return {} if use is None else frame_location(program.called_from(use))
+    return None
 
 
 def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str, place: dict[str, Any]) -> Finding:

@@ -25,7 +25,7 @@ _NOTEWORTHY = (4, 60)
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    if program is None or len(program.equations) < _COSTLY[1]:
+    if len(program.equations) < _COSTLY[1]:
         return
     total = len(program.equations)
     found = _loops(program)

@@ -20,7 +20,7 @@ __all__ = ["RULE"]
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    if program is None or not any(getattr(one.aval, "weak_type", False) for one in _ends(program.main.raw)):
+    if not any(getattr(one.aval, "weak_type", False) for one in _ends(program.main.raw)):
         return
     arguments = list(_arguments(evidence))
     several = {argument.path for argument in arguments if len(argument.leaves) > 1}

@@ -37,9 +37,9 @@ def tree(findings: Findings) -> RenderableType:
         parts.append(Text(f"the trace failed: {findings.failure}", "yellow"))
     if not findings:
         parts.append(Text(describe_no_findings(findings), "dim"))
-    for group in group_by_file(findings):
-        whole = (finding for number, finding in group.numbered if number < _MOST)
-        parts += [part for finding in whole for part in (Text(""), _finding(finding, group.label))]
+    numbered = [(*one, group.label) for group in group_by_file(findings) for one in group.numbered]
+    whole = (_finding(finding, label) for number, finding, label in numbered if number < _MOST)
+    parts += [part for paragraph in whole for part in (Text(""), paragraph)]
     if len(findings) > _MOST:
         parts += [Text(""), Text(f"and {len(findings) - _MOST:,} more", "dim")]
     parts += [Text(f"a rule failed, its findings are missing: {fault}", "yellow") for fault in findings.faults]
