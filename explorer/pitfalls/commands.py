@@ -16,7 +16,7 @@ __all__ = ["add_lint"]
 
 _FORMATS = {"text": Findings.to_text, "json": Findings.to_json, "sarif": Findings.to_sarif}
 _NEVER = "never"
-_NOT_LOOKED_AT = 2
+_NOT_LINTED = 2
 
 
 def add_lint(verbs: Any) -> None:
@@ -39,20 +39,20 @@ def add_lint(verbs: Any) -> None:
 
 
 def _lint(given: argparse.Namespace) -> int:
-    from explorer.pitfalls.lint import LintOptions, run_rules
+    from explorer.pitfalls.lint import LintOptions, run_rules  # the other verbs start without JAX
 
     try:
         # What the user's code prints while it is imported and traced is no part of the report.
         with contextlib.redirect_stdout(sys.stderr):
             function, module = function_of(given.target)
             args, kwargs = arguments_of(function, given.arg, vars(module))
-            asked = LintOptions(given.rules, given.ignore, given.thorough, given.fix)
-            found = run_rules(function, args, kwargs, asked)
+            options = LintOptions(given.rules, given.ignore, given.thorough, given.fix)
+            findings = run_rules(function, args, kwargs, options)
     except (ExplorerError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return _NOT_LOOKED_AT
-    print(_FORMATS[given.format](found))
+        return _NOT_LINTED
+    print(_FORMATS[given.format](findings))
     grave = SEVERITIES[: SEVERITIES.index(given.fail_on) + 1] if given.fail_on != _NEVER else ()
-    if any(one.severity in grave for one in found):
+    if any(finding.severity in grave for finding in findings):
         return 1
-    return _NOT_LOOKED_AT if found.failure else 0
+    return _NOT_LINTED if findings.failure else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,9 +58,9 @@ class ConstantValues:
         return None if any(value is None for value in values) else np.asarray(compute(maker, values))
 
 
-def _is_small(shape: Any) -> bool:
+def _is_small(shape: Sequence[Any] | None) -> bool:
     is_known = shape is not None and all(isinstance(size, int) for size in shape)
-    return is_known and np.prod(shape, dtype=int) <= _MOST
+    return is_known and math.prod(shape or ()) <= _MOST
 
 
 def _select(_: Equation, values: Sequence[Any]) -> Any:

@@ -18,11 +18,11 @@ def as_format(arguments: Sequence[ast.expr]) -> str:
     for argument in arguments:
         if isinstance(argument, ast.Starred):
             return ""
-        told = parts_of(argument)
-        if told is None:
+        parts = parts_of(argument)
+        if parts is None:
             return ""
-        texts.append(told[0])
-        values += told[1]
+        texts.append(parts[0])
+        values += parts[1]
     text = " ".join(texts)
     quote = "'" if '"' in text and "'" not in text else '"'
     written = repr(text) if quote in text or "\\" in repr(text) else f"{quote}{text}{quote}"

@@ -32,20 +32,18 @@ def reachable(function: Any) -> dict[str, Any]:
     waiting, seen = [function], set[int]()
     if not is_exactly(function, FunctionType, MethodType) and is_users_object(function):
         named["self"] = function  # which is called itself
-        waiting += _methods(function)
     while waiting:
         callee = waiting.pop()
         if type(callee) is MethodType:
             named.setdefault("self", callee.__self__)
-            waiting += _methods(callee.__self__) if is_users_object(callee.__self__) else []
-            callee = callee.__func__
-        if type(callee) is not FunctionType or id(callee) in seen or is_library_file(callee.__code__.co_filename):
-            continue
-        seen.add(id(callee))
-        for name, value in _names(callee):
-            if not is_a(value, ModuleType):
-                named.setdefault(name, value)
-            waiting += _called(value)
+        if type(callee) is not FunctionType:
+            waiting += _called(callee)
+        elif id(callee) not in seen and not is_library_file(callee.__code__.co_filename):
+            seen.add(id(callee))
+            for name, value in _names(callee):
+                if not is_a(value, ModuleType):
+                    named.setdefault(name, value)
+                waiting += _called(value)
     return named
 
 
@@ -72,9 +70,7 @@ def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
     while codes:
         code = codes.pop()
         codes += [constant for constant in code.co_consts if type(constant) is CodeType]
-        for name in code.co_names:
-            if name not in function.__globals__:
-                continue
+        for name in filter(function.__globals__.__contains__, code.co_names):
             value = function.__globals__[name]
             yield name, value
             if type(value) is ModuleType and _is_users_module(value):  # config.rate

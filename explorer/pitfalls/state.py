@@ -133,11 +133,12 @@ def snapshot(roots: Mapping[str, Any]) -> Snapshot:
             taken.cut = True
             break
         items, content = _items(value), _content(value)
-        inner = dict(islice(items, left)) if items is not None else {}
-        left -= 1 + len(inner)
         if items is not None or content is not None:
+            inner = dict(islice(items or (), left))
+            left -= len(inner)
             taken.holders[id(value)] = Container(value, path, inner, content)
             waiting.extend((path + name, item, depth + 1) for name, item in inner.items())
+        left -= 1
     return taken
 
 

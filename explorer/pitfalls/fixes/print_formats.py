@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import dropwhile, takewhile
 from string import Formatter
 
 import libcst as cst
@@ -33,11 +32,11 @@ class PrintFormat:
         JAX takes a format for one without values if the first thing in it is a doubled brace: such a text becomes a
         value itself.
         """
-        head = "".join(takewhile(lambda part: isinstance(part, str), self.parts))  # pyright: ignore[reportArgumentType]
-        parts = list(dropwhile(lambda part: isinstance(part, str), self.parts))
+        first = next((i for i, part in enumerate(self.parts) if not isinstance(part, str)), len(self.parts))
+        head = "".join(map(str, self.parts[:first]))
+        parts = self.parts[first:]
         if "{" in head or "}" in head:
-            parts = [("{}", cst.SimpleString(quoted(head))), *parts]
-            head = ""
+            parts, head = [("{}", cst.SimpleString(quoted(head))), *parts], ""
         texts = [_escaped(part) if isinstance(part, str) else part[0] for part in (head, *parts)]
         return "".join(texts), [part[1] for part in parts if not isinstance(part, str)]
 

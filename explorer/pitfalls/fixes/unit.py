@@ -145,21 +145,18 @@ class Unit:
 
     def qualified_name(self, path: str) -> str:
         """How to write `jax.debug.print` here: by the module's own name for what is in it, else with an import."""
-        module, _, rest = path.rpartition(".")
-        while module:  # `jnp.sin` if the module knows jax.numpy, else `jax.numpy.sin` if it knows jax
-            imported = sys.modules.get(module)
-            aliases = (name for name, value in self.names.items() if value is imported is not None)
+        parts = path.split(".")
+        for i in range(len(parts) - 1, 0, -1):  # `jnp.sin` if the module knows jax.numpy, else from what jax is called
+            module = sys.modules.get(".".join(parts[:i]))
+            aliases = (name for name, value in self.names.items() if value is module is not None)
             alias = next((name for name in aliases if name not in self.bound and not name.startswith("_")), "")
             if alias:
-                return f"{alias}.{rest}"
-            module, _, last = module.rpartition(".")
-            rest = f"{last}.{rest}"
-        package = path.partition(".")[0]
-        root, statement = _IMPORTS.get(path.rpartition(".")[0], (package, f"import {package}"))
+                return ".".join((alias, *parts[i:]))
+        root, statement = _IMPORTS.get(".".join(parts[:-1]), (parts[0], f"import {parts[0]}"))
         if root in self.bound or self.names.get(root, ...) is not ...:
             raise RewriteUncertain(f"{root} stands for something else")
         self.imports.append(statement)
-        return f"{root}.{path.rpartition('.')[2]}" if root == "jnp" else path
+        return f"{root}.{parts[-1]}" if root == "jnp" else path
 
     def file_text(self, changed: cst.Module) -> str:
         """All of the file, with the function as it is now."""

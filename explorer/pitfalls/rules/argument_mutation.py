@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from explorer.capture.frames import users_steps
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
@@ -108,16 +107,13 @@ def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
 
 def _arrays(evidence: Evidence) -> Iterator[Finding]:
     """`x[0] = 1`: the trace ended there."""
-    error = evidence.error
-    if error is None or type(error) is not TypeError or not any(text in str(error) for text in _REFUSED):
-        return
-    step = next(iter(users_steps(error)), None)
-    if step is None:
+    error, step = evidence.error, evidence.failed_step
+    if step is None or type(error) is not TypeError or not any(text in str(error) for text in _REFUSED):
         return
     function = evidence.by_code.get(step.frame.f_code)
-    found = _assignment(function, step.span) if function is not None else None
-    if function is not None and found is not None:
-        node, target = found
+    assignment = _assignment(function, step.span) if function is not None else None
+    if function is not None and assignment is not None:
+        node, target = assignment
         yield RULE.finding(
             f"`{function.source(target)} = …` can't change `{function.source(target.value)}`: "
             "a JAX array is never changed in place",
@@ -151,12 +147,11 @@ def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.
 
 def _shared(evidence: Evidence) -> Iterator[Finding]:
     """A NumPy array from outside that JAX may not have copied."""
-    for call, function in evidence.calls():
-        if function is None or call.callee.rpartition(".")[2] not in _SHARING or not call.callee.startswith("jax."):
+    for call, function, node in evidence.call_nodes("jax."):
+        if call.callee.rpartition(".")[2] not in _SHARING or not node.args:
             continue
-        node = function.call_at(call.span)
-        value = function.value(node.args[0]) if node is not None and node.args else ...
-        if node is not None and type(value) is np.ndarray and value.flags.writeable and value.ndim:
+        value = function.value(node.args[0])
+        if type(value) is np.ndarray and value.flags.writeable and value.ndim:
             name = function.source(node.args[0])
             yield RULE.finding(
                 f"`{function.source(node)}` may share its memory with the NumPy array `{name}`: writing to `{name}` "

@@ -15,15 +15,15 @@ __all__ = ["RULE"]
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     error = evidence.error
-    found = refusal(error) if error is not None and asks_for_a_size(error) else None
-    if error is None or found is None:
+    refused = refusal(error) if error is not None and asks_for_a_size(error) else None
+    if error is None or refused is None:
         return
-    what = f"`{found.text}`" if found.text else "a result"
+    what = f"`{refused.text}`" if refused.text else "a result"
     yield RULE.finding(
         f"{evidence.name} can't be traced: the shape of {what} depends on values, and a compiled program has one shape",
         evidence=f"the trace ended with {type(error).__name__}",
-        fix=found.hint,
-        **refused_at(found),
+        fix=refused.hint,
+        **refused_at(refused),
     )
 
 

@@ -18,16 +18,16 @@ __all__ = ["RULE", "asks_for_a_size", "refused_at"]
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     error = evidence.error
-    found = refusal(error) if error is not None else None
-    if error is None or found is None or asks_for_a_size(error):
+    refused = refusal(error) if error is not None else None
+    if error is None or refused is None or asks_for_a_size(error):
         return
-    names = ", ".join(f'"{name}"' for name in found.counts if name.isidentifier())
+    names = ", ".join(f'"{name}"' for name in refused.counts if name.isidentifier())
     constant = f"\nor, if it may be a constant, jax.jit({evidence.name}, static_argnames=({names},))" if names else ""
     yield RULE.finding(
-        f"{evidence.name} can't be traced: {found.problem}",
-        evidence=_evidence(error, found),
-        fix=found.hint + constant,
-        **refused_at(found),
+        f"{evidence.name} can't be traced: {refused.problem}",
+        evidence=_evidence(error, refused),
+        fix=refused.hint + constant,
+        **refused_at(refused),
     )
 
 
@@ -36,15 +36,15 @@ def asks_for_a_size(error: BaseException) -> bool:
     return isinstance(error, jax.errors.NonConcreteBooleanIndexError) or "size argument" in str(error)
 
 
-def refused_at(found: Refusal) -> dict[str, Any]:
+def refused_at(refused: Refusal) -> dict[str, Any]:
     """The piece of the user's text that asked for a value."""
-    if found.step is None or found.span is None:
+    if refused.step is None or refused.span is None:
         return {}
-    return span_location(found.step.file, found.span)
+    return span_location(refused.step.file, refused.span)
 
 
-def _evidence(error: BaseException, found: Refusal) -> str:
-    origins = "; ".join(origin.strip() for origin in found.origins)
+def _evidence(error: BaseException, refused: Refusal) -> str:
+    origins = "; ".join(origin.strip() for origin in refused.origins)
     return f"the trace ended with {type(error).__name__}" + (f"; the value came {origins}" if origins else "")
 
 

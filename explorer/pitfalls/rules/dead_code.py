@@ -99,12 +99,11 @@ def _lines(program: Program, dead: list[Equation]) -> Iterator[Finding]:
     for frame in _used_frames(program, dead) if lines else ():
         lines.pop((frame.file, frame.line), None)
     for line in lines.values():
-        count = len(line.ops)
-        costly = sorted(set(line.ops) & _COSTLY)
+        costly = ", ".join(sorted(set(line.ops) & _COSTLY))
         yield RULE.finding(
             "what this line computes isn't used: XLA leaves it out, and who reads it takes it for a part of the result",
-            evidence=f"{count} equation{'s' if count > 1 else ''} that no result depends on"
-            + (f", {', '.join(costly)} among them" if costly else ""),
+            evidence=f"{len(line.ops)} equation{'s' * (len(line.ops) > 1)} that no result depends on"
+            + (f", {costly} among them" if costly else ""),
             fix="delete the line, or return what it computes",
             **frame_location(line.first),
         )

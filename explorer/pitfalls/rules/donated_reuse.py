@@ -146,7 +146,7 @@ def _read_later(way: list[ast.AST], call: ast.Call, name: str) -> ast.Name | Non
 def _below(outer: ast.AST, inner: ast.AST) -> list[ast.stmt]:
     """The statements after a statement, in the block of `outer` that it stands in; none for an expression."""
     blocks = [cast(list[ast.stmt], part) for _, part in ast.iter_fields(outer) if isinstance(part, list)]
-    block = next((block for block in blocks if isinstance(inner, ast.stmt) and inner in block), [])
+    block = next((block for block in blocks if isinstance(inner, ast.stmt) and inner in block), list[ast.stmt]())
     return block[block.index(inner) + 1 :] if isinstance(inner, ast.stmt) and block else []
 
 

@@ -110,14 +110,13 @@ def _from_outside(function: FunctionSource, node: ast.Call) -> object:
     """The concrete array from outside that a call brings to the host; `Ellipsis` for none."""
     called, callee = node.func, function.callee(node)
     is_known = callee.rpartition(".")[2] in _FUNCTIONS and callee.startswith(("numpy.", "jax.", "builtins."))
-    source: ast.expr | None = None
     if isinstance(called, ast.Attribute) and called.attr in _METHODS:
-        source = called.value
-    elif is_known and callee != "builtins.print" and not _is_jax_numpy(function, node):
-        source = next(iter(node.args), None)
-    value = function.value(source) if source is not None else ...
-    is_concrete = is_a(value, jax.Array) and not is_tracer(value)
-    return value if is_concrete and function.reached(node) else ...
+        value = function.value(called.value)
+    elif node.args and is_known and callee != "builtins.print" and not _is_jax_numpy(function, node):
+        value = function.value(node.args[0])
+    else:
+        return ...
+    return value if is_a(value, jax.Array) and not is_tracer(value) and function.reached(node) else ...
 
 
 def _copied(evidence: Evidence, function: FunctionSource, node: ast.Call, value: object) -> Finding:

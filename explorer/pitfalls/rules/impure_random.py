@@ -60,15 +60,19 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         node = function.call_at(call.span) if function is not None else None
         if name in _MAKERS or (function is not None and node is not None and _is_seeded_here(function, node)):
             continue
-        named = function is not None and node is not None and isinstance(node.func, (ast.Name, ast.Attribute))
         yield RULE.finding(
-            f"{function.source(node.func) if named else name}() draws while {evidence.name} is traced: each call after "
+            f"{_callee_text(function, node) or name}() draws while {evidence.name} is traced: each call after "
             "that gets the same numbers again",
             function=function,
             span=call.span,
             evidence=f"it drew {call.times} in the trace, and will not again",
             fix=_fix(evidence, call, name),
         )
+
+
+def _callee_text(function: FunctionSource | None, node: ast.Call | None) -> str:
+    is_named = node is not None and isinstance(node.func, (ast.Name, ast.Attribute))
+    return function.source(node.func) if function is not None and node is not None and is_named else ""
 
 
 def _is_seeded_here(function: FunctionSource, node: ast.Call) -> bool:

@@ -30,16 +30,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _methods(evidence: Evidence) -> Iterator[tuple[FunctionSource | None, Any, Any]]:
-    """Jitted methods: the one that is looked at, and those that ran in it."""
-    one = evidence.target
-    if type(one) is MethodType and is_jitted(one.__func__):
-        yield source_of(getattr(one.__func__, "__wrapped__", None)), one.__func__, one.__self__
+    """Jitted methods: the one that is linted, and those that ran in it; each with its source and its object."""
+    target = evidence.target
+    if type(target) is MethodType and is_jitted(target.__func__):
+        yield source_of(getattr(target.__func__, "__wrapped__", None)), target.__func__, target.__self__
     for function in evidence.functions:
-        owner = function.executed.owner
-        if owner is None:
-            continue
-        name = function.executed.code.co_name
-        jitted = next((held[name] for base in mro(owner) if name in (held := class_variables(base))), None)
+        owner, name = function.executed.owner, function.executed.code.co_name
+        classes = map(class_variables, mro(owner)) if owner is not None else ()
+        jitted = next((variables[name] for variables in classes if name in variables), None)
         if is_jitted(jitted):
             yield function, jitted, owner
 
@@ -47,15 +45,13 @@ def _methods(evidence: Evidence) -> Iterator[tuple[FunctionSource | None, Any, A
 def _judged(function: FunctionSource | None, jitted: Any, owner: Any) -> Iterator[Finding]:
     if is_a(owner, type) or is_tracer(owner):
         return
-    kind = short_name(kind_of(owner))
-    hashed = hash_of(kind_of(owner))
-    name = function.executed.code.co_name if function is not None else "the method"
-    node = decorator(function) if function is not None else None
-    span = None if function is None else Span.of(node if node is not None else function.node)
+    kind, name, span = short_name(kind_of(owner)), "the method", None
+    if function is not None:
+        name, span = function.executed.code.co_name, Span.of(decorator(function) or function.node)
     numbers, _ = static_arguments(jitted)
     if 0 in numbers:
-        if hashed is None or hashed is object.__hash__:
-            yield from _static(function, span, name, kind, owner)
+        if hash_of(kind_of(owner)) in (None, object.__hash__):
+            yield _static(function, span, name, kind, owner)
     elif jax.tree_util.all_leaves([owner]):
         yield RULE.finding(
             f"jax.jit takes `self` of {kind}.{name} for an argument to be traced, and a {kind} is no "
@@ -69,7 +65,7 @@ def _judged(function: FunctionSource | None, jitted: Any, owner: Any) -> Iterato
         )
 
 
-def _static(function: FunctionSource | None, span: Span | None, name: str, kind: str, owner: Any) -> Iterator[Finding]:
+def _static(function: FunctionSource | None, span: Span | None, name: str, kind: str, owner: Any) -> Finding:
     if hash_of(kind_of(owner)) is None:
         message = f"`self` of {kind}.{name} is static, and a {kind} has no hash: every call fails"
         evidence, severity = f"{kind} defines __eq__ and no __hash__", "error"
@@ -79,12 +75,12 @@ def _static(function: FunctionSource | None, span: Span | None, name: str, kind:
             "anew and is kept alive by JAX's cache, and what is changed in it later isn't seen"
         )
         evidence, severity = f"{kind} has the hash of `object`", "warning"
-    told = ", ".join(f"self.{field}" for field in islice(attributes(owner), 3))
-    yield RULE.finding(
+    fields = ", ".join(f"self.{field}" for field in islice(attributes(owner), 3))
+    return RULE.finding(
         message,
         function=function,
         span=span,
-        evidence=evidence + (f"; it holds {told}" if told else ""),
+        evidence=evidence + (f"; it holds {fields}" if fields else ""),
         fix=f"jax.tree_util.register_dataclass({kind}) and plain @jax.jit, so that its arrays are arguments",
         severity=severity,
     )

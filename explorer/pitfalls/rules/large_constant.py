@@ -87,11 +87,11 @@ def same_array(const: Any, value: Any) -> bool:
     """Whether a constant was made of a NumPy array: by shape, and some elements as the constant's dtype has them."""
     if type(value) is not np.ndarray or const.shape != value.shape or value.dtype.kind not in "biufc":
         return False
-    one = np.asarray(const).reshape(-1)
+    elements = np.asarray(const).reshape(-1)
     places = np.linspace(0, value.size - 1, min(_SAMPLE, value.size), dtype=int)
     with np.errstate(all="ignore"):
-        other = np.asarray([value[np.unravel_index(i, value.shape)] for i in places]).astype(one.dtype)
-    return bool(np.array_equal(one[places], other, equal_nan=one.dtype.kind in "fc"))
+        other = np.asarray([value[np.unravel_index(i, value.shape)] for i in places]).astype(elements.dtype)
+    return bool(np.array_equal(elements[places], other, equal_nan=elements.dtype.kind in "fc"))
 
 
 def _first_use(program: Program, body: Body, variable: Any) -> Equation | None:

@@ -16,10 +16,10 @@ __all__ = ["RULE"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    known = {id(value) for _, value, _ in evidence.before.tracers()}
+    earlier = {id(value) for _, value, _ in evidence.before.tracers()}
     seen: dict[object, int] = {}
     for path, value, holder in evidence.after.tracers():
-        if id(value) in known:
+        if id(value) in earlier:
             yield _from_before(evidence, path, value)
             continue
         change = _change(evidence, path, value, holder)

@@ -82,6 +82,7 @@ def _starts(equation: Equation, constants: ConstantValues) -> list[tuple[int, An
         operands = others[: len(array.aval.shape)] if is_read else others[1:]
         return [(axis, constants.value(body, start), widths[axis]) for axis, start in enumerate(operands)]
     numbers = equation.params["dimension_numbers"]
+    width_of: dict[int, int]
     if equation.op == "gather":
         axes, width_of = numbers.start_index_map, dict(enumerate(equation.params["slice_sizes"]))
     else:

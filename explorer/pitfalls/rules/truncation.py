@@ -61,8 +61,8 @@ def _asked(evidence: Evidence) -> Iterator[Finding]:
 def _refused(evidence: Evidence) -> Iterator[Finding]:
     """Whole numbers that 32 bits can't hold: JAX refuses Python's."""
     error, step = evidence.error, evidence.failed_step
-    match = _OVERFLOW.search(str(error)) if issubclass(type(error), OverflowError) else None
-    if match is None and not (issubclass(type(error), OverflowError) and "too large to convert" in str(error)):
+    match = _OVERFLOW.search(str(error))
+    if not issubclass(type(error), OverflowError) or (match is None and "too large to convert" not in str(error)):
         return
     # One that is no argument of this function is one of an operation in it.
     roots = {root_of(path) for path, _ in passed_values(evidence)}

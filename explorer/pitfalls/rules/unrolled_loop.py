@@ -28,9 +28,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if len(program.equations) < _COSTLY[1]:
         return
     total = len(program.equations)
-    found = _loops(program)
-    for loop, seen in found.items():
-        around = found.get(seen.around) if seen.around is not None else None
+    by_loop = _loops(program)
+    for loop, seen in by_loop.items():
+        around = by_loop.get(seen.around) if seen.around is not None else None
         turns = _turns(seen.repeats) // (_turns(around.repeats) if around is not None else 1)
         is_costly = turns >= _COSTLY[0] and seen.equations >= _COSTLY[1]
         if not is_costly and not (turns >= _NOTEWORTHY[0] and seen.equations >= _NOTEWORTHY[1]):
@@ -63,30 +63,32 @@ class _Seen:
 
 
 def _loops(program: Program) -> dict[Loop, _Seen]:
-    found: dict[Loop, _Seen] = {}
+    """By loop, what came of it."""
+    by_loop: dict[Loop, _Seen] = {}
     of_frame: dict[int, Loop | None] = {}
     of_stack: dict[int, list[_Seen]] = {}
     for equation in program.equations:
         stack = program.stack(equation)
-        seen = of_stack.get(id(stack))
-        if seen is None:
-            seen = of_stack[id(stack)] = []
-            loops = [(frame.file, loop) for frame in stack if (loop := _loop_of(frame, of_frame)) is not None]
-            for i, (file, loop) in enumerate(loops):
-                outer = loops[i + 1][1] if i + 1 < len(loops) else None
-                seen.append(found.setdefault(loop, _Seen(file, outer)))
-        for one in seen:
-            one.equations += 1
+        if id(stack) not in of_stack:
+            loops = [(loop, frame.file) for frame in stack if (loop := _loop_of(frame, of_frame)) is not None]
+            outer = [loop for loop, _ in loops[1:]] + [None]
+            of_stack[id(stack)] = [
+                by_loop.setdefault(loop, _Seen(file, around))
+                for (loop, file), around in zip(loops, outer, strict=False)
+            ]
+        seen = of_stack[id(stack)]
+        for loop in seen:
+            loop.equations += 1
         if seen:
             ends: list[Any] = [atom.aval for atom in (*equation.inputs[:1], *equation.outputs[:1])]
             seen[0].repeats[id(stack), equation.op, *(getattr(aval, "shape", None) for aval in ends)] += 1
-    return found
+    return by_loop
 
 
-def _loop_of(frame: Frame, known: dict[int, Loop | None]) -> Loop | None:
-    if id(frame) not in known:
-        known[id(frame)] = loop_around(frame.file, span_of(frame)) if not is_library_file(frame.file) else None
-    return known[id(frame)]
+def _loop_of(frame: Frame, of_frame: dict[int, Loop | None]) -> Loop | None:
+    if id(frame) not in of_frame:
+        of_frame[id(frame)] = loop_around(frame.file, span_of(frame)) if not is_library_file(frame.file) else None
+    return of_frame[id(frame)]
 
 
 def _turns(repeats: Counter[Any]) -> int:

@@ -43,11 +43,11 @@ def _left_over(donated: Sequence[Argument], raw: Any) -> Sequence[Argument]:
     for key in (_type, _bytes):
         left: list[Argument] = []
         for argument in donated:
-            place = next((i for i, aval in enumerate(free) if key(aval) == key(argument.aval)), None)
-            if place is None:
-                left.append(argument)
+            keys = list(map(key, free))
+            if key(argument.aval) in keys:
+                del free[keys.index(key(argument.aval))]
             else:
-                del free[place]
+                left.append(argument)
         donated = left
     return donated
 

@@ -24,15 +24,15 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     arguments = list(_arguments(evidence))
     several = {argument.path for argument in arguments if len(argument.leaves) > 1}
-    for found in predictions(Function(evidence.name), arguments, list(_results(evidence, program.main.raw))):
-        if ("weak" in found.before) == ("weak" in found.after):
+    for predicted in predictions(Function(evidence.name), arguments, list(_results(evidence, program.main.raw))):
+        if ("weak" in predicted.before) == ("weak" in predicted.after):
             continue
-        root = root_of(found.leaf)
+        root = root_of(predicted.leaf)
         yield RULE.finding(
-            found.text.rstrip("."),
-            evidence=f"{found.before} and {found.after} are two types for jax.jit; a weak type is that of a Python "
-            "number, which takes on the other operand's",
-            fix=found.fix,
+            predicted.text.rstrip("."),
+            evidence=f"{predicted.before} and {predicted.after} are two types for jax.jit; a weak type is that "
+            "of a Python number, which takes on the other operand's",
+            fix=predicted.fix,
             severity=None if root in several else "note",
             **parameter_location(evidence, root),
         )
@@ -43,10 +43,11 @@ def _ends(raw: Any) -> list[Any]:
 
 
 def _arguments(evidence: Evidence) -> Iterator[Part]:
-    known = iter(arguments_of(evidence))
+    arguments = iter(arguments_of(evidence))
     args, kwargs = evidence.traced.args_info
     for tree in (*args, *kwargs.values()):
-        leaves = tuple(_leaf(one.path, one.aval) for _, one in zip(jax.tree.leaves(tree), known, strict=False))
+        pairs = zip(jax.tree.leaves(tree), arguments, strict=False)
+        leaves = tuple(_leaf(argument.path, argument.aval) for _, argument in pairs)
         if leaves:
             yield Part(root_of(leaves[0].path), _structure(tree), leaves)
 

@@ -134,12 +134,12 @@ def silencing(finding: Finding) -> str:
 
 def lines_of(finding: Finding) -> list[Line]:
     """The lines that a finding is about, as they are in their file; the first alone, stripped, where that is gone."""
-    found = [_text_at(finding.file, number) for number in range(finding.line, _end(finding) + 1)]
-    if not found or found[0].strip() != finding.text.strip() or not finding.text.strip():
+    texts = [_text_at(finding.file, number) for number in range(finding.line, _end(finding) + 1)]
+    if not texts or texts[0].strip() != finding.text.strip() or not finding.text.strip():
         text = finding.text.strip()
         return [Line(finding.line, "", text, "")] if text else []
-    lines = [_line(finding, finding.line + i, text) for i, text in enumerate(found)]
-    indent = min(len(text) - len(text.lstrip()) for text in found if text.strip())
+    lines = [_line(finding, finding.line + i, text) for i, text in enumerate(texts)]
+    indent = min(len(text) - len(text.lstrip()) for text in texts if text.strip())
     return [Line(one.number, one.before[indent:], one.piece, one.after) for one in lines]
 
 

@@ -19,12 +19,10 @@ _NO_DRAWS = ("split", "key", "PRNGKey", "fold_in", "wrap_key_data", "key_data", 
 def _split(unit: Unit, finding: Finding) -> cst.Module:
     span = finding_span(finding)
     used = next((call for call in unit.around(cst.Call, span) if _draws(unit, call)), None)
-    if used is None or not isinstance(used.args[0].value, cst.Name):
+    block = next(iter(unit.around(cst.IndentedBlock, unit.span(used))), None) if used is not None else None
+    if used is None or block is None or not isinstance(used.args[0].value, cst.Name):
         raise RewriteUncertain("it isn't known what draws")
     key = used.args[0].value.value
-    block = next(iter(unit.around(cst.IndentedBlock, unit.span(used))), None)
-    if block is None:
-        raise RewriteUncertain("it stands in no block")
     name, split = unit.unused_name("subkey"), parse_expression(unit.qualified_name("jax.random.split"))
     body: list[Any] = []
     for line in block.body:
