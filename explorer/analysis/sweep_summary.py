@@ -1,4 +1,4 @@
-"""What a sweep says, in words: how time, compile time and memory grow, and which kind is faster."""
+"""A sweep in words: how time, compile time and memory grow, and which kind is faster."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from explorer.model.units import factor_text
 
 __all__ = ["growths", "headline", "is_power"]
 
-_GOOD = 0.98  # R² from which growth is told as a power
+_GOOD = 0.98  # R² from which growth is described as a power
 _LEAST = 0.25  # the power from which it is
-_CLEAR = 0.6  # R² from which compile time is told to grow at all
+_CLEAR = 0.6  # R² from which compile time is said to grow at all
 _LITTLE = 1.1  # the factor within which a figure stays the same
 _ONCE = 1.5  # and compile time, which is measured once
-_NOISY = 0.1  # of the median: an interval that reaches farther is told
+_NOISY = 0.1  # of the median: an interval that reaches farther is mentioned
 
 
 def headline(sweep: Sweep) -> str:
@@ -25,45 +25,45 @@ def headline(sweep: Sweep) -> str:
         what = f": {sweep.rows[0].error}" if sweep.rows else ""
         return f"all {len(sweep.rows):,} points failed{what}" if len(sweep.rows) > 1 else f"it failed{what}"
     axis = sweep.axes[sweep.over]
-    told = _kinds(sweep)
+    parts = _kinds(sweep)
     if axis.numbers is not None:
-        grown = _grown(sweep, axis)
-        told = [*grown[:1], *_between(sweep, axis), *grown[1:]]
-    told += _noise(sweep) + _failures(sweep)
-    return "; ".join(told) or f"{len(sweep.rows):,} point{'s' * (len(sweep.rows) != 1)}"
+        growth = _growth_texts(sweep, axis)
+        parts = [*growth[:1], *_between(sweep, axis), *growth[1:]]
+    parts += _noise(sweep) + _failures(sweep)
+    return "; ".join(parts) or f"{len(sweep.rows):,} point{'s' * (len(sweep.rows) != 1)}"
 
 
 def is_power(growth: Growth) -> bool:
-    """Whether it is told as a power: one that fits, and no root so high that a factor says more."""
+    """True if a power describes it: one that fits, and no root so high that a factor says more."""
     return growth.fit >= _GOOD and growth.power >= _LEAST
 
 
 def growths(sweep: Sweep, figure: str) -> list[tuple[Series, Growth | None]]:
     """How a figure grows along each series; None where that can't be told."""
     numbers = sweep.axes[sweep.over].numbers or ()
-    found: list[tuple[Series, Growth | None]] = []
+    pairs: list[tuple[Series, Growth | None]] = []
     for series in sweep.series:
         rows = _known(series.rows, figure)
         x = [numbers[row.at[sweep.over]] for row in rows] if numbers else []
-        found.append((series, growth_of(x, [getattr(row, figure) for row in rows]) if numbers else None))
-    return found
+        pairs.append((series, growth_of(x, [getattr(row, figure) for row in rows]) if numbers else None))
+    return pairs
 
 
-def _grown(sweep: Sweep, axis: Axis) -> list[str]:
+def _growth_texts(sweep: Sweep, axis: Axis) -> list[str]:
     """How each figure depends on a number."""
-    told: list[str] = []
+    texts: list[str] = []
     for figure, name in FIGURES:
         each = growths(sweep, figure)
-        known = [growth for _, growth in each if growth is not None]
+        all_growth = [growth for _, growth in each if growth is not None]
         if not any(len(_known(series.rows, figure)) > 1 for series, _ in each):
             continue
         if all(_stays(series, growth, figure) for series, growth in each):
-            told.append(f"{name} doesn't depend on {axis.name}")
-        elif len(known) == len(each) and all(map(is_power, known)):
-            told.append(f"{name} grows as {_powers(axis, known)}")
+            texts.append(f"{name} doesn't depend on {axis.name}")
+        elif len(all_growth) == len(each) and all(map(is_power, all_growth)):
+            texts.append(f"{name} grows as {_powers(axis, all_growth)}")
         else:
-            told.append(_from_to(sweep, axis, figure, name))
-    return list(filter(None, told))
+            texts.append(_from_to(sweep, axis, figure, name))
+    return list(filter(None, texts))
 
 
 def _stays(series: Series, growth: Growth | None, figure: str) -> bool:
@@ -79,22 +79,22 @@ def _stays(series: Series, growth: Growth | None, figure: str) -> bool:
     return not values or max(values) <= (_ONCE if figure == "compile_seconds" else _LITTLE) * min(values)
 
 
-def _powers(axis: Axis, known: Sequence[Growth]) -> str:
-    low, high = min(growth.power for growth in known), max(growth.power for growth in known)
+def _powers(axis: Axis, growths: Sequence[Growth]) -> str:
+    low, high = min(growth.power for growth in growths), max(growth.power for growth in growths)
     first, last = f"{axis.name}^{low:.1f}", f"{axis.name}^{high:.1f}"
     return first if first == last else f"{first} to {last}"
 
 
 def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
     """Where it is no power: the factor from the first to the last, of the series that changes most."""
-    found: list[tuple[float, list[SweepRow]]] = []
+    factors: list[tuple[float, list[SweepRow]]] = []
     for series in sweep.series:
         rows = _known(series.rows, figure)
         if len(rows) > 1 and getattr(rows[0], figure) > 0:
-            found.append((getattr(rows[-1], figure) / getattr(rows[0], figure), rows))
-    if not found:
+            factors.append((getattr(rows[-1], figure) / getattr(rows[0], figure), rows))
+    if not factors:
         return ""
-    factor, rows = max(found, key=lambda one: max(one[0], 1 / one[0]))
+    factor, rows = max(factors, key=lambda pair: max(pair[0], 1 / pair[0]))
     way, times = ("grows", factor) if factor >= 1 else ("falls", 1 / factor)
     first, last = (axis.labels[row.at[sweep.over]] for row in (rows[0], rows[-1]))
     return (
@@ -124,7 +124,8 @@ def _between(sweep: Sweep, axis: Axis) -> list[str]:
         return []
     last = max(common, key=lambda i: numbers[i])
     rows = [(series.label, rows[last]) for series, rows in zip(sweep.series, at, strict=True)]
-    return [f"at {axis.name} = {axis.labels[last]} {said}" for said in [_against(rows)] if said]
+    text = _against(rows)
+    return [f"at {axis.name} = {axis.labels[last]} {text}"] if text else []
 
 
 def _kinds(sweep: Sweep) -> list[str]:
@@ -132,8 +133,7 @@ def _kinds(sweep: Sweep) -> list[str]:
     if sweep.axes[sweep.over].numbers is not None:
         return []
     rows = [(_kind(sweep, row), row) for row in _known(sweep.rows, "seconds")]
-    said = _against(rows)
-    return [said] if said else []
+    return list(filter(None, [_against(rows)]))
 
 
 def _kind(sweep: Sweep, row: SweepRow) -> str:

@@ -44,35 +44,35 @@ def add_profile(verbs: Any) -> None:
 def _time(given: argparse.Namespace) -> int:
     from explorer.measure.time import time
 
-    timing = _measured(given, time, eager=not given.no_eager, **_asked(given, "seconds"))
+    timing = _measured(given, time, eager=not given.no_eager, **_given_options(given, "seconds"))
     _show(timing)
     if given.output is not None:
-        _told(timing.chart().to_html(given.output))
+        _print_size(timing.chart().to_html(given.output))
     return 0
 
 
 def _profile(given: argparse.Namespace) -> int:
     from explorer.measure.profile import profile
 
-    found = _measured(given, profile, **_asked(given, "runs", "seconds"))
+    measured = _measured(given, profile, **_given_options(given, "runs", "seconds"))
     if given.roofline:
         from explorer.measure.peaks import peaks
 
-        found = found.with_peaks(peaks())
-    _show(found)
+        measured = measured.with_peaks(peaks())
+    _show(measured)
     if given.output is not None:
-        _told(found.to_html(given.output))
+        _print_size(measured.to_html(given.output))
     if given.perfetto is not None:
-        _told(found.to_perfetto(given.perfetto))
+        _print_size(measured.to_perfetto(given.perfetto))
     return 0
 
 
-def _measured(given: argparse.Namespace, measure: Callable[..., Any], **asked: Any) -> Any:
+def _measured(given: argparse.Namespace, measure: Callable[..., Any], **options: Any) -> Any:
     # What the user's code prints is no part of the report.
     with contextlib.redirect_stdout(sys.stderr):
         function, module = function_of(given.target)
         args, kwargs = _filled(arguments_of(function, given.arg, vars(module)))
-        return measure(Call(function, *args, **kwargs), **asked)
+        return measure(Call(function, *args, **kwargs), **options)
 
 
 def _filled(described: Any) -> Any:
@@ -93,17 +93,17 @@ def _filled(described: Any) -> Any:
     return jax.tree.map(filled, described)
 
 
-def _asked(given: argparse.Namespace, *names: str) -> dict[str, Any]:
+def _given_options(given: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(given, name)) is not None}
 
 
-def _show(found: Any) -> None:
+def _show(measured: Any) -> None:
     from rich.console import Console
 
-    Console().print(found)
+    Console().print(measured)
 
 
-def _told(path: Path) -> None:
+def _print_size(path: Path) -> None:
     print(f"{path}: {path.stat().st_size:,} bytes")
 
 

@@ -21,7 +21,6 @@ from explorer.measure.steady import Sampler, check_confidence, check_seconds
 from explorer.measure.subject import signature_of
 from explorer.model.results.benchmark_comparison import Comparison
 from explorer.model.results.statistics import ratio_interval
-from explorer.model.results.timing import Samples
 
 __all__ = ["compare"]
 
@@ -91,9 +90,21 @@ def compare(
     entrants = _entrants(candidates, call.args, call.kwargs)
     if baseline is not None and baseline not in candidates:
         raise OptionError(f"there is no candidate {baseline!r} for the baseline; there are {', '.join(candidates)}.")
-    race = _Race(entrants, baseline or next(iter(candidates)), seconds, confidence, precision)
+    baseline = baseline or next(iter(candidates))
+    notes = [note for note in (busy_note(),) if note]
     with progress_bar(f"comparing {len(entrants)}", progress) as notify:
-        return race.run(check, notify)
+        for entrant in entrants:
+            notify(0.0, f"first calls of {entrant.name}")
+            entrant.warm(_WARM_UP * seconds / len(entrants), confidence)
+        if check:
+            notes += _differences(entrants, baseline)
+        _take_turns(entrants, seconds, lambda: _is_precise(entrants, baseline, confidence, precision), notify)
+    samples = {entrant.name: entrant.sampler.samples for entrant in entrants}
+    first = entrants[0]
+    is_shared = all(entrant.args is first.args for entrant in entrants)
+    signature = signature_of(first.function, first.args, first.kwargs) if is_shared else ""
+    notes += _unsteady_notes(entrants, seconds)
+    return Comparison(samples, baseline, signature, tuple(notes), environment_with_cores())
 
 
 @dataclass
@@ -103,7 +114,7 @@ class _Entrant:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: Any = None
-    sampler: Any = None
+    sampler: Any = None  # a Sampler, once it is warm
 
     def warm(self, seconds: float, confidence: float) -> None:
         calls = Calls(self.function, self.args, self.kwargs)
@@ -120,85 +131,59 @@ class _Entrant:
     def turn(self) -> None:
         sampler: Sampler = self.sampler
         if sampler.warmed[-1] < _SHORT:
-            sampler.once()  # its data and code are in no cache any more; whether they are is not what is asked
+            sampler.once()  # its data and code are in no cache any more, which is not what is compared
         sampler.taken.append(sampler.sample())
 
 
-class _Race:
-    def __init__(
-        self, entrants: Sequence[_Entrant], baseline: str, seconds: float, confidence: float, precision: float
-    ) -> None:
-        self.entrants, self.baseline = entrants, baseline
-        self.seconds, self.confidence, self.precision = seconds, confidence, precision
-        self.notes = [note for note in (busy_note(),) if note]
-
-    def run(self, check: bool, notify: ProgressCallback) -> Comparison:
-        for entrant in self.entrants:
-            notify(0.0, f"first calls of {entrant.name}")
-            entrant.warm(_WARM_UP * self.seconds / len(self.entrants), self.confidence)
-        if check:
-            self.notes += _differences(self.entrants, self.baseline)
-        self.race(notify)
-        self.note_warm_ups()
-        first = self.entrants[0]
-        is_shared = all(one.args is first.args for one in self.entrants)
-        return Comparison(
-            self.samples(),
-            self.baseline,
-            signature_of(first.function, first.args, first.kwargs) if is_shared else "",
-            tuple(self.notes),
-            environment_with_cores(),
-        )
-
-    def race(self, notify: ProgressCallback) -> None:
-        # A seed of its own: an order that is the same each time, and the user's random numbers stay as they are.
-        order, draw = list(self.entrants), random.Random(0)
-        began, rounds, check_at = perf_counter(), 0, _ENOUGH
-        while rounds < _MOST:
-            draw.shuffle(order)
-            for entrant in order:
-                entrant.turn()
-            rounds += 1
-            spent = (perf_counter() - began) / self.seconds
-            notify(min(spent, 1.0), f"round {rounds}")
-            if (spent >= 1 and rounds >= _FEWEST) or spent * self.seconds >= max(_PATIENCE * self.seconds, 1.0):
+def _take_turns(
+    entrants: Sequence[_Entrant], seconds: float, is_precise: Callable[[], bool], notify: ProgressCallback
+) -> None:
+    """Take a sample of each in every round, until they are precise or the time is up."""
+    # A seed of its own: an order that is the same each time, and the user's random numbers stay as they are.
+    order, draw = list(entrants), random.Random(0)
+    began, check_at = perf_counter(), _ENOUGH
+    for rounds in range(1, _MOST + 1):
+        draw.shuffle(order)
+        for entrant in order:
+            entrant.turn()
+        spent = (perf_counter() - began) / seconds
+        notify(min(spent, 1.0), f"round {rounds}")
+        if (spent >= 1 and rounds >= _FEWEST) or spent * seconds >= max(_PATIENCE * seconds, 1.0):
+            break
+        if rounds >= check_at and spent >= _PART:
+            check_at = rounds * 3 // 2  # seldom, as whoever looks after each round stops where it is precise by chance
+            if is_precise():
                 break
-            if rounds >= check_at and spent >= _PART:
-                check_at = rounds * 3 // 2
-                if self.is_precise():
-                    break
 
-    def samples(self) -> dict[str, Samples]:
-        return {one.name: one.sampler.samples for one in self.entrants}
 
-    def is_precise(self) -> bool:
-        samples = self.samples()
-        base = samples[self.baseline].samples
-        intervals = [
-            ratio_interval(one.samples, base, self.confidence) for name, one in samples.items() if name != self.baseline
-        ]
-        return all(max(high - ratio, ratio - low) <= self.precision * ratio for ratio, low, high in intervals)
+def _is_precise(entrants: Sequence[_Entrant], baseline: str, confidence: float, precision: float) -> bool:
+    """True if the interval of each ratio to the baseline reaches less than this part of it to each side."""
+    taken = {entrant.name: entrant.sampler.taken for entrant in entrants}
+    base = taken.pop(baseline)
+    intervals = [ratio_interval(samples, base, confidence) for samples in taken.values()]
+    return all(max(high - ratio, ratio - low) <= precision * ratio for ratio, low, high in intervals)
 
-    def note_warm_ups(self) -> None:
-        unsettled = [one.name for one in self.entrants if one.sampler.is_unsettled]
-        if unsettled:
-            self.notes.append(
-                f"{', '.join(unsettled)} had not settled after warm-up. Hint: seconds={2 * self.seconds:g}"
-            )
-        noisy = [(name, samples) for name, samples in self.samples().items() if samples.is_noisy]
-        if noisy:
-            told = ", ".join(f"{name} ±{samples.spread * 100:.0f} %" for name, samples in noisy)
-            self.notes.append(f"noisy: samples differ from their median by {told}; ratios are of the same moment")
+
+def _unsteady_notes(entrants: Sequence[_Entrant], seconds: float) -> list[str]:
+    notes: list[str] = []
+    unsettled = [entrant.name for entrant in entrants if entrant.sampler.is_unsettled]
+    if unsettled:
+        notes.append(f"{', '.join(unsettled)} had not settled after warm-up. Hint: seconds={2 * seconds:g}")
+    spreads = {e.name: e.sampler.samples.spread for e in entrants if e.sampler.samples.is_noisy}
+    if spreads:
+        noise = ", ".join(f"{name} ±{spread * 100:.0f} %" for name, spread in spreads.items())
+        notes.append(f"noisy: samples differ from their median by {noise}; ratios are of the same moment")
+    return notes
 
 
 def _entrants(candidates: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[_Entrant]:
     __tracebackhide__ = True
     if not isinstance(candidates, Mapping) or len(cast("Mapping[Any, Any]", candidates)) < 2:
         raise ArgumentsError(
-            f"compare takes two callables or more by name; it got {_told(candidates)}.\n"
+            f"compare takes two callables or more by name; it got {_count_or_type(candidates)}.\n"
             '  Hint: compare({"old": f, "new": g}, x).'
         )
-    made: list[_Entrant] = []
+    entrants: list[_Entrant] = []
     for name, given in cast("Mapping[Any, Any]", candidates).items():
         function, own, named = given, args, kwargs
         if isinstance(given, Call):
@@ -212,15 +197,15 @@ def _entrants(candidates: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
                 f"candidate {name!r} is of type {type(function).__name__}, which can't be called.\n"
                 '  Hint: compare({"old": f, "new": (g, (y,))}, x): a callable, or one with arguments of its own.'
             )
-        made.append(_Entrant(str(name), cast("Callable[..., Any]", function), own, named))
-    return made
+        entrants.append(_Entrant(str(name), cast("Callable[..., Any]", function), own, named))
+    return entrants
 
 
 def _differences(entrants: Sequence[_Entrant], baseline: str) -> list[str]:
     """A note for each whose results are others than the baseline's; results are let go of."""
-    results = {one.name: one.result for one in entrants}
-    for one in entrants:
-        one.result = None
+    results = {entrant.name: entrant.result for entrant in entrants}
+    for entrant in entrants:
+        entrant.result = None
     base = results.pop(baseline)
     return [note for name, result in results.items() if (note := _difference(name, result, baseline, base))]
 
@@ -256,5 +241,5 @@ def _numbers(leaf: Any) -> np.ndarray:
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
-def _told(value: Any) -> str:
+def _count_or_type(value: Any) -> str:
     return str(len(cast("Mapping[Any, Any]", value))) if isinstance(value, Mapping) else type(value).__name__

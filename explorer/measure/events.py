@@ -94,13 +94,13 @@ class _Reader:
             end = start + event.duration_ns * _NANO
             last = max(last, end)
             if name == _START:
-                regions.append((start, _told(event, "_c")))
+                regions.append((start, _stat(event, "_c")))
             elif name == _STOP:
                 if regions:
                     began, work = regions.pop()
                     add((thread, began, start, REGION, work))
             elif name == _RECORD:
-                add((thread, start, start, RECORD, _told(event, "_p")))
+                add((thread, start, start, RECORD, _stat(event, "_p")))
             else:
                 add((thread, start, end, *self.kind(name, event, thread, start, end)))
         for began, work in regions:  # the recording ended inside
@@ -141,13 +141,13 @@ class _Reader:
 
 def _op(event: Any, kernel: str = "") -> Op | None:
     """The instruction that an event is of."""
-    told: dict[str, Any] = dict(event.stats)
-    if "hlo_op" not in told:
+    stats: dict[str, Any] = dict(event.stats)
+    if "hlo_op" not in stats:
         return None
-    return Op(int(told.get("program_id", -1)), str(told.get("hlo_module", "")), str(told["hlo_op"]), kernel)
+    return Op(int(stats.get("program_id", -1)), str(stats.get("hlo_module", "")), str(stats["hlo_op"]), kernel)
 
 
-def _told(event: Any, name: str) -> int:
-    """One number that is told of an event, -1 where it is not."""
+def _stat(event: Any, name: str) -> int:
+    """A statistic of an event, -1 where it has none of the name."""
     pairs: Iterator[tuple[str, Any]] = iter(event.stats)
     return next((int(value) for key, value in pairs if key == name), -1)

@@ -181,13 +181,13 @@ class _Maker:
         self.name = str(getattr(function, "__name__", type(function).__name__))
         self.signature = _signature(function)
         self.parameters = dict(self.signature.parameters) if self.signature else {}
-        made_of = _signature(args) if args is not None else None
-        self.asked = dict(made_of.parameters) if made_of else {}
-        self.takes_any = any(one.kind is _REST for one in self.asked.values())
+        maker_signature = _signature(args) if args is not None else None
+        self.taken = dict(maker_signature.parameters) if maker_signature else {}
+        self.takes_any = any(one.kind is _REST for one in self.taken.values())
 
     def role(self, name: str) -> str:
         """What a name of `over` is; empty if nothing."""
-        if (name in self.asked and self.asked[name].kind in _BY_NAME) or self.takes_any:
+        if (name in self.taken and self.taken[name].kind in _BY_NAME) or self.takes_any:
             return "made"
         if name == _OPTIONS or (name.startswith(_ONE_OPTION) and len(name) > len(_ONE_OPTION)):
             return "option"
@@ -205,16 +205,15 @@ class _Maker:
         own = [name for name, one in self.parameters.items() if one.kind not in _ALONE]
         for name in names:
             if not self.role(name):
-                known = [*self.asked, *own]
-                whose = f"{self.name}({', '.join(own)})" + f", args=({', '.join(self.asked)})" * bool(self.args)
+                whose = f"{self.name}({', '.join(own)})" + f", args=({', '.join(self.taken)})" * bool(self.args)
                 raise OptionError(
                     f"over has `{name}`, which is no parameter of {whose}; allowed are those, `dtype`, `options`, and "
-                    f"`options.<one of XLA's>`.\n  Hint:{did_you_mean(name, [*known, 'dtype', _OPTIONS])} "
+                    f"`options.<one of XLA's>`.\n  Hint:{did_you_mean(name, [*self.taken, *own, 'dtype', _OPTIONS])} "
                     f"args= makes arguments of any name: {_EXAMPLE}."
                 )
         missing = [
             name
-            for name, one in self.asked.items()
+            for name, one in self.taken.items()
             if one.kind not in _ALONE and one.default is inspect.Parameter.empty and name not in names
         ]
         if missing:

@@ -85,8 +85,8 @@ def _numbers(values: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
         numbers = tuple(map(float, values))
         return (numbers, "") if all(map(math.isfinite, numbers)) else (None, "")
     counts = [_elements(value) for value in values]
-    known = tuple(float(count) for count in counts if count is not None)
-    return (known, "elements") if len(known) == len(values) == len(set(known)) else (None, "")
+    sizes = tuple(float(count) for count in counts if count is not None)
+    return (sizes, "elements") if len(sizes) == len(values) == len(set(sizes)) else (None, "")
 
 
 def _elements(value: Any) -> int | None:
@@ -107,16 +107,16 @@ def distinct_labels(labels: Sequence[str]) -> tuple[str, ...]:
     """
     seen: Counter[str] = Counter()
     taken = set(labels)
-    made: list[str] = []
+    all_distinct: list[str] = []
     for label in labels:
         seen[label] += 1
-        one = label
-        while seen[label] > 1 and one in taken:
-            one = f"{label} #{seen[label]}"
-            seen[label] += one in taken
-        taken.add(one)
-        made.append(one)
-    return tuple(made)
+        distinct = label
+        while seen[label] > 1 and distinct in taken:
+            distinct = f"{label} #{seen[label]}"
+            seen[label] += distinct in taken
+        taken.add(distinct)
+        all_distinct.append(distinct)
+    return tuple(all_distinct)
 
 
 def _short(text: str) -> str:

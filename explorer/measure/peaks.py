@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -39,7 +38,7 @@ _SORTED = (64, 1024)  # rows and columns
 _BUSY = 0.5  # of the cores: what other programs take
 _SPECIAL_COUNT, _SPECIAL_COUNT_GPU = 1 << 16, 1 << 22  # elements
 _DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16, "f64": jnp.float64, "s8": jnp.int8}
-_known: dict[str, Peaks] = {}
+_kept: dict[str, Peaks] = {}
 
 
 def peaks(*, refresh: bool = False) -> Peaks:
@@ -62,16 +61,16 @@ def peaks(*, refresh: bool = False) -> Peaks:
     environment = _environment()
     key = blake2b(json.dumps([_FORMAT, environment]).encode(), digest_size=8).hexdigest()
     file = cache_folder() / f"peaks-{key}.json"
-    found = _known.get(key) or _read(file, environment)
+    kept = _kept.get(key) or _read(file, environment)
     # What a busy machine gave is kept until there is a quieter moment.
-    if found is None or refresh or (key not in _known and found.is_provisional and not _is_busy()):
+    if kept is None or refresh or (key not in _kept and kept.is_provisional and not _is_busy()):
         print(f"explorer: measuring this machine once, about {_SECONDS} s", file=sys.stderr, flush=True)
         with suppress_recording():
             measured = _measure(environment)
-        found = measured if found is None else found.better(measured)
-        _write(file, found)
-    _known[key] = found
-    return found
+        kept = measured if kept is None else kept.better(measured)
+        _write(file, kept)
+    _kept[key] = kept
+    return kept
 
 
 def cache_folder() -> Path:
@@ -85,7 +84,7 @@ def cache_folder() -> Path:
 def _environment() -> dict[str, str]:
     """What the figures depend on."""
     device = default_device()
-    known = {
+    settings = {
         "jax": jax.__version__,
         "jaxlib": version("jaxlib"),
         "backend": device.platform,
@@ -95,8 +94,8 @@ def _environment() -> dict[str, str]:
         "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
     }
     if device.platform == "cpu":
-        known |= {"processor": processor(), "cores": str(cores())}
-    return known
+        settings |= {"processor": processor(), "cores": str(cores())}
+    return settings
 
 
 def _has_x64() -> bool:
@@ -115,9 +114,9 @@ def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
             return None
         kept["caches"] = {int(size): float(rate) for size, rate in kept["caches"].items()}
         kept["notes"] = tuple(kept["notes"])
-        found = Peaks(**kept)
-        figures = [found.bandwidth, found.overhead, *found.matmul.values(), *found.fma.values()]
-        return found if found.bandwidth > 0 and all(type(one) is float for one in figures) else None
+        peaks = Peaks(**kept)
+        figures = [peaks.bandwidth, peaks.overhead, *peaks.matmul.values(), *peaks.fma.values()]
+        return peaks if peaks.bandwidth > 0 and all(type(figure) is float for figure in figures) else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
@@ -140,85 +139,84 @@ def _measure(environment: Mapping[str, str]) -> Peaks:
         jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False), jax.log_compiles(False),
         jax.transfer_guard("allow"),
     ):  # fmt: skip
-        return _Measuring(environment).run()
+        return _probe_all(environment)
 
 
-class _Measuring:
-    """One run of the probes, the most important first: what there is no time for is left out, and said."""
+class _Probes:
+    """Takes figures one after the other until time is up; what can't be had is 0, with a note."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.environment = environment
+    def __init__(self, end: float) -> None:
+        self.end = end
         self.notes: list[str] = []
         self.left_out: list[str] = []
-        self.end = perf_counter() + _LONGEST
-        self.is_cpu = environment["backend"] == "cpu"
 
-    def run(self) -> Peaks:
-        was_busy = self.is_cpu and _is_busy()
-        matmul: dict[str, float] = {}
-        fma: dict[str, float] = {}
-        caches: dict[int, float] = {}
-        bandwidth = self.probe("memory", partial(probes.in_place_bandwidth, self.large(), Budget(0.3, least=4)))
-        self.products("f32", matmul, fma)
-        overhead = self.probe("kernel overhead", partial(probes.kernel_seconds, Budget(0.05)))
-        call = self.probe("call overhead", partial(probes.call_seconds, Budget(0.02, most=2000)))
-        for size in _CACHED:
-            rate = self.probe("caches", partial(probes.in_place_bandwidth, size, Budget(0.05)))
-            if rate > bandwidth:
-                caches[size] = rate
-        count = _SPECIAL_COUNT if self.is_cpu else _SPECIAL_COUNT_GPU
-        special = {
-            op: self.probe(op, partial(probes.special_rate, op, count, Budget(0.01, least=5))) for op in probes.SPECIAL
-        }
-        special["sort"] = self.probe("sort", partial(probes.sort_rate, *_SORTED, Budget(0.02)))
-        fresh = self.probe("new memory", partial(probes.fresh_bandwidth, self.large() // 4, Budget(0.2)))
-        for dtype in ["f64"] * _has_x64() + ["bf16", "f16", "s8"]:
-            self.products(dtype, matmul, fma)
-        count = f", {self.environment['cores']} cores" if self.is_cpu else ""
-        device = self.environment["processor"] if self.is_cpu else self.environment["device"]
-        return Peaks(
-            device=" ".join(device.split()) + count,
-            bandwidth=bandwidth,
-            matmul={dtype: rate for dtype, rate in matmul.items() if rate},
-            fma={dtype: rate for dtype, rate in fma.items() if rate},
-            special={op: rate for op, rate in special.items() if rate},
-            overhead=overhead,
-            call_overhead=call,
-            caches=caches,
-            fresh=fresh,
-            is_provisional=was_busy or bool(self.left_out),
-            notes=tuple(self.notes),
-            environment=dict(self.environment),
-        )
-
-    def products(self, name: str, matmul: dict[str, float], fma: dict[str, float]) -> None:
-        """The arithmetic of one dtype."""
-        dtype = _DTYPES[name]
-        sizes = _MATMUL if self.is_cpu else _MATMUL_GPU
-        budget = Budget(0.25 if name == "f32" else 0.1, least=2)
-        matmul[name] = self.probe(f"matmul {name}", partial(probes.matmul_rate, dtype, budget, *sizes))
-        if name == "s8":  # multiply-adds of whole numbers that wrap are nobody's yardstick
-            return
-        is_narrow = name in ("bf16", "f16")
-        lengths, count, steps = (64, 256), 1 << 22, 16
-        if self.is_cpu:  # where most have no arithmetic of 16 bits, so that it takes many instructions
-            lengths, count, steps = ((8,), 1 << 16, 4) if is_narrow else ((8, 16, 32), 1 << 19, 8)
-        fma[name] = self.probe(f"arithmetic {name}", partial(probes.fma_rate, dtype, count, lengths, steps, budget))
-
-    def probe(self, what: str, measure: Callable[[], float]) -> float:
-        """One figure; 0 if it can't be had, with a note."""
+    def probe(self, what: str, measure: Callable[..., float], *args: Any) -> float:
         if perf_counter() >= self.end:
             self.left_out.append(what)
             return 0.0
         try:
-            return measure()
+            return measure(*args)
         except Exception as error:  # a backend without this dtype, no memory: the other figures are still true
             self.notes.append(f"{what} could not be measured: {type(error).__name__}")
             return 0.0
 
-    def large(self) -> int:
-        """Bytes that no cache holds, and that the machine can spare."""
-        if not self.is_cpu:
-            return _LARGEST_GPU
-        spare = memory_bytes() // 16 or _LARGEST
-        return max(min(2 * last_cache(), _LARGEST, spare), 1 << 24)
+
+def _probe_all(environment: Mapping[str, str]) -> Peaks:
+    """Every figure, the most important first: what there is no time for is left out."""
+    is_cpu = environment["backend"] == "cpu"
+    was_busy = is_cpu and _is_busy()
+    probes_ = _Probes(perf_counter() + _LONGEST)
+    probe, large = probes_.probe, _large_array(is_cpu)
+    bandwidth = probe("memory", probes.in_place_bandwidth, large, Budget(0.3, least=4))
+    products = {"f32": _products(probe, "f32", is_cpu)}
+    overhead = probe("kernel overhead", probes.kernel_seconds, Budget(0.05))
+    call_overhead = probe("call overhead", probes.call_seconds, Budget(0.02, most=2000))
+    caches = {size: probe("caches", probes.in_place_bandwidth, size, Budget(0.05)) for size in _CACHED}
+    count = _SPECIAL_COUNT if is_cpu else _SPECIAL_COUNT_GPU
+    special = {op: probe(op, probes.special_rate, op, count, Budget(0.01, least=5)) for op in probes.SPECIAL}
+    special["sort"] = probe("sort", probes.sort_rate, *_SORTED, Budget(0.02))
+    fresh = probe("new memory", probes.fresh_bandwidth, large // 4, Budget(0.2))
+    for dtype in ["f64"] * _has_x64() + ["bf16", "f16", "s8"]:
+        products[dtype] = _products(probe, dtype, is_cpu)
+    device = " ".join(environment["processor" if is_cpu else "device"].split())
+    return Peaks(
+        device=f"{device}, {environment['cores']} cores" if is_cpu else device,
+        bandwidth=bandwidth,
+        matmul=_measured({dtype: matmul for dtype, (matmul, _) in products.items()}),
+        fma=_measured({dtype: fma for dtype, (_, fma) in products.items()}),
+        special=_measured(special),
+        overhead=overhead,
+        call_overhead=call_overhead,
+        caches={size: rate for size, rate in caches.items() if rate > bandwidth},
+        fresh=fresh,
+        is_provisional=was_busy or bool(probes_.left_out),
+        notes=tuple(probes_.notes),
+        environment=dict(environment),
+    )
+
+
+def _measured(rates: Mapping[str, float]) -> dict[str, float]:
+    return {name: rate for name, rate in rates.items() if rate}
+
+
+def _products(probe: Callable[..., float], name: str, is_cpu: bool) -> tuple[float, float]:
+    """Operations a second of matrix products and of multiply-adds in one dtype."""
+    dtype = _DTYPES[name]
+    budget = Budget(0.25 if name == "f32" else 0.1, least=2)
+    matmul = probe(f"matmul {name}", probes.matmul_rate, dtype, budget, *(_MATMUL if is_cpu else _MATMUL_GPU))
+    if name == "s8":  # multiply-adds of whole numbers that wrap are nobody's yardstick
+        return matmul, 0.0
+    lengths, count, steps = (64, 256), 1 << 22, 16
+    if is_cpu and name in ("bf16", "f16"):  # most have no arithmetic of 16 bits, so that it takes many instructions
+        lengths, count, steps = (8,), 1 << 16, 4
+    elif is_cpu:
+        lengths, count, steps = (8, 16, 32), 1 << 19, 8
+    return matmul, probe(f"arithmetic {name}", probes.fma_rate, dtype, count, lengths, steps, budget)
+
+
+def _large_array(is_cpu: bool) -> int:
+    """Bytes that no cache holds, and that the machine can spare."""
+    if not is_cpu:
+        return _LARGEST_GPU
+    spare = memory_bytes() // 16 or _LARGEST
+    return max(min(2 * last_cache(), _LARGEST, spare), 1 << 24)

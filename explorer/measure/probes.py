@@ -81,12 +81,12 @@ def in_place_bandwidth(size: int, budget: Budget) -> float:
     steps = max(2, min(64, (1 << 25) // size))
 
     scale = _scaled(steps)
-    by, held = jnp.float32(1.0000001), [jnp.ones(count, jnp.float32)]
-    run = _compiled(scale, held[0], by, donate=0)
+    by, buffer = jnp.float32(1.0000001), [jnp.ones(count, jnp.float32)]
+    run = _compiled(scale, buffer[0], by, donate=0)
 
     def call() -> jax.Array:
-        held[0] = run(held[0], by)
-        return held[0]
+        buffer[0] = run(buffer[0], by)
+        return buffer[0]
 
     return 2 * 4 * count * steps / budget.best(call)
 
@@ -109,7 +109,7 @@ def fma_rate(dtype: Any, count: int, lengths: Sequence[int], steps: int, budget:
         steps: How often a call goes through the elements.
         budget: For each length.
     """
-    one = jnp.asarray(0.5, dtype)
+    factor = jnp.asarray(0.5, dtype)
     x = jnp.ones(count, dtype)
 
     def chained(length: int) -> float:
@@ -121,8 +121,8 @@ def fma_rate(dtype: Any, count: int, lengths: Sequence[int], steps: int, budget:
         def loop(x: jax.Array, by: jax.Array) -> jax.Array:
             return _looped(steps, partial(chain, by), x)
 
-        run = _compiled(loop, x, one)
-        return 2 * length * steps * count / budget.best(partial(run, x, one))
+        run = _compiled(loop, x, factor)
+        return 2 * length * steps * count / budget.best(partial(run, x, factor))
 
     return max(map(chained, lengths))
 

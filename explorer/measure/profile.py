@@ -61,8 +61,8 @@ def profile(
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> found = profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
-        >>> found.runs <= 3, abs(sum(op.share for op in found.ops) - 1) < 1e-6
+        >>> measured = profile(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64)), runs=3)
+        >>> measured.runs <= 3, abs(sum(op.share for op in measured.ops) - 1) < 1e-6
         (True, True)
     """
     __tracebackhide__ = True

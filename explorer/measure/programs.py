@@ -111,11 +111,11 @@ def captures_of(target: ProfiledCall, events: Events) -> Mapping[int, Capture]:
 
 
 def _from_text(text: str, jaxpr: Any) -> Capture:
-    """What a program's text tells, with the jaxpr where it is known."""
-    found = replace(open_hlo(text), environment=environment())
+    """The capture of a program's text, with the jaxpr where there is one."""
+    capture = replace(open_hlo(text), environment=environment())
     if jaxpr is None:
-        return found
-    return replace(found, stages=(Stage("jaxpr", lambda: read_jaxpr(jaxpr)), *found.stages))
+        return capture
+    return replace(capture, stages=(Stage("jaxpr", lambda: read_jaxpr(jaxpr)), *capture.stages))
 
 
 def _traced(target: ProfiledCall) -> Any:

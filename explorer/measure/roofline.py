@@ -48,8 +48,8 @@ def roofline(
     Example:
         >>> import jax, jax.numpy as jnp
         >>> machine = Peaks("a slow machine", bandwidth=1e6, matmul={"f32": 1e6}, fma={"f32": 1e6})
-        >>> found = roofline(jax.jit(lambda x: x @ x), jnp.ones((256, 256)), peaks=machine)
-        >>> found.points[0].bound, found.points[0].least
+        >>> measured = roofline(jax.jit(lambda x: x @ x), jnp.ones((256, 256)), peaks=machine)
+        >>> measured.points[0].bound, measured.points[0].least
         ('compute', 33.554432)
     """
     __tracebackhide__ = True

@@ -92,13 +92,13 @@ class Subject:
             OptionError: There is no such argument, or it is static.
         """
         __tracebackhide__ = True
-        known = [*self.names, *self.kwargs]
+        names = [*self.names, *self.kwargs]
         name = self.order[given] if type(given) is int and 0 <= given < len(self.order) else given
-        if name in known:
+        if name in names:
             return self.names.index(name) if name in self.names else name
-        near = did_you_mean(given, known) if isinstance(given, str) else ""
+        near = did_you_mean(given, names) if isinstance(given, str) else ""
         raise OptionError(
-            f"donate has {given!r}, which is no array argument of this call; it has {', '.join(known) or 'none'}.\n"
+            f"donate has {given!r}, which is no array argument of this call; it has {', '.join(names) or 'none'}.\n"
             f"  Hint:{near} donate takes positions from 0, names, a tuple of them, or True for all that can be reused."
         )
 
@@ -301,5 +301,5 @@ def _signature(function: Any) -> inspect.Signature | None:
 def _names(signature: inspect.Signature | None, args: Sequence[Any]) -> list[str]:
     """What each argument by position is called."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    known = [name for name, one in signature.parameters.items() if one.kind in kinds] if signature else []
-    return [known[i] if i < len(known) else f"args[{i}]" for i in range(len(args))]
+    names = [name for name, each in signature.parameters.items() if each.kind in kinds] if signature else []
+    return [names[i] if i < len(names) else f"args[{i}]" for i in range(len(args))]

@@ -84,8 +84,8 @@ def what_if(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> found = what_if(lambda x: x * 2, jnp.ones(1000), donate=0, seconds=0.01)
-        >>> found["donate x"].saved(found.plain), found["donate x"].diff.stages["hlo"].is_empty
+        >>> tried = what_if(lambda x: x * 2, jnp.ones(1000), donate=0, seconds=0.01)
+        >>> tried["donate x"].saved(tried.plain), tried["donate x"].diff.stages["hlo"].is_empty
         (4000, True)
     """
     __tracebackhide__ = True
@@ -98,13 +98,13 @@ def what_if(
             "Hint: write what_if(f, x), not what_if(f(x))."
         )
     subject = subject_of(function, args, kwargs, grad)
-    asked = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
-    if all(value is None for value in asked.values()):
-        asked |= {"donate": True, "precision": "bfloat16"}
-    changes = changes_of(subject, **asked)
+    wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
+    if all(value is None for value in wanted.values()):
+        wanted |= {"donate": True, "precision": "bfloat16"}
+    changes = changes_of(subject, **wanted)
     if not changes:
         raise OptionError(
-            f"what_if has nothing to try: {', '.join(asked)} are all empty.\n  Hint: what_if(f, x, donate=0)."
+            f"what_if has nothing to try: {', '.join(wanted)} are all empty.\n  Hint: what_if(f, x, donate=0)."
         )
     if combine and len({change.kind for change in changes}) > 1:
         changes.append(together(changes))
@@ -115,8 +115,8 @@ def what_if(
 
 
 @dataclass
-class _Tried:
-    """A variant while it is tried."""
+class _Attempt:
+    """A variant while it is tried; `built` is None where it can't be compiled."""
 
     row: Variant
     built: CompiledSubject | None = None
@@ -141,11 +141,10 @@ class _Trial:
         self.result = None  # let go of, before others are measured
         notes = self.timed(tried) if self.seconds else []
         capture = plain.built.capture
-        rows = [one.row for one in tried]
-        told = environment_with_cores()
-        return WhatIf(name_of(self.subject.shown), capture.signature, rows, notes, told)
+        rows = [attempt.row for attempt in tried]
+        return WhatIf(name_of(self.subject.shown), capture.signature, rows, notes, environment_with_cores())
 
-    def tried(self, change: Change, plain: _Tried) -> _Tried:
+    def tried(self, change: Change, plain: _Attempt) -> _Attempt:
         """A variant, compiled and called once; where that fails, its row says why."""
         row = Variant(change.name, change.kind, change.doing, plain=plain.row.capture)
         try:
@@ -154,7 +153,7 @@ class _Trial:
                 row = replace(row, name=change.name, doing=change.doing)
             return self.compiled(change, plain.row)
         except Exception as error:  # what fails for one may work for the next
-            return _Tried(replace(row, error=error_line(error)))
+            return _Attempt(replace(row, error=error_line(error)))
 
     def resolved(self, change: Change, built: CompiledSubject) -> Change:
         """With the arguments that can be reused in place of "all that can"."""
@@ -166,10 +165,10 @@ class _Trial:
             return replace(change, donate=places)
         return replace(change, donate=places, name=f"donate {names}", doing=f"donating {names}")
 
-    def compiled(self, change: Change, plain: Variant | None) -> _Tried:
+    def compiled(self, change: Change, plain: Variant | None) -> _Attempt:
         """Compile a variant, call it once, and see what it is and gives."""
         __tracebackhide__ = True
-        with warnings.catch_warnings(record=True) as heard:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             built = self.subject.built(change, "tried")
         capture = built.capture
@@ -185,7 +184,7 @@ class _Trial:
             kernels=kernels_of(capture),
             capture=capture,
             plain=capture if plain is None else plain.capture,
-            notes=_notes(heard),
+            notes=_notes(caught),
         )
         if plain is not None and plain.capture is not None:
             alike = plain.memory == row.memory and _program(plain.capture) == _program(capture)
@@ -199,7 +198,7 @@ class _Trial:
                 self.result = result
             else:
                 row = replace(row, difference=difference_of(result, self.result))
-        return _Tried(row, built)
+        return _Attempt(row, built)
 
     def remarks(self, change: Change, row: Variant) -> list[str]:
         if row.is_same and change.kind == "remat" and not self.subject.is_derived:
@@ -211,21 +210,22 @@ class _Trial:
             return ["the compiler does the same here whatever the precision"]
         return []
 
-    def timed(self, tried: Sequence[_Tried]) -> list[str]:
+    def timed(self, tried: Sequence[_Attempt]) -> list[str]:
         """Run all that work in turns; gives what the reader should know."""
-        calls = {one.row.name: _call(one.built) for one in tried if one.built is not None}
+        calls = {attempt.row.name: _call(attempt.built) for attempt in tried if attempt.built is not None}
         self.notify(0.5, "running in turns")
         if len(calls) == 1:
             (plain, *_) = tried
             call, given = calls[plain.row.name]
             plain.row = replace(plain.row, steady=steady(Calls(call, given, {}).call, seconds=self.seconds))
             return []
-        found = compare(calls, baseline="plain", seconds=self.seconds * len(calls), check=False, progress=False)
-        for one in tried:
-            if one.built is not None:
-                ratio = None if one.row.kind == "plain" else found[one.row.name]
-                one.row = replace(one.row, steady=found.samples[one.row.name], ratio=ratio)
-        return list(found.notes)
+        compared = compare(calls, baseline="plain", seconds=self.seconds * len(calls), check=False, progress=False)
+        for attempt in tried:
+            if attempt.built is not None:
+                name = attempt.row.name
+                ratio = None if attempt.row.kind == "plain" else compared[name]
+                attempt.row = replace(attempt.row, steady=compared.samples[name], ratio=ratio)
+        return list(compared.notes)
 
 
 def _call(built: CompiledSubject) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -239,13 +239,13 @@ def _call(built: CompiledSubject) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return call, (built.args, built.kwargs)
 
 
-def _notes(heard: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
-    """What JAX says of donations; what else was warned of goes on its way."""
+def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
+    """JAX's warnings about donations as notes; every other warning is issued again."""
     notes: list[str] = []
-    for one in heard:
-        unused = _UNUSED.search(str(one.message))
+    for warning in caught:
+        unused = _UNUSED.search(str(warning.message))
         if unused is None:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         else:
             notes.append(f"donated, but not reused: {unused[1]}")
     return tuple(notes)

@@ -110,11 +110,11 @@ class Comparison(Charted):
         if all(ratio.is_same for ratio in self):
             others = " and ".join(self.ratios) if len(self) < 4 else f"{len(self) - 1} others"
             return f"no difference seen between {self.baseline} and {others}"
-        # What is told is one thing's difference from the baseline: the fastest one, or the slowest if that is it.
-        told = min(self, key=lambda ratio: ratio.ratio)
-        if told.is_same or told.ratio > 1:
-            told = max(self, key=lambda ratio: ratio.ratio)
-        return f"{told.name} is {told} than {self.baseline}"
+        # The fastest one against the baseline; where none is faster, the slowest.
+        ratio = min(self, key=lambda ratio: ratio.ratio)
+        if ratio.is_same or ratio.ratio > 1:
+            ratio = max(self, key=lambda ratio: ratio.ratio)
+        return f"{ratio.name} is {ratio} than {self.baseline}"
 
     @attached
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
@@ -132,13 +132,13 @@ class Comparison(Charted):
     def __repr__(self) -> str:
         # Times, as in the repr of a Timing: they are what there is to say.
         widest = max(map(len, self.samples), default=0) + 2
-        told = [
-            f"  {name:<{widest}} {duration_text(one.median):<8} {self.ratios.get(name, 'the baseline')}"
-            for name, one in self.samples.items()
+        lines = [
+            f"  {name:<{widest}} {duration_text(samples.median):<8} {self.ratios.get(name, 'the baseline')}"
+            for name, samples in self.samples.items()
         ]
-        told.append(f"  {self.rounds:,} rounds, each in an order of its own")
-        told += [f"  note: {note}" for note in self.notes]
-        return "\n".join([f"Comparison({self.headline})", *told])
+        lines.append(f"  {self.rounds:,} rounds, each in an order of its own")
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join([f"Comparison({self.headline})", *lines])
 
 
 def _span(low: float, high: float) -> str:

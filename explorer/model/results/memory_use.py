@@ -126,39 +126,41 @@ class MemoryUse(Charted):
     @property
     def headline(self) -> str:
         """The result in a sentence or two."""
-        known = [row for row in self.rows if not math.isnan(row.needed)]
-        if not known:
+        rows = [row for row in self.rows if not math.isnan(row.needed)]
+        if not rows:
             why = next((row.error for row in self.rows if row.error), "the compiler doesn't tell")
             return f"Nobody knows how much memory {self.function} needs: {why}"
         if self.axes:
-            return self._over(known)
-        row = known[0]
-        told = f"{self.function} needs {_text(row.needed)}"
+            return self._over(rows)
+        row = rows[0]
+        result = f"{self.function} needs {_text(row.needed)}"
         if self.limit:
             share = row.needed / self.limit
             part = f"{share:.0%}" if share >= 0.01 else "less than 1%"
-            told += (
+            result += (
                 f": {part} of {self.limit_text}" if share <= 1 else (f", more than {self.limit_text}: it doesn't fit")
             )
         parts = self.parts(row)
         use, name = max(USES, key=lambda use: parts[use[0]])
-        return f"{told}. The most is for {name}, {_text(parts[use])}."
+        return f"{result}. The most is for {name}, {_text(parts[use])}."
 
-    def _over(self, known: Sequence[MemoryRow]) -> str:
-        least, most = min(known, key=lambda row: row.needed), max(known, key=lambda row: row.needed)
-        told = f"{self.function} needs from {_text(least.needed)} to {_text(most.needed)}"
+    def _over(self, rows: Sequence[MemoryRow]) -> str:
+        least, most = min(rows, key=lambda row: row.needed), max(rows, key=lambda row: row.needed)
+        result = f"{self.function} needs from {_text(least.needed)} to {_text(most.needed)}"
         if not self.limit:
-            return f"{told}."
-        found = self.largest
-        if found is None:
-            count = sum(self.fits(row) for row in known)
-            return f"{told}; {count:,} of {len(self.rows):,} fit in {self.limit_text}."
-        if not found.size:
-            return f"{told}; none fits in {self.limit_text}."
-        told += f"; up to {found.name} = {found.size:,} fits in {self.limit_text}"
-        if found.is_exact:
-            return f"{told}, and no more."
-        return told + (f", {found.too_large:,} doesn't." if found.too_large else "; no size was tried that doesn't.")
+            return f"{result}."
+        largest = self.largest
+        if largest is None:
+            count = sum(self.fits(row) for row in rows)
+            return f"{result}; {count:,} of {len(self.rows):,} fit in {self.limit_text}."
+        if not largest.size:
+            return f"{result}; none fits in {self.limit_text}."
+        result += f"; up to {largest.name} = {largest.size:,} fits in {self.limit_text}"
+        if largest.is_exact:
+            return f"{result}, and no more."
+        return result + (
+            f", {largest.too_large:,} doesn't." if largest.too_large else "; no size was tried that doesn't."
+        )
 
     def label(self, row: MemoryRow) -> str:
         """`n = 128`: a row in words."""
@@ -189,11 +191,11 @@ class MemoryUse(Charted):
         rows = self.table()
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        told = [self.headline, *(f"  {line}" for line in lines)]
+        text = [self.headline, *(f"  {line}" for line in lines)]
         capture = self.rows[0].capture if len(self.rows) == 1 else None
         if capture is not None and not math.isnan(self.rows[0].live):
-            told.append(capture.live_memory.table())
-        return "\n".join([*told, *(f"note: {note}" for note in self.notes)])
+            text.append(capture.live_memory.table())
+        return "\n".join([*text, *(f"note: {note}" for note in self.notes)])
 
 
 def fitted_size(sizes: Sequence[float], needed: Sequence[float], limit: float) -> float:

@@ -110,10 +110,10 @@ class Peaks(Displayable):
         self, flops: float, dtype: str, *, is_matmul: bool, special: Mapping[str, float] | None = None
     ) -> float:
         """The least time for so many operations, of which `special` are so many elements of what takes longer."""
-        known = {op: count for op, count in (special or {}).items() if self.special.get(SPECIAL.get(op, op))}
+        slow = {op: count for op, count in (special or {}).items() if self.special.get(SPECIAL.get(op, op))}
         rate = self.rate(dtype, is_matmul=is_matmul)
-        plain = max(flops - sum(known.values()), 0.0) if known else flops
-        longer = sum(count / self.special[SPECIAL.get(op, op)] for op, count in known.items())
+        plain = max(flops - sum(slow.values()), 0.0) if slow else flops
+        longer = sum(count / self.special[SPECIAL.get(op, op)] for op, count in slow.items())
         return (plain / rate if rate else plain * 0.0) + longer
 
     def memory_seconds(self, bytes_: float, runs: float = 1.0) -> float:

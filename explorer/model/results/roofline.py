@@ -125,8 +125,8 @@ class Roofline(Charted):
     @property
     def efficiency(self) -> float:
         """The least time of the kernels with known costs over their time, 0 to 1; NaN where there are none."""
-        known = self.seconds - self.unknown
-        return min(self.least / known, 1.0) if known > 0 and self.least <= self.seconds else math.nan
+        with_costs = self.seconds - self.unknown
+        return min(self.least / with_costs, 1.0) if with_costs > 0 and self.least <= self.seconds else math.nan
 
     @property
     def speedup(self) -> float:
@@ -169,18 +169,18 @@ class Roofline(Charted):
             return (
                 f"{self.function} spends {share:.0%} of its time on starting kernels that have next to nothing to do."
             )
-        told = f"{self.function} reaches {share_text(self.efficiency)} of what this machine can do"
+        result = f"{self.function} reaches {share_text(self.efficiency)} of what this machine can do"
         if self.unknown > _MUCH * self.seconds:
             longest = next(point.name for point in self.points if point.bound == "unknown")
             others = " and others" if sum(point.bound == "unknown" for point in self.points) > 1 else ""
-            told += (
+            result += (
                 f", but for {longest}{others}, whose costs nobody knows: {self.unknown / self.seconds:.0%} of the time."
             )
         elif self.speedup < 1.1:
-            return f"{told}: its kernels, as they are, can't be much faster here."
+            return f"{result}: its kernels, as they are, can't be much faster here."
         else:
-            told += f": its kernels could be at most {factor_text(self.speedup)} faster."
-        return f"{told} {self._loss_text()}".rstrip()
+            result += f": its kernels could be at most {factor_text(self.speedup)} faster."
+        return f"{result} {self._loss_text()}".rstrip()
 
     def _loss_text(self) -> str:
         loss = self.losses[0]
@@ -217,13 +217,13 @@ class Roofline(Charted):
     @property
     def bounds_text(self) -> str:
         """`72% of the time is bound by memory, 20% by compute, 8% has no costs`."""
-        told = [f"{share_text(share)} by {bound}" for bound, share in self.shares.items() if bound != "unknown"]
-        if told:
-            first, *rest = told
-            told = [first.replace(" by ", " of the time is bound by "), *rest]
+        parts = [f"{share_text(share)} by {bound}" for bound, share in self.shares.items() if bound != "unknown"]
+        if parts:
+            first, *rest = parts
+            parts = [first.replace(" by ", " of the time is bound by "), *rest]
         if unknown := self.shares.get("unknown"):
-            told.append(f"of {share_text(unknown)} nobody knows: those kernels have no costs")
-        return ", ".join(told)
+            parts.append(f"of {share_text(unknown)} nobody knows: those kernels have no costs")
+        return ", ".join(parts)
 
     def __repr__(self) -> str:
         # With its times, as that of a `Timing`: they are all there is to say.

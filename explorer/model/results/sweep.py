@@ -96,15 +96,15 @@ class Sweep(Charted):
         along = self.over
         rest = [i for i, axis in enumerate(self.axes) if i != along and len(axis) > 1]
         numbers = self.axes[along].numbers or range(len(self.axes[along]))
-        found: dict[tuple[int, ...], list[SweepRow]] = {}
+        by_kind: dict[tuple[int, ...], list[SweepRow]] = {}
         for row in self.rows:
-            found.setdefault(tuple(row.at[i] for i in rest), []).append(row)
+            by_kind.setdefault(tuple(row.at[i] for i in rest), []).append(row)
         return tuple(
             Series(
                 ", ".join(self.axes[i].named(at) for i, at in zip(rest, key, strict=True)),
                 tuple(sorted(rows, key=lambda row: numbers[row.at[along]])),
             )
-            for key, rows in found.items()
+            for key, rows in by_kind.items()
         )
 
     @property
@@ -145,8 +145,8 @@ class Sweep(Charted):
             swept = [axis.labels[at] for axis, at in zip(self.axes, row.at, strict=True)]
             timed = [known_text(row.seconds, duration_text), bar(row.seconds, most), _reach(row)] if is_timed else []
             kernels = "–" if row.kernels is None else f"{row.kernels:,}"
-            told = [known_text(row.compile_seconds, duration_text), known_text(row.peak, size_text)]
-            rows.append((*swept, *timed, *told, kernels, *([row.error[:_LONGEST]] if row.error else [])))
+            figures = [known_text(row.compile_seconds, duration_text), known_text(row.peak, size_text)]
+            rows.append((*swept, *timed, *figures, kernels, *([row.error[:_LONGEST]] if row.error else [])))
         return rows
 
     def __repr__(self) -> str:

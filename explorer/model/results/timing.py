@@ -109,18 +109,20 @@ class Samples:
     @property
     def noise(self) -> str:
         """What disturbs the figure, in words; empty where nothing does that counts."""
-        said: list[str] = []
+        parts: list[str] = []
         if self.attained < self.confidence:
             sure = f"their range holds the median with {_percent(self.attained)}"
-            said.append(f"{self._few}: {sure}" if self.count > 1 else "only one sample: nobody knows how far it is off")
+            parts.append(
+                f"{self._few}: {sure}" if self.count > 1 else "only one sample: nobody knows how far it is off"
+            )
         elif self.is_noisy:
-            said.append(
+            parts.append(
                 f"noisy: samples differ by ±{_percent(self.spread)}, their median is known to ±{_percent(self.reach)}"
             )
         if abs(self.drift) > _DRIFT:
             way = "slower" if self.drift > 0 else "faster"
-            said.append(f"it became {_percent(abs(self.drift))} {way} while it was measured")
-        return "; ".join(said)
+            parts.append(f"it became {_percent(abs(self.drift))} {way} while it was measured")
+        return "; ".join(parts)
 
     @property
     def _few(self) -> str:
@@ -241,18 +243,22 @@ class Timing(Charted):
         # Elsewhere a repr has no times in it, for they differ from run to run. Here they are all there is to say: what
         # stays the same is the lines, their order and their words.
         rows = [("steady", self.steady), ("eager", self.eager)]
-        told = [f"  {what:<11} {duration_text(one.median):<9} {_known(one)}" for what, one in rows if one is not None]
+        lines = [
+            f"  {what:<11} {duration_text(samples.median):<9} {_interval_text(samples)}"
+            for what, samples in rows
+            if samples is not None
+        ]
         stages = ", ".join(f"{step} {duration_text(self.stages[step])}" for step in STEPS if step in self.stages)
-        told.append(f"  {'first call':<11} {duration_text(self.first_call.median):<9} {stages}".rstrip())
+        lines.append(f"  {'first call':<11} {duration_text(self.first_call.median):<9} {stages}".rstrip())
         if self.eager is not None:
-            told.append(f"  {self._against_eager()}")
-        told += [f"  note: {note}" for note in self.notes]
-        return "\n".join([f"Timing({self.function}{self.signature})", *told])
+            lines.append(f"  {self._against_eager()}")
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join([f"Timing({self.function}{self.signature})", *lines])
 
 
 def _percent(part: float) -> str:
     return f"{part * 100:.0f} %"
 
 
-def _known(samples: Samples) -> str:
+def _interval_text(samples: Samples) -> str:
     return repr(samples).partition(": ")[2].removesuffix(")")

@@ -167,13 +167,13 @@ class WhatIf(Charted):
         rows = [tuple(head)]
         for row in self.rows:
             timed = [known_text(row.seconds, duration_text), _ratio_text(row)] if is_timed else []
-            told = [
+            figures = [
                 known_text(row.peak, size_text),
                 known_text(row.compile_seconds, duration_text),
                 "–" if row.kernels is None else f"{row.kernels:,}",
                 str(row.difference) if row.difference else "" if row.kind == "plain" else "–",
             ]
-            rows.append((row.name, *timed, *told))
+            rows.append((row.name, *timed, *figures))
         return rows
 
     def __repr__(self) -> str:

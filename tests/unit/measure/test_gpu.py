@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_gpu(), reason="JAX has
 def machine(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EXPLORER_CACHE_DIR", str(tmp_path_factory.mktemp("peaks")))
-        patch.setattr(peaks_module, "_known", {})
+        patch.setattr(peaks_module, "_kept", {})
         yield ex.peaks()
 
 

@@ -33,14 +33,14 @@ def kept(tmp_path, monkeypatch):
         )
 
     monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(module, "_known", {})
+    monkeypatch.setattr(module, "_kept", {})
     monkeypatch.setattr(module, "_measure", measure)
     monkeypatch.setattr(module, "load", lambda: 0.0)
     return measured
 
 
 def another_session(monkeypatch):
-    monkeypatch.setattr(module, "_known", {})
+    monkeypatch.setattr(module, "_kept", {})
 
 
 def the_file():
@@ -264,7 +264,7 @@ def test_the_best_of_several_calls_counts():
 
 
 def test_what_fails_or_comes_too_late_is_left_out_and_said():
-    measuring = module._Measuring({"backend": "cpu"})
+    measuring = module._Probes(end=float("inf"))
 
     def fails():
         raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: no such type")
@@ -300,7 +300,7 @@ def test_a_machine_that_tells_nothing_is_one_all_the_same(monkeypatch, tmp_path)
 @pytest.mark.slow
 def test_this_machine_can_be_measured(tmp_path, monkeypatch):
     monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(module, "_known", {})
+    monkeypatch.setattr(module, "_kept", {})
     found = ex.peaks()
     assert found.bandwidth > 0
     assert {"f32"} <= set(found.matmul) & set(found.fma)
