@@ -7,6 +7,9 @@
     dtype:bf16  shape:8,*,64        an array of this dtype, of these dimensions
     line:12  line:10-20  file:train.py  function:attention      the source: its innermost place, or the stack
     in:body                         inside a group of this name or kind
+    target:getrf                    a custom call whose target has this in it
+    attr:replica_groups  attr:dimensions={1}    an attribute; one with this in its value
+    attr == dimensions={1}          an attribute of exactly this value
     bytes > 1MB  flops >= 2G        numbers: bytes, flops and other measures, elements, rank, operands, users
     a and b, a or b, not a, (a)     combined; `and` may be left out
 
@@ -27,12 +30,14 @@ from explorer.errors import QueryError
 from explorer.model.graph import Graph, Node
 from explorer.model.types import ArrayType, parse_type
 
-__all__ = ["find", "where"]
+__all__ = ["TARGET_KEYS", "find", "where"]
 
 Mask = NDArray[np.bool_]
 Test = Callable[[Graph], Mask]
 
-_TEXTS = ("name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line")
+_TEXTS = ("name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line", "target", "attr")
+# What holds a custom call's target: in HLO, StableHLO, and a jaxpr's `ffi_call`.
+TARGET_KEYS = ("custom_call_target", "call_target_name", "target_name")
 _NUMBERS = ("bytes", "elements", "rank", "operands", "users", "line")
 _UNITS = {
     **{"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12},
@@ -153,6 +158,8 @@ class _Parser:
             return _line(self, value, start)
         if field in ("shape", "dtype"):
             return _on_text(field, _same(field, value))
+        if field == "attr":
+            return _on_text(field, _attribute(value, lambda own, part: part in own))
         part = value.lower()
         return _on_text(field, lambda text: part in text.lower())
 
@@ -288,10 +295,38 @@ def _on_text(field: str, test: Callable[[str], bool]) -> Test:
                 return _any_array(graph, lambda array: test(",".join(array.dims)))
             case "in":
                 return _within(graph, test)
+            case "attr":
+                return _on_attributes(graph, lambda key, value: test(f"{key}={value}"))
+            case "target":
+                return _on_attributes(graph, lambda key, value: key in TARGET_KEYS and test(value))
             case _:
                 return _on_stack(graph, field, test)
 
     return mask
+
+
+def _on_attributes(graph: Graph, test: Callable[[str, str], bool]) -> Mask:
+    """Test each distinct pair of key and value once."""
+    columns = graph.attribute_table.columns
+    pairs = columns.key.astype(np.int64) * len(columns.values) + columns.value
+    distinct, of_row = np.unique(pairs, return_inverse=True)
+    keys, values = np.divmod(distinct, max(len(columns.values), 1))
+    passes = [test(columns.keys[key], columns.values[value]) for key, value in zip(keys, values, strict=True)]
+    rows = np.flatnonzero(np.asarray(passes, bool)[of_row])
+    mask = np.zeros(len(graph), bool)
+    mask[np.searchsorted(columns.start, rows, "right") - 1] = True
+    return mask
+
+
+def _attribute(query: str, compare: Callable[[str, str], bool]) -> Callable[[str], bool]:
+    """`key`: has it, whatever its value; `key=value`: has it with a value that compares. Tests a `key=value`."""
+    key, is_valued, value = query.lower().partition("=")
+
+    def test(pair: str) -> bool:
+        own, _, text = pair.lower().partition("=")
+        return own == key and (not is_valued or compare(text, value))
+
+    return test
 
 
 def _any_array(graph: Graph, test: Callable[[ArrayType], bool]) -> Mask:
@@ -318,6 +353,8 @@ def _on_stack(graph: Graph, field: str, test: Callable[[str], bool]) -> Mask:
 
 
 def _same(field: str, value: str) -> Callable[[str], bool]:
+    if field == "attr":
+        return _attribute(value, lambda own, wanted: own == wanted)
     wanted = value.lower()
     if field == "shape":
         dims = wanted.strip("[]").replace("x", ",").split(",") if wanted.strip("[]") else []

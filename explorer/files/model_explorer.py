@@ -56,6 +56,8 @@ def model_explorer_graph(graph: Graph, name: str) -> dict[str, Any]:
             "source": places[frame] if frame >= 0 else "",
             **{key: f"{values[i]:,.6g}" for key, values in measures.items() if math.isfinite(values[i])},
         }
+        for key, value in graph.attribute_table.of(i).items():
+            attributes.setdefault(key if key not in attributes else f"{key} (attribute)", value)  # jit has a `name` too
         node: dict[str, Any] = {
             "id": str(i),
             "label": graph.ops[op],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.query import find
 from explorer.capture.readers.graph_builder import GraphBuilder
+from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Group
 from explorer.model.types import bytes_of, elements, parse_type
 
@@ -35,18 +36,20 @@ def graph_of(known):
         )
         builder.connect(known["operands"][i])
     measures = {name: np.asarray(values, float) for name, values in known["measures"].items()}  # None is NaN
-    return replace(builder.build(), measure=lambda _: measures)
+    rows = [tuple(known["attributes"].get(name, {}).items()) for name in known["names"]]
+    attributes = Attributes(lambda: tabulate(range(len(rows)), rows))
+    return replace(builder.build(attributes), measure=lambda _: measures)
 
 
 GRAPH = graph_of(SHARED["graph"])
 
 
-@pytest.mark.parametrize(("query", "names"), SHARED["cases"])
+@pytest.mark.parametrize(("query", "names"), [*SHARED["cases"], *SHARED["attribute_cases"]])
 def test_a_query_finds(query, names):
     assert [node.name for node in GRAPH.where(query)] == names
 
 
-@pytest.mark.parametrize("query", SHARED["faults"])
+@pytest.mark.parametrize("query", [*SHARED["faults"], *SHARED["attribute_faults"]])
 def test_a_query_that_can_not_be_read_is_refused_with_a_hint(query):
     with pytest.raises(ex.QueryError, match=r"this query can't be (read|answered): (?s:.*)Hint: ") as caught:
         GRAPH.where(query)
