@@ -215,9 +215,9 @@ class Graph:
 
         Args:
             query: Words (`softmax`), words in a field (`op:dot`, `scope:attention`, `line:12`, `shape:8,*`,
-                `dtype:bf16`, `function:block`, `in:body`, `target:getrf`, `attr:dimensions={1}`), regular expressions (`/dot.*add/`) and comparisons
-                (`bytes > 1MB`, `op == "copy"`), combined by `and`, `or`, `not` and parentheses;
-                `explorer.analysis.query` has them all.
+                `dtype:bf16`, `function:block`, `in:body`, `target:getrf`, `attr:dimensions={1}`), regular
+                expressions (`/dot.*add/`) and comparisons (`bytes > 1MB`, `op == "copy"`), combined by `and`, `or`,
+                `not` and parentheses; `explorer.analysis.query` has them all.
 
         Raises:
             QueryError: The query can't be read; says where.

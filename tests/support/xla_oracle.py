@@ -5,6 +5,7 @@ import re
 from jaxlib import _hlo
 
 from explorer.capture.readers.hlo import read_hlo
+from tests.support.hlo_proto import instructions
 
 SPELLINGS = {
     "as printed": {},
@@ -36,7 +37,8 @@ def assert_read_as_xla_does(text):
     """Names, opcodes, types, operands, users and computations of our graph are those of XLA's parser."""
     graph = read_hlo(text)
     expected = {}
-    for computation in _hlo.hlo_module_from_text(text).computations():
+    module = _hlo.hlo_module_from_text(text)
+    for computation in module.computations():
         for instruction in computation.instructions():
             expected[computation.name, instruction.name] = instruction
     assert graph.unread == ()
@@ -52,4 +54,38 @@ def assert_read_as_xla_does(text):
         assert _typed(f"= {node.type}") in _typed(printed) or not node.type
         assert [o.name for o in node.operands] == [o.name for o in instruction.operands()]
         assert {u.name for u in node.users} == {u.name for u in instruction.users()}
+    _assert_attributes(graph, instructions(module.as_serialized_hlo_module_proto()))
     return graph
+
+
+def _assert_attributes(graph, expected):
+    """What is printed of each instruction, as numbers, is what XLA has in its proto."""
+    for node in graph.nodes:
+        attributes, proto = node.attributes, expected[node.group.name, node.name]
+        assert attributes.get("custom_call_target", "") == proto["custom_call_target"]
+        if node.op not in ("iota", "fft"):  # these have a key of their own
+            assert _numbers(attributes.get("dimensions", "")) == proto["dimensions"]
+        assert _window(attributes.get("window", "")) == proto["window"]
+        if node.op == "parameter":
+            assert int(attributes["parameter_number"]) == proto["parameter_number"]
+        if node.op == "get-tuple-element":
+            assert int(attributes["index"]) == proto["index"]
+        if "channel_id" in attributes:  # XLA numbers those that have none
+            assert int(attributes["channel_id"]) == proto["channel_id"]
+        groups = attributes.get("replica_groups", "{}")
+        if groups.startswith("{{"):
+            assert [_numbers(group) for group in groups[1:-1].split("},{")] == proto["replica_groups"]
+        if "root" in attributes:  # a person may leave out ROOT
+            assert proto["root"]
+
+
+def _numbers(text):
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def _window(text):
+    """Of each dimension: size, stride, padding below."""
+    fields = {name: value.split("x") for name, value in (field.split("=") for field in text.strip("{}").split())}
+    sizes = fields.get("size", [])
+    strides, pads = fields.get("stride", ["1"] * len(sizes)), fields.get("pad", ["0"] * len(sizes))
+    return [[int(size), int(s), int(p.partition("_")[0])] for size, s, p in zip(sizes, strides, pads, strict=True)]

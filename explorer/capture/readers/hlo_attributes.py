@@ -26,7 +26,9 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
     `backend_config`, and is given as `known_trip_count` too.
     """
     pairs: list[tuple[str, str]] = _PLAIN.findall(text)
-    if sum(len(key) + len(value) for key, value in pairs) + 3 * len(pairs) != len(text):  # `, ` and `=` of each
+    if "/*" in text or sum(len(key) + len(value) for key, value in pairs) + 3 * len(pairs) != len(
+        text
+    ):  # `, ` and `=` of each
         pairs = [(key.strip(), value.strip()) for key, sign, value in map(_halves, _pieces(text)) if sign]
     attributes: dict[str, str] = {}
     for key, value in pairs:
