@@ -51,7 +51,7 @@ HLO = """HloModule m, is_scheduled=true
 ENTRY %main (x: f32[8]) -> f32[] {
   %x = f32[8]{0:T(256)S(1)} parameter(0), sharding={devices=[2]<=[2]}, metadata={op_name="x"}
   %zero = f32[] constant(0)
-  ROOT %total = f32[] reduce(%x, %zero), dimensions={0}, to_apply=%add, metadata={op_name="sum"}, backend_config={"a":"}"}
+  ROOT %all = f32[] reduce(%x, %zero), dimensions={0}, to_apply=%add, metadata={op_name="sum"}, backend_config={"a":"}"}
 }
 """
 
@@ -62,10 +62,10 @@ def test_attributes_of_a_module_and_of_its_nodes():
     assert graph["sum"].attributes == {"root": "true"}
     assert graph["x"].attributes == {"parameter_number": "0", "sharding": "{devices=[2]<=[2]}"}
     assert graph["zero"].attributes == {"literal": "0"}
-    assert graph["total"].attributes == {
+    assert graph["all"].attributes == {
         "root": "true", "dimensions": "{0}", "to_apply": "add", "backend_config": '{"a":"}"}',
     }  # fmt: skip
-    total = graph["total"].index
+    total = graph["all"].index
     assert [(call.node, call.role, graph.groups[call.group].name) for call in graph.calls] == [
         (total, "to_apply", "add")
     ]
@@ -74,7 +74,8 @@ def test_attributes_of_a_module_and_of_its_nodes():
 def test_computations_written_out_inside_an_instruction_are_called_by_it():
     graph = read_hlo(
         "ENTRY main {\n  x = f32[8] parameter(0)\n  z = f32[] constant(0)\n"
-        "  ROOT t = f32[] reduce(x, z), dimensions={0}, to_apply={\n    a = f32[] parameter(0)\n    b = f32[] parameter(1)\n"
+        "  ROOT t = f32[] reduce(x, z), dimensions={0}, to_apply={\n"
+        "    a = f32[] parameter(0)\n    b = f32[] parameter(1)\n"
         '    ROOT s = f32[] add(a, b)\n  }, metadata={op_name="sum"}\n}\n'
     )
     assert [call.role for call in graph.calls] == ["to_apply"]
