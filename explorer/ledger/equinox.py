@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from itertools import chain
 from typing import Any, NamedTuple
 
 from jax import tree_util
@@ -51,29 +52,29 @@ def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) 
 def _read(function: Any, static: Any, paths: tuple[str, ...]) -> FilteredCall | None:
     fun, first, rest = static
     own = fun[0][0] if len(fun[0]) == 1 and callable(fun[0][0]) else None
-    names = list(inspect.signature(own).parameters.values()) if own is not None else []
+    parameters = list(inspect.signature(own).parameters.values()) if own is not None else []
     named = {
-        "first": [_name(names, 0) + _trees.keystr(path) for path in _paths(first)],
-        "rest": [_path_of_rest(names, path) for path in _paths(rest)],
-        "fun": [function.__name__ + _trees.keystr(path) for path in _paths(fun)],
+        "first": _named(_name(parameters, 0), first),
+        "rest": [_path_of_rest(parameters, path) for path in _paths(rest)],
+        "fun": _named(function.__name__, fun),
     }
     numbered = [_NUMBERED.fullmatch(path) for path in paths]
-    if not all(numbered):
+    places = [(match[1], int(match[2])) for match in numbered if match is not None]
+    if len(places) < len(paths):
         return None
-    places = [(found[1], int(found[2])) for found in numbered if found is not None]
-    statics = [
-        (path, value)
-        for part, leaves in (("first", first[0]), ("rest", rest[0]), ("fun", fun[0] if own is None else ()))
-        for path, value in zip(named[part], leaves, strict=False)
-        if value is not None
-    ]
+    leaves = {"first": first[0], "rest": rest[0], "fun": fun[0] if own is None else ()}
+    pairs = chain.from_iterable(zip(named[part], leaves[part], strict=False) for part in _ORDER)
     return FilteredCall(
         function if own is None else own,
         tuple(named[part][at] for part, at in places),
         tuple(sorted(range(len(places)), key=lambda i: (_ORDER.index(places[i][0]), places[i][1]))),
         _tree(first, rest),
-        tuple(statics),
+        tuple((path, value) for path, value in pairs if value is not None),
     )
+
+
+def _named(name: str, part: Any) -> list[str]:
+    return [name + _trees.keystr(path) for path in _paths(part)]
 
 
 def _paths(part: Any) -> list[Any]:

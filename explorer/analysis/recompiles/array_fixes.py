@@ -169,6 +169,11 @@ def fix_type(case: Case) -> str:
     if new.given in _PYTHON and old.given in _PYTHON and new.dtype != old.dtype:
         kind = old.given if {new.given, old.given} == {"bool", "int"} else max(new.given, old.given, key=_PYTHON.index)
         return with_comment(assignment(new.path, f"{kind}({new.path})"), "before each call")
+    return _fix_array_type(case, new, old)
+
+
+def _fix_array_type(case: Case, new: Leaf, old: Leaf) -> str:
+    # A program that begins with a number's weak type goes on with its own result, which is an array: keep that type.
     starts_odd = old.given in _PYTHON or (old.weak and not new.weak)
     wanted, odd = (new, old) if starts_odd else (old, new)
     when = "from the first call on" if starts_odd else "before this call"

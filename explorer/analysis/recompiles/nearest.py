@@ -10,6 +10,7 @@ from typing import NamedTuple
 from explorer.analysis.recompiles.structure_changes import Change, changes
 from explorer.model.events.key import Key, Leaf, Static
 from explorer.model.events.placement import placement, spreads
+from explorer.model.events.prediction import type_text
 
 __all__ = ["PLACEMENT", "Difference", "differences", "nearest"]
 
@@ -76,30 +77,29 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
 
 
 def _weight(new: Key, old: Key, traced: bool, limit: float) -> float:
+    """How far apart two keys are; from `limit` on only a lower bound, for then the leaves aren't looked at."""
     weight = 0.0
     if new.function is not old.function:
-        if new.function.identity != old.function.identity:
-            weight += 1.5
-        if new.function.family != old.function.family:
-            weight += 3.0
-    if new.structure != old.structure or new.tree != old.tree:
+        weight += 1.5 * (new.function.identity != old.function.identity)
+        weight += 3.0 * (new.function.family != old.function.family)
+    if new.structure != old.structure or new.tree is not old.tree:
         weight += 2.0 + 0.1 * abs(len(new.leaves) - len(old.leaves))
-    if new.statics is not old.statics and new.statics != old.statics:
-        weight += sum(1.0 for _ in _static_pairs(new, old))
-    if new.context is not old.context and new.context != old.context:
+    if _differ(new.statics, old.statics):
+        weight += len(_static_pairs(new, old))
+    if _differ(new.context, old.context):
         weight += 1.2 * len(_pairs(new.context, old.context))
     if not traced and weight:
         weight += _UNTRACED
-    heavy = _IDLE if traced else _PLACED
-    if new.options is not old.options and new.options != old.options:
-        weight += heavy
-    if new.donated is not old.donated and new.donated != old.donated:
-        weight += heavy
-    if new.wrapping is not old.wrapping and new.wrapping != old.wrapping:
-        weight += heavy
+    untraced = _differ(new.options, old.options), _differ(new.donated, old.donated), _differ(new.wrapping, old.wrapping)
+    weight += sum(untraced) * (_IDLE if traced else _PLACED)
     if weight < limit and new.leaves is not old.leaves:
         weight += _leaves_weight(new.leaves, old.leaves, traced)
     return weight
+
+
+def _differ(new: object, old: object) -> bool:
+    # Equal settings are mostly one object; comparing forty pairs of them for each earlier key is in the user's time.
+    return new is not old and new != old
 
 
 def _leaves_weight(new: tuple[Leaf, ...], old: tuple[Leaf, ...], traced: bool) -> float:
@@ -109,22 +109,30 @@ def _leaves_weight(new: tuple[Leaf, ...], old: tuple[Leaf, ...], traced: bool) -
         here, there = new[index], old[index]
         kind = _traced_kind(here, there)
         if not kind:
-            if here.devices != there.devices or here.sharding != there.sharding or here.layout != there.layout \
-                    or bool(here.committed) is not bool(there.committed):  # fmt: skip
+            if _is_elsewhere(here, there):
                 weight += _IDLE if traced else (_MORE if first else _PLACED)
                 first = first or "placed"
             continue
-        if not first:
-            weight += _WEIGHTS[kind] + (0.2 * (_axes(here, there) - 1) if kind == "shape" else 0)
-            weight += _OTHER if kind != "dtype" and here.dtype != there.dtype else 0
-            weight += 0 if traced else _UNTRACED
-        else:
+        if first:
             weight += _MORE if kind == first else _OTHER
+        else:
+            weight += _type_weight(kind, here, there) + (0 if traced else _UNTRACED)
         first = kind
         weighed += 1
         if weighed == _MOST_WEIGHED:
             return weight + _MORE * (len(new) - index)
     return weight
+
+
+def _is_elsewhere(new: Leaf, old: Leaf) -> bool:
+    return (new.devices, new.sharding, new.layout, bool(new.committed)) != (
+        old.devices, old.sharding, old.layout, bool(old.committed),
+    )  # fmt: skip
+
+
+def _type_weight(kind: str, new: Leaf, old: Leaf) -> float:
+    weight = _WEIGHTS[kind] + (_OTHER if kind != "dtype" and new.dtype != old.dtype else 0)
+    return weight + 0.2 * (_axes(new, old) - 1) if kind == "shape" else weight
 
 
 def _axes(new: Leaf, old: Leaf) -> int:
@@ -141,31 +149,35 @@ def _traced_kind(new: Leaf, old: Leaf) -> str:
 
 
 def differences(new: Key, old: Key) -> tuple[Difference, ...]:
-    """All that differs between two keys, what is found in the function first, then the arguments, then the rest."""
-    found: list[Difference] = []
-    made = new.function.identity != old.function.identity
+    """All that differs between two keys: the function first, then the arguments, then the rest."""
+    is_made_anew = new.function.identity != old.function.identity
+    rows: list[Difference] = []
     # A derivative's program is another one for other arguments.
-    if made and "derived" not in new.function.made:
-        found.append(Difference("function"))
-    if new.tree != old.tree or new.structure != old.structure:
-        found += _structures(new, old) or ([] if _now_static(new, old) else [Difference("structure")])
-    found += _leaf_differences(new, old)
+    if is_made_anew and "derived" not in new.function.made:
+        rows.append(Difference("function"))
+    if new.tree is not old.tree or new.structure != old.structure:
+        rows += _structures(new, old) or ([] if _now_static(new, old) else [Difference("structure")])
+    rows += _leaf_differences(new, old)
     statics = _static_pairs(new, old)
-    for path, after, before in statics:
-        if not (new.function.eager and _is_program(path)):
-            found.append(Difference("static", path, _static_text(before, path, old), _static_text(after, path, new)))
-    if not found and ((statics and _is_program(statics[0][0])) or made):
-        found.append(Difference("function"))
-    found += _settings(new, old)
-    if new.donated != old.donated:
-        found.append(_donation(new, old))
-    for name, after, before in _pairs(new.options, old.options):
-        found.append(Difference("options", name, before, after))
+    rows += [
+        Difference("static", path, _static_text(before, path, old), _static_text(after, path, new))
+        for path, after, before in statics
+        if not (new.function.eager and _is_program(path))
+    ]
+    if not rows and (is_made_anew or any(_is_program(path) for path, _, _ in statics[:1])):
+        rows.append(Difference("function"))
+    return (*rows, *_settings(new, old), *_jit_differences(new, old))
+
+
+def _jit_differences(new: Key, old: Key) -> list[Difference]:
+    """What differs in how the `jax.jit` was made."""
+    rows = [_donation(new, old)] if new.donated != old.donated else []
+    rows += [Difference("options", name, before, after) for name, after, before in _pairs(new.options, old.options)]
     for name, after, before in _pairs(new.wrapping, old.wrapping):
-        # What was to be donated is told by what was.
+        # Which buffers are given away says what was to be donated.
         if not name.startswith("donate_") or new.donated == old.donated:
-            found.append(Difference(_WRAPPING.get(name, "options"), name, *spreads(before, after)))
-    return tuple(found)
+            rows.append(Difference(_WRAPPING.get(name, "options"), name, *spreads(before, after)))
+    return rows
 
 
 def _structures(new: Key, old: Key) -> list[Difference]:
@@ -201,30 +213,32 @@ _WRAPPING = {
 
 
 def _leaf_differences(new: Key, old: Key) -> list[Difference]:
-    if len(new.leaves) == len(old.leaves) and all(
-        a.path == b.path for a, b in zip(new.leaves, old.leaves, strict=True)
-    ):
-        pairs = [(i, a, b) for i, (a, b) in enumerate(zip(new.leaves, old.leaves, strict=True)) if a is not b]
-    else:
-        there = {leaf.path: leaf for leaf in old.leaves}
-        pairs = [(i, leaf, there[leaf.path]) for i, leaf in enumerate(new.leaves) if leaf.path in there]
-    found: list[Difference] = []
+    rows: list[Difference] = []
     axes: dict[tuple[object, object], list[tuple[int, str, str]]] = {}
-    for index, here, before in pairs:
+    for index, here, before in _pair_leaves(new, old):
         # A size that changes does so in a whole tree of hundreds, and in few ways; and this is in the user's time.
         if here.shape != before.shape and len(here.shape) == len(before.shape) and _alike_but_for_size(here, before):
             changed = axes.get((here.shape, before.shape))
             if changed is None:
-                changed = axes[here.shape, before.shape] = [
-                    (axis, str(then), str(now))
-                    for axis, (now, then) in enumerate(zip(here.shape, before.shape, strict=True))
-                    if now != then
-                ]
-            for axis, then, now in changed:
-                found.append(Difference("shape", f"{here.path}.shape[{axis}]", then, now, axis, index))
+                changed = axes[here.shape, before.shape] = _changed_axes(here, before)
+            rows += [Difference("shape", f"{here.path}.shape[{axis}]", *sizes, axis, index) for axis, *sizes in changed]
         else:
-            found += _differences_of_leaf(index, here, before)
-    return found
+            rows += _differences_of_leaf(index, here, before)
+    return rows
+
+
+def _pair_leaves(new: Key, old: Key) -> list[tuple[int, Leaf, Leaf]]:
+    """The leaves that both keys have and that are not one object, with their place in the later key."""
+    new_leaves, old_leaves = new.leaves, old.leaves
+    if [leaf.path for leaf in new_leaves] == [leaf.path for leaf in old_leaves]:
+        return [(i, a, b) for i, (a, b) in enumerate(zip(new_leaves, old_leaves, strict=True)) if a is not b]
+    there = {leaf.path: leaf for leaf in old_leaves}
+    return [(i, leaf, there[leaf.path]) for i, leaf in enumerate(new_leaves) if leaf.path in there]
+
+
+def _changed_axes(new: Leaf, old: Leaf) -> list[tuple[int, str, str]]:
+    sizes = enumerate(zip(old.shape, new.shape, strict=True))
+    return [(axis, str(before), str(after)) for axis, (before, after) in sizes if before != after]
 
 
 def _alike_but_for_size(new: Leaf, old: Leaf) -> bool:
@@ -239,22 +253,20 @@ def _alike_but_for_size(new: Leaf, old: Leaf) -> bool:
 
 
 def _differences_of_leaf(index: int, new: Leaf, old: Leaf) -> list[Difference]:
-    found: list[Difference] = []
+    rows: list[Difference] = []
     if new.dtype.startswith("key<") is not old.dtype.startswith("key<"):
         pass  # a typed key's shape is not that of a raw one
     elif len(new.shape) != len(old.shape):
-        found.append(Difference("rank", f"{new.path}.ndim", str(len(old.shape)), str(len(new.shape)), at=index))
-    elif new.shape != old.shape:
-        for axis, (after, before) in enumerate(zip(new.shape, old.shape, strict=True)):
-            if after != before:
-                leaf = f"{new.path}.shape[{axis}]"
-                found.append(Difference("shape", leaf, str(before), str(after), axis, index))
+        rows.append(Difference("rank", f"{new.path}.ndim", str(len(old.shape)), str(len(new.shape)), at=index))
+    else:
+        for axis, before, after in _changed_axes(new, old):
+            rows.append(Difference("shape", f"{new.path}.shape[{axis}]", before, after, axis, index))
     if new.dtype != old.dtype:
-        found.append(Difference("dtype", new.path, old.dtype, new.dtype, at=index))
+        rows.append(Difference("dtype", new.path, old.dtype, new.dtype, at=index))
     elif new.weak != old.weak:
-        found.append(Difference("weak-type", new.path, _type_text(old), _type_text(new), at=index))
+        rows.append(Difference("weak-type", new.path, type_text(old), type_text(new), at=index))
     placed = _placement_difference(index, new, old)
-    return [*found, placed] if placed is not None else found
+    return [*rows, placed] if placed is not None else rows
 
 
 def _placement_difference(index: int, new: Leaf, old: Leaf) -> Difference | None:
@@ -268,10 +280,6 @@ def _placement_difference(index: int, new: Leaf, old: Leaf) -> Difference | None
     if bool(new.committed) is not bool(old.committed):
         return Difference("committed", new.path, _commitment_text(old), _commitment_text(new), at=index)
     return None
-
-
-def _type_text(leaf: Leaf) -> str:
-    return f"{leaf.dtype}, weak" if leaf.weak else leaf.dtype
 
 
 def _commitment_text(leaf: Leaf) -> str:

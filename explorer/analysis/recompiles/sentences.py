@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name
 from explorer.analysis.recompiles.nearest import Difference
-from explorer.model.cut_text import shortened, two_shortened
 from explorer.model.events.key import Function, Static
+from explorer.model.text import cut_middle, cut_middles
 
 __all__ = ["sentence"]
 
@@ -39,7 +39,7 @@ def _plain_sentence(case: Case) -> str:
 
 
 def _before_after(case: Case) -> str:
-    before, after = two_shortened(case.chosen.before, case.chosen.after)
+    before, after = cut_middles(case.chosen.before, case.chosen.after)
     return f"was {before} and is now {after}"
 
 
@@ -110,16 +110,16 @@ def _article(describe_picture: str) -> str:
 def _static(case: Case) -> str:
     new, old, chosen = case.static, case.old_static, case.chosen
     if case.chosen.after == "an array":
-        return f"`{chosen.leaf}` was a static argument ({shortened(chosen.before)}) and is now an array"
+        return f"`{chosen.leaf}` was a static argument ({cut_middle(chosen.before)}) and is now an array"
     if case.chosen.before == "an array":
-        return f"`{chosen.leaf}` was an array and is now a static argument ({shortened(chosen.after)})"
+        return f"`{chosen.leaf}` was an array and is now a static argument ({cut_middle(chosen.after)})"
     if new is None or old is None:
         return f"the static argument `{chosen.leaf}` {_before_after(case)}"
     if new.keyword is not old.keyword and new.value == old.value:
         before, after = ("by name", "by position") if old.keyword else ("by position", "by name")
         return f"the static argument `{new.path}` was given {before} and is now given {after}"
     if new.value == old.value and new.type == old.type:
-        return f"the static argument `{new.path}` is {shortened(new.value)} as before, yet not equal: {_unequal(new)}"
+        return f"the static argument `{new.path}` is {cut_middle(new.value)} as before, yet not equal: {_unequal(new)}"
     text = f"the static argument `{chosen.leaf}` {_before_after(case)}"
     count = len(case.static_values)
     return f"{text}: its {_ordinal(count)} value" if count > 2 else text

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explorer.model.cut_text import shortened, two_shortened
 from explorer.model.events.key import Key
 from explorer.model.events.pytree import TreeNode, split_path
+from explorer.model.text import cut_middle, cut_middles
 
 __all__ = ["Change", "changes"]
 
@@ -141,7 +141,7 @@ def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
     if (new.kind, new.name) != (old.kind, old.name):
         return Change(path, _describe(old), _describe(new))
     if new.static != old.static:
-        before, after = two_shortened(old.static, new.static)
+        before, after = cut_middles(old.static, new.static)
         return Change(path, f"{old.name}[{before}]", f"{new.name}[{after}]", "kept")
     if new.kind != "dict" and len(new.children) != len(old.children):
         return Change(path, _describe(old), _describe(new))
@@ -171,7 +171,7 @@ def _unequal_print_alike(key: Key, tree: TreeNode) -> tuple[Change, ...]:
     if len(opaque) != 1:
         return ()
     ((path, node),) = opaque
-    text = f"{node.name}[{shortened(node.static)}]"
+    text = f"{node.name}[{cut_middle(node.static)}]"
     return (Change(path, text, text, "kept"),)
 
 

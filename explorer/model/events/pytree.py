@@ -7,6 +7,7 @@ share what they have in common.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from threading import RLock
 from typing import Any
@@ -122,27 +123,20 @@ LEAF = TreeNode("leaf")
 NONE = TreeNode("None")
 
 
+# A key is written as its repr, in which brackets and dots are no steps.
+_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|.""", re.DOTALL)
+
+
 def split_path(path: str) -> list[str]:
     """A leaf's path in its steps: `state.params['w'][0]` → `state`, `.params`, `['w']`, `[0]`.
 
-    A key is a `repr`, so a bracket in quotes is none; what is left of a path whose brackets don't match is one step.
+    What is left of a path whose brackets don't match is one step.
     """
     steps: list[str] = []
-    start, depth, quote, is_escaped = 0, 0, "", False
-    for at, char in enumerate(path):
-        if quote:
-            quote = "" if char == quote and not is_escaped else quote
-            is_escaped = char == "\\" and not is_escaped
-        elif char in "'\"" and depth:
-            quote = char
-        elif char in "([{":
-            if char == "[" and not depth and at > start:
-                steps.append(path[start:at])
-                start = at
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == "." and depth == 0 and at > start:
-            steps.append(path[start:at])
-            start = at
+    start = depth = 0
+    for token in _TOKEN.finditer(path):
+        if depth == 0 and token[0] in (".", "[") and token.start() > start:
+            steps.append(path[start : token.start()])
+            start = token.start()
+        depth += (token[0] in "([{") - (token[0] in ")]}")
     return [*steps, path[start:]] if start < len(path) else steps
