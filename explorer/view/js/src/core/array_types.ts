@@ -1,4 +1,4 @@
-// What a type's text says, in any stage's notation; see explorer/model/types.py.
+// Types parsed from any stage's notation; see explorer/model/types.py.
 
 export interface ArrayType {
   dtype: string;

@@ -13,7 +13,7 @@ export interface Source {
 }
 
 export class Stage {
-  /** Nothing is read until it is asked for; the frames alone are enough for the source pane's colours. */
+  /** Everything is read at first use; the frames alone are enough for the source pane's colours. */
   constructor(
     readonly name: string,
     private readonly readText: () => string,

@@ -6,7 +6,7 @@ import type { Graph } from "./graph";
 interface Columns {
   kinds: string[];
   reasons: string[];
-  /** The share of the equations of which it is known. */
+  /** The share of the equations whose fate is determined. */
   mapped: number;
   kind: Int32Array;
   inferred: Int32Array;
@@ -52,7 +52,7 @@ export class Fates {
     return this.#byKernel.get(kernel) ?? [];
   }
 
-  /** Where an equation is told of: its kernels, or the kernel of the first one that reads it. */
+  /** The kernels under which an equation is listed: its own, or that of its first reader that has one. */
   #homes(graph: Graph, node: number): number[] {
     const seen = new Set([node]);
     for (const at of seen) {

@@ -38,7 +38,7 @@ interface Columns {
   keys: Record<string, Int32Array>;
   /** Whose place a node has: its own, that of what it belongs to by structure, or -1. */
   placed: Int32Array;
-  /** Numbers known of each node, by name (`flops`, `bytes`); NaN where there is none. */
+  /** Numbers of each node, by name (`flops`, `bytes`); NaN where there is none. */
   measures: Record<string, Float32Array>;
   groups: Group[];
   groupOf: Int32Array;
@@ -261,7 +261,7 @@ export class Graph {
     return this.#childGroups.get(group) ?? [];
   }
 
-  /** How often an item runs, where that is known to be more than once; else 0. */
+  /** How often an item runs where that is more than once; 0 otherwise, and where it can't be determined. */
   times(item: Item): number {
     return isGroup(item) ? (this.c.repeat?.[item.group] ?? 0) : 0;
   }
@@ -310,7 +310,7 @@ export class Graph {
       else ofItem.set(item, i);
     });
     for (const [first, chain] of chains) for (const node of chain) ofNode.set(node, ofNode.get(first)!);
-    // There are a hundred thousand nodes in a few groups: what a group's position is is looked up once.
+    // There are a hundred thousand nodes in a few groups: a group's position is determined once.
     const ofGroup = new Map<number, number>([[-1, -1]]);
     const find = (at: number): number => {
       let position = ofGroup.get(at);

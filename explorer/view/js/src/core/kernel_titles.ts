@@ -47,7 +47,7 @@ const WORDS: Record<string, string> = {
     cumsum: "running sum",
   },
 };
-/** What says most about a kernel comes first; a word in none of these says little. */
+/** The most characteristic operations of a kernel first; a word in none of these gets the weight 2. */
 const WEIGHTS: [weight: number, words: RegExp][] = [
   [6, /^(dot|convolution|sort|fft|cholesky|triangular|lu|qr|eigh|svd|call|random|all-|reduce-scatter|collective)/],
   [5, /^(sum|max|min|product|argmax|argmin|reduce|running sum|mean|top_k|gather|scatter)$/],
@@ -65,7 +65,10 @@ const weightOf = (word: string): number => WEIGHTS.find(([, words]) => words.tes
 
 const wordsByGraph = new WeakMap<Graph, Map<number, string>>();
 
-/** The operations that a kernel is about, `max, exp, sum`: those that say most, in program order; empty for none. */
+/**
+ * The operations that a kernel is about, `max, exp, sum`: the most characteristic ones, in program order; empty for
+ * none.
+ */
 export function computes(graph: Graph, node: number): string {
   let ofNodes = wordsByGraph.get(graph);
   if (!ofNodes) wordsByGraph.set(graph, (ofNodes = new Map()));
@@ -79,7 +82,7 @@ function wordsOf(graph: Graph, node: number): string {
   for (const inner of graph.within(node).slice(1)) {
     const op = graph.op(inner);
     if (SILENT.test(op) || graph.c.groups[graph.c.groupOf[inner]!]?.kind === "apply") continue;
-    // A primitive says more than the instruction that it became: `reduce_max`, not `reduce`.
+    // A primitive is more specific than the instruction that it became: `reduce_max`, not `reduce`.
     const primitive = graph.scope(inner).split("/").pop() ?? "";
     const named =
       !MOVES.test(op) &&
@@ -125,7 +128,7 @@ function sumOf(graph: Graph, measure: string): Float64Array | undefined {
   return sum;
 }
 
-/** A measure of all that runs in an item, NaN where it isn't known. */
+/** A measure of all that runs in an item, NaN where it was not measured. */
 export function total(graph: Graph, measure: string, item?: Item): number {
   const sum = sumOf(graph, measure);
   if (!sum) return NaN;

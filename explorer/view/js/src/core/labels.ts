@@ -86,7 +86,7 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
   const title = op === "parameter" ? graph.scope(node) || name : isNamed ? name : op;
   const share = stage === "hlo" ? shareText(graph, item) : "";
   if (op === "fusion" && inner.length) {
-    // What it computes says more than the compiler's name, which stays for finding it in the text.
+    // What it computes is clearer than the compiler's name, which stays so that it can be found in the text.
     const words = computes(graph, node);
     return words
       ? { title: cut(words, 34), sub: joined(cut(name, 30), share) }

@@ -12,7 +12,7 @@ export type Mode = "graph" | "text" | "table" | "lines" | "memory" | "passes";
 export interface Focus {
   nodes: Set<number>;
   lines: Set<string>;
-  /** The node that was chosen, if one was; the details pane tells about it. */
+  /** What was chosen, if anything; the details pane describes it. */
   item?: Item;
   line?: { file: string; line: number };
   query?: string;
@@ -126,7 +126,7 @@ export class Session {
     this.#notify("focus");
   }
 
-  /** Light up nodes of a stage, as Python asks for them. */
+  /** Light up nodes of a stage, as Python requests. */
   focusNodes(stage: string, nodes: Iterable<number>, name?: string): void {
     const to = this.capture.stage(stage);
     const nodeSet = new Set(nodes);

@@ -1,6 +1,6 @@
 // Light or dark, as the page around is; it may change while we are shown.
 
-/** What the host says, or else the system: JupyterLab and Notebook, VS Code, Colab, plain pages. */
+/** The host's theme, or else the system's: JupyterLab and Notebook, VS Code, Colab, plain pages. */
 function isDark(): boolean {
   const { dataset, classList } = document.body;
   if (dataset.jpThemeLight !== undefined) return dataset.jpThemeLight === "false";

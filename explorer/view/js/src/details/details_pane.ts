@@ -1,4 +1,4 @@
-// What is known about what is chosen; of the whole program while nothing is.
+// The details of what is chosen; of the whole program while nothing is.
 
 import { element } from "../core/dom";
 import type { Frame, Graph } from "../core/graph";
@@ -23,7 +23,7 @@ import { lineKey } from "../source/source_lines";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
 const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name
-const MOST = 40; // rows of a list before it says how many more there are
+const MOST = 40; // rows of a list; the rest is counted
 
 export class DetailsPane {
   readonly root: HTMLElement;
@@ -120,7 +120,7 @@ export class DetailsPane {
     if (stack.length && owner !== node)
       parts.push(note(`The compiler kept no place for it: this is ${graph.name(owner)}'s, to which it belongs.`));
     for (const stage of session.capture.stages) {
-      // What a fate tells needs no second list.
+      // The kernels of a fate need no second list.
       if (
         stage === session.stage ||
         (stage.name === "hlo" && session.stage.fates) ||
@@ -155,7 +155,7 @@ export class DetailsPane {
     return parts;
   }
 
-  /** What a node costs, as far as that was counted; before HLO what its types say. */
+  /** What a node costs, as far as that was counted; before HLO the sizes of its types. */
   #costs(node: number): [string, string][] {
     const { graph } = this.session.stage;
     const { flops, bytes, runs } = graph.c.measures;
@@ -331,7 +331,7 @@ function attributes(pairs: [key: string, value: string][]): Node[] {
   return [heading("attributes"), parent];
 }
 
-/** What became of an equation in words; what was inferred says so. */
+/** What became of an equation, as a sentence; marked where it was inferred. */
 function sentence(kind: string, isInferred: boolean, why: string): Node {
   const text = element("p.fate", element("b", kind), why ? `: ${why}` : "");
   if (isInferred)

@@ -52,7 +52,7 @@ async function written(button: HTMLElement, code: string): Promise<string> {
   return "This page allows neither: it stands above, to be copied.";
 }
 
-/** What stands in the output, or else what Python says: proven there, and shown here from then on. */
+/** The code in the output, or else the one that Python sends: proven there, and shown here from then on. */
 async function codeOf(place: HTMLElement, model: Model | undefined): Promise<Answer> {
   const code = place.querySelector(".xf-text")?.textContent;
   if (code) return { code };

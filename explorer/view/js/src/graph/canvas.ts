@@ -12,7 +12,7 @@ import type { Box, Line, Scene } from "./scene";
 
 const MARGIN = 200; // how far beyond the edge things are kept, in pixels of the screen
 const READABLE = 0.3; // below this scale text is not drawn
-const MOST_FLOWS = 12; // lines whose arrays are told at once
+const MOST_FLOWS = 12; // lines that are labelled with their arrays at once
 
 export interface View {
   x: number;
@@ -35,7 +35,7 @@ export class GraphCanvas {
   readonly byItem = new Map<Item, Box>();
   scene: Scene = { boxes: [], lines: [], hidden: [], width: 1, height: 1 };
   view: View = { x: 0, y: 0, scale: 1 };
-  /** Pixels of the pane; asked from the document only when they change, for asking makes it lay out the page. */
+  /** Pixels of the pane; read from the document only when they change, because reading makes it lay out the page. */
   area = { width: 600, height: 400 };
   trace: Trace | undefined;
   /** Called after each paint. */
@@ -146,7 +146,7 @@ export class GraphCanvas {
     return this.colours.of(item, line);
   }
 
-  /** Colour the boxes anew, by what the session says. */
+  /** Colour the boxes anew, by the session's column. */
   recolour(): void {
     this.#colouring = undefined;
     for (const { box, element } of this.#boxes.values()) paintBox(element, this.#colourOf(box));

@@ -1,4 +1,4 @@
-// Runs of operations that only change how an array is looked at: one box stands for each, until it is opened.
+// Runs of operations that move or reinterpret an array without computing: one box stands for each, until it is opened.
 
 import type { Graph } from "../core/graph";
 import { type Item, isNode } from "../core/item";

@@ -79,7 +79,7 @@ export function columnsOf(session: Session, isSharded = false): [name: string, t
   const columns: [string, string][] = [["line", "source line"]];
   for (const [name, { title, of }] of Object.entries(CATEGORIES)) {
     if (name === "fusion" && session.stage.name !== "hlo") continue;
-    // Only the text tells of shardings: it is looked into when somebody has the time.
+    // Only the text has the shardings: it is searched when the browser is idle.
     if (name === "sharding" ? isSharded : name === "op" || name === "dtype" || hasTwo(session.stage, of))
       columns.push([name, title]);
   }

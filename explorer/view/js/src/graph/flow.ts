@@ -4,7 +4,7 @@ import type { Graph } from "../core/graph";
 import { type Item, isRest } from "../core/item";
 import { bytesOf, bytesText, count, shortType } from "../core/labels";
 
-const MOST = 20_000; // nodes that are looked through for one line
+const MOST = 20_000; // nodes that are searched for one line
 
 /** `f32[8,128] · 4.1 kB`, or how many arrays of how many bytes in all; empty where that would take long. */
 export function flowText(graph: Graph, from: Item, to: Item): string {

@@ -13,16 +13,12 @@ import { Minimap } from "./minimap";
 import { criticalPath, reach, way } from "./paths";
 import { type Box, openable, type Scene, SceneBuilder } from "./scene";
 import { GraphTools, type Way } from "./tools";
+import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, wholeScale, zoom } from "./viewport";
 
 const READ_WELL = 0.72; // the least scale that the first picture may need
-const READ = 0.55; // the same for the phases: they tell the story
-const TOP = 32; // pixels that the tools take
 const MOST_FIRST = 12; // groups opened at first
 const MOST_BOXES = 60; // in a group that is opened unasked
 const MOST_IN_ALL = 500; // boxes: beyond, what was opened longest ago closes
-const EDGE = 14; // pixels left around what is brought into sight
-const SMALLEST = 0.02;
-const LARGEST = 2.5;
 const FAINTEST = 0.25; // of what is farthest on a way
 
 export class GraphPane {
@@ -96,7 +92,7 @@ export class GraphPane {
       open.add(next);
       const scene = await this.builder.build(open);
       const isPhase = isGroup(next) && graph.c.groups[next.group]!.kind === "phase";
-      const isReadable = this.#whole(scene) >= (isPhase ? READ : READ_WELL);
+      const isReadable = wholeScale(this.#canvas, scene) >= (isPhase ? READABLE : READ_WELL);
       if (isReadable || (alone && open.size === 1)) continue;
       open.delete(next);
       passed.add(next);
@@ -186,35 +182,17 @@ export class GraphPane {
           view.x += (before.x - after.x) * view.scale;
           view.y += (before.y - after.y) * view.scale;
         }
-        if (brings && after) this.#bring(after);
+        if (brings && after) bringIntoSight(this.#canvas, after);
         else this.#canvas.paint();
       },
       isRest(item) ? undefined : item,
     );
   }
 
-  /** Move a box that was opened into sight, smaller where that shows it whole; its header at least. */
-  #bring(box: Box): void {
-    const { width, height } = this.#canvas.area;
-    const room = Math.min((width - 2 * EDGE) / box.width, (height - 2 * EDGE) / box.height);
-    const scale = Math.min(this.#canvas.view.scale, Math.max(room, Math.min((width - 2 * EDGE) / box.width, 1), 0.5));
-    const [left, top] = [
-      this.#canvas.view.x + box.x * this.#canvas.view.scale,
-      this.#canvas.view.y + box.y * this.#canvas.view.scale,
-    ];
-    const within = (at: number, size: number, all: number) => Math.max(Math.min(at, all - EDGE - size), EDGE);
-    this.#canvas.view = {
-      scale,
-      x: within(left, box.width * scale, width) - box.x * scale,
-      y: within(top, box.height * scale, height) - box.y * scale,
-    };
-    this.#canvas.paint();
-  }
-
   /** Open what is around a node, and bring it into sight. */
   async reveal(node: number): Promise<void> {
     const box = await this.#openTo(nodeItem(node));
-    if (box) this.centre(box);
+    if (box) centre(this.#canvas, box);
   }
 
   /**
@@ -258,52 +236,25 @@ export class GraphPane {
   /** Choose an item and look at it. */
   async #show(item: Item): Promise<void> {
     const box = await this.#openTo(item);
-    if (box) this.#bring(box);
+    if (box) bringIntoSight(this.#canvas, box);
     this.session.focusItem(item);
-  }
-
-  /** The scale at which a whole scene is in sight, below the tools. */
-  #whole(scene: Scene): number {
-    const { width, height } = this.#canvas.area;
-    return Math.min(width / scene.width, (height - TOP) / scene.height, 1);
   }
 
   /** The whole picture if it can be read, else its top at a readable size. */
   fit(): void {
-    const { scene, area } = this.#canvas;
-    const whole = this.#whole(scene);
-    this.#lookFrom(whole >= READ ? whole : Math.max(Math.min(area.width / scene.width, 0.85), 0.45));
+    fitReadable(this.#canvas);
   }
 
   fitAll(): void {
-    this.#lookFrom(Math.max(this.#whole(this.#canvas.scene), SMALLEST));
-  }
-
-  /** The scene in the middle, or its top below the tools. */
-  #lookFrom(scale: number): void {
-    const { scene, area } = this.#canvas;
-    const left = area.height - TOP - scene.height * scale;
-    this.#canvas.view = { scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) };
-    this.#canvas.paint();
+    fitWhole(this.#canvas);
   }
 
   centre(box: Box): void {
-    const { width, height } = this.#canvas.area;
-    const scale = Math.max(this.#canvas.view.scale, 0.7);
-    this.#canvas.view = {
-      scale,
-      x: width / 2 - (box.x + box.width / 2) * scale,
-      y: height / 2 - (box.y + Math.min(box.height, height / scale) / 2) * scale,
-    };
-    this.#canvas.paint();
+    centre(this.#canvas, box);
   }
 
-  zoom(factor: number, x = this.#canvas.area.width / 2, y = this.#canvas.area.height / 2): void {
-    const { view } = this.#canvas;
-    const scale = Math.min(Math.max(view.scale * factor, SMALLEST), LARGEST);
-    const ratio = scale / view.scale;
-    this.#canvas.view = { scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio };
-    this.#canvas.paint();
+  zoom(factor: number, x?: number, y?: number): void {
+    zoom(this.#canvas, factor, x, y);
   }
 
   /** Show all that feeds what is chosen, all that it feeds, or the critical path; the same again hides it. */
@@ -379,7 +330,7 @@ export class GraphPane {
 
   /** Mark what the focus and the pointer light up. */
   light(): void {
-    // A way belongs to what was chosen when it was asked for.
+    // A way belongs to what was chosen when it was drawn.
     if (this.#shownWay && this.#shownWay.kind !== "critical" && this.#shownWay.of !== this.session.focus.item) {
       this.#shownWay = undefined;
       this.#canvas.trace = undefined;

@@ -6,13 +6,13 @@ import type { GraphCanvas } from "./canvas";
 import type { Box } from "./scene";
 import type { Way } from "./tools";
 
-/** What the pane does when it is asked to. */
+/** The actions of the pane. */
 export interface Acts {
   toggle(item: Item): Promise<void>;
   turn(rest: RestItem): Promise<void>;
   step(group: number, by: number): Promise<void>;
   wayTo(item: Item, from?: Item): void;
-  /** Say that a way starts here. */
+  /** Show the message that a way starts here. */
   startWay(item: Item): void;
   way(way: Way): void;
   centre(box: Box): void;

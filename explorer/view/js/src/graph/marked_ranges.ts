@@ -1,4 +1,4 @@
-// Which places of a graph's order are marked, so that any stretch of it can be asked at once.
+// Which places of a graph's order are marked, so that any range of it can be tested in constant time.
 
 import type { Graph } from "../core/graph";
 

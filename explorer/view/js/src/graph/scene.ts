@@ -42,7 +42,7 @@ export interface Line {
 export interface Scene {
   boxes: Box[];
   lines: Line[];
-  /** Pairs that are connected, but not drawn unless one of them is chosen: too many lines say nothing. */
+  /** Pairs that are connected, but not drawn unless one of them is chosen: too many lines can't be read. */
   hidden: [from: Item, to: Item][];
   width: number;
   height: number;

@@ -85,7 +85,7 @@ export class Channel {
     return Math.max(LEAST, 2 * PADDING + (this.#levels - 1) * TRACK);
   }
 
-  /** Where the channel lies, once that is known. */
+  /** Where the channel lies, once it is placed. */
   settle(top: number, bottom: number): void {
     this.#bottom = bottom - (bottom - top - Math.max(0, this.#levels - 1) * TRACK) / 2;
   }

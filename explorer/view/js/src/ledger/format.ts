@@ -1,4 +1,4 @@
-// How the ledger's facts are said, and the small parts that every pane of it draws.
+// How the ledger's facts are formatted, and the small elements that its panes share.
 
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
@@ -22,7 +22,7 @@ export const line = (...children: (Node | string)[]): HTMLElement => element("p"
 
 export const none = (): HTMLElement => element("p.lg-none-yet", "nothing here");
 
-/** That something was compiled again; the mark is read as it stands, if it says how often. */
+/** The mark of what was compiled again; a screen reader reads its label, if it has one. */
 export const flag = (label = ""): HTMLElement =>
   element("b.lg-flag", { ...(label ? { "aria-label": label } : { "aria-hidden": "true" }) }, "▼ ");
 

@@ -1,4 +1,4 @@
-// The functions, the most expensive first; each unfolds to its compiles, and each of those to all that is known of it.
+// The functions, the most expensive first; each unfolds to its compiles, and each of those to its details.
 
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
@@ -31,7 +31,7 @@ const MORE = 200;
 const REASONS = 2;
 
 export interface Requests {
-  /** A part of the view for what Python answers; undefined where it can't be asked. */
+  /** The buttons that request something of Python, with the place for its answer. */
   buttons(call: Call): HTMLElement;
 }
 

@@ -17,9 +17,9 @@ export const amountOf: Record<Measure, (value: number) => string> = {
 };
 
 export class Costs {
-  /** Those that are known of this program. */
+  /** The measures that this program has. */
   readonly measures: Measure[];
-  /** What says most: the time, or else what takes it. */
+  /** The measure to show first: the time, or else what takes it. */
   readonly first: Measure;
   readonly #totals: Record<Measure, number>;
   readonly #ofLine: Map<string, LineCost>;
@@ -41,7 +41,7 @@ export class Costs {
     return total ? (line[measure] ?? 0) / total : 0;
   }
 
-  /** All that is known of a line, in a sentence. */
+  /** All figures of a line, in a sentence. */
   about(line: LineCost): string {
     const parts = this.measures.map(
       (measure) =>
@@ -58,7 +58,7 @@ export function percent(share: number): string {
   return `${number(Math.round(share * 100))}%`;
 }
 
-/** A percentage on a bar as long as it says. */
+/** A percentage on a bar of that length. */
 export function shareBar(share: number): HTMLElement {
   const bar = element("span.share", percent(share));
   bar.style.setProperty("--share", `${Math.min(100 * share, 100).toFixed(1)}%`);

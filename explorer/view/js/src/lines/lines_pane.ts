@@ -94,7 +94,7 @@ export class LinesPane {
     if (key !== undefined) this.#rows.get(key)!.scrollIntoView({ block: "nearest" });
   }
 
-  /** In the order of the source; what no line is known for comes last. */
+  /** In the order of the source; what has no line comes last. */
   #position(line: LineCost): number {
     const file = this.session.lines.sources.findIndex((source) => source.file === line.file);
     return (file < 0 ? 1e4 : file) * 1e6 + line.line;
@@ -126,7 +126,7 @@ export class LinesPane {
   }
 
   #sortBy(column: number): void {
-    // Numbers are looked at from the largest, lines from the first.
+    // Numbers are sorted from the largest, lines from the first.
     this.#sort = { column, down: this.#sort.column === column ? !this.#sort.down : column > 0 };
     this.reset();
     (this.#head.children[column]?.firstElementChild as HTMLElement | null)?.focus();

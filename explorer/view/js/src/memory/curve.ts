@@ -8,7 +8,7 @@ import { columns, gridStep, type Memory } from "./memory";
 const TOP = 16; // room for the peak's label
 const STRIP = 15; // the phases below
 const LETTER = 6; // pixels, about, of a small letter
-const CELL = 14; // pixels: phases that take turns more quickly than that are told by what prevails
+const CELL = 14; // pixels: phases that take turns more quickly than that are summarized by the most frequent
 
 /** From the bottom of the stack: what is there throughout first. */
 export const STACK = ["argument", "constant", "donated", "output", "aliased", "temp"];

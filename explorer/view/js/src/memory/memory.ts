@@ -4,9 +4,9 @@
 import type { Graph } from "../core/graph";
 
 export interface MemoryColumns {
-  /** `argument`, `temp`, …: what the codes of `kind` say. */
+  /** `argument`, `temp`, …: the names of the codes of `kind`. */
   kinds: string[];
-  /** Whether the text says that its order is the schedule. */
+  /** True if the text is marked as being in the order of the schedule. */
   scheduled: boolean;
   /** The node that runs at each step; nothing runs yet in the first. */
   order: Int32Array;
@@ -45,7 +45,7 @@ export class Memory {
     return this.total[this.peakStep] ?? 0;
   }
 
-  /** Bytes alive at each step of the buffers that `has` says. Only the device's own memory counts. */
+  /** Bytes alive at each step of the buffers that pass `has`. Only the device's own memory counts. */
   sum(has: (row: number) => boolean): Float64Array {
     const { start, end, size, space } = this.c;
     const change = new Float64Array(this.steps + 1);

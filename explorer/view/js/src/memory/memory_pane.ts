@@ -147,7 +147,7 @@ export class MemoryPane {
     this.#head.append(element("div.note", ...notes.flatMap((note, i) => (i ? [" · ", note] : [note]))));
   }
 
-  /** What XLA itself says, to hold ours against; it leaves constants out, which lie in the program. */
+  /** XLA's own figure, to compare ours with; it leaves constants out, which lie in the program. */
   #allocated(memory: Memory): Node | undefined {
     const { argument = 0, output = 0, temp = 0, alias = 0 } = this.session.capture.header.memory;
     if (!(argument + output + temp)) return;
@@ -229,7 +229,7 @@ export class MemoryPane {
     };
   }
 
-  /** The buffers by who asked for them: a source line, or the caller. */
+  /** The buffers by their origin: a source line, or the caller. */
   #ofLines(alive: number[]): Entry[] {
     const { kinds, kind, size } = this.memory!.c;
     const entries = new Map<string, Entry>();

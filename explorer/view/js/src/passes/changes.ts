@@ -92,7 +92,7 @@ export class ChangesPane {
     );
   }
 
-  /** Draw the change that is looked at; at first once the pane has its size. */
+  /** Draw the chosen change; at first once the pane has its size. */
   show(): void {
     this.#go(this.#position);
   }

@@ -73,7 +73,7 @@ export class HistoryList {
     this.root.replaceChildren(head, ...list);
   }
 
-  /** Of an instruction that two captures have: what each of them says. */
+  /** Of an instruction that two captures have: what each of them has. */
   #lines(key: Key, sides: [string, string]): Node[] {
     const { versions } = this.passes;
     const shots = [new Set(versions.rows(0)), new Set(versions.rows(1))];

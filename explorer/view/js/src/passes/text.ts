@@ -53,7 +53,7 @@ export class ChangeText {
     this.#rows.reset(this.#lines.length);
   }
 
-  /** Mark what is chosen; bring its first line into sight if asked. */
+  /** Mark what is chosen; bring its first line into sight on request. */
   light(scroll: boolean): void {
     this.#rows.redraw();
     if (!scroll || this.chosen < 0 || !this.versions) return;
@@ -202,7 +202,7 @@ function paired(versions: Versions, before: Int32Array, after: Int32Array): Line
   return lines;
 }
 
-/** Computation by computation in the order after: where the printer puts one says nothing. */
+/** Computation by computation in the order after: where the printer puts one has no meaning. */
 function blockwise(versions: Versions, before: Int32Array, after: Int32Array): [Int32Array, Int32Array][] {
   const [olds, news] = [blocks(versions, before), blocks(versions, after)];
   const at = new Map(olds.map(({ home }, i) => [home, i]));

@@ -3,7 +3,7 @@
 import { cut, opText, shortType } from "../core/labels";
 import type { Effect, Key, Row, Versions } from "./passes";
 
-const MOST = 160; // boxes: more say nothing
+const MOST = 160; // boxes: more can't be read
 const HUB = 8; // neighbours: what has more of them connects nothing
 const READ_WHOLE = 40; // instructions of a part that is a good picture
 const FEW = 3; // unchanged readers of one instruction
@@ -150,7 +150,7 @@ export class Union {
     const isHub = (key: Key) => this.#near(key).filter((other) => this.#states.has(other)).length > HUB;
     changed.filter((key) => !isHub(key)).forEach(grow);
     changed.forEach(grow);
-    // One that shows both sides says more than one that only came or went.
+    // An edge of both sides is more telling than one that only came or went.
     const weightOf = (part: Key[]) =>
       part.length <= READ_WHOLE ? new Set(part.map((key) => this.#states.get(key))).size : 0;
     const weights = new Map(parts.map((part) => [part, weightOf(part)]));

@@ -1,4 +1,4 @@
-// A profile, as explorer/view/measure/profile/message.py tells it: lines, kernels, who has what of whom, and the flame
+// A profile, as explorer/view/measure/profile/message.py sends it: lines, kernels, who has what of whom, and the flame
 // graphs.
 
 import type { Timeline } from "./threads";
@@ -109,7 +109,7 @@ export class Data {
   readonly lines: Line[];
   readonly kernels: Kernel[];
   readonly flames = new Map<By, Box[]>();
-  /** Several executables: then each kernel says which it is in. */
+  /** Several executables: then each kernel names its own. */
   readonly modules: string[];
   readonly hasWasted: boolean;
   readonly #hottest: { line: number; kernel: number };

@@ -141,7 +141,7 @@ export class FlamePane {
     return made;
   }
 
-  /** `attention:24`, where one knows the file. */
+  /** `attention:24`, where the file is given. */
   #short = ({ name, kind }: Box): string =>
     kind === "frame" && this.data.files.length <= 1 ? name.replace(/ \(.*:(\d+)\)$/, ":$1") : name;
 

@@ -1,4 +1,4 @@
-// How a profile's figures are said, and the small parts that every pane draws.
+// How a profile's figures are formatted, and the small elements that its panes share.
 
 import { element } from "../core/dom";
 import type { Line, Sentence } from "./data";
@@ -45,7 +45,7 @@ export function shareText(share: number): string {
   return share >= 0.0995 ? `${Math.round(100 * share)}%` : `${(100 * share).toFixed(1)}%`;
 }
 
-/** How strongly a part of the hottest is coloured, in percent: also small ones are to be told apart. */
+/** How strongly a part of the hottest is coloured, in percent: small ones must differ visibly too. */
 export const strength = (heat: number): number => Math.round(12 + 88 * Math.sqrt(Math.min(Math.max(heat, 0), 1)));
 
 /** A share of the time as a number, and as a bar that is whole for the hottest: never colour alone. */

@@ -167,7 +167,7 @@ export class KernelsPane {
     return isOpen ? [made, this.#detail(kernel)] : [made];
   }
 
-  /** Where a kernel comes from, and what its name doesn't say of it. */
+  /** Where a kernel comes from, and what its name leaves out. */
   #about({ name, op, module, lines }: Kernel): string {
     const [first] = lines;
     const place = first
@@ -176,7 +176,7 @@ export class KernelsPane {
     return [name.includes(op) ? "" : op, place, this.data.modules.length > 1 ? module : ""].filter(Boolean).join(" · ");
   }
 
-  /** What is known of a kernel beyond its row. */
+  /** The details of a kernel beyond its row. */
   #detail(kernel: Kernel): HTMLElement {
     const { flops, bytes, seconds } = kernel;
     const rate = (value: number | null, unit: (value: number) => string, per: string) =>

@@ -182,7 +182,7 @@ export class Threads {
   }
 }
 
-/** Threads by what they are of; their numbers say nothing, so those of one kind are counted. */
+/** Threads by what they are of; their numbers have no meaning, so those of one kind are counted. */
 export function named(threads: readonly string[]): string[] {
   const kinds = threads.map((thread) => thread.replace(/^(tf_)?(XLA)?/, "").replace(/\/-?\d+$/, "") || thread);
   return kinds.map((kind, i) =>

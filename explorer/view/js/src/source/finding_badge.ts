@@ -15,7 +15,7 @@ export interface Finding {
   documentation: string;
 }
 
-// What is never told by colour alone.
+// A severity is never shown by colour alone.
 const SIGNS = { error: "✖", warning: "▲", note: "●" };
 
 /** A text whose pieces between backticks are code. */

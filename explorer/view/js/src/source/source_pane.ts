@@ -19,7 +19,7 @@ export class SourcePane {
   readonly #head = element("button", { type: "button", class: "share-of" });
   readonly #costs: Costs;
   #by: Measure;
-  /** By line; those of no line that is known stand above all. Made once: what is open stays so in every stage. */
+  /** By line; those without a line stand above all. Made once: what is open stays so in every stage. */
   readonly #pits = new Map<string, HTMLElement[]>();
   #pit = -1;
 
@@ -100,7 +100,7 @@ export class SourcePane {
       const key = lineKey(source.file, line);
       const colours = counts.get(key);
       const marks = element("span.marks");
-      // At most three colours: more say no more than "many".
+      // At most three colours: more mean no more than "many".
       const ranked = [...(colours ?? [])].sort(([, a], [, b]) => b - a).slice(0, 3);
       for (const [colour] of ranked) marks.append(element("i", { class: `k${colour}` }));
       const total = [...(colours?.values() ?? [])].reduce((a, b) => a + b, 0);

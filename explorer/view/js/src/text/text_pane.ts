@@ -109,7 +109,7 @@ export class TablePane {
   }
 
   #sortBy(column: number): void {
-    // Numbers are looked at from the largest.
+    // Numbers are sorted from the largest.
     this.#sort = { column, down: this.#sort.column === column ? !this.#sort.down : column >= 3 };
     this.#arrange();
   }

@@ -19,7 +19,7 @@ export class Foot {
     this.root.replaceChildren(...this.#times(), this.#linked(), element("span.stretch"), element("span", about));
   }
 
-  /** Of how many equations it is not known what became of them; in HLO, of those that it was made of. */
+  /** The equations whose fate is unknown; in HLO, of those that it was made of. */
   get #unmapped(): { text: string; title: string } {
     const { stage, capture } = this.session;
     const { fates, name } = stage.fates ? stage : (capture.stages[0] ?? stage);

@@ -1,4 +1,4 @@
-// The ways to look at a stage: each a pane in the middle, made when it is first asked for.
+// The ways to look at a stage: each a pane in the middle, made at first use.
 
 import { number } from "../core/labels";
 import type { Mode, Session } from "../core/session";

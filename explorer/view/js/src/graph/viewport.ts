@@ -1,0 +1,71 @@
+// Where one looks in the graph's picture: each function sets the canvas's view, and paints.
+
+import type { GraphCanvas } from "./canvas";
+import type { Box, Scene } from "./scene";
+
+/** The least scale at which a picture of phases, the outline of the program, can be read. */
+export const READABLE = 0.55;
+const TOP = 32; // pixels that the tools take
+const EDGE = 14; // pixels left around what is brought into sight
+const SMALLEST = 0.02;
+const LARGEST = 2.5;
+
+/** The scale at which a whole scene is in sight, below the tools. */
+export function wholeScale({ area }: GraphCanvas, scene: Scene): number {
+  return Math.min(area.width / scene.width, (area.height - TOP) / scene.height, 1);
+}
+
+/** The whole picture if it can be read, else its top at a readable size. */
+export function fitReadable(canvas: GraphCanvas): void {
+  const { scene, area } = canvas;
+  const whole = wholeScale(canvas, scene);
+  lookFrom(canvas, whole >= READABLE ? whole : Math.max(Math.min(area.width / scene.width, 0.85), 0.45));
+}
+
+export function fitWhole(canvas: GraphCanvas): void {
+  lookFrom(canvas, Math.max(wholeScale(canvas, canvas.scene), SMALLEST));
+}
+
+/** The scene in the middle, or its top below the tools. */
+function lookFrom(canvas: GraphCanvas, scale: number): void {
+  const { scene, area } = canvas;
+  const left = area.height - TOP - scene.height * scale;
+  canvas.view = { scale, x: (area.width - scene.width * scale) / 2, y: TOP + Math.max(left / 2, 0) };
+  canvas.paint();
+}
+
+export function centre(canvas: GraphCanvas, box: Box): void {
+  const { width, height } = canvas.area;
+  const scale = Math.max(canvas.view.scale, 0.7);
+  canvas.view = {
+    scale,
+    x: width / 2 - (box.x + box.width / 2) * scale,
+    y: height / 2 - (box.y + Math.min(box.height, height / scale) / 2) * scale,
+  };
+  canvas.paint();
+}
+
+/** Move a box that was opened into sight, smaller where that shows it whole; its header at least. */
+export function bringIntoSight(canvas: GraphCanvas, box: Box): void {
+  const { view } = canvas;
+  const { width, height } = canvas.area;
+  const room = Math.min((width - 2 * EDGE) / box.width, (height - 2 * EDGE) / box.height);
+  const scale = Math.min(view.scale, Math.max(room, Math.min((width - 2 * EDGE) / box.width, 1), 0.5));
+  const [left, top] = [view.x + box.x * view.scale, view.y + box.y * view.scale];
+  const within = (at: number, size: number, all: number) => Math.max(Math.min(at, all - EDGE - size), EDGE);
+  canvas.view = {
+    scale,
+    x: within(left, box.width * scale, width) - box.x * scale,
+    y: within(top, box.height * scale, height) - box.y * scale,
+  };
+  canvas.paint();
+}
+
+/** Zoom around a point of the pane, in pixels; by default its middle. */
+export function zoom(canvas: GraphCanvas, factor: number, x = canvas.area.width / 2, y = canvas.area.height / 2): void {
+  const { view } = canvas;
+  const scale = Math.min(Math.max(view.scale * factor, SMALLEST), LARGEST);
+  const ratio = scale / view.scale;
+  canvas.view = { scale, x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio };
+  canvas.paint();
+}
