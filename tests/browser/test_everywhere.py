@@ -234,7 +234,9 @@ def test_an_old_browser_says_what_it_lacks(browser: Browser, capture: ex.Capture
 
 def test_a_view_waits_for_the_output_that_carries_the_viewer(browser: Browser, capture: ex.Capture, tmp_path: Path):
     """As where a notebook attaches an output only when it comes into sight."""
-    page = page_of(browser, tmp_path, "", f'<body>{fragment(capture, carries=False)}<div id="output"></div></body>')
+    page = page_of(
+        browser, tmp_path, "", f'<body>{fragment(capture, includes_bundle=False)}<div id="output"></div></body>'
+    )
     expect(page.locator(NOTE)).to_contain_text("running this cell again")
     assert_drawn(page)
     other = ex.explore(f, jnp.ones((9, 16)))

@@ -198,7 +198,7 @@ def test_however_much_is_opened_no_more_than_five_hundred_boxes_are_drawn(page: 
 
 def test_a_wide_group_is_paged(page: Page):
     box(page, "inputs").click()
-    more = page.locator("g.box.more")
+    more = page.locator("g.box.rest")
     expect(more).to_have_count(1)
     expect(more).to_contain_text("more")
     page.locator("svg.canvas").focus()

@@ -140,7 +140,7 @@ def test_the_flame_graph_goes_by_scope_too_and_a_click_shows_one_box_alone(brows
     assert after is not None
     assert after["width"] > 2 * before["width"]
     expect(shown.locator(".pf-box", has_text="layer1")).to_have_count(0)
-    expect(shown.locator(".pf-told")).to_contain_text("layer2")
+    expect(shown.locator(".pf-summary")).to_contain_text("layer2")
     shown.locator(".pf-whole").click()
     expect(shown.locator(".pf-box", has_text="layer1")).to_have_count(1)
 
@@ -162,7 +162,7 @@ def test_everything_is_reached_by_keyboard(browser: Browser, page_file: Path):
     focused = shown.locator(".pf-box:focus")
     expect(focused).to_have_attribute("aria-level", "3")
     name = focused.get_attribute("aria-label")
-    expect(shown.locator(".pf-told b")).to_have_text((name or "").split(", ")[1])
+    expect(shown.locator(".pf-summary b")).to_have_text((name or "").split(", ")[1])
     page.keyboard.press("Escape")
     shown.locator('.pf-kernel-row[tabindex="0"]').focus()
     page.keyboard.press("ArrowDown")
