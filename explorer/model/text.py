@@ -23,7 +23,7 @@ def cut_middle(text: str, width: int = _WIDTH) -> str:
 
     Example:
         >>> cut_middle("a_function_of_a_long_name", 11)
-        'a_fun…_name'
+        'a_fun…name'
     """
     text = " ".join(text.split())
     return text if len(text) <= width else f"{text[: width // 2]}…{text[len(text) - width // 2 + 1 :]}"

@@ -120,3 +120,17 @@ def share_text(share: float) -> str:
         ('25%', 'under 1%', '0%')
     """
     return "under 1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
+def fine_share_text(share: float) -> str:
+    """A part of a whole, one digit more below ten percent, and never nothing for something.
+
+    Example:
+        >>> fine_share_text(0.62), fine_share_text(0.062), fine_share_text(0.0004), fine_share_text(0.0)
+        ('62%', '6.2%', '<0.1%', '0%')
+    """
+    if share <= 0:
+        return "0%"
+    if share < 0.001:
+        return "<0.1%"
+    return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["STEPS", "box", "canvas", "shortened", "text"]
+__all__ = ["STEPS", "box", "canvas", "text"]
 
 # The steps of a compile: a field's name, what a person calls it, and its colour, light enough for white letters on it.
 STEPS = (("trace", "trace", "#2f8f6d"), ("lower", "lower", "#7c5cbf"), ("compile", "XLA", "#3d6ea8"))
@@ -33,7 +33,3 @@ def box(x: float, y: float, width: float, height: float, fill: str, radius: floa
 
 def text(x: float, y: float, content: str, kind: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(content)}</text>'
-
-
-def shortened(content: str, longest: int) -> str:
-    return content if len(content) <= longest else content[: max(longest - 1, 0)] + "…"

@@ -63,8 +63,8 @@ def interactive(name: str, data: bytes, static: str, includes_bundle: bool = Tru
         part: What the data is: `capture`, `diff`, `ledger` or `profile`.
     """
     code = part if part in ("ledger", "profile") else "viewer"
-    known = {"ID": name, "VERSION": _version(code), "ALPHABET": ALPHABET}
-    loader = f"const {', '.join(f'{key} = {json.dumps(value)}' for key, value in known.items())};\n{_loader()}"
+    constants = {"ID": name, "VERSION": _version(code), "ALPHABET": ALPHABET}
+    loader = f"const {', '.join(f'{key} = {json.dumps(value)}' for key, value in constants.items())};\n{_loader()}"
     return (
         f'<div class="explorer-output" data-explorer="{name}">{static}'
         f'<script type="text/plain" data-part="{part}">{pack(data)}</script>'

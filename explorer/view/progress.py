@@ -1,4 +1,4 @@
-"""A bar for a long measurement, in a notebook or a terminal. It is drawn when told to and never by itself: a thread
+"""A bar for a long measurement, in a notebook or a terminal. It is drawn when text to and never by itself: a thread
 that redraws would take the time that is being measured."""
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class _NotebookBar:
         self._is_there = False
 
     def show(self, done: float, doing: str) -> None:
-        told = f"{self._title}: {doing}" if doing else self._title
-        bar = f'<progress value="{done:.3f}" max="1" aria-label="{escape(self._title)}"></progress> {escape(told)}'
-        self._publish({"text/html": bar, "text/plain": f"{told} {done:.0%}"})
+        text = f"{self._title}: {doing}" if doing else self._title
+        bar = f'<progress value="{done:.3f}" max="1" aria-label="{escape(self._title)}"></progress> {escape(text)}'
+        self._publish({"text/html": bar, "text/plain": f"{text} {done:.0%}"})
 
     def close(self) -> None:
         self._publish({"text/html": "", "text/plain": ""})  # an output can't be taken back, only emptied
@@ -75,8 +75,8 @@ class _TerminalBar:
         self._task = self._progress.add_task(title, total=1.0)
 
     def show(self, done: float, doing: str) -> None:
-        told = f"{self._title}: {doing}" if doing else self._title
-        self._progress.update(self._task, completed=done, description=told, refresh=True)
+        text = f"{self._title}: {doing}" if doing else self._title
+        self._progress.update(self._task, completed=done, description=text, refresh=True)
 
     def close(self) -> None:
         self._progress.stop()

@@ -72,8 +72,8 @@ def scale_of(
         >>> scale_of([1.0, 4.5], "{:g}".format).texts
         ('0', '1', '2', '3', '4')
     """
-    known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
-    low, high = min(known), max(known)
+    finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = min(finite), max(finite)
     if low > 0 and high > _WIDE * low:
         edge = room * math.log(high / low)
         low, high = low * math.exp(-edge), high * math.exp(edge)

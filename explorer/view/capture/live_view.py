@@ -56,7 +56,7 @@ class LiveView:
     @stage.setter
     def stage(self, name: str) -> None:
         self._stage = self._capture.stage(name).name
-        self._tell()
+        self._publish()
 
     @property
     def highlight(self) -> tuple[Node, ...]:
@@ -73,7 +73,7 @@ class LiveView:
     @highlight.setter
     def highlight(self, shown: Selectable) -> None:
         self._highlight = self._nodes(shown)
-        self._tell()
+        self._publish()
 
     @property
     def filter(self) -> tuple[Node, ...]:
@@ -83,7 +83,7 @@ class LiveView:
     @filter.setter
     def filter(self, shown: Selectable) -> None:
         self._filter = self._nodes(shown)
-        self._tell()
+        self._publish()
 
     @property
     def colour(self) -> str:
@@ -102,7 +102,7 @@ class LiveView:
         else:
             self._values = {}
             self._colour = by or ""
-        self._tell()
+        self._publish()
 
     color = colour
 
@@ -110,26 +110,26 @@ class LiveView:
         """Follow a wire to the browser, a widget with the traits `selected` and `shown`."""
         self._wires.append(wire)
         wire.shown = self._message()
-        known = ref(self)  # widgets are kept by their library until closed: they must not keep the capture
+        reference = ref(self)  # widgets are kept by their library until closed: they must not keep the capture
 
         def keep(change: dict[str, Any]) -> None:
-            view = known()
+            view = reference()
             if view is not None:
-                view.take(change["new"], wire)
+                view.receive(change["new"], wire)
 
         wire.observe(keep, "selected")
 
-    def take(self, said: Mapping[str, Any], wire: Any) -> None:
+    def receive(self, message: Mapping[str, Any], wire: Any) -> None:
         """Keep what the browser says is selected; it is checked, as anything from outside."""
-        stage = next((stage for stage in self._capture.stages if stage.name == said.get("stage")), None)
-        indices = [i for i in said.get("nodes", ()) if isinstance(i, int)]
+        stage = next((stage for stage in self._capture.stages if stage.name == message.get("stage")), None)
+        indices = [i for i in message.get("nodes", ()) if isinstance(i, int)]
         nodes = tuple(Node(stage.graph, i) for i in sorted(indices) if 0 <= i < len(stage.graph)) if stage else ()
         self._selection = nodes
         self._stage = stage.name if stage else self._stage
         if wire.has_trait("selection"):
             wire.selection = [node.name for node in nodes]
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         for wire in self._wires:
             wire.shown = self._message()
 

@@ -82,11 +82,11 @@ def _times(summary: CaptureSummary, y: float, invites: bool) -> list[str]:
         if width > 80:
             parts.append(text(x + 6, y + 12.5, f"{name} {brief_duration(seconds)}", "w"))
         x += width
-    known = capture.environment
-    if "jax" not in known:  # it was compiled by another program
-        opened = " · ".join(f"{name} {value}" for name, value in known.items())
+    environment = capture.environment
+    if "jax" not in environment:  # it was compiled by another program
+        opened = " · ".join(f"{name} {value}" for name, value in environment.items())
         return [text(16, y + 12.5, cut_end(opened, 120), "m")]
-    note = f"jax {known.get('jax', '?')} · {known.get('backend', '?')}"
+    note = f"jax {environment.get('jax', '?')} · {environment.get('backend', '?')}"
     note += f" · {summary.peak}" if summary.peak else ""
     note += " · run the cell to explore it" if invites and not capture.failure else ""
     parts.append(text(x + 14, y + 12.5, note, "m"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from explorer.model.text import cut_end
 from explorer.model.units import brief_duration
-from explorer.view.drawing import STEPS, box, canvas, shortened, text
+from explorer.view.drawing import STEPS, box, canvas, text
 from explorer.view.ledger.calls import Call, Group, group_by_family
 from explorer.view.ledger.verdict import Verdict, cause_of, flat, times
 
@@ -20,13 +21,13 @@ _NAME, _BARS = 190, 250  # pixels
 def picture(calls: Sequence[Call], verdict: Verdict, invites: bool = False) -> str:
     """The picture as SVG; `invites` says that there is more to see where scripts run."""
     groups = group_by_family(calls)
-    parts = [text(16, 28, shortened(flat(verdict.text), 110), "f" if verdict.kind == "again" else "b")]
+    parts = [text(16, 28, cut_end(flat(verdict.text), 110), "f" if verdict.kind == "again" else "b")]
     y = 46.0
     if verdict.cause:
-        parts.append(text(16, y + 4, shortened(flat(verdict.cause), 120)))
+        parts.append(text(16, y + 4, cut_end(flat(verdict.cause), 120)))
         y += 22
     if verdict.cure:
-        parts.append(text(16, y + 4, shortened(f"cure: {verdict.cure.splitlines()[0]}", 120), "m"))
+        parts.append(text(16, y + 4, cut_end(f"cure: {verdict.cure.splitlines()[0]}", 120), "m"))
         y += 22
     y += 6
     longest = max((group.seconds for group in groups), default=0) or 1
@@ -42,7 +43,7 @@ def picture(calls: Sequence[Call], verdict: Verdict, invites: bool = False) -> s
 
 
 def _row(group: Group, y: float, longest: float) -> list[str]:
-    name = shortened(group.family.name, 20)
+    name = cut_end(group.family.name, 20)
     parts = [text(16, y + 13, name, "b"), text(16 + 7.3 * (len(name) + 1), y + 13, f"×{group.compiles:,}", "m")]
     x = 16.0 + _NAME
     for step, _, colour in STEPS:
@@ -53,7 +54,7 @@ def _row(group: Group, y: float, longest: float) -> list[str]:
     if cause := flat(cause_of(group)):
         # Beside the bar, which is as long as all of them at most.
         at = 16.0 + _NAME + _BARS + 78
-        parts.append(text(at, y + 13, shortened(cause, int((WIDTH - 16 - at) / 7.3)), "f"))
+        parts.append(text(at, y + 13, cut_end(cause, int((WIDTH - 16 - at) / 7.3)), "f"))
     return parts
 
 

@@ -130,7 +130,7 @@ def _kernels(layout: Layout) -> list[Mark]:
                 stems.append(Path([mark.x / cap, mark.x * cap], [mark.roof] * 2, COLOURS[bound], 1.4, opacity=0.8))
         marks.reverse()  # the longest in front
         x, y, radii = [m.x for m in marks], [m.y for m in marks], [m.radius for m in marks]
-        hover = ["\n".join(mark.told) for mark in marks]
+        hover = ["\n".join(mark.tooltip) for mark in marks]
         symbols.append(Points(x, y, COLOURS[bound], SYMBOLS[bound], radii, opacity=0.85, hover=hover))
     for mark in layout.marks:
         away = mark.radius + 6

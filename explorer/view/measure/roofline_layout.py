@@ -41,7 +41,7 @@ class Mark:
         bound: What holds it back.
         label: What stands beside it, empty for most.
         side: Where that stands: `right`, `left` or `below`.
-        told: Its lines in a tooltip.
+        tooltip: Its lines.
     """
 
     x: float
@@ -50,7 +50,7 @@ class Mark:
     radius: float
     bound: str
     label: str
-    told: tuple[str, ...]
+    tooltip: tuple[str, ...]
     side: str = ""
 
 
@@ -102,10 +102,10 @@ def unknown_text(roofline: Roofline, most: int = 3) -> str:
     without = [point for point in roofline.points if point.bound == "unknown"]
     if not without:
         return ""
-    told = [f"{point.name} {duration_text(point.seconds)}" for point in without[:most]]
+    named = [f"{point.name} {duration_text(point.seconds)}" for point in without[:most]]
     more = f" and {len(without) - most:,} more" if len(without) > most else ""
     share = share_text(roofline.unknown / roofline.seconds)
-    return f"No costs are known of: {', '.join(told)}{more} ({share} of the time)"
+    return f"No costs are known of: {', '.join(named)}{more} ({share} of the time)"
 
 
 def _ceilings(peaks: Peaks, points: Sequence[Point]) -> list[tuple[str, str, float]]:
@@ -147,7 +147,7 @@ def _mark(point: Point, roofline: Roofline, number: int, column: float, high: fl
     longest = roofline.points[0].seconds / whole
     radius = max(_LARGEST * math.sqrt(share / longest), _SMALLEST)
     named = number < _NAMED and share >= _WORTH
-    return Mark(x, y, roof, radius, point.bound, _label(point) if named else "", _told(point, share))
+    return Mark(x, y, roof, radius, point.bound, _label(point) if named else "", _tooltip(point, share))
 
 
 def _sided(marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float]) -> list[Mark]:
@@ -185,7 +185,7 @@ def _label(point: Point) -> str:
     return f"{point.line}: {what}" if point.line else what
 
 
-def _told(point: Point, share: float) -> tuple[str, ...]:
+def _tooltip(point: Point, share: float) -> tuple[str, ...]:
     place = f"{Path(point.file).name}:{point.line}  {point.text}".rstrip() if point.line else "no line is known"
     runs = f", {point.runs:,.0f} runs" if point.runs > 1 else ""
     lines = [

@@ -122,9 +122,9 @@ def measures(sweep: Sweep) -> list[Measure]:
 
 def _growth(sweep: Sweep, name: str) -> str:
     """The power of each series where it is a good one."""
-    known = [growth for _, growth in growths(sweep, name)]
-    good = [growth for growth in known if growth is not None and is_power(growth) and growth.spread > 1.5]
-    if not good or len(good) < len(known):
+    exponents = [growth for _, growth in growths(sweep, name)]
+    good = [growth for growth in exponents if growth is not None and is_power(growth) and growth.spread > 1.5]
+    if not good or len(good) < len(exponents):
         return ""
     axis, powers = sweep.axes[sweep.over].name, sorted({f"{growth.power:.1f}" for growth in good}, key=float)
     return f"as {axis}^{powers[0]}" + f" … {powers[-1]}" * (len(powers) > 1)
@@ -226,11 +226,11 @@ def _kind(sweep: Sweep, row: SweepRow) -> str:
 def _bar_marks(sweep: Sweep, measure: Measure, rows: Sequence[SweepRow]) -> list[Mark]:
     """A bar for each row that did not fail, its interval across its end, and its value behind that."""
     strong = measure.name == "seconds"
-    known = [(i + 0.5, row, values) for i, row in enumerate(rows) if (values := measure.values(row)) and not row.error]
-    boxes = [(0.0, values[0], at - 0.31, at + 0.31) for at, _, values in known]
-    hover = [f"{sweep.label(row)}\n{measure.title} {measure.text(values[0])}" for _, row, values in known]
+    bars = [(i + 0.5, row, values) for i, row in enumerate(rows) if (values := measure.values(row)) and not row.error]
+    boxes = [(0.0, values[0], at - 0.31, at + 0.31) for at, _, values in bars]
+    hover = [f"{sweep.label(row)}\n{measure.title} {measure.text(values[0])}" for _, row, values in bars]
     marks: list[Mark] = [Bars(boxes, COLOURS[0] if strong else GREY, 1 if strong else 0.45, hover)]
-    for at, _, values in known:
+    for at, _, values in bars:
         marks += [Path(values[1:], [at, at], INK, 1.5)] if len(values) > 1 else []
         text, colour = measure.text(values[0]), INK if strong else GREY
         marks.append(Label(max(values), at, text, colour, bold=strong, dx=7, dy=4))

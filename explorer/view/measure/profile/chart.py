@@ -6,11 +6,12 @@ from typing import Any
 
 from explorer.model.results.flame import By, Flame, FlameNode
 from explorer.model.results.profile import Profile
+from explorer.model.text import cut_end
+from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Chart, Table
-from explorer.view.drawing import box, canvas, shortened, text
+from explorer.view.drawing import box, canvas, text
 from explorer.view.figure_plotly import empty_chart, markup
 from explorer.view.measure.profile.picture import hot
-from explorer.view.measure.profile.told import share_text, time_text
 
 __all__ = ["flame_chart", "flame_picture"]
 
@@ -28,35 +29,35 @@ def flame_chart(profile: Profile, by: By = "stack") -> Chart:
     Raises:
         MissingPackageError: plotly is not installed.
     """
-    made = profile.flame(by).pruned(_BOXES)
+    flame = profile.flame(by).pruned(_BOXES)
     hottest = sorted(
-        (i for i, node in enumerate(made.nodes) if node.kind == "kernel"), key=lambda i: -made.nodes[i].own
+        (i for i, node in enumerate(flame.nodes) if node.kind == "kernel"), key=lambda i: -flame.nodes[i].own
     )
-    named = "; ".join(f"{' › '.join(made.path(i))}: {_told(made.nodes[i], made)}" for i in hottest[:5])
+    named = "; ".join(f"{' › '.join(flame.path(i))}: {_time_and_share(flame.nodes[i], flame)}" for i in hottest[:5])
     return Chart(
-        _figure(made),
+        _figure(flame),
         f"{profile.function}: time by {_BY[by]}",
-        flame_picture(made),
+        flame_picture(flame),
         f"Where the device's time went, by {_BY[by]}. {named}",
-        [_table(made)],
-        f"Chart({made!r})",
+        [_table(flame)],
+        f"Chart({flame!r})",
     )
 
 
-def flame_picture(made: Flame) -> str:
+def flame_picture(flame: Flame) -> str:
     """The flame graph as SVG, the root on top."""
-    whole, hottest = made.seconds or 1.0, _hottest(made)
+    whole, hottest = flame.seconds or 1.0, _hottest(flame)
     inner = _WIDTH - 24
-    left = [12.0] * len(made)
-    used = [0.0] * len(made)
+    left = [12.0] * len(flame)
+    used = [0.0] * len(flame)
     parts: list[str] = []
     deepest = 0
-    for i, node in enumerate(made.nodes):
+    for i, node in enumerate(flame.nodes):
         width = inner * node.seconds / whole
         if node.parent >= 0:
             left[i] = left[node.parent] + used[node.parent]
             used[node.parent] += width
-        depth = made.depths[i]
+        depth = flame.depths[i]
         if width < _LEAST or depth > _DEEPEST:
             continue
         deepest = max(deepest, depth)
@@ -65,33 +66,33 @@ def flame_picture(made: Flame) -> str:
         parts.append(box(left[i], y, shown, _ROW - 2, _colour(node, hottest), 2))
         letters = int((width - 8) / _LETTER)
         if letters >= 3:
-            label = f"{node.name} {share_text(node.seconds / whole)}"
-            parts.append(text(left[i] + 4, y + 14, shortened(label if len(label) <= letters else node.name, letters)))
+            label = f"{node.name} {fine_share_text(node.seconds / whole)}"
+            parts.append(text(left[i] + 4, y + 14, cut_end(label if len(label) <= letters else node.name, letters)))
     return canvas(_WIDTH, 24 + (deepest + 1) * _ROW, parts)
 
 
-def _figure(made: Flame) -> Any:
+def _figure(flame: Flame) -> Any:
     from plotly.graph_objects import Icicle
 
     drawn = empty_chart()
-    hottest = _hottest(made)
+    hottest = _hottest(flame)
     drawn.add_trace(
         Icicle(
-            ids=[str(i) for i in range(len(made))],
-            parents=["" if node.parent < 0 else str(node.parent) for node in made.nodes],
-            labels=[markup(node.name) for node in made.nodes],
-            values=[node.seconds * 1e3 for node in made.nodes],
-            branchvalues="remainder" if not made.seconds else "total",
-            customdata=[[_told(node, made)] for node in made.nodes],
+            ids=[str(i) for i in range(len(flame))],
+            parents=["" if node.parent < 0 else str(node.parent) for node in flame.nodes],
+            labels=[markup(node.name) for node in flame.nodes],
+            values=[node.seconds * 1e3 for node in flame.nodes],
+            branchvalues="remainder" if not flame.seconds else "total",
+            customdata=[[_time_and_share(node, flame)] for node in flame.nodes],
             hovertemplate="%{label}<br>%{customdata[0]}<extra></extra>",
             tiling={"orientation": "v"},
-            marker={"colors": [_colour(node, hottest) for node in made.nodes], "line": {"color": "#fff", "width": 1}},
+            marker={"colors": [_colour(node, hottest) for node in flame.nodes], "line": {"color": "#fff", "width": 1}},
             textfont={"color": "#1d2129"},
             root={"color": "rgba(0,0,0,0)"},
         )
     )
     drawn.update_layout(
-        height=60 + 26 * (min(max(made.depths), _DEEPEST) + 1), margin={"l": 4, "r": 4, "t": 24, "b": 4}
+        height=60 + 26 * (min(max(flame.depths), _DEEPEST) + 1), margin={"l": 4, "r": 4, "t": 24, "b": 4}
     )
     return drawn
 
@@ -102,19 +103,24 @@ def _colour(node: FlameNode, hottest: float) -> str:
     return "#f2f3f4" if node.kind == "more" else "#e4e6e9"
 
 
-def _hottest(made: Flame) -> float:
-    return max((node.own for node in made.nodes if node.kind == "kernel"), default=0.0) or 1.0
+def _hottest(flame: Flame) -> float:
+    return max((node.own for node in flame.nodes if node.kind == "kernel"), default=0.0) or 1.0
 
 
-def _told(node: FlameNode, made: Flame) -> str:
-    return f"{time_text(node.seconds)}, {share_text(node.seconds / (made.seconds or 1.0))}"
+def _time_and_share(node: FlameNode, flame: Flame) -> str:
+    return f"{duration_text(node.seconds)}, {fine_share_text(node.seconds / (flame.seconds or 1.0))}"
 
 
-def _table(made: Flame) -> Table:
-    order = sorted(range(len(made)), key=lambda i: -made.nodes[i].seconds)
+def _table(flame: Flame) -> Table:
+    order = sorted(range(len(flame)), key=lambda i: -flame.nodes[i].seconds)
     rows = [
-        (" › ".join(made.path(i)), made.nodes[i].kind, time_text(made.nodes[i].seconds), time_text(made.nodes[i].own))
+        (
+            " › ".join(flame.path(i)),
+            flame.nodes[i].kind,
+            duration_text(flame.nodes[i].seconds),
+            duration_text(flame.nodes[i].own),
+        )
         for i in order[:_ROWS]
     ]
-    more = f"and {len(made) - _ROWS:,} more" if len(made) > _ROWS else ""
-    return Table(f"time by {_BY[made.by]}", ("box", "kind", "time", "of its own"), rows, more)
+    more = f"and {len(flame) - _ROWS:,} more" if len(flame) > _ROWS else ""
+    return Table(f"time by {_BY[flame.by]}", ("box", "kind", "time", "of its own"), rows, more)

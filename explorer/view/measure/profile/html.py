@@ -8,10 +8,11 @@ from html import escape
 from explorer.analysis.profile.host import host_words
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
+from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import Table, static_html
+from explorer.view.measure.profile.headline import labels_of
 from explorer.view.measure.profile.message import message, packed
 from explorer.view.measure.profile.picture import described, picture
-from explorer.view.measure.profile.told import labels_of, share_text, time_text
 from explorer.view.page import interactive
 
 __all__ = ["fragment", "static", "tables"]
@@ -44,14 +45,21 @@ def _lines(profile: Profile) -> Table:
     head = ("line", "source", "time", "share", "kernels", *(("wasted",) if is_known else ()))
     rows = [
         (
-            f"{labels[line.file]}:{line.line}", line.text, time_text(line.seconds), share_text(line.share),
-            f"{line.ops:,}", *((time_text(line.wasted or 0.0),) if is_known else ()),
+            f"{labels[line.file]}:{line.line}", line.text, duration_text(line.seconds), fine_share_text(line.share),
+            f"{line.ops:,}", *((duration_text(line.wasted or 0.0),) if is_known else ()),
         )
         for line in profile.lines[:_MOST]
     ]  # fmt: skip
     if profile.unattributed > 0:
         share = profile.unattributed / (profile.device_seconds or 1.0)
-        last = ("", "no line is known", time_text(profile.unattributed), share_text(share), "", *([""] * is_known))
+        last = (
+            "",
+            "no line is known",
+            duration_text(profile.unattributed),
+            fine_share_text(share),
+            "",
+            *([""] * is_known),
+        )
         rows.append(last)
     return Table("time by source line", head, rows, _rest(len(profile.lines)))
 
@@ -64,13 +72,13 @@ def _kernels(profile: Profile) -> Table:
 
 
 def _kernel(op: OpTime, is_known: bool) -> tuple[str, ...]:
-    wasted = (time_text(op.wasted) if op.wasted is not None else "",) if is_known else ()
-    times = (time_text(op.seconds), share_text(op.share), time_text(op.total))
+    wasted = (duration_text(op.wasted) if op.wasted is not None else "",) if is_known else ()
+    times = (duration_text(op.seconds), fine_share_text(op.share), duration_text(op.total))
     return (op.name, op.op, op.module, *times, f"{op.count:,.0f}", *wasted)
 
 
 def _host(profile: Profile) -> Table:
-    rows = [(name, time_text(seconds)) for name, seconds in list(host_words(profile.host).items())[:_MOST]]
+    rows = [(name, duration_text(seconds)) for name, seconds in list(host_words(profile.host).items())[:_MOST]]
     return Table("what the host did", ("what", "time"), rows)
 
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from explorer.model.results.profile import Profile
 from explorer.view.session import open_wire
 
-__all__ = ["linked", "looked"]
+__all__ = ["html_of_program", "linked"]
 
 _names: WeakKeyDictionary[Profile, str] = WeakKeyDictionary()
 
@@ -20,17 +20,17 @@ def linked(profile: Profile) -> str:
         name = uuid4().hex[:16]
         wire = open_wire(name)
 
-        def answer(wire: Any, said: Any, _: object) -> None:
-            asked: dict[str, Any] = said if isinstance(said, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-            if asked.get("ask") == "capture":
-                wire.send({"of": asked.get("of"), **looked(profile, asked.get("program"))})
+        def answer(wire: Any, message: Any, _: object) -> None:
+            request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+            if request.get("ask") == "capture":
+                wire.send({"of": request.get("of"), **html_of_program(profile, request.get("program"))})
 
         wire.on_msg(answer)
         _names[profile] = name
     return _names[profile]
 
 
-def looked(profile: Profile, program: object) -> dict[str, str]:
+def html_of_program(profile: Profile, program: object) -> dict[str, str]:
     """The capture of a profiled program as an output's HTML, or why there is none."""
     capture = profile.captures.get(program) if isinstance(program, int) else None
     if capture is None:

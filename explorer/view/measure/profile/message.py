@@ -17,7 +17,7 @@ from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
 from explorer.model.source import Source
-from explorer.view.measure.profile.told import headline, hottest, labels_of, sources_of
+from explorer.view.measure.profile.headline import headline, hottest, labels_of, sources_of
 
 __all__ = ["VERSION", "flames", "message", "packed"]
 

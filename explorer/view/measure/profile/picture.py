@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import LineTime
-from explorer.view.drawing import box, canvas, shortened, text
-from explorer.view.measure.profile.told import flat, headline, labels_of, share_text, time_text
+from explorer.model.text import cut_end
+from explorer.model.units import duration_text, fine_share_text
+from explorer.view.drawing import box, canvas, text
+from explorer.view.measure.profile.headline import headline, labels_of, plain
 
 __all__ = ["described", "hot", "picture"]
 
@@ -26,13 +28,13 @@ def hot(part: float) -> str:
 
 def picture(profile: Profile, invites: bool = False) -> str:
     """The picture as SVG; `invites` says that there is more to see where scripts run."""
-    said = headline(profile)
-    parts = [text(16, 28, shortened(flat(said.text), 126), "b")]
+    top = headline(profile)
+    parts = [text(16, 28, cut_end(plain(top.text), 126), "b")]
     y = 50.0
-    if said.waits:
-        parts.append(text(16, y, shortened(flat(said.waits), 126), "f"))
+    if top.waits:
+        parts.append(text(16, y, cut_end(plain(top.waits), 126), "f"))
         y += 21
-    parts.append(text(16, y, shortened(" · ".join(said.facts), 126), "m"))
+    parts.append(text(16, y, cut_end(" · ".join(top.facts), 126), "m"))
     y += 16
     labels = labels_of(profile)
     most = max((line.seconds for line in profile.lines), default=0.0)
@@ -47,7 +49,7 @@ def picture(profile: Profile, invites: bool = False) -> str:
         y += _ROW
     rest = profile.lines[_MOST:]
     if rest:
-        seconds = time_text(sum(line.seconds for line in rest))
+        seconds = duration_text(sum(line.seconds for line in rest))
         lines = "line" if len(rest) == 1 else "lines"
         parts.append(text(_SOURCE, y + 16, f"and {len(rest):,} more {lines}: {seconds}", "m"))
         y += _ROW
@@ -63,7 +65,7 @@ def picture(profile: Profile, invites: bool = False) -> str:
 
 
 def _row(line: LineTime, y: float, part: float) -> list[str]:
-    source = shortened(line.text or "(its source is not known)", int((WIDTH - 16 - _SOURCE) / _LETTER))
+    source = cut_end(line.text or "(its source is not known)", int((WIDTH - 16 - _SOURCE) / _LETTER))
     bar = _bar(line.share, line.seconds, y, part, hot(part))
     return [_right(8 + _NUMBER, y + 16, str(line.line), "m"), *bar, text(_SOURCE, y + 16, source)]
 
@@ -74,8 +76,8 @@ def _bar(share: float, seconds: float, y: float, part: float, colour: str) -> li
     return [
         box(left, y + 4, _BAR, 15, "#f1f2f3", 2),
         box(left, y + 4, max(_BAR * min(part, 1.0), 1.5), 15, colour, 2),
-        _right(left + _BAR + 72, y + 16, time_text(seconds)),
-        _right(left + _BAR + 122, y + 16, share_text(share), "m"),
+        _right(left + _BAR + 72, y + 16, duration_text(seconds)),
+        _right(left + _BAR + 122, y + 16, fine_share_text(share), "m"),
     ]
 
 
@@ -86,9 +88,9 @@ def _right(x: float, y: float, content: str, kind: str = "") -> str:
 
 def described(profile: Profile) -> str:
     """The picture in words."""
-    said = headline(profile)
+    top = headline(profile)
     lines = "; ".join(
-        f"line {line.line} {line.text}: {time_text(line.seconds)}, {share_text(line.share)}"
+        f"line {line.line} {line.text}: {duration_text(line.seconds)}, {fine_share_text(line.share)}"
         for line in profile.lines[:_MOST]
     )
-    return ". ".join(filter(None, (flat(said.text), flat(said.waits), ", ".join(said.facts), lines)))
+    return ". ".join(filter(None, (plain(top.text), plain(top.waits), ", ".join(top.facts), lines)))

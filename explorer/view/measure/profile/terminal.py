@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from explorer.model.results.profile import Profile
-from explorer.view.measure.profile.told import Said, headline, labels_of, share_text, time_text
+from explorer.model.units import duration_text, fine_share_text
+from explorer.view.measure.profile.headline import Sentence, headline, labels_of
 from explorer.view.rich_text import bar
 
 __all__ = ["tree"]
@@ -18,11 +19,11 @@ _LINES, _KERNELS = 16, 8
 
 def tree(profile: Profile) -> RenderableType:
     """What `rich.print(profile)` shows."""
-    said = headline(profile)
-    parts: list[RenderableType] = [_said(said.text, "bold")]
-    if said.waits:
-        parts.append(_said(said.waits, "yellow"))
-    parts.append(Text(" · ".join(said.facts), "dim"))
+    top = headline(profile)
+    parts: list[RenderableType] = [_styled(top.text, "bold")]
+    if top.waits:
+        parts.append(_styled(top.waits, "yellow"))
+    parts.append(Text(" · ".join(top.facts), "dim"))
     if profile.lines:
         parts += [Text(""), _lines(profile)]
     if profile.ops:
@@ -38,7 +39,7 @@ def _lines(profile: Profile) -> Table:
         table.add_row(*_times(line.seconds, line.share), Text(place, "dim"), line.text)
     rest = profile.lines[_LINES:]
     if rest:
-        table.add_row(time_text(sum(line.seconds for line in rest)), "", "", "", Text(f"{len(rest):,} more", "dim"))
+        table.add_row(duration_text(sum(line.seconds for line in rest)), "", "", "", Text(f"{len(rest):,} more", "dim"))
     if profile.unattributed > 0:
         share = profile.unattributed / (profile.device_seconds or 1.0)
         table.add_row(*_times(profile.unattributed, share), "", Text("no line is known", "dim"))
@@ -52,7 +53,7 @@ def _kernels(profile: Profile) -> Table:
         table.add_row(*_times(op.seconds, op.share), Text(op.op, "dim"), Text.assemble(op.name, (runs, "dim")))
     rest = profile.ops[_KERNELS:]
     if rest:
-        table.add_row(time_text(sum(op.seconds for op in rest)), "", "", "", Text(f"{len(rest):,} more", "dim"))
+        table.add_row(duration_text(sum(op.seconds for op in rest)), "", "", "", Text(f"{len(rest):,} more", "dim"))
     return table
 
 
@@ -67,8 +68,8 @@ def _table(place: str, what: str) -> Table:
 
 
 def _times(seconds: float, share: float) -> tuple[str, str, Text]:
-    return time_text(seconds), share_text(share), Text(bar(share), "dark_orange")
+    return duration_text(seconds), fine_share_text(share), Text(bar(share), "dark_orange")
 
 
-def _said(said: Said, style: str) -> Text:
-    return Text.assemble(*((text, f"{style} cyan".strip() if is_code else style) for text, is_code in said))
+def _styled(sentence: Sentence, style: str) -> Text:
+    return Text.assemble(*((text, f"{style} cyan".strip() if is_code else style) for text, is_code in sentence))

@@ -24,13 +24,14 @@ from explorer.analysis.profile.flame import flame
 from explorer.model.graph import Frame
 from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
+from explorer.model.units import fine_share_text
 from explorer.view.chart import PLOTLY
 from explorer.view.measure.profile.chart import flame_picture
+from explorer.view.measure.profile.headline import headline, plain
 from explorer.view.measure.profile.html import fragment, static
-from explorer.view.measure.profile.link import looked
+from explorer.view.measure.profile.link import html_of_program
 from explorer.view.measure.profile.message import message, packed
 from explorer.view.measure.profile.picture import picture
-from explorer.view.measure.profile.told import flat, headline, share_text
 from tests.examples.profiles import ops_of, profile_of
 
 
@@ -256,9 +257,9 @@ def test_the_headline_names_the_hottest_line_and_says_that_the_device_waited(pro
     said = headline(profile)
     assert re.fullmatch(
         r"looped: [\d.]+ .?s a call; \d+% of the device's time is line \d+ return jnp\.tanh\(carry @ w\), .*",
-        flat(said.text),
+        plain(said.text),
     )
-    assert re.fullmatch(r"the device waited 30% of the time: [\d.]+ .?s a call", flat(said.waits))
+    assert re.fullmatch(r"the device waited 30% of the time: [\d.]+ .?s a call", plain(said.waits))
     assert any("without a line" in fact for fact in said.facts)
 
 
@@ -272,7 +273,7 @@ def test_a_small_wait_is_no_headline_but_a_fact(several: Profile):
     ("share", "text"), [(0.62, "62%"), (1, "100%"), (0.0994, "9.9%"), (0.012, "1.2%"), (1e-5, "<0.1%"), (0, "0%")]
 )
 def test_a_share_is_never_rounded_to_nothing(share: float, text: str):
-    assert share_text(share) == text
+    assert fine_share_text(share) == text
 
 
 def test_in_a_terminal_lines_come_before_kernels(profile: Profile):
@@ -355,7 +356,7 @@ def test_a_fault_of_the_view_costs_nothing(profile: Profile, monkeypatch: pytest
 
 def test_a_profile_of_nothing_is_shown_too():
     empty = Profile("f", "()", 1, 1e-5, 0.0, 1e-5, [], [], 0.0)
-    assert "nothing ran on the device" in flat(headline(empty).text)
+    assert "nothing ran on the device" in plain(headline(empty).text)
     assert "nothing ran" in empty.to_text()
     assert Tags(static(empty)).images
     assert "error" not in empty._repr_mimebundle_()["text/plain"]
@@ -401,8 +402,8 @@ def test_the_page_stands_alone(profile: Profile, tmp_path):
 
 def test_a_click_is_answered_with_the_capture_or_with_why_there_is_none(profile: Profile):
     [program] = profile.captures
-    assert 'data-part="capture"' in looked(profile, program)["html"]
-    assert "not kept" in looked(profile, 7)["failed"]
+    assert 'data-part="capture"' in html_of_program(profile, program)["html"]
+    assert "not kept" in html_of_program(profile, 7)["failed"]
 
 
 # Size -----------------------------------------------------------------------------------------------------------------

@@ -81,12 +81,12 @@ def test_the_picture_says_the_result_first_and_names_the_largest_kernels():
 def test_kernels_without_costs_are_listed_beside():
     assert unknown_text(roofline()) == "No costs are known of: cholesky.4 5 ms (12% of the time)"
     assert "cholesky.4 5 ms" in words_in(RooflineView().svg(roofline()))
-    assert all("cholesky" not in mark.told[0] for mark in layout_of(roofline()).marks)
+    assert all("cholesky" not in mark.tooltip[0] for mark in layout_of(roofline()).marks)
 
 
 def test_a_kernel_without_arithmetic_has_a_column_of_its_own():
     layout = layout_of(roofline())
-    copy = next(mark for mark in layout.marks if mark.told[0].startswith("copy.3"))
+    copy = next(mark for mark in layout.marks if mark.tooltip[0].startswith("copy.3"))
     assert copy.x == layout.column
     assert copy.y / copy.roof == pytest.approx(1.3 / 5)  # as far below its roof as its time is above the least
     assert layout_of(roofline(KERNELS[:2])).column is None

@@ -8,21 +8,20 @@ from os.path import basename
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import LineTime
 from explorer.model.source import Source
-from explorer.model.units import duration_text as time_text
+from explorer.model.text import cut_end
+from explorer.model.units import duration_text, fine_share_text
 
 __all__ = [
     "Headline",
-    "Said",
-    "flat",
+    "Sentence",
     "headline",
     "hottest",
     "labels_of",
-    "share_text",
+    "plain",
     "sources_of",
-    "time_text",
 ]
 
-Said = list[tuple[str, bool]]  # parts of a sentence, each with whether it is code
+Sentence = list[tuple[str, bool]]  # parts of a sentence, each with whether it is code
 _WAITS = 0.1  # of a call's time: from there on, that the device waits is worth a sentence
 _WIDEST = 64
 
@@ -31,42 +30,44 @@ _WIDEST = 64
 class Headline:
     """The most important of a profile: one sentence, one more if the device waited much, and the facts around them."""
 
-    text: Said
-    waits: Said
+    text: Sentence
+    waits: Sentence
     facts: list[str]
 
 
 def headline(profile: Profile) -> Headline:
-    text: Said = [(profile.function, True), (f": {time_text(profile.wall_seconds)} a call", False)]
+    text: Sentence = [(profile.function, True), (f": {duration_text(profile.wall_seconds)} a call", False)]
     lines = hottest(profile)
     if profile.device_seconds <= 0:
         text.append(("; nothing ran on the device", False))
     elif lines:
         labels = labels_of(profile)
         line = "line" if len(labels) == 1 else f"{labels[lines[0].file]}, line"
-        text.append((f"; {share_text(lines[0].share)} of the device's time is {line} {lines[0].line} ", False))
+        text.append((f"; {fine_share_text(lines[0].share)} of the device's time is {line} {lines[0].line} ", False))
         if lines[0].text:
-            text.append((_shortened(lines[0].text), True))
+            text.append((cut_end(lines[0].text, _WIDEST), True))
     elif profile.ops:
         longest = max(profile.ops, key=lambda op: op.seconds)
-        text += [(f"; {share_text(longest.share)} of the device's time is ", False), (longest.name, True)]
+        text += [(f"; {fine_share_text(longest.share)} of the device's time is ", False), (longest.name, True)]
     return Headline(text, _waits(profile), _facts(profile))
 
 
-def _waits(profile: Profile) -> Said:
+def _waits(profile: Profile) -> Sentence:
     share = profile.gap_seconds / profile.wall_seconds if profile.wall_seconds > 0 else 0.0
     if share < _WAITS:
         return []
-    return [(f"the device waited {share_text(share)} of the time: {time_text(profile.gap_seconds)} a call", False)]
+    return [
+        (f"the device waited {fine_share_text(share)} of the time: {duration_text(profile.gap_seconds)} a call", False)
+    ]
 
 
 def _facts(profile: Profile) -> list[str]:
     device = profile.device_seconds or 1.0
     wasted = [op.wasted for op in profile.ops if op.wasted is not None]
-    over = f"wasted {time_text(sum(wasted))} ({share_text(sum(wasted) / device)})"
+    over = f"wasted {duration_text(sum(wasted))} ({fine_share_text(sum(wasted) / device)})"
     return [
-        f"device {time_text(profile.device_seconds)}",
-        f"waiting {time_text(profile.gap_seconds)}",
+        f"device {duration_text(profile.device_seconds)}",
+        f"waiting {duration_text(profile.gap_seconds)}",
         _without_line(profile.unattributed, device),
         *([over] if wasted else []),
         f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call",
@@ -74,8 +75,8 @@ def _facts(profile: Profile) -> list[str]:
 
 
 def _without_line(seconds: float, device: float) -> str:
-    share = f"without a line {share_text(seconds / device)}"
-    return f"{share}, {time_text(seconds)}" if seconds > 0 else share
+    share = f"without a line {fine_share_text(seconds / device)}"
+    return f"{share}, {duration_text(seconds)}" if seconds > 0 else share
 
 
 def hottest(profile: Profile) -> list[LineTime]:
@@ -85,10 +86,10 @@ def hottest(profile: Profile) -> list[LineTime]:
 
 def sources_of(profile: Profile) -> dict[str, Source]:
     """By file name, the source of every file that the profiled programs come from."""
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     for capture in profile.captures.values():
-        found |= {file: source for file, source in capture.sources.items() if file not in found}
-    return found
+        sources |= {file: source for file, source in capture.sources.items() if file not in sources}
+    return sources
 
 
 def labels_of(profile: Profile) -> dict[str, str]:
@@ -98,18 +99,5 @@ def labels_of(profile: Profile) -> dict[str, str]:
     return {file: sources[file].label if file in sources else basename(file) for file in files}
 
 
-def share_text(share: float) -> str:
-    """`62%`; one digit more below ten, and never nothing for something."""
-    if share <= 0:
-        return "0%"
-    if share < 0.001:
-        return "<0.1%"
-    return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"
-
-
-def flat(said: Said) -> str:
-    return "".join(text for text, _ in said)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+def plain(sentence: Sentence) -> str:
+    return "".join(text for text, _ in sentence)
