@@ -38,7 +38,10 @@ class Native:
 def native_code(compiled: Any) -> Native | str:
     """The bytes of a `jax.stages.Compiled`, or why there are none.
 
-    JAX's own serialize_executable pickles, and unpickling runs what it reads.
+    JAX's own serialize_executable pickles, and unpickling runs what it reads. So the executable's fields are written
+    one by one, and each field that `load_native` can't give back refuses the program: several devices, other memories,
+    callbacks, effects, mutable arrays, layouts. That is a list of unlike conditions, each with its own words for the
+    user, and not a computation that could be taken apart.
     """
     try:
         program = compiled._executable._unloaded_executable

@@ -54,29 +54,30 @@ def parts_of(
         ArchiveError: JAX can't export it.
         OptionError: A platform is none, or `derivatives` no number of times.
     """
-    wrong = [] if platforms is None else [p for p in platforms if isinstance(platforms, str) or p not in _KNOWN]
-    if wrong or (platforms is not None and not platforms):
+    is_known = platforms is None or (not isinstance(platforms, str) and set(platforms) <= set(_KNOWN))
+    if not is_known or (platforms is not None and not platforms):
         raise OptionError(
             f"platforms is {platforms!r}; allowed are some of {', '.join(_KNOWN)}.\n  Hint: platforms=('cpu', 'cuda')."
         )
     if type(derivatives) is not int or derivatives < 0:
         raise OptionError(f"derivatives is {derivatives!r}; allowed is an int of at least 0: how often.")
+    traces = _symbolic_traces(program) if program.symbolic else [(sizes, program.at(sizes)) for sizes in kept]
+    return [_exported(program.name, sizes, traced, platforms, derivatives) for sizes, traced in traces]
+
+
+def _symbolic_traces(program: Program) -> list[tuple[Mapping[str, int], Traced]]:
+    """The trace for all sizes at once, and one for each set of dimensions that are empty, which no symbol can say."""
     bounds = program.symbols.bounds
-    if program.symbolic is None:
-        traced = [(sizes, program.at(sizes)) for sizes in kept]
-    else:
-        traced: list[tuple[Mapping[str, int], Traced]] = [({}, program.symbolic)]
-        may_be_empty = [symbol for symbol in bounds if bounds[symbol].min == 0 < bounds[symbol].max]
-        if len(may_be_empty) > _EMPTY_DIMENSIONS:
-            raise ArchiveError(
-                f"{program.name} has {len(may_be_empty)} dimensions that may be empty; at most {_EMPTY_DIMENSIONS} can "
-                "be saved.\n  Hint: let the others start at 1."
-            )
-        for empty in chain.from_iterable(combinations(may_be_empty, n + 1) for n in range(len(may_be_empty))):
-            sizes = dict.fromkeys(empty, 0)
-            with_empty = program.with_fixed(sizes)
-            traced += [(sizes, with_empty)] if with_empty is not None else []
-    return [_exported(program.name, sizes, trace, platforms, derivatives) for sizes, trace in traced]
+    may_be_empty = [symbol for symbol in bounds if bounds[symbol].min == 0 < bounds[symbol].max]
+    if len(may_be_empty) > _EMPTY_DIMENSIONS:
+        raise ArchiveError(
+            f"{program.name} has {len(may_be_empty)} dimensions that may be empty; at most {_EMPTY_DIMENSIONS} can "
+            "be saved.\n  Hint: let the others start at 1."
+        )
+    subsets = chain.from_iterable(combinations(may_be_empty, n) for n in range(len(may_be_empty) + 1))
+    sizes = [dict.fromkeys(empty, 0) for empty in subsets]
+    traces = [(fixed, program.with_fixed(fixed) if fixed else program.symbolic) for fixed in sizes]
+    return [(fixed, traced) for fixed, traced in traces if traced is not None]
 
 
 def _exported(

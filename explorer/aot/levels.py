@@ -164,17 +164,7 @@ def autotune(build: Callable[[Options], Executable]) -> Executable:
                 raise
             built.append(None)
             errors.append(str(error.__cause__).partition("\n")[0])
-    samples: list[list[float]] = [[] for _ in sets]
-    spent = 0.0
-    for turn in range(_ROUNDS + 1):
-        for executable, times in zip(built, samples, strict=True):
-            if executable is not None:
-                seconds = _run(executable)
-                spent += seconds
-                if turn:  # the first run of each warms up
-                    times.append(seconds)
-        if turn and spent > _LONGEST * len(sets):
-            break
+    samples = _run_in_turns(built)
     candidates = tuple(
         Candidate(options, executable.specializations[0].seconds if executable else 0.0, tuple(times), error)
         for options, executable, times, error in zip(sets, built, samples, errors, strict=True)
@@ -185,6 +175,24 @@ def autotune(build: Callable[[Options], Executable]) -> Executable:
     assert chosen is not None  # a candidate that was measured was built
     chosen.autotuning = Autotuning(candidates, candidates[kept])
     return chosen
+
+
+def _run_in_turns(executables: Sequence[Executable | None]) -> list[list[float]]:
+    """Seconds of each executable's runs, but its first, which warms it up; none where there is no executable.
+
+    In turns, so that a machine that slows down meanwhile slows all of them.
+    """
+    samples: list[list[float]] = [[] for _ in executables]
+    spent = 0.0
+    for turn in range(_ROUNDS + 1):
+        for executable, times in zip(executables, samples, strict=True):
+            if executable is not None:
+                seconds = _run(executable)
+                spent += seconds
+                times += [seconds] if turn else []
+        if turn and spent > _LONGEST * len(executables):
+            break
+    return samples
 
 
 def _run(executable: Executable) -> float:

@@ -43,15 +43,12 @@ class Symbols:
             }
 
     def _symbol(self, name: str, axis: int, dimension: Dimension) -> str:
-        place = f"dimension {axis} of `{name}`" if isinstance(self.inputs[name], InputInfo) else f"`{name}`"
-        if not isinstance(dimension, NamedDimension):
-            plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
-            symbol = f"{plain}_{axis}" if isinstance(self.inputs[name], InputInfo) else plain
-            while symbol in self._taken or not symbol.isidentifier():
-                symbol = f"{symbol}_" if symbol.isidentifier() else f"n{symbol}"
-            self._taken.add(symbol)
-        else:
+        is_array = isinstance(self.inputs[name], InputInfo)
+        place = f"dimension {axis} of `{name}`" if is_array else f"`{name}`"
+        if isinstance(dimension, NamedDimension):
             symbol = dimension.name
+        else:
+            symbol = self._unique_symbol(f"{name}_{axis}" if is_array else name)
         bounds = bounds_of(dimension)
         if self.bounds.setdefault(symbol, bounds) != bounds:
             raise InputInfoError(
@@ -59,6 +56,13 @@ class Symbols:
                 f"{tuple(bounds)} in {place}.\n  Hint: make one NamedDimension and use it in both."
             )
         self._where.setdefault(symbol, place)
+        return symbol
+
+    def _unique_symbol(self, wish: str) -> str:
+        symbol = "".join(c if c.isalnum() and c.isascii() else "_" for c in wish)
+        while symbol in self._taken or not symbol.isidentifier():
+            symbol = f"{symbol}_" if symbol.isidentifier() else f"n{symbol}"
+        self._taken.add(symbol)
         return symbol
 
     @property

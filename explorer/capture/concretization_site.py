@@ -192,6 +192,12 @@ def _gives_bool(node: ast.expr, step: Step) -> bool:
 
 
 def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[ast.expr], str]:
+    """The traced arguments of a call that needs their values, and what to call instead.
+
+    The order of the cases is their order of certainty: a builtin or a method is known by its name, NumPy's functions
+    mostly have a twin in jax.numpy, JAX's own words tell of sizes; a function that nobody knows comes last. The cases
+    have no more in common than that.
+    """
     given = [*node.args, *(keyword.value for keyword in node.keywords)]
     traced = [part for part in given if step.traced_names(part)] or given[: len(given) == 1]
     package, _, name = step.callee_name(node.func).partition(".")
