@@ -207,7 +207,7 @@ class Program:
     def origin(self, body: Body, atom: Any, inward: bool = False) -> tuple[Body, Any]:
         """Where a value comes from: out of calls that it is the result of, and of those that it was given to."""
         start = body
-        for _ in range(1_000):
+        for _ in range(1_000):  # each turn goes one call inwards or outwards: deeper than any program that was seen
             if is_literal(atom):
                 break
             maker = body.makers.get(atom)
@@ -217,13 +217,13 @@ class Program:
                 inner = maker.inner[0]
                 body, atom = inner, inner.raw.outvars[list(maker.outputs).index(atom)]
                 continue
-            given = None if inward and body is start else self.given(body, atom)
-            if given is None:
+            operand = None if inward and body is start else self.passed(body, atom)
+            if operand is None:
                 break
-            body, atom = given
+            body, atom = operand
         return body, atom
 
-    def given(self, body: Body, variable: Any) -> tuple[Body, Any] | None:
+    def passed(self, body: Body, variable: Any) -> tuple[Body, Any] | None:
         """What the caller passes for an input of a body that is the same each time it runs; None for other inputs."""
         caller, i = body.caller, body.positions.get(variable)
         if caller is None or i is None:

@@ -60,6 +60,7 @@ def traced_names(evidence: Evidence, function: FunctionSource) -> dict[str, str]
         if call.code in codes:
             names |= call.traced
     assigned = [node for node in function.walk(ast.Assign, ast.AugAssign, ast.AnnAssign) if node.value is not None]
+    # Two passes reach what one turn of a loop hands to the next; a chain over more turns is left out, not guessed.
     for _ in range(2):  # the second time for what a loop's turn reads of the one before
         for node in assigned:
             if _computes(function, node.value, names):

@@ -42,6 +42,7 @@ def later_assignments(read: Read, evidence: Evidence) -> Iterator[LaterAssignmen
         in_trace = any(outer is ran for outer in way for ran in here)
         if not in_trace and _changes(node, way, read) and _is_later(node, way, read, end):
             yield LaterAssignment(_first_line(text, node), f"line {node.lineno}")
+    # A cell that was run later is later for certain, wherever in it the line stands.
     for file, later in later_cells(read.function.file):
         for node, way in _that_name(later, read):
             if _changes(node, way, read):

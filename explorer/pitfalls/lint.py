@@ -192,9 +192,8 @@ def check_rules(
     """
     findings: list[Finding] = []
     faults: list[str] = []
-    rules = all_rules() if rules is None else rules
-    rules = [rule for rule in rules if rule.passive or evidence.recording is not None]
-    for rule in rules:
+    applicable = [rule for rule in (all_rules() if rules is None else rules) if rule.passive or evidence.recording]
+    for rule in applicable:
         try:
             if own := list(rule.check(evidence)):  # most rules find nothing in most functions
                 findings += _unsuppressed(own, (levels or {}).get(rule.code))
@@ -202,7 +201,7 @@ def check_rules(
             faults.append(f"{rule.name}: {type(error).__name__}: {error}")
     explained = any(finding.severity == "error" for finding in findings)
     failure = "" if evidence.error is None or explained else _summarize_error(evidence.error)
-    return Findings(findings, evidence.name, faults, failure, [rule.name for rule in rules])
+    return Findings(findings, evidence.name, faults, failure, [rule.name for rule in applicable])
 
 
 def _unsuppressed(findings: Sequence[Finding], level: str | None) -> list[Finding]:

@@ -210,7 +210,7 @@ def _stepped(recording: Recording) -> Generator[None]:
     unknown: FrameType | None = None  # that is about to call what its text doesn't tell
 
     def entered(frame: FrameType, event: str, _: Any) -> Any:
-        # For every call anywhere: what isn't the user's has to leave at once.
+        # For every call anywhere, thousands in a trace: what isn't the user's has to leave at once.
         nonlocal unknown
         code = frame.f_code
         if unknown is not None:

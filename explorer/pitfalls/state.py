@@ -33,6 +33,7 @@ from explorer.pitfalls.safe import (
 
 __all__ = ["Change", "Container", "Snapshot", "same", "snapshot"]
 
+# A model of some hundred layers has fewer; a registry of everything must not make lint() slow.
 _MOST = 5_000  # objects
 _DEEPEST = 6
 _LARGEST = 65_536  # bytes of an array that are all compared; of a larger one a sample is
@@ -83,11 +84,9 @@ class Snapshot:
 
     Args:
         holders: The containers, by address; what has the address 0 are the names.
-        cut: The walk was ended: there was more.
     """
 
     holders: dict[int, Container] = field(default_factory=dict[int, Container])
-    cut: bool = False
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -125,13 +124,10 @@ def snapshot(roots: Mapping[str, Any]) -> Snapshot:
     taken = Snapshot({0: Container(None, "", dict(roots))})
     waiting = deque((name, value, 0) for name, value in roots.items())
     left = _MOST
-    while waiting:
+    while waiting and left > 0:
         path, value, depth = waiting.popleft()
         if is_plain(value) or id(value) in taken.holders or depth > _DEEPEST:
             continue
-        if left <= 0:
-            taken.cut = True
-            break
         items, content = _items(value), _content(value)
         if items is not None or content is not None:
             inner = dict(islice(items or (), left))

@@ -58,6 +58,7 @@ def prove(record: LintRecord, finding: Finding, unit: Unit, text: str) -> Findin
         return _stopped(findings, rewritten, evidence)
     if evidence.jaxpr is not None and _types(evidence) != _types(later):
         raise RewriteUncertain("it gives something else")
+    # One finding less is enough: the others of the rule have rewrites of their own.
     rule = next(rule for rule in all_rules() if rule.name == finding.rule)
     if len(findings) >= sum(1 for _ in rule.check(evidence)):
         raise RewriteUncertain("it is found again")

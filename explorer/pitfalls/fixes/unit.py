@@ -147,9 +147,7 @@ class Unit:
         """How to write `jax.debug.print` here: by the module's own name for what is in it, else with an import."""
         parts = path.split(".")
         for i in range(len(parts) - 1, 0, -1):  # `jnp.sin` if the module knows jax.numpy, else from what jax is called
-            module = sys.modules.get(".".join(parts[:i]))
-            aliases = (name for name, value in self.names.items() if value is module is not None)
-            alias = next((name for name in aliases if name not in self.bound and not name.startswith("_")), "")
+            alias = self._alias(".".join(parts[:i]))
             if alias:
                 return ".".join((alias, *parts[i:]))
         root, statement = _IMPORTS.get(".".join(parts[:-1]), (parts[0], f"import {parts[0]}"))
@@ -157,6 +155,12 @@ class Unit:
             raise RewriteUncertain(f"{root} stands for something else")
         self.imports.append(statement)
         return f"{root}.{parts[-1]}" if root == "jnp" else path
+
+    def _alias(self, module: str) -> str:
+        """The name that the user's module has for another; empty if it has none that holds in the function."""
+        imported = sys.modules.get(module)
+        aliases = (name for name, value in self.names.items() if value is imported is not None)
+        return next((name for name in aliases if name not in self.bound and not name.startswith("_")), "")
 
     def file_text(self, changed: cst.Module) -> str:
         """All of the file, with the function as it is now."""

@@ -45,6 +45,7 @@ def _mark(body: Body, used: set[Any], dead: list[Equation]) -> set[Any]:
         used: Its results that are used; grows.
         dead: Grows by the equations that nothing used depends on, the last first.
     """
+    # From the last: an equation is reached after all that could use it.
     for equation in reversed(body.equations):
         if equation.raw.effects or any(output in used for output in equation.outputs):
             used.update(map(_key, _needed(equation, used, dead)))

@@ -33,7 +33,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     donated = {argument.path for argument in arguments_of(evidence) if argument.donated}
     if donated:
         yield from _twice(evidence, donated)
-        yield from _held(evidence, donated)
+        yield from _captured(evidence, donated)
         yield from _after(evidence, {root_of(path) for path in donated})
 
 
@@ -59,7 +59,7 @@ def _twice(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
         )
 
 
-def _held(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
+def _captured(evidence: Evidence, donated: set[str]) -> Iterator[Finding]:
     """A donated array is also what the function has by a name of its own."""
     consts = {id(const) for body in evidence.program.bodies for const in body.consts.values()}
     passed = {id(value): path for path, value in passed_values(evidence) if path in donated and id(value) in consts}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 
@@ -116,7 +117,11 @@ def _from_outside(function: FunctionSource, node: ast.Call) -> object:
         value = function.value(node.args[0])
     else:
         return ...
-    return value if is_a(value, jax.Array) and not is_tracer(value) and function.reached(node) else ...
+    return value if _is_concrete(value) and function.reached(node) else ...
+
+
+def _is_concrete(value: Any) -> bool:
+    return is_a(value, jax.Array) and not is_tracer(value)
 
 
 def _copied(evidence: Evidence, function: FunctionSource, node: ast.Call, value: object) -> Finding:

@@ -77,7 +77,7 @@ class _Values:
         own = [maker] if maker.op == "random_seed" and is_constant else []
         seeds = frozenset[Any](own).union(*(operand.seeds for operand in operands))
         bodies = frozenset[Body]().union(*(operand.bodies for operand in operands))
-        if maker.op not in _PURE:
+        if maker.op not in _PURE:  # it may give another value each time, or its parameters say too little
             number = self.number("made", id(maker), list(map(id, maker.outputs)).index(id(atom)))
             return Value(number, bodies | {body}, seeds, is_constant and maker.op == "random_split")
         params = tuple(sorted((name, str(value)) for name, value in maker.params.items()))

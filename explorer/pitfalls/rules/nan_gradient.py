@@ -106,6 +106,7 @@ class _Values:
         at = _singular(equation, self)
         if at is None or not _is_float(equation.inputs[at]) or self.is_positive(equation.body, equation.inputs[at]):
             return False
+        # What the condition doesn't test isn't kept away by it: then the branch is NaN by itself, not by the choice.
         return not self.inputs(equation.body, equation.inputs[at]).isdisjoint(tested)
 
     def tested(self, body: Body, atom: Any) -> set[tuple[int, Any]]:

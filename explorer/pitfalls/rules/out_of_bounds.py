@@ -65,7 +65,7 @@ def _outside(equation: Equation, constants: ConstantValues) -> Iterator[tuple[in
     """The axis, position, size and width of what is outside."""
     shape = equation.inputs[0].aval.shape
     for axis, start, width in _starts(equation, constants):
-        size = shape[axis]
+        size = shape[axis]  # a symbolic one is no int, and no index is outside of it for certain
         if start is None or not isinstance(size, int):
             continue
         for index in np.unique(start)[[0, -1]] if start.size else ():

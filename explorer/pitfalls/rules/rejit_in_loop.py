@@ -34,7 +34,7 @@ def _in_text(evidence: Evidence, function: FunctionSource) -> Iterator[Finding]:
     for node in function.walk(ast.Call):
         if is_jit_call(function, node):
             loop = _loop_around(function, node)
-            made = _made_anew(function, node.args[0], defined, loop)
+            made = _new_each_time(function, node.args[0], defined, loop)
             if made and (loop is not None or function.executed.count > 1 or id(node) in called):
                 yield _finding(evidence, function, Span.of(node), node.args[0], made, loop)
     for node in defined.values():
@@ -92,7 +92,7 @@ def _turns(loop: Any) -> Iterator[ast.AST]:
         yield loop.elt
 
 
-def _made_anew(function: FunctionSource, node: ast.expr, defined: dict[str, Any], loop: ast.AST | None) -> str:
+def _new_each_time(function: FunctionSource, node: ast.expr, defined: dict[str, Any], loop: ast.AST | None) -> str:
     """What is new each time that this expression is evaluated, in words; empty if it is one and the same function."""
     match node:
         case ast.Lambda():

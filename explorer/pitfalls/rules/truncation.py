@@ -33,12 +33,12 @@ _X64 = 'jax.config.update("jax_enable_x64", True) at the start of the program, f
 def check(evidence: Evidence) -> Iterator[Finding]:
     if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue] - made by JAX when it is imported
         return
-    yield from _asked(evidence)
+    yield from _named(evidence)
     yield from _refused(evidence)
-    yield from _given(evidence)
+    yield from _narrowed(evidence)
 
 
-def _asked(evidence: Evidence) -> Iterator[Finding]:
+def _named(evidence: Evidence) -> Iterator[Finding]:
     """dtypes that the function names: JAX warns of them."""
     warnings = list(evidence.warnings)
     step = evidence.failed_step
@@ -78,7 +78,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _given(evidence: Evidence) -> Iterator[Finding]:
+def _narrowed(evidence: Evidence) -> Iterator[Finding]:
     """NumPy's arrays of 64 bits, as arguments and from outside: JAX says nothing of them."""
     for path, value in passed_values(evidence):
         loss = _loss(value)

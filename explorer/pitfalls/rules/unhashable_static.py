@@ -66,11 +66,8 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
 
 def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[Finding]:
     """The static arguments of a call inside the function, by its text."""
-    numbers, names = static_arguments(target)
-    arguments = [node for i, node in enumerate(call.args) if i in numbers]
-    arguments += [keyword.value for keyword in call.keywords if keyword.arg in names]
     callee = function.source(call.func)
-    for node in arguments:
+    for node in _static_nodes(call, target):
         source, kind = function.source(node), _display(function, node)
         store = _changed_after(function, call, node.id) if isinstance(node, ast.Name) and not kind else None
         if kind in _CURE:
@@ -101,6 +98,12 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
                 fix=f"{source} = dataclasses.replace({source}, …): a new object is compiled for",
                 severity="warning",
             )
+
+
+def _static_nodes(call: ast.Call, target: Any) -> list[ast.expr]:
+    numbers, names = static_arguments(target)
+    positional = [node for i, node in enumerate(call.args) if i in numbers]
+    return positional + [keyword.value for keyword in call.keywords if keyword.arg in names]
 
 
 _CURE = {

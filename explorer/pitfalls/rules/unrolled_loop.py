@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
-from explorer.pitfalls.equations import Program
+from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location, span_of
 from explorer.pitfalls.loops import Loop, loop_around
@@ -80,9 +80,14 @@ def _loops(program: Program) -> dict[Loop, _Seen]:
         for loop in seen:
             loop.equations += 1
         if seen:
-            ends: list[Any] = [atom.aval for atom in (*equation.inputs[:1], *equation.outputs[:1])]
-            seen[0].repeats[id(stack), equation.op, *(getattr(aval, "shape", None) for aval in ends)] += 1
+            seen[0].repeats[_operation(equation, stack)] += 1
     return by_loop
+
+
+def _operation(equation: Equation, stack: Sequence[Frame]) -> tuple[Any, ...]:
+    """What is equal for the same operation of the text in each turn: stack, primitive, first shapes."""
+    ends: list[Any] = [atom.aval for atom in (*equation.inputs[:1], *equation.outputs[:1])]
+    return id(stack), equation.op, *(getattr(aval, "shape", None) for aval in ends)
 
 
 def _loop_of(frame: Frame, of_frame: dict[int, Loop | None]) -> Loop | None:

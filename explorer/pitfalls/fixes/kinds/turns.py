@@ -14,32 +14,35 @@ __all__ = ["REWRITES"]
 
 
 def _fori(unit: Unit, finding: Finding) -> cst.Module:
-    loop = next((loop for loop in unit.nodes(cst.For) if unit.span(loop).line == finding.line), None)
-    if loop is None or loop.orelse is not None or not isinstance(loop.body, cst.IndentedBlock):
-        raise RewriteUncertain("it is no plain loop")
+    loop, body = _plain_loop(unit, finding)
     low, high, index = range_of(unit, loop)
-    carried = _carried(unit, loop, loop.body, index)
+    carried = _carried(unit, loop, body, index)
     block = next((block for block in unit.around(cst.IndentedBlock, unit.span(loop)) if loop in block.body), None)
     if block is None or not carried:
         raise RewriteUncertain("it stands in no function, or nothing goes from turn to turn")
-    name, body = unit.unused_name("body"), [*loop.body.body]
+    name, lines = unit.unused_name("body"), [*body.body]
     if len(carried) == 1:
         carry, target = carried[0], cst.Name(carried[0])
         first: cst.BaseExpression = target
     else:
         carry, elements = unit.unused_name("carry"), [cst.Element(cst.Name(one)) for one in carried]
         target, first = cst.Tuple(elements, lpar=[], rpar=[]), cst.Tuple(elements)
-        body.insert(0, cst.parse_statement(f"{', '.join(carried)} = {carry}"))
-    body.append(cst.parse_statement(f"return {', '.join(carried)}"))
+        lines.insert(0, cst.parse_statement(f"{', '.join(carried)} = {carry}"))
+    lines.append(cst.parse_statement(f"return {', '.join(carried)}"))
     parameters = cst.Parameters([cst.Param(cst.Name(index)), cst.Param(cst.Name(carry))])
-    turn = cst.FunctionDef(
-        cst.Name(name), parameters, loop.body.with_changes(body=body), leading_lines=loop.leading_lines
-    )
+    turn = cst.FunctionDef(cst.Name(name), parameters, body.with_changes(body=lines), leading_lines=loop.leading_lines)
     func = parse_expression(unit.qualified_name("jax.lax.fori_loop"))
     call = cst.Call(func, [cst.Arg(low), cst.Arg(high), cst.Arg(cst.Name(name)), cst.Arg(first)])
     line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(target)], call)])
     at = list(block.body).index(loop)
     return replace_node(unit, block, block.with_changes(body=[*block.body[:at], turn, line, *block.body[at + 1 :]]))
+
+
+def _plain_loop(unit: Unit, finding: Finding) -> tuple[cst.For, cst.IndentedBlock]:
+    loop = next((loop for loop in unit.nodes(cst.For) if unit.span(loop).line == finding.line), None)
+    if loop is None or loop.orelse is not None or not isinstance(loop.body, cst.IndentedBlock):
+        raise RewriteUncertain("it is no plain loop")
+    return loop, loop.body
 
 
 def _carried(unit: Unit, loop: cst.For, body: cst.IndentedBlock, index: str) -> list[str]:
