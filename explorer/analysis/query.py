@@ -310,8 +310,9 @@ def _on_attributes(graph: Graph, test: Callable[[str, str], bool]) -> Mask:
     columns = graph.attribute_table.columns
     pairs = columns.key.astype(np.int64) * len(columns.values) + columns.value
     distinct, of_row = np.unique(pairs, return_inverse=True)
-    keys, values = np.divmod(distinct, max(len(columns.values), 1))
-    passes = [test(columns.keys[key], columns.values[value]) for key, value in zip(keys, values, strict=True)]
+    codes: list[int] = distinct.tolist()
+    halves = [divmod(code, len(columns.values)) for code in codes]
+    passes = [test(columns.keys[key], columns.values[value]) for key, value in halves]
     rows = np.flatnonzero(np.asarray(passes, bool)[of_row])
     mask = np.zeros(len(graph), bool)
     mask[np.searchsorted(columns.start, rows, "right") - 1] = True

@@ -8,6 +8,10 @@ little-endian. The payload is gzip, because every browser unpacks it natively, o
 
 The header names each blob by offset and size: text as UTF-8, integer columns as differences split into byte planes,
 which is what makes 100,000 rows compress to a few kilobytes. Nothing in it is executed or unpickled.
+
+A stage's attributes are its `attribute_columns` (`attribute_start`, `attribute_key`, `attribute_value`, compressed
+rows) with the strings `attribute_keys` and `attribute_values`; `attributes` are the module's own. Files of version
+0.1.0 have none, and it reads those that have them. For 100,000 instructions they are 2 % of a file.
 """
 
 from __future__ import annotations
@@ -16,9 +20,9 @@ import gzip
 import json
 import struct
 import zlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
@@ -27,19 +31,21 @@ from typing import Any
 import numpy as np
 
 from explorer.errors import CaptureFileError
+from explorer.files.blobs import Blobs, read_column, read_numbers, read_table, table
+from explorer.files.passes import pack_passes, unpack_passes
 from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.capture import Capture, Constant, Durations
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.findings.findings import Findings
-from explorer.model.graph import Floats, Frame, Graph, Group, Ints
+from explorer.model.graph import Frame, Graph, Group, Ints
 from explorer.model.live_memory import KINDS
 from explorer.model.passes import Passes
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
-__all__ = ["VERSION", "Blobs", "decode", "encode", "load", "pack", "read_column", "read_numbers", "read_table", "table"]
+__all__ = ["VERSION", "decode", "encode", "load", "pack"]
 
 VERSION = 2
 _MAGIC = b"EXPLORER"
@@ -50,11 +56,9 @@ _LEVEL = 6  # gzip's own default: level 9 takes twice the time for 2 % of the si
 
 def encode(capture: Capture) -> bytes:
     """Everything of a capture as bytes; reads the stages that were not read yet."""
-    from explorer.files.passes import pack_passes  # it uses the columns and tables from here
-
     blobs = Blobs()
     links = capture.links
-    fates = capture.all_fates if any(stage.name == "hlo" for stage in capture.stages) else {}
+    fates: Mapping[str, Fates] = capture.all_fates if any(stage.name == "hlo" for stage in capture.stages) else {}
     header = {
         "function": capture.function,
         "file": capture.file,
@@ -130,8 +134,6 @@ def decode(data: bytes) -> Capture:
 
 def _read_passes(header: dict[str, Any] | None, blobs: memoryview) -> Callable[[], Passes] | None:
     def read() -> Passes:
-        from explorer.files.passes import unpack_passes
-
         assert header is not None
         with _refusal():
             return unpack_passes(header, blobs)
@@ -179,45 +181,6 @@ def _unpack(data: bytes) -> bytes:
 
 def _digest(payload: bytes) -> bytes:
     return blake2b(payload, digest_size=16).digest()
-
-
-class Blobs:
-    """Byte strings one after the other, each at a multiple of 4; knows where each lies."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.size = 0
-
-    def add(self, data: bytes) -> list[int]:
-        place = [self.size, len(data)]
-        data += b"\0" * (-len(data) % 4)
-        self.parts.append(data)
-        self.size += len(data)
-        return place
-
-    def column(self, values: Sequence[int] | Ints) -> list[int]:
-        """Differences of neighbours, one byte plane after the other: the high planes are nearly all zeros."""
-        row: Ints = np.asarray(values, np.int32)
-        # Zigzag keeps small negatives small; the arithmetic wraps, and wraps back.
-        delta = np.diff(row, prepend=np.int32(0)).astype(np.int32)
-        zigzag = ((delta << 1) ^ (delta >> 31)).astype("<u4")
-        return self.add(zigzag.view(np.uint8).reshape(-1, 4).T.tobytes())
-
-    def numbers(self, values: Floats) -> list[int]:
-        """Single precision is enough to be shown; whole planes of equal bytes pack to nearly nothing."""
-        return self.add(np.asarray(values, "<f4").view(np.uint8).reshape(-1, 4).T.tobytes())
-
-
-def read_numbers(place: list[int], blobs: memoryview) -> Floats:
-    planes = np.frombuffer(blobs[place[0] : place[0] + place[1]], np.uint8).reshape(4, -1)
-    return np.ascontiguousarray(planes.T).view("<f4").ravel().astype(np.float64)
-
-
-def read_column(place: list[int], blobs: memoryview) -> Ints:
-    planes = np.frombuffer(blobs[place[0] : place[0] + place[1]], np.uint8).reshape(4, -1)
-    zigzag = np.ascontiguousarray(planes.T).view("<u4").ravel()
-    delta = (zigzag >> 1).astype(np.int32) ^ -(zigzag & 1).astype(np.int32)
-    return np.cumsum(delta, dtype=np.int32)
 
 
 def _stage(blobs: Blobs, capture: Capture, stage: Stage, keys: Mapping[str, Ints]) -> dict[str, Any]:
@@ -362,29 +325,3 @@ def _check_attributes(columns: AttributeColumns, size: int) -> None:
     for codes, strings in ((columns.key, columns.keys), (columns.value, columns.values)):
         if len(codes) and not 0 <= codes.min() <= codes.max() < len(strings):
             raise ValueError("an attribute leads out of its table")
-
-
-def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
-    """Dataclass rows column by column: strings as codes into a table, integers as they are."""
-    table: dict[str, Any] = {}
-    for field in fields(kind):
-        values = [getattr(row, field.name) for row in rows]
-        if field.type == "str":
-            codes: dict[str, int] = {}
-            column = [codes.setdefault(value, len(codes)) for value in values]
-            table[field.name] = {"strings": list(codes), "codes": blobs.column(column)}
-        else:
-            table[field.name] = blobs.column(values)
-    return table
-
-
-def read_table(table: dict[str, Any], blobs: memoryview, kind: type[Any]) -> list[Any]:
-    columns: list[list[Any]] = []
-    for field in fields(kind):
-        column = table[field.name]
-        if field.type == "str":
-            strings = texts(column["strings"])
-            columns.append([strings[code] for code in read_column(column["codes"], blobs).tolist()])
-        else:
-            columns.append(read_column(column, blobs).tolist())
-    return [kind(*row) for row in zip(*columns, strict=True)]

@@ -60,7 +60,9 @@ class Attributes:
         """The attributes of one node, by key."""
         columns = self.columns
         rows = slice(int(columns.start[node]), int(columns.start[node + 1]))
-        pairs = zip(columns.key[rows].tolist(), columns.value[rows].tolist(), strict=True)
+        keys: list[int] = columns.key[rows].tolist()
+        values: list[int] = columns.value[rows].tolist()
+        pairs = zip(keys, values, strict=True)
         return {columns.keys[key]: columns.values[value] for key, value in pairs}
 
     def codes(self, key: str) -> Ints:
@@ -89,7 +91,8 @@ class Attributes:
         numbers = np.full(len(codes), -1, np.int32)
         rows = np.flatnonzero(codes >= 0)
         used, inverse = np.unique(codes[rows], return_inverse=True)
-        texts = [self.columns.values[code] for code in used.tolist()]
+        codes_used: list[int] = used.tolist()
+        texts = [self.columns.values[code] for code in codes_used]
         parsed = [int(text) if text.isdecimal() and len(text) < 10 else -1 for text in texts]
         numbers[rows] = np.asarray(parsed, np.int32)[inverse] if len(rows) else 0
         return numbers
@@ -114,7 +117,8 @@ def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeCol
     of_node = np.asarray(codes, np.int64)
     counts = np.diff(set_start)[of_node] if len(of_node) else np.zeros(0, np.int64)
     start = np.concatenate([[0], np.cumsum(counts)])
-    rows = np.arange(start[-1]) - np.repeat(start[:-1], counts) + np.repeat(set_start[of_node], counts)
+    total = int(start[-1])
+    rows: NDArray[np.int64] = np.arange(total) - np.repeat(start[:-1], counts) + np.repeat(set_start[of_node], counts)
     return AttributeColumns(
         start=start.astype(np.int32),
         key=np.asarray(key, np.int32)[rows],

@@ -75,7 +75,8 @@ def twins(graph: Graph) -> dict[int, int]:
     callers = {group.caller for group in graph.groups}
     is_compared = [not _VALUES.search(op) and not _EFFECT.search(op) for op in graph.ops]
     attributes = _attribute_rows(graph)
-    start, operand = graph.operand_start.tolist(), graph.operand.tolist()
+    start: list[int] = graph.operand_start.tolist()
+    operand: list[int] = graph.operand.tolist()
     ops, types, groups = graph.op.tolist(), graph.type.tolist(), graph.group.tolist()
     for node, (op, row) in enumerate(zip(ops, attributes, strict=True)):
         # What calls does what its computation says, and of attributes that are cut short the rest may differ.

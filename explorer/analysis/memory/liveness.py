@@ -178,7 +178,7 @@ class Walk:
         wide = {self.size[value] for value in values}
         if not any(self.size[leaf] in wide for arg in args for leaf in arg):
             return values
-        inside = self._nodes[group].tolist()
+        inside: list[int] = self._nodes[group].tolist()
         parameters = {self._parameter_number[at]: at for at in inside if self.graph.ops[self._op[at]] == "parameter"}
         number = {at: key for key, at in parameters.items()}
         for value, source in zip(values, written_over(self.graph, self._root(inside)), strict=False):

@@ -26,9 +26,8 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
     `backend_config`, and is given as `known_trip_count` too.
     """
     pairs: list[tuple[str, str]] = _PLAIN.findall(text)
-    if "/*" in text or sum(len(key) + len(value) for key, value in pairs) + 3 * len(pairs) != len(
-        text
-    ):  # `, ` and `=` of each
+    plain = sum(len(key) + len(value) + 3 for key, value in pairs)  # `, ` and `=` of each
+    if plain != len(text) or "/*" in text:
         pairs = [(key.strip(), value.strip()) for key, sign, value in map(_halves, _pieces(text)) if sign]
     attributes: dict[str, str] = {}
     for key, value in pairs:

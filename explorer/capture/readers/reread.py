@@ -50,7 +50,8 @@ def _jaxpr_columns(lines: Sequence[str], graph: Graph) -> AttributeColumns:
     """`returned`, a scan's `length`, and `written`: an equation without the names of its variables."""
     rows: list[dict[str, str]] = [{} for _ in range(len(graph))]
     node_of = {name: (node, 0) for node, name in enumerate(graph.names)}
-    for node, at in enumerate(graph.line.tolist()):
+    line_of: list[int] = graph.line.tolist()
+    for node, at in enumerate(line_of):
         equation = _EQUATION.match(lines[at]) if 0 <= at < len(lines) else None
         if equation is None:
             continue
