@@ -221,7 +221,8 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
             changed = axes.get((here.shape, before.shape))
             if changed is None:
                 changed = axes[here.shape, before.shape] = _changed_axes(here, before)
-            rows += [Difference("shape", f"{here.path}.shape[{axis}]", *sizes, axis, index) for axis, *sizes in changed]
+            for axis, then, now in changed:
+                rows.append(Difference("shape", f"{here.path}.shape[{axis}]", then, now, axis, index))
         else:
             rows += _differences_of_leaf(index, here, before)
     return rows
