@@ -53,7 +53,7 @@ class Call:
     derived: dict[str, Any] | None = None
     executable: Any = None
     seconds = 0.0  # of its trace, as JAX reports it
-    cause: Any = None  # why, if somebody had to be told before its end
+    cause: Any = None  # why, if a listener was called before its end
     doing = ""  # the step that began last
     ours = 0.0  # seconds that the ledger took
 

@@ -123,7 +123,7 @@ class Causes:
         """A function has its jaxpr and is not run: the steps that come under its name are of it.
 
         Args:
-            told: What its trace was told of; a key, if it was known.
+            cause: What the events of its trace have in common; a key, if JAX had its jaxpr.
             done: Steps that were its own.
         """
         if isinstance(cause, Key):

@@ -32,12 +32,12 @@ class Cells:
         return (*self._ran, *self._now(None))
 
     def stop(self) -> None:
-        """Be told no more."""
+        """Unsubscribe."""
         self._after(None)
         if self._shell is not None:
-            for event, told in (("pre_run_cell", self._before), ("post_run_cell", self._after)):
+            for event, callback in (("pre_run_cell", self._before), ("post_run_cell", self._after)):
                 with suppress(ValueError):  # somebody took it away
-                    self._shell.events.unregister(event, told)
+                    self._shell.events.unregister(event, callback)
             self._shell = None
 
     def _before(self, info: Any) -> None:

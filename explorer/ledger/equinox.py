@@ -45,7 +45,7 @@ def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) 
         return None
     try:
         return _read(function, args[2], paths)
-    except Exception:  # then it is told as JAX sees it
+    except Exception:  # then it is described as JAX sees it
         return None
 
 

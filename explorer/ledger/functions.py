@@ -137,7 +137,7 @@ def _maker_of(layer: Any) -> str:
 
 def _is_eager(function: Any) -> bool:
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
-    # grad(f) is of JAX's module or of f's, as its wrapper pleases; what it wraps tells.
+    # grad(f) is of JAX's module or of f's, as its wrapper pleases; the wrapped function decides.
     code = _code([*_layers(function)][-1])
     return package == "jax" and code is not None and ("/jax/" in code.co_filename or "\\jax\\" in code.co_filename)
 

@@ -158,7 +158,7 @@ class Keys:
         leaves, spreads, read = self._leaves, self._spreads, self._read_leaf
         read_leaves: list[Leaf] = []
         for path, value, aval in zip(paths, values, avals, strict=False):
-            if type(value) is Array:  # most are; all that is told of it here takes JAX as long as the rest takes us
+            if type(value) is Array:  # most are; reading these takes JAX as long as the rest takes us
                 shape, dtype, weak, given = aval.shape, aval.dtype, aval.weak_type, "jax"
                 committed, sharding, layout = placement_of(value, len(shape))
             else:
@@ -217,7 +217,7 @@ class Keys:
     def _static(self, path: str, value: Any, keyword: bool) -> Static:
         try:
             token = hash(value)
-        except Exception:  # the user's own, which worked when JAX asked it
+        except Exception:  # the user's own, which worked when JAX called it
             token = 0
         own = type(value).__eq__ is object.__eq__
         return Static(

@@ -35,7 +35,7 @@ _OFF = ("", "0", "false", "no", "off")
 
 
 class EventListener(Protocol):
-    """Who is told of what compiles, in the user's time: it raises nothing."""
+    """Called at once with what compiles, in the user's time; its methods raise nothing."""
 
     def starting(self, done: tuple[Event, ...], event: Event) -> None:
         """XLA begins to compile, on this thread: what is known of the event so far, and the call's earlier ones."""
@@ -99,7 +99,7 @@ class LineLog:
             line = LogLine(max(moment - self._began, 0.0), self._number, kind, source, name, details)
             try:
                 self._file.write(f"{line}\n")
-            except (OSError, ValueError) as error:  # the disk is full: said once
+            except (OSError, ValueError) as error:  # the disk is full: reported once
                 with suppress(OSError):
                     self._file.close()
                 self._file = None
@@ -147,7 +147,7 @@ class DebugLines:
 def from_environment() -> list[EventListener]:
     """What the environment asks for.
 
-    A log that can't be written is told of on stderr, and is no reason for the user's program to fail.
+    A log that can't be written is reported on stderr, and is no reason for the user's program to fail.
     """
     listeners: list[EventListener] = []
     path = os.environ.get(LOG, "")

@@ -1,4 +1,4 @@
-"""Calls that leave `jax.jit`'s fast path each time, though nothing is compiled: counted, and told of in few events.
+"""Calls that leave `jax.jit`'s fast path each time, though nothing is compiled: counted, and reported in few events.
 
 A function with side effects (`jax.debug.print`) may do so at every call, a thousand times a second.
 """
@@ -31,7 +31,7 @@ class MissCounter:
         self.first_event: Event | None = None  # of the first
 
     def event(self, seconds: float) -> Event:
-        """The event for all calls since they were last told of; `seconds` of the last of them."""
+        """The event for all calls since the last report; `seconds` of the last of them."""
         new, self.reported = self.calls - self.reported, self.calls
         self.due = self.calls * 10
         assert self.first_event is not None
@@ -39,13 +39,13 @@ class MissCounter:
 
 
 class Misses:
-    """Counts them. The 1st of a wrapper, 10th, 100th, … is told of, each for all since the one before."""
+    """Counts misses. The 1st of a wrapper, 10th, 100th, … is reported, each for all since the one before."""
 
     def __init__(self) -> None:
         self._missed: OrderedDict[int, MissCounter] = OrderedDict()
 
     def count(self, wrapper: Any) -> MissCounter | None:
-        """Count a call; what is returned is to be told of."""
+        """Count a call. Return the counter if an event is due, else None."""
         missed = self._missed.get(id(wrapper))
         if missed is None:
             missed = self._missed[id(wrapper)] = MissCounter(wrapper)
@@ -55,7 +55,7 @@ class Misses:
         return missed if missed.calls >= missed.due else None
 
     def rest(self) -> Iterator[MissCounter]:
-        """Those with calls that were not told of."""
+        """The counters with calls that no event has reported."""
         return (
             missed
             for missed in self._missed.values()

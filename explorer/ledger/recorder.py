@@ -61,9 +61,9 @@ class _Thread(threading.local):
 
 
 class Recorder:
-    """Told by JAX of each call that it doesn't know (see `Observer`); tells all watches what came of it.
+    """JAX calls it for each call that misses its caches (see `Observer`); it emits the events to all watches.
 
-    It works in the user's time and in the middle of JAX: no Exception of its own leaves it, each is told to the
+    It works in the user's time and in the middle of JAX: no Exception of its own leaves it, each is noted by the
     watches as a fault. KeyboardInterrupt does leave it, for that is the user's.
     """
 
@@ -78,7 +78,7 @@ class Recorder:
         self._calls: dict[int, Call] = {}  # what each thread is at
 
     def start(self, sink: Sink) -> None:
-        """Tell a watch from now on."""
+        """Emit events to a watch from now on."""
         with self._lock:
             self._sinks = (*self._sinks, sink)
             if len(self._sinks) == 1:
@@ -87,7 +87,7 @@ class Recorder:
                 hooks.put(self)
 
     def stop(self, sink: Sink) -> None:
-        """Tell it no more. With the last one JAX is as it was."""
+        """Unsubscribe it. With the last one JAX is as it was."""
         with self._lock:
             if not any(other is sink for other in self._sinks):
                 return
@@ -117,7 +117,7 @@ class Recorder:
                 running.append(Running(call.name, site, stage, call.since, names.get(thread, "")))
         return tuple(running)
 
-    # What JAX tells: see `Observer`.
+    # Called by JAX: see `Observer`.
 
     def begin(
         self, function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], runs: bool
@@ -269,7 +269,7 @@ class Recorder:
             self._causes.traced_ahead(call.name, cause, happened)
 
     def _announce_compile(self, call: Call) -> None:
-        """XLA begins with a call: who logs is told at once of it, and of what was before."""
+        """XLA begins with a call: pass it to the listeners at once, with the steps before it."""
         event_listeners = [listener for sink in self._sinks for listener in sink.event_listeners]
         if not event_listeners:
             return

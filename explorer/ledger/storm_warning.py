@@ -1,4 +1,4 @@
-"""A recompile storm is said once, at the user's line, while it can still be stopped."""
+"""A recompile storm is warned of once, at the user's line, while it can still be stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StormWarning:
     """Warns when a function is compiled more often than its watch allows: once for each function, in the user's time.
 
     Args:
-        watching: The watch whose events it is told.
+        watching: The watch whose events it gets.
     """
 
     def __init__(self, watching: _Watching) -> None:
@@ -52,7 +52,7 @@ def warn(storm: Storm) -> None:
     file, line = (storm.at.file, storm.at.line) if storm.at is not None else storm.family[2:]
     file, line = file or "<explorer>", max(line, 1)
     try:
-        # Said of this very line, and by us alone once: no registry of what was said before.
+        # Shown at this very line, once by us alone: without the registry of earlier warnings.
         warnings.warn_explicit(storm.text, RecompilationWarning, file, line)
     except RecompilationWarning as error:  # the call has its result by now, and must not lose it
         warnings.showwarning(error, RecompilationWarning, file, line)

@@ -97,7 +97,7 @@ class Watch(Ledger):
         event_listeners: Sequence[EventListener] = (),
     ) -> None:
         super().__init__(limit, storm=storm, spill=spill)
-        self.event_listeners = tuple(event_listeners)  # told at once, of what begins too
+        self.event_listeners = tuple(event_listeners)  # called at once, when a compile begins too
         for teller in self.event_listeners:
             self.listen(teller.ended)
         self._faults: deque[BaseException] = deque(maxlen=_FAULTS)

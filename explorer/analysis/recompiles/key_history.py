@@ -30,7 +30,7 @@ class _Family:
 class History:
     """Earlier keys by function, and the numbers of its compiles.
 
-    It outlives a session of watching, as JAX's caches do: a key of an earlier one is told of where it is of the very
+    It outlives a session of watching, as JAX's caches do: a key of an earlier session counts where it is of the very
     same function object. Other functions of that name and place may be of a cell's or a test's earlier life.
     """
 

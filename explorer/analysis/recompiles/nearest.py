@@ -103,7 +103,7 @@ def _differ(new: object, old: object) -> bool:
 
 
 def _leaves_weight(new: tuple[Leaf, ...], old: tuple[Leaf, ...], traced: bool) -> float:
-    """Keys hold one object for equal leaves wherever they can: identity alone tells most of what changed."""
+    """Keys hold one object for equal leaves wherever they can: identity alone finds most of what changed."""
     weight, first, weighed = 0.0, "", 0
     for index in compress(range(len(new)), map(is_not, new, old)):
         here, there = new[index], old[index]
@@ -181,7 +181,7 @@ def _jit_differences(new: Key, old: Key) -> list[Difference]:
 
 
 def _structures(new: Key, old: Key) -> list[Difference]:
-    """Where the trees differ; that an argument is static in one call and an array in the other is told as that."""
+    """Where the trees differ; an argument that is static in one call and an array in the other is no such place."""
     now_static = _now_static(new, old)
     return [
         Difference("structure", c.path, c.before, c.after, change=c)

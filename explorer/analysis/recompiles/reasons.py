@@ -18,7 +18,7 @@ _ORDER = (
     "function", "structure", "context", "rank", "dtype", "shape", "weak-type", "static",
     "donation", "options", "sharding", "device", "layout", "committed",
 )  # fmt: skip
-# Of so many of the latest calls it is asked whether they had what this one has.
+# Of the latest calls, as many are searched for what this one has.
 _REMEMBERED = 64
 
 

@@ -1,4 +1,4 @@
-"""A reason, said in one sentence."""
+"""A reason as one sentence."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _of_the_rest(keys: list[Key]) -> Iterator[tuple[str, str, _CallsByValue]]:
         contexts.setdefault(key.context, []).append(index)
     settings = (("", calls, [*context]) for context, calls in contexts.items())
     for leaf, name, calls_by_value in _by_property(chain(rows, settings)):
-        if not leaf:  # a setting can be absent; an argument that is makes another structure, told there
+        if not leaf:  # a setting can be absent; an argument that is makes another structure, and that is a row
             missing = set(range(len(keys))).difference(*calls_by_value.values())
             if missing:
                 calls_by_value = {**calls_by_value, ABSENT: [*missing]}

@@ -1,4 +1,4 @@
-"""The ledger: the events of a session, in order, and what can be asked of them."""
+"""The ledger: the events of a session, in order, with counts of each function."""
 
 from __future__ import annotations
 

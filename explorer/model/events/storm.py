@@ -54,9 +54,9 @@ class Storm:
         name = f"the operation {self.function}" if self.eager else self.function
         _, _, file, line = self.family
         where = f" ({self.label}, line {line})" if file and not self.eager else ""
-        said = f"{name}{where} was compiled {self.compiles} times, {self.seconds:.3g} s in all{self._why()}"
+        text = f"{name}{where} was compiled {self.compiles} times, {self.seconds:.3g} s in all{self._why()}"
         cure = self.cure.strip().replace("\n", "\n    ")
-        return f"{said}\n  Hint: {cure}" if cure else said
+        return f"{text}\n  Hint: {cure}" if cure else text
 
     def _why(self) -> str:
         reason = self.reason

@@ -1,4 +1,4 @@
-"""What is said to the browser: what is new in the tables, and, whole each time, what is the case now."""
+"""The message to the browser: what is new in the tables, and, whole each time, what is the case now."""
 
 from __future__ import annotations
 

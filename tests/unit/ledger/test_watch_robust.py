@@ -130,13 +130,23 @@ def test_a_fault_in_the_ledger_never_reaches_the_call_and_is_kept(monkeypatch):
     def fail(*args):
         raise RuntimeError("the ledger's own")
 
-    for name in ("begin", "traced", "run", "end", "_read_key", "_emit_call", "_heard", "_tell_miss", "_tell_start"):
+    for name in (
+        "begin",
+        "traced",
+        "run",
+        "end",
+        "_read_key",
+        "_emit_call",
+        "_add_step",
+        "_emit_miss",
+        "_announce_compile",
+    ):
         with monkeypatch.context() as broken, ex.watch() as ledger:
             broken.setattr(recorder, name, fail)
             assert double(jnp.ones(7)).tolist() == [2] * 7
             jax.clear_caches()
         assert all(str(fault) == "the ledger's own" for fault in ledger.faults), name
-        assert ledger.faults or name in ("_tell_miss", "_tell_start"), name
+        assert ledger.faults or name in ("_emit_miss", "_announce_compile"), name
 
 
 def test_another_listener_of_jax_that_fails_leaves_no_call_open():
