@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from explorer.capture.call import Call
+import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_target, arguments_of, function_of
 
 __all__ = ["add_profile", "add_time"]
@@ -42,9 +42,7 @@ def add_profile(verbs: Any) -> None:
 
 
 def _time(given: argparse.Namespace) -> int:
-    from explorer.measure.time import time
-
-    timing = _measured(given, time, eager=not given.no_eager, **_given_options(given, "seconds"))
+    timing = _measured(given, ex.time, eager=not given.no_eager, **_given_options(given, "seconds"))
     _show(timing)
     if given.output is not None:
         _print_size(timing.chart().to_html(given.output))
@@ -52,13 +50,9 @@ def _time(given: argparse.Namespace) -> int:
 
 
 def _profile(given: argparse.Namespace) -> int:
-    from explorer.measure.profile import profile
-
-    measured = _measured(given, profile, **_given_options(given, "runs", "seconds"))
+    measured = _measured(given, ex.profile, **_given_options(given, "runs", "seconds"))
     if given.roofline:
-        from explorer.measure.peaks import peaks
-
-        measured = measured.with_peaks(peaks())
+        measured = measured.with_peaks(ex.peaks())
     _show(measured)
     if given.output is not None:
         _print_size(measured.to_html(given.output))
@@ -72,7 +66,7 @@ def _measured(given: argparse.Namespace, measure: Callable[..., Any], **options:
     with contextlib.redirect_stdout(sys.stderr):
         function, module = function_of(given.target)
         args, kwargs = _filled(arguments_of(function, given.arg, vars(module)))
-        return measure(Call(function, *args, **kwargs), **options)
+        return measure(ex.Call(function, *args, **kwargs), **options)
 
 
 def _filled(described: Any) -> Any:

@@ -100,11 +100,15 @@ def compare(
             notes += _differences(entrants, baseline)
         _take_turns(entrants, seconds, lambda: _is_precise(entrants, baseline, confidence, precision), notify)
     samples = {entrant.name: entrant.sampler.samples for entrant in entrants}
+    notes += _unsteady_notes(entrants, seconds)
+    return Comparison(samples, baseline, _shared_signature(entrants), tuple(notes), environment_with_cores())
+
+
+def _shared_signature(entrants: Sequence[_Entrant]) -> str:
+    """The arguments with their types; empty where each has its own."""
     first = entrants[0]
     is_shared = all(entrant.args is first.args for entrant in entrants)
-    signature = signature_of(first.function, first.args, first.kwargs) if is_shared else ""
-    notes += _unsteady_notes(entrants, seconds)
-    return Comparison(samples, baseline, signature, tuple(notes), environment_with_cores())
+    return signature_of(first.function, first.args, first.kwargs) if is_shared else ""
 
 
 @dataclass

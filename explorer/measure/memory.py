@@ -175,12 +175,7 @@ class _Points:
 def _with_largest(use: MemoryUse, points: _Points) -> MemoryUse:
     """With the largest size that fits, where one number is varied and what is needed depends on it."""
     axis, limit = use.axes[0], use.limit
-    if len(use.axes) != 1 or axis.unit or axis.numbers is None or not limit:
-        return use
-    if not all(number.is_integer() and number > 0 for number in axis.numbers):
-        return use
-    rows = zip(axis.numbers, use.rows, strict=True)
-    needed = {int(number): row.needed for number, row in rows if not math.isnan(row.needed)}
+    needed = _needed_by_size(use) if limit else {}
     if not needed or len({*needed.values()}) == 1 < len(needed):
         return use
     predicted = fitted_size(list(needed), list(needed.values()), limit)
@@ -193,6 +188,17 @@ def _with_largest(use: MemoryUse, points: _Points) -> MemoryUse:
         near = f"the step is between {size:,} and {too_large:,}" if too_large else "nothing larger was tried"
         notes.append(f"the largest {axis.name} was looked for with {tried} compilations: {near}")
     return replace(use, largest=largest, notes=tuple(notes))
+
+
+def _needed_by_size(use: MemoryUse) -> dict[int, float]:
+    """Bytes by size, where one number is varied that is a size: whole and above 0."""
+    axis = use.axes[0]
+    if len(use.axes) != 1 or axis.unit or axis.numbers is None:
+        return {}
+    if not all(number.is_integer() and number > 0 for number in axis.numbers):
+        return {}
+    rows = zip(axis.numbers, use.rows, strict=True)
+    return {int(number): row.needed for number, row in rows if not math.isnan(row.needed)}
 
 
 def _compile_towards(

@@ -40,12 +40,10 @@ def axis_of(name: str, values: Sequence[Any], labels: Sequence[str] | None = Non
 
 def value_text(value: Any) -> str:
     """A value in a few words, without addresses."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
+    if value is None or isinstance(value, bool | str):
         return str(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:g}"
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
     if is_array(value):
         leaves = _leaves(value)
         return short_type(struct_of(leaves[0])) if len(leaves) == 1 else f"{len(leaves):,} arrays"

@@ -133,30 +133,36 @@ def _within(change: Change) -> AbstractContextManager[Any]:
 
 
 def subject_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], grad: bool) -> Subject:
-    """The function with its static arguments in it, and what its `jax.jit` was told."""
+    """The function with its static arguments in it, and the options of its `jax.jit`."""
     shown_as, called = function, (tuple(args), dict(kwargs))
     args, kwargs = called
     if is_filtered(function):
         function = filtered(function, args, kwargs)
         args, kwargs = cast("tuple[tuple[Any, ...], dict[str, Any]]", arrays_of(called))
     signature = _signature(function)
-    told: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     statics: set[str] = set()
     if is_jitted(function):
-        told, statics = jit_options(function) or {}, set(static_arguments(function)[1])
-        function = function.__wrapped__ if told else function
+        settings, statics = jit_options(function) or {}, set(static_arguments(function)[1])
+        function = function.__wrapped__ if settings else function
     order = _names(signature, args)
-    numbers: tuple[int, ...] = told.get("donate_argnums", ())
-    donated = {order[i] for i in numbers if -len(args) <= i < len(args)} | {*map(str, told.get("donate_argnames", ()))}
+    donated = _donated_names(settings, order)
     if signature is not None and statics:
         function, args, kwargs = bind_constants(function, signature, args, kwargs, statics)
     names = order[: len(args)]
     places: dict[str, Place] = {name: i for i, name in enumerate(names)} | {name: name for name in kwargs}
-    keep = {name: told[name] for name in ("keep_unused", "inline", "compiler_options") if name in told}
+    keep = {name: settings[name] for name in ("keep_unused", "inline", "compiler_options") if name in settings}
     return Subject(
         shown_as, function, args, kwargs, tuple(names),
         frozenset(places[name] for name in donated if name in places), tuple(order), keep, grad,
     )  # fmt: skip
+
+
+def _donated_names(settings: Mapping[str, Any], order: Sequence[str]) -> set[str]:
+    """The arguments that a `jax.jit` of these options donates, of a call with arguments by position in this order."""
+    numbers: tuple[int, ...] = settings.get("donate_argnums", ())
+    by_position = {order[i] for i in numbers if -len(order) <= i < len(order)}
+    return by_position | {*map(str, settings.get("donate_argnames", ()))}
 
 
 def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
@@ -170,13 +176,13 @@ def reusable(subject: Subject, built: CompiledSubject) -> tuple[Place, ...]:
     for place, value in places:
         if place in subject.donated:
             free.subtract(types(value))
-    found: list[Place] = []
+    reused: list[Place] = []
     for place, value in places:
         fits = [type_ for type_ in types(value) if place not in subject.donated and free[type_] > 0]
         if fits:
             free.subtract(fits)
-            found.append(place)
-    return tuple(found)
+            reused.append(place)
+    return tuple(reused)
 
 
 def changes_of(subject: Subject, *, donate: Any, remat: Any, precision: Any, dtype: Any, options: Any) -> list[Change]:
@@ -264,7 +270,7 @@ def _dtype(subject: Subject, given: Any) -> Change:
 
 def _options(given: Any) -> list[Change]:
     __tracebackhide__ = True
-    found: list[Change] = []
+    changes: list[Change] = []
     for one in _each(given):
         if not isinstance(one, Mapping) or not one or not all(isinstance(key, str) for key in cast("Any", one)):
             raise OptionError(
@@ -274,8 +280,8 @@ def _options(given: Any) -> list[Change]:
         values = cast("Mapping[str, Any]", one)
         sets = values if all(isinstance(value, Mapping) for value in values.values()) else {value_text(values): values}
         for name, options in sets.items():
-            found.append(Change("options", name, name, options=cast("Mapping[str, Any]", options)))
-    return found
+            changes.append(Change("options", name, name, options=cast("Mapping[str, Any]", options)))
+    return changes
 
 
 def _each(given: Any) -> Iterable[Any]:

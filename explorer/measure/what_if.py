@@ -99,8 +99,16 @@ def what_if(
         )
     subject = subject_of(function, args, kwargs, grad)
     wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
+    changes = _changes(subject, wanted, combine)
+    with progress_bar(f"trying {len(changes)} variants", progress) as notify:
+        return _Trial(subject, changes, seconds if time else 0.0, notify).run()
+
+
+def _changes(subject: Subject, wanted: dict[str, Any], combine: bool) -> list[Change]:
+    """The variants to try, each of a name of its own."""
+    __tracebackhide__ = True
     if all(value is None for value in wanted.values()):
-        wanted |= {"donate": True, "precision": "bfloat16"}
+        wanted = {**wanted, "donate": True, "precision": "bfloat16"}
     changes = changes_of(subject, **wanted)
     if not changes:
         raise OptionError(
@@ -109,9 +117,7 @@ def what_if(
     if combine and len({change.kind for change in changes}) > 1:
         changes.append(together(changes))
     names = distinct_labels(["plain", *(change.name for change in changes)])[1:]
-    changes = [replace(change, name=name) for change, name in zip(changes, names, strict=True)]
-    with progress_bar(f"trying {len(changes)} variants", progress) as notify:
-        return _Trial(subject, changes, seconds if time else 0.0, notify).run()
+    return [replace(change, name=name) for change, name in zip(changes, names, strict=True)]
 
 
 @dataclass

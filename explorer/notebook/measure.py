@@ -15,6 +15,7 @@ from IPython.core.magic import line_cell_magic, magics_class, needs_local_scope,
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
+import explorer as ex  # which loads a room where it is first used
 from explorer.errors import ExplorerError, ExpressionError
 from explorer.model.results.profile import Profile
 from explorer.model.results.timing import Timing
@@ -46,9 +47,7 @@ class _MeasuringCallee(Generic[_Measured]):
 
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        from explorer.capture.call import Call
-
-        self.found = self.measure(Call(function, *args, **kwargs), **self.options)
+        self.found = self.measure(ex.Call(function, *args, **kwargs), **self.options)
         return function(*args, **kwargs) if self.assigned else None
 
 
@@ -75,14 +74,12 @@ class MeasureMagics(CallMagics):
         there, `y` has its value afterwards.
         """
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        from explorer.measure.time import time
-
         frame = calling_frame(self.shell)
         try:
             words, rest = split_options(line, _TIME_FLAGS)
             options = _options(jtime_parser, "jtime", words)
             callee = partial(
-                _MeasuringCallee[Timing], time, {"eager": not options.no_eager, **_given(options, "seconds")}
+                _MeasuringCallee[Timing], ex.time, {"eager": not options.no_eager, **_given(options, "seconds")}
             )
             timing = self.found_by("jtime", callee, line, rest, cell, frame, local_ns)
             return _written(timing, "timing", options.html, lambda file: timing.chart().to_html(file))
@@ -109,13 +106,11 @@ class MeasureMagics(CallMagics):
         `y = f(x)` there, `y` has its value afterwards.
         """
         __tracebackhide__ = True
-        from explorer.measure.profile import profile as measure_profile
-
         frame = calling_frame(self.shell)
         try:
             words, rest = split_options(line, _PROFILE_FLAGS)
             options = _options(jprofile_parser, "jprofile", words)
-            callee = partial(_MeasuringCallee[Profile], measure_profile, _given(options, "runs", "seconds"))
+            callee = partial(_MeasuringCallee[Profile], ex.profile, _given(options, "runs", "seconds"))
             profile = self.found_by("jprofile", callee, line, rest, cell, frame, local_ns)
             if options.roofline:
                 profile = _against_peaks(profile)
@@ -167,10 +162,8 @@ def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 def _against_peaks(found: Profile) -> Profile:
     """With the time wasted; what was recorded is displayed also where the machine's peaks can't be measured."""
-    from explorer.measure.peaks import peaks
-
     try:
-        return found.with_peaks(peaks())
+        return found.with_peaks(ex.peaks())
     except BaseException:
         display(found)
         raise

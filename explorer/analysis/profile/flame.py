@@ -64,9 +64,10 @@ def flame(
         # Parts of one place share their stack as one object, so each stack is walked once.
         place = (program, part.scope if by == "scope" else id(part.stack))
         if place not in places:
-            module = [FlameNode(programs[program], "module", 0.0)] if len(programs) > 1 else []
-            within = _scopes(part.scope) if by == "scope" else _frames(part.stack, labels or {})
-            places[place] = boxes.nested([*module, *within])
+            path = _scopes(part.scope) if by == "scope" else [*_frames(part.stack, labels or {})]
+            if len(programs) > 1:
+                path.insert(0, FlameNode(programs[program], "module", 0.0))
+            places[place] = boxes.nested(path)
         kernel = FlameNode(ops[part.op].name, "kernel", 0.0, op=part.op)
         boxes.own[boxes.child(places[place], part.op, kernel)] += part.seconds
     return Flame(depth_first(boxes.summed()), by)
