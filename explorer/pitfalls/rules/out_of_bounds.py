@@ -78,20 +78,21 @@ def _starts(equation: Equation, constants: ConstantValues) -> list[tuple[int, An
     body, (array, *others) = equation.body, equation.inputs
     if equation.op in ("dynamic_slice", "dynamic_update_slice"):
         is_read = equation.op == "dynamic_slice"
-        widths = equation.params["slice_sizes"] if is_read else others[0].aval.shape
+        shape = equation.params["slice_sizes"] if is_read else others[0].aval.shape
         operands = others[: len(array.aval.shape)] if is_read else others[1:]
-        return [(axis, constants.value(body, start), widths[axis]) for axis, start in enumerate(operands)]
+        return [(axis, constants.value(body, start), shape[axis]) for axis, start in enumerate(operands)]
     numbers = equation.params["dimension_numbers"]
     if equation.op == "gather":
         axes = numbers.start_index_map
-        width_of = dict[int, Any](enumerate(equation.params["slice_sizes"]))
+        widths: list[Any] = [*equation.params["slice_sizes"]]
+        width_of = dict(enumerate(widths))
     else:
         # A scatter writes windows of the updates; the axes that are inserted or batched have no window, and width 1.
         axes = numbers.scatter_dims_to_operand_dims
         narrow = (*numbers.inserted_window_dims, *getattr(numbers, "operand_batching_dims", ()))
         windowed = [axis for axis in range(len(array.aval.shape)) if axis not in narrow]
         sizes: list[Any] = [others[1].aval.shape[i] for i in numbers.update_window_dims]
-        width_of = dict[int, Any](zip(windowed, sizes, strict=False))
+        width_of = dict(zip(windowed, sizes, strict=False))
     starts = zip(axes, constants.columns(body, others[0]), strict=False)
     return [(axis, start, width_of.get(axis, 1)) for axis, start in starts]
 
