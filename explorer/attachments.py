@@ -13,6 +13,7 @@ _METHODS = {
     "Graph.with_attributes_of": "explorer.capture.readers.reread:with_attributes_of",
     "Graph.to_model_explorer_json": "explorer.files.model_explorer:write_graph",
     "Capture.to_model_explorer_json": "explorer.files.model_explorer:write_capture",
+    "Graph.kernel": "explorer.analysis.cost.kernels:kernel_of",
     "Graph.placed": "explorer.analysis.links.placement:placed",
     "Graph.hierarchy": "explorer.analysis.outline.hierarchy:nest",
     "Capture.links": "explorer.analysis.links.provenance:link_stages",

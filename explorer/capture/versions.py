@@ -130,8 +130,10 @@ class VersionsBuilder:
         else:
             nodes = {row_at[at]: node for node, at in enumerate(graph.line.tolist()) if at in row_at}
             self._describe(graph, nodes)
+        if not self._changes:
+            return
         self._runs += follow(self._last_flushed, self._changes)
-        self._last_flushed = self._changes[-1][0] if self._changes else self._last_flushed
+        self._last_flushed = self._changes[-1][0]
         self._changes, self._new_lines = [], []
 
     def _describe(self, graph: Graph, nodes: Mapping[int, int]) -> None:

@@ -1,13 +1,4 @@
-"""The versioned binary form of a capture: what `save` writes, what the viewer in the browser reads.
-
-    magic "EXPLORER" · version u32 · unpacked size u64 · payload size u64 · blake2b-16 of the payload · payload
-
-little-endian. The payload is gzip, because every browser unpacks it natively, of
-
-    header size u32 · header (JSON) · blobs, each starting at a multiple of 4
-
-The header names each blob by offset and size: text as UTF-8, integer columns as differences split into byte planes,
-which is what makes 100,000 rows compress to a few kilobytes. Nothing in it is executed or unpickled.
+"""A capture as a file: what is in the header and the blobs of its container.
 
 A stage's attributes are its `attribute_columns` (`attribute_start`, `attribute_key`, `attribute_value`, compressed
 rows) with the strings `attribute_keys` and `attribute_values`; `attributes` are the module's own. Files of version
@@ -16,22 +7,16 @@ rows) with the strings `attribute_keys` and `attribute_values`; `attributes` are
 
 from __future__ import annotations
 
-import gzip
-import json
-import struct
-import zlib
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from explorer.errors import CaptureFileError
-from explorer.files.blobs import Blobs, read_column, read_numbers, read_table, table
+from explorer.files.container import Blobs, pack, read_column, read_numbers, read_table, refusal, table, unpack
 from explorer.files.passes import pack_passes, unpack_passes
 from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
 from explorer.model.attributes import AttributeColumns, Attributes
@@ -39,26 +24,30 @@ from explorer.model.capture import Capture, Constant, Durations
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.findings.findings import Findings
-from explorer.model.graph import Frame, Graph, Group, Ints
+from explorer.model.graph import Floats, Frame, Graph, Group, Ints
+from explorer.model.hierarchy import Hierarchy
 from explorer.model.live_memory import KINDS
 from explorer.model.passes import Passes
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
-__all__ = ["VERSION", "decode", "encode", "load", "pack"]
+__all__ = ["decode", "encode", "load"]
 
-VERSION = 2
-_MAGIC = b"EXPLORER"
-_PREFIX = struct.Struct("<8sIQQ16s")
 _COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
-_LEVEL = 6  # gzip's own default: level 9 takes twice the time for 2 % of the size
 
 
 def encode(capture: Capture) -> bytes:
     """Everything of a capture as bytes; reads the stages that were not read yet."""
     blobs = Blobs()
     links = capture.links
-    fates: Mapping[str, Fates] = capture.all_fates if any(stage.name == "hlo" for stage in capture.stages) else {}
+    fates = capture.all_fates if any(stage.name == "hlo" for stage in capture.stages) else {}
+    # Each question for all stages at once, before anything is written: what they share is loaded and warm.
+    graphs = [stage.graph for stage in capture.stages]
+    trees = [graph.hierarchy for graph in graphs]
+    measures = [graph.measures for graph in graphs]
+    attributes = [graph.attribute_table.columns for graph in graphs]
+    facts = [*map(_Facts, capture.stages, links.keys.values(), trees, measures, attributes)]
+    mapped = {name: of_stage.mapped for name, of_stage in fates.items()}
     header = {
         "function": capture.function,
         "file": capture.file,
@@ -73,24 +62,15 @@ def encode(capture: Capture) -> bytes:
         "findings": capture.findings.to_dict(),
         "sources": [asdict(source) for source in capture.sources.values()],
         "stages": [
-            _stage(blobs, capture, stage, links.keys[stage.name]) | _fates(blobs, fates.get(stage.name))
-            for stage in capture.stages
+            _stage(blobs, of_stage)
+            | _fates(blobs, fates, mapped, of_stage.stage.name)
+            | _memory(blobs, capture, of_stage)
+            for of_stage in facts
         ],
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
         "lines": _lines(capture),
     }
     return pack(header, blobs)
-
-
-def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
-    """A header and what it refers to, as one file."""
-    head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
-        "utf-8", "surrogatepass"
-    )
-    head += b" " * (-(4 + len(head)) % 4)
-    raw = b"".join([struct.pack("<I", len(head)), head, *blobs.parts])
-    payload = gzip.compress(raw, _LEVEL, mtime=0)
-    return _PREFIX.pack(_MAGIC, VERSION, len(raw), len(payload), _digest(payload)) + payload
 
 
 def load(path: str | PathLike[str]) -> Capture:
@@ -104,14 +84,11 @@ def decode(data: bytes) -> Capture:
     Raises:
         CaptureFileError: The data is no capture, is truncated or altered, or comes from a newer Explorer.
     """
-    raw = memoryview(_unpack(data))
-    with _refusal():
-        (size,) = struct.unpack_from("<I", raw)
-        header = json.loads(bytes(raw[4 : 4 + size]))
+    version, header, blobs = unpack(data)
+    with refusal():
         # The checksum is the payload's: that an altered prefix says another format shows in what only a later one has.
-        if data[len(_MAGIC)] == 1 and any("measures" in stage for stage in header["stages"]):
+        if version == 1 and any("measures" in stage for stage in header["stages"]):
             raise CaptureFileError("this capture was altered: it says format 1, and has what came with format 2.")
-        blobs = raw[4 + size :]
         sources = {source["file"]: dataclass_from(Source, source) for source in header["sources"]}
         return Capture(
             function=text(header["function"]),
@@ -135,57 +112,25 @@ def decode(data: bytes) -> Capture:
 def _read_passes(header: dict[str, Any] | None, blobs: memoryview) -> Callable[[], Passes] | None:
     def read() -> Passes:
         assert header is not None
-        with _refusal():
+        with refusal():
             return unpack_passes(header, blobs)
 
     return None if header is None else read
 
 
-@contextmanager
-def _refusal() -> Generator[None]:
-    """A checksum says that the bytes are as written, not who wrote them: what doesn't fit the format is refused."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, struct.error, IndexError, AttributeError) as error:
-        raise CaptureFileError(f"this capture's content does not fit its format: {error}.") from error
+class _Facts(NamedTuple):
+    """A stage with what the viewer, which has no reader and infers nothing, needs of it; a loaded one has it anew."""
+
+    stage: Stage
+    keys: Mapping[str, Ints]
+    tree: Hierarchy
+    measures: Mapping[str, Floats]
+    attributes: AttributeColumns
 
 
-def _unpack(data: bytes) -> bytes:
-    """The payload, unpacked; every way in which the bytes can be wrong is told apart."""
-    if data[: len(_MAGIC)] != _MAGIC[: len(data)] or not data:
-        raise CaptureFileError(
-            f"this is no capture: it starts with {bytes(data[:8])!r}, a capture with {_MAGIC!r}. "
-            "Hint: captures are what Capture.save(path) writes."
-        )
-    if len(data) >= 12 and (version := int.from_bytes(data[8:12], "little")) > VERSION:
-        raise CaptureFileError(
-            f"this capture has format {version}; this Explorer reads formats up to {VERSION}. Hint: upgrade explorer."
-        )
-    if len(data) < _PREFIX.size:
-        raise CaptureFileError(f"this capture is truncated: {len(data):,} bytes, not even its first {_PREFIX.size}.")
-    _, version, unpacked, size, digest = _PREFIX.unpack_from(data)
-    payload = data[_PREFIX.size :]
-    if len(payload) < size:
-        raise CaptureFileError(f"this capture is truncated: {len(payload):,} of {size:,} bytes are there.")
-    if version < 1 or len(payload) > size or _digest(payload) != digest:
-        raise CaptureFileError("this capture was altered: its checksum does not fit. Hint: copy or save it again.")
-    try:
-        # Never more than was promised: a small file cannot unpack to fill the memory.
-        raw = zlib.decompressobj(wbits=31).decompress(payload, unpacked + 1)
-    except (zlib.error, OverflowError) as error:  # the second for a size that no memory has
-        raise CaptureFileError(f"this capture was altered: {error}.") from error
-    if len(raw) != unpacked:
-        raise CaptureFileError("this capture was altered: it unpacks to another size than it says.")
-    return raw
-
-
-def _digest(payload: bytes) -> bytes:
-    return blake2b(payload, digest_size=16).digest()
-
-
-def _stage(blobs: Blobs, capture: Capture, stage: Stage, keys: Mapping[str, Ints]) -> dict[str, Any]:
-    graph = stage.graph
-    tree, placed = graph.hierarchy, graph.placed
+def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
+    stage, keys, tree, measures, attributes = facts
+    graph, placed = stage.graph, stage.graph.placed
     return {
         "name": stage.name,
         "text": blobs.add(stage.text.encode("utf-8", "surrogatepass")),
@@ -195,12 +140,11 @@ def _stage(blobs: Blobs, capture: Capture, stage: Stage, keys: Mapping[str, Ints
         "scopes": list(graph.scopes),
         "columns": {name: blobs.column(getattr(graph, name)) for name in _COLUMNS},
         "unread": blobs.column(graph.unread),
-        "measures": {name: blobs.numbers(values) for name, values in graph.measures.items()},
+        "measures": {name: blobs.numbers(values) for name, values in measures.items()},
         "attributes": dict(graph.attributes),
-        **_node_attributes(blobs, graph.attribute_table.columns),
+        **_node_attributes(blobs, attributes),
         "groups": table(blobs, graph.groups, Group),
         "frames": table(blobs, graph.frames, Frame),
-        # For the viewer, which has no reader of its own; a loaded capture makes them anew.
         "coverage": float((placed >= 0).mean()) if len(placed) else 0.0,
         "placed": blobs.column(placed),
         "keys": {name: blobs.column(values) for name, values in keys.items()},
@@ -209,7 +153,6 @@ def _stage(blobs: Blobs, capture: Capture, stage: Stage, keys: Mapping[str, Ints
         "repeat": blobs.column(tree.repeat),
         "differ": blobs.column(tree.differ),
         "twin": blobs.column(tree.twin),
-        "memory": _memory(blobs, capture) if stage.name == "hlo" else None,
     }
 
 
@@ -232,14 +175,15 @@ def _read_node_attributes(header: dict[str, Any], blobs: memoryview) -> Attribut
     return Attributes(lambda: columns)
 
 
-def _fates(blobs: Blobs, fates: Fates | None) -> dict[str, Any]:
-    """What became of a stage's equations, for the viewer; a loaded capture infers it anew."""
-    if fates is None:
+def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, float], stage: str) -> dict[str, Any]:
+    """What became of a stage's equations."""
+    if stage not in all_fates:
         return {}
+    fates = all_fates[stage]
     columns = {
         name: blobs.column(getattr(fates, name)) for name in ("kind", "inferred", "why", "kernel_start", "kernel")
     }
-    return {"fates": {"kinds": list(FATES), "reasons": fates.reasons, "mapped": fates.mapped, "columns": columns}}
+    return {"fates": {"kinds": list(FATES), "reasons": fates.reasons, "mapped": mapped[stage], "columns": columns}}
 
 
 def _lines(capture: Capture) -> list[dict[str, Any]]:
@@ -249,26 +193,29 @@ def _lines(capture: Capture) -> list[dict[str, Any]]:
     return [{name: value for name, value in asdict(row).items() if name != "text"} for row in capture.lines()]
 
 
-def _memory(blobs: Blobs, capture: Capture) -> dict[str, Any] | None:
-    """The live ranges, for the viewer; a loaded capture makes them anew. A text out of order may have none."""
+def _memory(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
+    """The live ranges; None for other stages, and for a text in an order that can't be followed."""
+    if facts.stage.name != "hlo":
+        return {"memory": None}
     try:
         memory = capture.live_memory
     except Exception:  # what the text does wrong is no reason not to show the rest of it
-        return None
+        return {"memory": None}
     columns = {name: getattr(memory, name) for name in ("order", "node", "array", "kind", "space", "start", "end")}
     low, high = memory.size & 0xFFFFFF, memory.size >> 24  # a buffer of a GPU may have more bytes than an int32 counts
     columns |= {"low": low.astype(np.int32), "high": high.astype(np.int32)}
-    return {
+    ranges = {
         "kinds": list(KINDS),
         "scheduled": memory.is_scheduled,
         "columns": {name: blobs.column(values) for name, values in columns.items()},
         "donations": blobs.column([donation.argument.index for donation in memory.donations]),
     }
+    return {"memory": ranges}
 
 
 def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
     def read() -> tuple[str, Graph]:
-        with _refusal():
+        with refusal():
             start, size = header["text"]
             # Format 1 had no measures.
             measures = {name: read_numbers(place, blobs) for name, place in header.get("measures", {}).items()}
@@ -294,7 +241,7 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
 
 def _check(graph: Graph) -> None:
     """Raise ValueError if an index of a graph leads out of it."""
-    size = len(graph)
+    size = len(graph.names)
     tables = {"op": len(graph.ops), "type": len(graph.types), "scope": len(graph.scopes)}
     optional = {"group": len(graph.groups), "frame": len(graph.frames)}
     for name, length in {**tables, **optional, "line": 2**31}.items():

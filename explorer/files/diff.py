@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from explorer.analysis.diff.diff import Diff, Fusion, Value
-from explorer.files.blobs import Blobs
-from explorer.files.capture import pack
+from explorer.files.container import Blobs, pack
 from explorer.files.passes import pack_passes
 
 __all__ = ["encode_diff"]

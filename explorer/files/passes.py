@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.files.blobs import Blobs, read_column, read_numbers, read_table, table
+from explorer.files.container import Blobs, read_column, read_numbers, read_table, table
 from explorer.model.graph import Frame, Ints
 from explorer.model.pass_history import LINK_KINDS
 from explorer.model.passes import Pass, Passes

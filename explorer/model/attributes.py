@@ -8,13 +8,13 @@ which stands without its quotes and escapes. What a text says without a key has 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONGEST_VALUE", "AttributeColumns", "Attributes", "Pairs", "is_shortened", "shorten_value", "tabulate"]
+__all__ = ["LONGEST_VALUE", "AttributeColumns", "Attributes", "Pairs", "is_shortened", "tabulate"]
 
 Ints = NDArray[np.int32]
 Pairs = Iterable[tuple[str, str]]
@@ -39,6 +39,7 @@ class AttributeColumns:
     values: Sequence[str]
 
 
+@dataclass(eq=False, repr=False)
 class Attributes:
     """The attributes of a graph's nodes, split when they are first asked for.
 
@@ -46,14 +47,13 @@ class Attributes:
         read: Gives the columns; called at most once.
     """
 
-    def __init__(self, read: Callable[[], AttributeColumns]) -> None:
-        self._read = read
-        self._codes: dict[str, Ints] = {}
+    read: Callable[[], AttributeColumns]
+    _codes: dict[str, Ints] = field(default_factory=dict[str, Ints], init=False)
 
     @cached_property
     def columns(self) -> AttributeColumns:
-        columns = self._read()
-        del self._read  # it holds what was read from
+        columns = self.read()
+        self.read = lambda: columns  # lets go of what was read from
         return columns
 
     def of(self, node: int) -> dict[str, str]:
@@ -128,11 +128,6 @@ def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeCol
     )
 
 
-def shorten_value(text: str) -> str:
-    """A value, cut at `LONGEST_VALUE` characters with its length said: `{0, 1, 2, … (12,345 characters)`."""
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"
-
-
 def is_shortened(value: str) -> bool:
-    """Whether `shorten_value` cut a value."""
+    """Whether a reader cut a value at `LONGEST_VALUE` characters."""
     return len(value) > LONGEST_VALUE and value.endswith(" characters)")

@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 
 __all__ = ["CALL_ROLES", "ComputationCall", "Floats", "Frame", "Graph", "Group", "Ints", "Node"]
 
+_NO_EQUATION = frozenset(["parameter", "constant", "stablehlo.constant", "return", "func.return", "stablehlo.return"])
 # The attributes whose values name computations: HLO's, then StableHLO's.
 CALL_ROLES = (
     *("calls", "to_apply", "body", "condition", "true_computation", "false_computation", "branch_computations"),
@@ -255,6 +256,12 @@ class Graph:
 
     @cached_property
     @attached
+    def kernel(self) -> Ints:
+        """For each instruction of HLO, the kernel that runs it: itself, or the fusion around it; -1 for plumbing."""
+        ...
+
+    @cached_property
+    @attached
     def hierarchy(self) -> Hierarchy:
         """The groups that a person reads the graph by: computations, calls, named scopes, repeated layers."""
         ...
@@ -308,6 +315,11 @@ class Graph:
                 if group >= 0:
                     calls.append(ComputationCall(node, columns.keys[int(columns.key[row])], group))
         return calls
+
+    @cached_property
+    def is_equation(self) -> NDArray[np.bool_]:
+        """Whether a node does something: not the arguments, the constants and the returns; shape `[n]`."""
+        return ~np.asarray([op in _NO_EQUATION for op in self.ops] or [True], bool)[self.op]
 
     @cached_property
     def is_root(self) -> NDArray[np.bool_]:

@@ -48,7 +48,7 @@ def facts(diff: Diff, names: tuple[str, str] | None = None) -> str:
     rows = [(value.name, value.a, value.b) for value in (*diff.values, *diff.durations)]
     for name, stage in diff.stages.items():
         effect = str(stage.step).partition(": ")[2]
-        rows.append((name, f"{len(stage.a.graph):,}", f"{len(stage.b.graph):,} ({effect})"))
+        rows.append((name, f"{len(stage.a.graph.names):,}", f"{len(stage.b.graph.names):,} ({effect})"))
     rows += [("fusion lost", _says(one), "") for one in diff.fusions_lost[:_MOST_FUSIONS]]
     rows += [("fusion gained", "", _says(one)) for one in diff.fusions_gained[:_MOST_FUSIONS]]
     rows += [("fusion changed", _says(old), _says(new)) for old, new in diff.fusions_changed[:_MOST_FUSIONS]]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.cost.flops import call_target
-from explorer.analysis.cost.kernels import kernel_of
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.peaks import SPECIAL
 from explorer.model.types import elements, parse_type, sort_flops
@@ -44,7 +43,7 @@ def kernel_kinds(graph: Graph) -> KernelKinds:
 
     Of a matrix product it is the dtype of what is multiplied; else that of most of the arithmetic inside.
     """
-    kernel = kernel_of(graph)
+    kernel = graph.kernel
     matmul = np.zeros(len(graph.names), bool)
     dtypes = [parse_type(type_).dtype for type_ in graph.types]
     names = sorted(set(dtypes))

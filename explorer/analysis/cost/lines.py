@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.elementwise import SEARCHES, WEIGHTS
-from explorer.analysis.cost.kernels import kernel_of
-from explorer.analysis.links.keys import is_equation
 from explorer.analysis.links.placement import placed
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import LineRow, LineTable
 from explorer.model.source import Source, is_library_file
-from explorer.model.types import bytes_of, elements
+from explorer.model.types import elements
 
 __all__ = [
     "InstructionTimes",
@@ -104,10 +102,10 @@ def split_by_line(capture: Capture) -> LineSplit:
         line_of_row = _lines_of(jaxpr, own, jaxpr.placed, number)
         for node, row in lost.items():
             line[by == node] = line_of_row[row]
-        line_of_row = line_of_row[is_equation(jaxpr)]
+        line_of_row = line_of_row[jaxpr.is_equation]
         equations = np.bincount(line_of_row[line_of_row >= 0], minlength=len(number))
     equations = np.append(equations, np.zeros(len(number) + 1 - len(equations), np.int64))
-    return LineSplit(graph, sources, [*number], line, by, lost, equations.astype(np.int32), kernel_of(graph))
+    return LineSplit(graph, sources, [*number], line, by, lost, equations.astype(np.int32), graph.kernel)
 
 
 def _lines_of(graph: Graph, own: set[str], by: Ints, number: dict[tuple[str, int], int]) -> Ints:
@@ -277,7 +275,7 @@ class _MovedBytes(NamedTuple):
 def _moved_bytes(graph: Graph, kernel: Ints) -> _MovedBytes:
     count = len(kernel)
     inside = np.asarray([g.kind == "fusion" and g.caller >= 0 for g in graph.groups] + [False])[graph.group]
-    size = np.asarray([bytes_of(type_) for type_ in graph.types] or [0], np.float64)[graph.type]
+    size = graph.sizes.bytes[graph.type]
     reader = np.repeat(np.arange(count, dtype=np.int32), np.diff(graph.operand_start))
     is_parameter = np.asarray([op == "parameter" for op in graph.ops] or [False])[graph.op]
     edge = inside[reader] & is_parameter[graph.operand]

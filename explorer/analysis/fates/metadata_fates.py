@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.analysis.cost.kernels import PLUMBING, kernel_of
-from explorer.analysis.links.keys import is_equation
+from explorer.analysis.cost.kernels import PLUMBING
 from explorer.model.graph import Graph
 from explorer.model.links import Links
 
@@ -70,7 +69,7 @@ class Instructions:
 
 def instructions_of(graph: Graph) -> Instructions:
     """The instructions of the `hlo` stage by kind and kernel."""
-    kernel: list[int] = kernel_of(graph).tolist()
+    kernel: list[int] = graph.kernel.tolist()
     op_code: list[int] = graph.op.tolist()
     flags_of_op = [_flags(op) for op in graph.ops]
     flags = [flags_of_op[code] for code in op_code]
@@ -125,7 +124,7 @@ def metadata_fates(stage: str, graph: Graph, links: Links, hlo: Instructions) ->
     shared: dict[tuple[int, int, bool, int], Row] = {}  # equations with the same instructions have the same fate
     rows: list[Row] = []
     codes: list[int] = graph.op.tolist()
-    for node, (op, does) in enumerate(zip(codes, is_equation(graph).tolist(), strict=True)):
+    for node, (op, does) in enumerate(zip(codes, graph.is_equation.tolist(), strict=True)):
         instructions, calls = linked.get(node, _NONE), node in callers
         key = (id(instructions), op, calls, shares[node])
         if not does:

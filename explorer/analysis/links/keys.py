@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from explorer.model.graph import Graph, Ints
 from explorer.model.types import elements
 
-__all__ = ["Dependencies", "FirstKeys", "first_keys", "is_equation", "pair_keys", "phase"]
+__all__ = ["Dependencies", "FirstKeys", "first_keys", "pair_keys", "phase"]
 
 _Name = tuple[object, ...]
 Dependencies = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
@@ -25,14 +25,6 @@ def phase(scope: str) -> str:
     if "transpose(" in scope:
         return "backward"
     return "forward" if "jvp(" in scope else ""
-
-
-def is_equation(graph: Graph) -> NDArray[np.bool_]:
-    """Which nodes do something, shape `[n]`: not the arguments, the constants and the returns."""
-    return ~np.asarray([op in _NO_EQUATION for op in graph.ops], bool)[graph.op]
-
-
-_NO_EQUATION = frozenset(["parameter", "constant", "stablehlo.constant", "return", "func.return", "stablehlo.return"])
 
 
 class FirstKeys(NamedTuple):
@@ -59,7 +51,7 @@ def first_keys(graph: Graph) -> FirstKeys:
         code.setdefault(names[0], len(code)) if (names := _names(graph, frame, scope, loops)) else -1
         for frame, scope, loops in pairs
     ]
-    keys = np.where(is_equation(graph), np.asarray([*codes, -1], np.int32)[row], -1).astype(np.int32)
+    keys = np.where(graph.is_equation, np.asarray([*codes, -1], np.int32)[row], -1).astype(np.int32)
     at_place: dict[_Name, set[int]] = {}
     used: list[int] = np.unique(row[keys >= 0]).tolist()
     for i in used:

@@ -25,8 +25,9 @@ def placed(graph: Graph, known: Sequence[int] = ()) -> Ints:
     at[list(known)] = list(known)
     caller = np.asarray([group.caller for group in graph.groups] or [-1], np.int32)[graph.group]
     caller[graph.group < 0] = -1
-    user_start, user = graph.user_columns
-    first_user = _first(user_start, user)
+    reader = np.repeat(np.arange(len(at), dtype=np.int32), np.diff(graph.operand_start))
+    first_user = np.full(len(at), -1, np.int32)
+    first_user[graph.operand[::-1]] = reader[::-1]  # backwards: of several, the first is written last
     first_operand = _first(graph.operand_start, graph.operand)
     # Once more the caller: what is inside of one that found its place only then.
     for source in (caller, first_user, first_operand, caller):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 
 from explorer.analysis.memory.liveness import Walk
@@ -56,16 +59,15 @@ def live_memory(capture: Capture) -> LiveMemory:
 def _donations(walk: Walk, graph: Graph, arguments: set[int], outputs: set[int]) -> tuple[Donation, ...]:
     """Each output takes the place of one argument of its type, as XLA would have it."""
 
-    def type_of(value: int) -> str:
-        return str(parse_type(graph.types[int(graph.type[walk.node[value]])]).arrays[walk.array[value]])
+    def types_of(values: Sequence[int]) -> list[str]:
+        types = [parse_type(graph.types[int(graph.type[walk.node[value]])]) for value in values]
+        return [str(type_.arrays[walk.array[value]]) for type_, value in zip(types, values, strict=True)]
 
-    free: dict[str, int] = {}
-    for value in outputs - arguments:
-        free[type_of(value)] = free.get(type_of(value), 0) + 1
+    given = sorted(arguments)
+    free = Counter(types_of([*(outputs - arguments)]))
     found: list[Donation] = []
-    for value in sorted(arguments):
-        type_ = type_of(value)
-        if free.get(type_, 0) and walk.size[value]:
+    for value, type_ in zip(given, types_of(given), strict=True):
+        if free[type_] > 0 and walk.size[value]:
             free[type_] -= 1
             found.append(Donation(Node(graph, walk.node[value]), type_, walk.size[value]))
     return tuple(found)

@@ -61,6 +61,7 @@ class Walk:
         attributes = graph.attribute_table
         self._parameter_number: list[int] = attributes.integers("parameter_number").tolist()
         self._tuple_index: list[int] = attributes.integers("index").tolist()
+        self._aliasing = set(attributes.nodes("output_to_operand_aliasing").tolist())
         self._is_root: list[bool] = graph.is_root.tolist()
         self._first, self._operand = graph.operand_start.tolist(), graph.operand.tolist()
         self._calls: dict[int, list[ComputationCall]] = {}
@@ -194,6 +195,8 @@ class Walk:
 
     def _reuse_said(self, node: int, args: Sequence[Leaves], values: Leaves) -> None:
         """What the instruction itself says it writes over."""
+        if node not in self._aliasing:
+            return
         shape = self._shape(node)
         for alias in aliases(self.graph.attribute_table.get(node, "output_to_operand_aliasing")):
             place = values[shape.element(alias.output)] if alias.output >= 0 else values
@@ -258,7 +261,7 @@ class Walk:
         called = self._called(node)
         carried = args[0] if args else ()
         first = len(self.steps)
-        if len(carried) != len(self._shape(node)) or not called.get("body"):
+        if len(carried) != len(self._shape(node).arrays) or not called.get("body"):
             return self._plain(node, args)
         # Inside, what is carried goes by a name of its own: it is written anew in each turn.
         inside = self._new(node, first)
@@ -297,7 +300,7 @@ class Walk:
 
     def _new(self, node: int, step: int) -> Leaves:
         shape, first = self._shape(node), len(self.node)
-        count = len(shape)
+        count = len(shape.arrays)
         if count == 1:  # nearly all
             self.node.append(node)
             self.array.append(0)

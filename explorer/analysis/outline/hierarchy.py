@@ -27,6 +27,7 @@ __all__ = ["nest"]
 
 _RETURNS = ("return", "func.return", "stablehlo.return", "tuple")
 _NEARLY = 0.9  # of a loop's nodes are in the group that holds it: the others are strays
+_RUN_OFTEN = ("body", "call")
 _HALF = 0.5  # of a function's nodes are the same in each iteration: then all of the function may be the loop's body
 _ENOUGH = 0.8  # of a function's nodes are in an iteration: then the function itself is what repeats
 _SINGLES = 4  # iterations that may stand for themselves where none is like another
@@ -40,7 +41,8 @@ _LAYOUT = re.compile(r"\{[^}]*\}")
 
 def nest(graph: Graph) -> Hierarchy:
     """Group the nodes of any stage's graph by computation, phase, Python call stack and repetition."""
-    return _Nesting(graph, trip_counts(graph, least=2)).nest()
+    has_loops = any(group.kind in _RUN_OFTEN for group in graph.groups)
+    return _Nesting(graph, trip_counts(graph, least=2) if has_loops else {}).nest()
 
 
 class _Nesting:
@@ -51,7 +53,9 @@ class _Nesting:
         self.places = SourcePaths(graph)
         flat = np.asarray([*(group.kind in BOUNDARY for group in graph.groups), False], bool)
         self.repeats = Repeats(graph, self.places.frame, self.places.line, ~flat[graph.group])
-        self.phases = [phase(scope) for scope in graph.scopes]
+        # Most programs differentiate nothing: then no scope needs to be parsed.
+        marked = any("transpose(" in scope for scope in graph.scopes)
+        self.phases = [phase(scope) for scope in graph.scopes] if marked else []
         self.loops: list[Loop] = []
         self.differentiates = "backward" in self.phases
 
@@ -76,7 +80,7 @@ class _Nesting:
             if g.caller >= 0 or (len(entries) > 1 and g.kind != "entry"):
                 box = tree.add(g.name.removeprefix("jaxpr="), g.kind, -1, caller=g.caller)
                 tree.boxes.add(box)
-                tree.repeat[box] = self.trips.get(g.caller, 0) if g.kind in ("body", "call") else 0
+                tree.repeat[box] = self.trips.get(g.caller, 0) if g.kind in _RUN_OFTEN else 0
             self.fill(members[computation], g, box)
             # Backwards: the stack gives the first first.
             todo.extend(reversed(called.get(computation, ())))

@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.analysis.cost.cost import cost
+from explorer.capture.readers.attribute_values import shorten_value
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.hlo_attributes import read_attributes, read_header
 from explorer.capture.readers.hlo_frames import read_frames, read_metadata
 from explorer.capture.readers.hlo_lines import bare_names, cut, depth, starts_instruction
 from explorer.capture.readers.user_frames import users_frames
 from explorer.errors import UnreadableTextError
-from explorer.model.attributes import Attributes, shorten_value, tabulate
+from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group, Ints
 
 __all__ = ["read_hlo"]
@@ -75,7 +76,7 @@ def read_hlo(text: str) -> Graph:
     """
     # Not splitlines(): it also breaks at characters that a quoted name may hold, and then no line number fits.
     graph = _Reader(text.split("\n")).read()
-    if not len(graph):
+    if not graph.names:
         first = text.strip()[:60].partition("\n")[0]
         raise UnreadableTextError(
             f"this text holds no HLO instruction: it starts with {first!r}." if first else "this text is empty."
@@ -163,7 +164,8 @@ class _Reader:
         self.flush()
         self.nest_groups()
         header = next((line for line in lines[:_LONGEST_OPENING] if line.startswith("HloModule")), "")
-        return replace(self.builder.build(self.tabulated(), read_header(header)), unread=tuple(self.unread))
+        attributes = read_header(header)
+        return replace(self.builder.build(self.tabulated(), attributes), unread=tuple(self.unread))
 
     def tabulated(self) -> Attributes:
         """The attributes of all nodes, split when somebody asks: many texts are one text, and most are never asked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from explorer.model.attributes import shorten_value
+from explorer.capture.readers.attribute_values import shorten_value
 from explorer.model.graph import CALL_ROLES
 
 __all__ = ["read_attributes", "read_header"]

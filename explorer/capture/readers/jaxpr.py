@@ -15,9 +15,10 @@ from typing import Any
 import jax
 
 from explorer._jax import inner_jaxprs, user_stack
+from explorer.capture.readers.attribute_values import shorten_value
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.user_frames import users_part
-from explorer.model.attributes import Attributes, shorten_value, tabulate
+from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
 __all__ = ["read_jaxpr", "short_type"]
@@ -56,6 +57,7 @@ class _Reader:
         self.attributes: list[dict[str, str]] = []  # of each node
         self.fresh = count()
         self.frame_of_traceback: dict[tuple[int, int], int] = {}
+        self.stack_of_traceback: dict[int, tuple[Frame, ...]] = {}
         self.tracebacks: list[Any] = []  # kept alive: the table above is keyed by their identity
 
     def read(self, jaxpr: Any, title: str, *, group: int, depth: int, scope: str = "", caller: int = -1) -> None:
@@ -77,9 +79,12 @@ class _Reader:
             name_of[variable] = name
             labels.append(f"{name}:{_type(variable.aval)}" + (f" ({path})" if path else ""))
         self.lines.append(f"{indent}{title} {{ lambda {' '.join(labels)} . let")
-        for equation in jaxpr.eqns:
+        equations: list[Any] = jaxpr.eqns
+        inner = [inner_jaxprs(equation.params) for equation in equations]
+        self.read_stacks(equations)
+        for equation, jaxprs in zip(equations, inner, strict=True):
             frame = self.read_frames(equation.source_info.traceback, caller)
-            self.read_equation(equation, node_of, name_of, frame, group=group, depth=depth + 1, scope=scope)
+            self.read_equation(equation, jaxprs, node_of, name_of, frame, group=group, depth=depth + 1, scope=scope)
         for position, variable in enumerate(jaxpr.outvars):
             if not hasattr(variable, "val") and variable in node_of:
                 node, result = node_of[variable]
@@ -92,6 +97,7 @@ class _Reader:
     def read_equation(
         self,
         equation: Any,
+        inner: list[tuple[str, Any]],
         node_of: dict[Any, tuple[int, int]],
         name_of: dict[Any, str],
         frame: int,
@@ -101,7 +107,6 @@ class _Reader:
         scope: str,
     ) -> None:
         primitive = equation.primitive.name
-        inner = inner_jaxprs(equation.params)
         names = [self.name_variable() for _ in equation.outvars] or [self.name_variable()]
         types = [_type(variable.aval) for variable in equation.outvars]
         own = str(equation.source_info.name_stack)
@@ -141,6 +146,14 @@ class _Reader:
             inner_group = self.builder.add_group(Group(title, _kind(primitive, key), parent=group, caller=node))
             self.read(jaxpr, title, group=inner_group, depth=depth + 1, scope=path, caller=frame)
 
+    def read_stacks(self, equations: Sequence[Any]) -> None:
+        """Read the stacks of all tracebacks that are not known yet; few are, as a line makes many equations."""
+        for equation in equations:
+            traceback = equation.source_info.traceback
+            if traceback is not None and id(traceback) not in self.stack_of_traceback:
+                self.stack_of_traceback[id(traceback)] = user_stack(traceback)
+                self.tracebacks.append(traceback)
+
     def read_frames(self, traceback: Any, caller: int) -> int:
         """The index of a traceback's innermost user frame.
 
@@ -150,13 +163,12 @@ class _Reader:
             return caller
         known = self.frame_of_traceback.get((id(traceback), caller))
         if known is None:
-            stack, outer = users_part(user_stack(traceback)), self.outermost(caller)
+            stack, outer = users_part(self.stack_of_traceback[id(traceback)]), self.outermost(caller)
             is_cut = not stack or outer is None or (stack[-1].file, stack[-1].function) != (outer.file, outer.function)
             known = caller if is_cut else -1
             for frame in reversed(stack):
                 known = self.builder.add_frame(replace(frame, parent=known))
             self.frame_of_traceback[id(traceback), caller] = known
-            self.tracebacks.append(traceback)
         return known
 
     def outermost(self, frame: int) -> Frame | None:

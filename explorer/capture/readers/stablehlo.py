@@ -60,7 +60,7 @@ def read_stablehlo(text: str) -> Graph:
         UnreadableTextError: The text holds no MLIR operation at all.
     """
     graph = _Reader(text.split("\n")).read() if _MLIR.search(text) else None
-    if graph is None or not len(graph):
+    if graph is None or not graph.names:
         first = text.strip()[:60].partition("\n")[0]
         raise UnreadableTextError(
             f"this text holds no MLIR operation: it starts with {first!r}." if first else "this text is empty."

@@ -82,13 +82,13 @@ def _stage(capture: Capture, stage: Stage) -> StageSummary:
     kernels = len(running_nodes(stage.graph)) if stage.name == "hlo" else None
     linked = f"{int(100 * capture.coverage(stage.name))}%"
     title, unit = _TITLES.get(stage.name, stage.name), _UNITS.get(stage.name, "nodes")
-    return StageSummary(title, unit, len(stage.graph), kernels, linked)
+    return StageSummary(title, unit, len(stage.graph.names), kernels, linked)
 
 
 def _groups(stage: Stage) -> Part:
     """The stage's groups, in program order, with what runs in each."""
     graph, tree = stage.graph, stage.graph.hierarchy
-    counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph))
+    counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph.names))
     nodes: list[list[int]] = [[] for _ in tree.groups]
     for node in counted:
         at = int(tree.group[node])

@@ -18,7 +18,7 @@ from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.passes import modules_in, read_passes
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.versions import VersionsBuilder
-from explorer.files.blobs import Blobs, read_column
+from explorer.files.container import Blobs, read_column
 from explorer.files.passes import pack_passes, unpack_passes
 from explorer.model.passes import effect_of
 from explorer.model.text_versions import aligned

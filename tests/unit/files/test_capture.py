@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.files.blobs import Blobs, table
-from explorer.files.capture import VERSION, _read_stage, decode, encode
+from explorer.files.capture import _read_stage, decode, encode
+from explorer.files.container import VERSION, Blobs, table
 from explorer.model.capture import Capture, Durations
 from explorer.model.graph import Frame, Graph, Group
 from explorer.model.stage import Stage

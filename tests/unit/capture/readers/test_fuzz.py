@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.files.capture import VERSION, decode
+from explorer.files.capture import decode
+from explorer.files.container import VERSION
 from tests.examples.hostile import MARKUP, MODULE_OF_MARKUP
 from tests.support.functions import FUNCTIONS, compiled_text, loss
 from tests.support.xla_oracle import _hlo
