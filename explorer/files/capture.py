@@ -42,12 +42,13 @@ def encode(capture: Capture) -> bytes:
     links = capture.links
     fates = capture.all_fates if any(stage.name == "hlo" for stage in capture.stages) else {}
     # Each question for all stages at once, before anything is written: what they share is loaded and warm.
+    mapped = {name: of_stage.mapped for name, of_stage in fates.items()}
     graphs = [stage.graph for stage in capture.stages]
+    texts_of_stages = [stage.text for stage in capture.stages]
     trees = [graph.hierarchy for graph in graphs]
     measures = [graph.measures for graph in graphs]
     attributes = [graph.attribute_table.columns for graph in graphs]
-    facts = [*map(_Facts, capture.stages, links.keys.values(), trees, measures, attributes)]
-    mapped = {name: of_stage.mapped for name, of_stage in fates.items()}
+    facts = [*map(_Facts, capture.stages, texts_of_stages, links.keys.values(), trees, measures, attributes)]
     header = {
         "function": capture.function,
         "file": capture.file,
@@ -122,6 +123,7 @@ class _Facts(NamedTuple):
     """A stage with what the viewer, which has no reader and infers nothing, needs of it; a loaded one has it anew."""
 
     stage: Stage
+    text: str
     keys: Mapping[str, Ints]
     tree: Hierarchy
     measures: Mapping[str, Floats]
@@ -129,11 +131,11 @@ class _Facts(NamedTuple):
 
 
 def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
-    stage, keys, tree, measures, attributes = facts
+    stage, content, keys, tree, measures, attributes = facts
     graph, placed = stage.graph, stage.graph.placed
     return {
         "name": stage.name,
-        "text": blobs.add(stage.text.encode("utf-8", "surrogatepass")),
+        "text": blobs.add(content.encode("utf-8", "surrogatepass")),
         "names": list(graph.names),
         "ops": list(graph.ops),
         "types": list(graph.types),

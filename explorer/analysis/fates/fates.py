@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from explorer.analysis.fates.inference import infer
-from explorer.analysis.fates.metadata_fates import Row, instructions_of, metadata_fates
+from explorer.analysis.fates.metadata_fates import NamedEquations, Row, instructions_of, metadata_fates
 from explorer.analysis.links.dependence import argument_sets
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS, Fates
@@ -26,18 +26,21 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
     """The fates of the equations of every stage before `hlo`, by stage.
 
     Raises:
-        KeyError: The capture has no `hlo` stage.
+        UnknownNameError: The capture has no `hlo` stage.
     """
-    graph, links = capture.hlo.graph, capture.links
-    hlo = instructions_of(graph)
+    links, hlo_graph = capture.links, capture.hlo.graph
+    stages = {stage.name: stage.graph for stage in capture.stages if stage.name != "hlo"}
+    named = {
+        name: NamedEquations(graph, graph.is_equation, links.equation_counts(name, "hlo"), links.table(name, "hlo"))
+        for name, graph in stages.items()
+    }
+    hlo = instructions_of(hlo_graph)
     fates: dict[str, Fates] = {}
-    for stage in capture.stages:
-        if stage.name != "hlo":
-            found = metadata_fates(stage.name, stage.graph, links, hlo)
-            if any(row.kind in ("unmapped", "inlined") for row in found.rows):
-                depends = links.argument_sets.get(stage.name)
-                infer(found, depends or argument_sets(stage.graph, {}))
-            fates[stage.name] = _columns(graph, found.rows)
+    for name, equations in named.items():
+        known = metadata_fates(equations, hlo)
+        if any(row.kind in ("unmapped", "inlined") for row in known.rows):
+            infer(known, links.argument_sets.get(name) or argument_sets(equations.graph, {}))
+        fates[name] = _columns(hlo_graph, known.rows)
     return fates
 
 

@@ -6,12 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from explorer.analysis.cost.kernels import PLUMBING
 from explorer.model.graph import Graph
-from explorer.model.links import Links
 
-__all__ = ["Instructions", "MetadataFates", "Row", "instructions_of", "metadata_fates", "only_calls"]
+__all__ = ["Instructions", "MetadataFates", "NamedEquations", "Row", "instructions_of", "metadata_fates", "only_calls"]
 
 # Equations that only call; a scatter or a reduction does something itself.
 _CALLS = re.compile(
@@ -111,10 +114,26 @@ class MetadataFates:
     attributed: set[int]
 
 
-def metadata_fates(stage: str, graph: Graph, links: Links, hlo: Instructions) -> MetadataFates:
+class NamedEquations(NamedTuple):
+    """A stage's equations with the instructions that bear their names.
+
+    Args:
+        graph: Of the stage.
+        is_equation: Which nodes are equations, shape `[n]`.
+        shares: Of each node, how many equations its instructions may belong to; 0 if structure told it apart.
+        linked: For each node that has any, the instructions that bear its name.
+    """
+
+    graph: Graph
+    is_equation: NDArray[np.bool_]
+    shares: Sequence[int]
+    linked: dict[int, list[int]]
+
+
+def metadata_fates(equations: NamedEquations, hlo: Instructions) -> MetadataFates:
     """Find the fates of a stage's equations by the instructions that they are linked to."""
+    graph, is_equation, shares, linked = equations
     callers = {group.caller for group in graph.groups}
-    shares, linked = links.equation_counts(stage, "hlo"), links.table(stage, "hlo")
     lists = {id(rows): rows for rows in linked.values()}.values()
     attributed = {hlo.kernel[i] for rows in lists for i in rows}
     # A jaxpr's operation may be several of StableHLO's, of which each has its own instructions.
@@ -124,7 +143,7 @@ def metadata_fates(stage: str, graph: Graph, links: Links, hlo: Instructions) ->
     shared: dict[tuple[int, int, bool, int], Row] = {}  # equations with the same instructions have the same fate
     rows: list[Row] = []
     codes: list[int] = graph.op.tolist()
-    for node, (op, does) in enumerate(zip(codes, graph.is_equation.tolist(), strict=True)):
+    for node, (op, does) in enumerate(zip(codes, is_equation.tolist(), strict=True)):
         instructions, calls = linked.get(node, _NONE), node in callers
         key = (id(instructions), op, calls, shares[node])
         if not does:

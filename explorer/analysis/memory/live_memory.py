@@ -63,10 +63,11 @@ def _donations(walk: Walk, graph: Graph, arguments: set[int], outputs: set[int])
         types = [parse_type(graph.types[int(graph.type[walk.node[value]])]) for value in values]
         return [str(type_.arrays[walk.array[value]]) for type_, value in zip(types, values, strict=True)]
 
-    given = sorted(arguments)
-    free = Counter(types_of([*(outputs - arguments)]))
+    given, written = sorted(arguments), sorted(outputs - arguments)
+    types = types_of([*given, *written])
+    free = Counter(types[len(given) :])
     found: list[Donation] = []
-    for value, type_ in zip(given, types_of(given), strict=True):
+    for value, type_ in zip(given, types, strict=False):
         if free[type_] > 0 and walk.size[value]:
             free[type_] -= 1
             found.append(Donation(Node(graph, walk.node[value]), type_, walk.size[value]))

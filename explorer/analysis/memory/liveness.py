@@ -61,6 +61,9 @@ class Walk:
         attributes = graph.attribute_table
         self._parameter_number: list[int] = attributes.integers("parameter_number").tolist()
         self._tuple_index: list[int] = attributes.integers("index").tolist()
+        kinds, values = attributes.codes("kind"), attributes.columns.values
+        elementwise = [code for code, value in enumerate(values) if value in ("kLoop", "kInput")]
+        self._elementwise_fusions = set(np.flatnonzero(np.isin(kinds, elementwise)).tolist())
         self._aliasing = set(attributes.nodes("output_to_operand_aliasing").tolist())
         self._is_root: list[bool] = graph.is_root.tolist()
         self._first, self._operand = graph.operand_start.tolist(), graph.operand.tolist()
@@ -185,7 +188,7 @@ class Walk:
         for value, source in zip(values, written_over(self.graph, self._root(inside)), strict=False):
             if number.get(source, -1) in range(len(args)):
                 self._reuse(args[number[source]][:1], value)
-        if self.graph.attribute_table.get(node, "kind") in ("kLoop", "kInput"):
+        if node in self._elementwise_fusions:
             free = elementwise_uses(self.graph, inside)
             for key, arg in enumerate(args):
                 if len(arg) == 1 and parameters.get(key, -1) in free:

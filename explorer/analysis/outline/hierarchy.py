@@ -127,8 +127,9 @@ class _Nesting:
             if done.any():
                 tree.group[nodes[done]] = tree.child(box, "inputs", "inputs")
         returns = [code for code, op in enumerate(graph.ops) if op in _RETURNS]
-        starts = graph.user_columns[0]
-        last = np.isin(graph.op[nodes], returns) & (starts[nodes] == starts[nodes + 1])
+        is_read = np.zeros(len(graph.op), bool)
+        is_read[graph.operand] = True
+        last = np.isin(graph.op[nodes], returns) & ~is_read[nodes]
         if last.any():
             tree.group[nodes[last]] = tree.child(box, "outputs", "outputs") if self.differentiates else box
         return done | last

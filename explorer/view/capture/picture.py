@@ -5,6 +5,8 @@ An icicle: each row is a level of calls, each width the number of kernels (of op
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from explorer.model.text import cut_end
 from explorer.model.units import brief_duration
 from explorer.view.capture.summary import CaptureSummary, Part
@@ -48,8 +50,12 @@ def picture(summary: CaptureSummary, invites: bool = False) -> str:
         invites: Whether it says that there is more to see where scripts run.
     """
     capture = summary.capture
+    # All is laid out before anything is drawn.
+    cells: list[_Cell] = []
+    y = 80.0 if summary.groups is None else _icicle(summary.groups, 16, _WIDTH - 32, 80.0, _LEVELS, cells, 0)
+    signature = cut_end(capture.signature, 70)
     parts = [text(16, 26, capture.function, "b")]
-    parts.append(text(16 + 7.3 * len(capture.function), 26, cut_end(capture.signature, 70), "m"))
+    parts.append(text(16 + 7.3 * len(capture.function), 26, signature, "m"))
     x = 16.0
     for stage in summary.stages:
         kernels = "" if stage.kernels is None else f" · {stage.kernels:,} kernels"
@@ -61,9 +67,11 @@ def picture(summary: CaptureSummary, invites: bool = False) -> str:
         x += width + 8
     notes = " · ".join(filter(None, (capture.failure, summary.findings)))
     parts.append(text(x, 56, cut_end(notes, int((_WIDTH - 16 - x) / 7.3)), "f"))
-    y = 80.0
-    if summary.groups is not None:
-        y = _icicle(summary.groups, 16, _WIDTH - 32, y, _LEVELS, parts, 0)
+    for cell in cells:
+        parts.append(box(cell.x, cell.y, cell.width - 1.5, _ROW - 2, _COLOURS[cell.colour], 4, 0.16))
+        parts += [text(cell.x + 7, cell.y + 18.5, cell.label, "b")] if cell.label else []
+        size_x = cell.x + 14 + 7.3 * len(cell.label)
+        parts += [text(size_x, cell.y + 18.5, cell.size, "m")] if cell.size else []
     y += 12
     parts += _times(summary, y, invites)
     height = y + 34
@@ -93,10 +101,21 @@ def _times(summary: CaptureSummary, y: float, invites: bool) -> list[str]:
     return parts
 
 
+class _Cell(NamedTuple):
+    """A part as a rectangle of one row, with the label and the size that fit into it; empty where none does."""
+
+    x: float
+    y: float
+    width: float
+    colour: int
+    label: str
+    size: str
+
+
 def _icicle(
-    part: Part, x: float, width: float, y: float, levels: int, out: list[str], colour: int, each: str = ""
+    part: Part, x: float, width: float, y: float, levels: int, cells: list[_Cell], colour: int, each: str = ""
 ) -> float:
-    """Draw a row of parts and what is below it; gives where that ends."""
+    """Add the cells of a row of parts and of what is below it; return the y where that ends."""
     end = y
     for number, child in enumerate(part.children if levels else ()):
         share = width * child.size / part.size
@@ -104,16 +123,14 @@ def _icicle(
         own = (colour + number) % len(_COLOURS)
         if share >= 2:
             end = max(end, y + _ROW)
-            out.append(box(x, y, share - 1.5, _ROW - 2, _COLOURS[own], 4, 0.16))
             times = f" ×{len(child.children)}" if child.repeats else ""
-            label = cut_end(child.name, int((share - 14) / 7.3) - len(times)) + times
-            if len(label) > 2 + len(times):
-                out.append(text(x + 7, y + 18.5, label, "b"))
-                size = f"{child.size:,}{each}"
-                if int((share - 24) / 7.3) - len(label) > len(size):
-                    out.append(text(x + 14 + 7.3 * len(label), y + 18.5, size, "m"))
+            longest = int((share - 14) / 7.3) - len(times)
+            label = (child.name if len(child.name) <= longest else cut_end(child.name, longest)) + times
+            size, fits = f"{child.size:,}{each}", len(label) > 2 + len(times)
+            has_room = fits and int((share - 24) / 7.3) - len(label) > len(size)
+            cells.append(_Cell(x, y, share, own, label if fits else "", size if has_room else ""))
             # Iterations that are equal are drawn once, as wide as all of them.
             inside, of = (child.children[0], " each") if child.repeats else (child, each)
-            end = max(end, _icicle(inside, x, share, y + _ROW, levels - 1, out, own, of))
+            end = max(end, _icicle(inside, x, share, y + _ROW, levels - 1, cells, own, of))
         x += share
     return end

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.model.attributes import LONGEST_VALUE, Attributes, is_shortened, shorten_value, tabulate
+from explorer.capture.readers.attribute_values import shorten_value
+from explorer.model.attributes import LONGEST_VALUE, Attributes, is_shortened, tabulate
 
 KEYS = st.sampled_from(["dimensions", "kind", "root", "index"])
 ROWS = st.lists(st.dictionaries(KEYS, st.sampled_from(["{0}", "12", "kLoop", "", "9999999999"])), max_size=8)
