@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,16 +40,16 @@ _COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame",
 def encode(capture: Capture) -> bytes:
     """Everything of a capture as bytes; reads the stages that were not read yet."""
     blobs = Blobs()
-    links = capture.links
-    fates = capture.all_fates if any(stage.name == "hlo" for stage in capture.stages) else {}
-    # Each question for all stages at once, before anything is written: what they share is loaded and warm.
-    mapped = {name: of_stage.mapped for name, of_stage in fates.items()}
+    has_fates = any(stage.name == "hlo" for stage in capture.stages)
     graphs = [stage.graph for stage in capture.stages]
-    texts_of_stages = [stage.text for stage in capture.stages]
-    trees = [graph.hierarchy for graph in graphs]
-    measures = [graph.measures for graph in graphs]
-    attributes = [graph.attribute_table.columns for graph in graphs]
-    facts = [*map(_Facts, capture.stages, texts_of_stages, links.keys.values(), trees, measures, attributes)]
+    links, fates = capture.links, capture.all_fates if has_fates else {}
+    # Each question is put to all stages at once, before anything is written: what answers it is loaded and warm.
+    mapped = dict(zip(fates, map(attrgetter("mapped"), fates.values()), strict=True))
+    contents: list[str] = [*map(attrgetter("text"), capture.stages)]
+    trees: list[Hierarchy] = [*map(attrgetter("hierarchy"), graphs)]
+    measures: list[Mapping[str, Floats]] = [*map(attrgetter("measures"), graphs)]
+    attributes: list[AttributeColumns] = [*map(attrgetter("attribute_table.columns"), graphs)]
+    facts = [*map(_Facts, capture.stages, contents, links.keys.values(), trees, measures, attributes)]
     header = {
         "function": capture.function,
         "file": capture.file,
