@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,7 +46,10 @@ class Scale:
 
     def at(self, value: float, start: float, end: float) -> float:
         """Where a value stands between the two ends of the axis."""
-        low, high, value = (math.log(v) if self.is_log else v for v in (self.low, self.high, value))
+        if self.is_log:  # a ratio of extreme figures underflows to 0, which has no logarithm: it stands at the end
+            low, high, value = (math.log(max(v, sys.float_info.min)) for v in (self.low, self.high, value))
+        else:
+            low, high = self.low, self.high
         return start + (end - start) * ((value - low) / (high - low) if high != low else 0.5)
 
 

@@ -1,6 +1,5 @@
 """How findings are shown: as HTML, in a terminal, in a capture; and how a cure becomes a cell."""
 
-import json
 import re
 import sys
 from html.parser import HTMLParser
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.files import capture as wire
+from explorer.files import container
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
 from explorer.view.capture.picture import picture
@@ -257,17 +257,15 @@ def test_the_comment_that_silences_is_written_out():
 
 
 def test_a_capture_from_before_there_were_findings_still_opens_and_altered_ones_are_refused():
-    raw = wire._unpack(ex.explore(heavy, jnp.ones((2, 512))).wire)
-    size = int.from_bytes(raw[:4], "little")
-    blobs = wire.Blobs()
-    blobs.parts = [raw[4 + size :]]
-    header = json.loads(raw[4 : 4 + size])
-    assert len(wire.decode(wire.pack(header, blobs)).findings) == 2
+    _, header, content = container.unpack(ex.explore(heavy, jnp.ones((2, 512))).wire)
+    blobs = container.Blobs()
+    blobs.parts = [bytes(content)]
+    assert len(wire.decode(container.pack(header, blobs)).findings) == 2
     for altered in ({"findings": 3}, {"findings": {"function": "f"}}, {"findings": header["findings"] | {"faults": 1}}):
         with pytest.raises(ex.CaptureFileError):
-            wire.decode(wire.pack(header | altered, blobs))
+            wire.decode(container.pack(header | altered, blobs))
     del header["findings"]
-    assert len(wire.decode(wire.pack(header, blobs)).findings) == 0
+    assert len(wire.decode(container.pack(header, blobs)).findings) == 0
 
 
 def test_a_capture_without_findings_says_nothing_of_them():
