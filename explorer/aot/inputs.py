@@ -122,7 +122,8 @@ class InputInfo:
             >>> InputInfo.from_json({"shape": [[1, 8, 64], 128], "dtype": "float32"})
             InputInfo(((1, 8, 64), 128), float32)
         """
-        if not isinstance(description, Mapping) or not {"shape", "dtype"} <= set(description) <= {
+        is_mapping = isinstance(description, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] # it may be a file's
+        if not is_mapping or not {"shape", "dtype"} <= set(description) <= {
             "shape",
             "dtype",
             "sharding",

@@ -42,7 +42,8 @@ def encode(capture: Capture) -> bytes:
     blobs = Blobs()
     has_fates = any(stage.name == "hlo" for stage in capture.stages)
     graphs = [stage.graph for stage in capture.stages]
-    links, fates = capture.links, capture.all_fates if has_fates else {}
+    links = capture.links
+    fates: Mapping[str, Fates] = capture.all_fates if has_fates else {}
     # Each question is put to all stages at once, before anything is written: what answers it is loaded and warm.
     mapped = dict(zip(fates, map(attrgetter("mapped"), fates.values()), strict=True))
     contents: list[str] = [*map(attrgetter("text"), capture.stages)]

@@ -118,7 +118,9 @@ class _Change:
 
 def _change(program: _Program, position: int, effect: Effect, before: Ints, after: Ints) -> _Change:
     key = program.key
-    row_before, row_after = ({key[row]: row for row in rows.tolist() if key[row] >= 0} for rows in (before, after))
+    rows_before: list[int] = before.tolist()
+    rows_after: list[int] = after.tolist()
+    row_before, row_after = ({key[row]: row for row in rows if key[row] >= 0} for rows in (rows_before, rows_after))
     dead, born = ({key[row]: row for row in rows} for rows in (effect.died, effect.born))
     return _Change(program, position, effect.changed, dead, born, row_before, row_after)
 
