@@ -31,6 +31,7 @@ ExplorerError                  anything below
 ├── ProfilerBusyError          a trace is being recorded already, and a process has one profiler
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
 ├── RecompilationError         a guard saw more compiles than it allows (also an AssertionError)
+├── ResultFileError            a file of a result is none, of another kind, altered, or newer (also a ValueError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
 ├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
 ├── UnknownNameError           no stage, node, pass, variant, … has the name that was asked for (also a KeyError)
@@ -83,6 +84,7 @@ __all__ = [
     "QueryError",
     "RecompilationError",
     "RecompilationWarning",
+    "ResultFileError",
     "StateError",
     "TracedPerShapeWarning",
     "TracedValueError",
@@ -212,6 +214,10 @@ class OutOfRangeError(ExplorerError, IndexError):
 
 class OutputError(ExplorerError, TypeError):
     """A function to compile returns something that is no array."""
+
+
+class ResultFileError(ExplorerError, ValueError):
+    """A file holds no measured result that this Explorer can read, or one of another kind."""
 
 
 class StateError(ExplorerError, TypeError):

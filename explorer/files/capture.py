@@ -20,6 +20,7 @@ from explorer.errors import CaptureFileError
 from explorer.files.container import Blobs, pack, read_column, read_numbers, read_table, refusal, table, unpack
 from explorer.files.passes import pack_passes, unpack_passes
 from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
+from explorer.files.whole import write_whole
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.capture import Capture, Constant, Durations
 from explorer.model.fates import KINDS as FATES
@@ -32,7 +33,7 @@ from explorer.model.passes import Passes
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
-__all__ = ["decode", "encode", "load"]
+__all__ = ["decode", "encode", "load", "save"]
 
 _COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
 
@@ -74,6 +75,11 @@ def encode(capture: Capture) -> bytes:
         "lines": _lines(capture),
     }
     return pack(header, blobs)
+
+
+def save(capture: Capture, path: str | PathLike[str]) -> None:
+    """Write a capture to a file, whole or not at all."""
+    write_whole(path, capture.wire)
 
 
 def load(path: str | PathLike[str]) -> Capture:

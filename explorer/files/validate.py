@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-__all__ = ["dataclass_from", "floats", "integer", "integers", "text", "texts", "texts_by_name"]
+__all__ = ["boolean", "dataclass_from", "floats", "integer", "integers", "number", "text", "texts", "texts_by_name"]
 
 _Row = TypeVar("_Row")
 
@@ -17,6 +17,12 @@ _Row = TypeVar("_Row")
 def text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"a text was expected, not {type(value).__name__}")
+    return value
+
+
+def boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"true or false was expected, not {type(value).__name__}")
     return value
 
 

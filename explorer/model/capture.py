@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from os import PathLike, getpid
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -244,15 +244,10 @@ class Capture(Pictured):
         """What each line of the source costs: its equations, its kernels, its share of FLOPs, bytes and seconds."""
         ...
 
+    @attached
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, whole or not at all; `Capture.load` gives it back exactly."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{getpid()}.partial")
-        try:
-            partial.write_bytes(self.wire)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        ...
 
     @staticmethod
     @attached

@@ -11,6 +11,7 @@ from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.results.statistics import ratio_interval
 from explorer.model.results.timing import Samples
+from explorer.model.saved import Saved
 from explorer.model.units import duration_text, factor_text
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(Charted):
+class Comparison(Charted, Saved):
     """What `explorer.compare` measured. Iterating gives a `Ratio` for each name but the baseline's.
 
     Args:

@@ -11,6 +11,7 @@ from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.displayable import Charted
 from explorer.model.results.axis import Axis
+from explorer.model.saved import Saved
 from explorer.model.units import bytes_text
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Largest:
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryUse(Charted):
+class MemoryUse(Charted, Saved):
     """What `explorer.memory` found; as text, of a single size, also what is alive at its peak.
 
     Args:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from explorer.model.displayable import Displayable
+from explorer.model.saved import Saved
 
 __all__ = ["SPECIAL", "Peaks"]
 
@@ -27,7 +28,7 @@ _RECORDING = 1e-6  # seconds that the profiler may add to a kernel, by which a t
 
 
 @dataclass(frozen=True)
-class Peaks(Displayable):
+class Peaks(Displayable, Saved):
     """What one machine can do at most, measured.
 
     Args:

@@ -18,6 +18,7 @@ from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile_events import Events
 from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
 from explorer.model.results.timeline import Timeline
+from explorer.model.saved import Saved
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,7 @@ _Row = TypeVar("_Row", LineTime, OpTime)
 
 
 @dataclass(frozen=True, eq=False)
-class Profile(Charted):
+class Profile(Charted, Saved):
     """Where the time of a function's calls went. All seconds are of one call: the mean of those profiled.
 
     Args:

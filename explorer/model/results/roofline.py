@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.results.peaks import Peaks
+from explorer.model.saved import Saved
 from explorer.model.units import duration_text, factor_text, share_text
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Loss:
 
 
 @dataclass(frozen=True, eq=False)
-class Roofline(Charted):
+class Roofline(Charted, Saved):
     """The kernels of a function against the peaks of the machine; its chart has each as a point under the roofs.
 
     Args:

@@ -10,6 +10,7 @@ from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.results.axis import Axis
 from explorer.model.results.measured import Measured, known_text, size_text
+from explorer.model.saved import Saved
 from explorer.model.units import duration_text
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Series:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Sweep(Charted):
+class Sweep(Charted, Saved):
     """What `explorer.sweep` measured.
 
     Args:

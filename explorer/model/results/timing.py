@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.results.statistics import attained, drift_of, effective_count, interval_of_median, spread_of
+from explorer.model.saved import Saved
 from explorer.model.units import duration_text, factor_text, range_text
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class Samples:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Timing(Charted):
+class Timing(Charted, Saved):
     """What `explorer.time` measured of one function with one set of arguments.
 
     Args:

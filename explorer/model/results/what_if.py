@@ -16,6 +16,7 @@ from explorer.model.displayable import Charted
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import Measured, known_text, size_text
 from explorer.model.results.sweep import text_table
+from explorer.model.saved import Saved
 from explorer.model.units import duration_text
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Variant(Measured):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class WhatIf(Charted):
+class WhatIf(Charted, Saved):
     """What `explorer.what_if` measured.
 
     Args:

@@ -1,0 +1,346 @@
+"""A result that was measured as a file: what `save` of a Timing, a Sweep, a Profile, … writes, and `load` reads.
+
+    {"explorer": "result", "format": 1, "kind": "Timing", "value": {…}, "captures": [{"size": …, "zlib": "…"}, …]}
+
+compact JSON as UTF-8. A dataclass is an object of its fields, a sequence a list, a mapping an object, its integer keys
+in decimals. JSON has no word for some values:
+
+    NaN and infinities    {"float": "nan"}, "inf" or "-inf"
+    bytes                 {"size": bytes, "zlib": base64}
+    a column of numbers   the same, with its "dtype" and "shape", little-endian
+    a capture             {"capture": index into "captures"}, each in the form of `Capture.wire`, once however often it
+                          is referred to
+
+What a value should be is told by the annotations of the classes here, never by the file, which names no class but one
+of `_KINDS`: a value of another type, an unknown field, or an index that leads nowhere is refused before it is used.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import types
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.errors import ResultFileError
+from explorer.files import capture as capture_file
+from explorer.files.validate import boolean, integer, number, text
+from explorer.files.whole import write_whole
+from explorer.model.capture import Capture
+from explorer.model.results.axis import Axis
+from explorer.model.results.benchmark_comparison import Comparison
+from explorer.model.results.memory_use import MemoryRow, MemoryUse
+from explorer.model.results.peaks import Peaks
+from explorer.model.results.profile import Profile
+from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events
+from explorer.model.results.roofline import BOUNDS, Roofline
+from explorer.model.results.sweep import Sweep, SweepRow
+from explorer.model.results.timeline import Timeline
+from explorer.model.results.timing import Timing
+from explorer.model.results.what_if import WhatIf
+from explorer.model.saved import Saved
+
+__all__ = ["FORMAT", "decode", "encode", "load", "save"]
+
+FORMAT = 1
+_START = b'{"explorer":"result",'
+_KINDS: Mapping[str, type[Saved]] = {
+    kind.__name__: kind for kind in (Comparison, MemoryUse, Peaks, Profile, Roofline, Sweep, Timing, WhatIf)
+}
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_DTYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
+
+_Result = TypeVar("_Result", bound=Saved)
+_Reader = Callable[[Any, Sequence[Capture]], Any]  # of a value in the file, and of what its captures are
+
+
+def save(result: Saved, path: str | PathLike[str]) -> None:
+    """Write a result to a file, whole or not at all."""
+    write_whole(path, encode(result))
+
+
+def load(kind: type[_Result], path: str | PathLike[str]) -> _Result:
+    """The result of this kind in a file.
+
+    Raises:
+        ResultFileError: As `decode`.
+    """
+    return decode(kind, Path(path).read_bytes())
+
+
+def encode(result: Saved) -> bytes:
+    """A result with all that it holds as bytes."""
+    captures: list[Capture] = []
+    content = {
+        "explorer": "result",
+        "format": FORMAT,
+        "kind": type(result).__name__,
+        "value": _as_json(result, captures),
+        "captures": [_packed(capture.wire) for capture in captures],
+    }
+    written = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return written.encode("utf-8", "surrogatepass")
+
+
+def decode(kind: type[_Result], data: bytes) -> _Result:
+    """The result that `encode` was given.
+
+    Raises:
+        ResultFileError: The data holds no result or one of another kind, is truncated or altered, or comes from a newer
+            Explorer; says which.
+    """
+    content = _content(data)
+    if content["format"] > FORMAT:
+        raise ResultFileError(
+            f"this result has format {content['format']}; this Explorer reads formats up to {FORMAT}. "
+            "Hint: upgrade explorer."
+        )
+    if content["kind"] != kind.__name__:
+        hint = f" Hint: explorer.{content['kind']}.load(path)." if content["kind"] in _KINDS else ""
+        raise ResultFileError(f"this file holds a {content['kind']}, not a {kind.__name__}.{hint}")
+    try:
+        captures = [capture_file.decode(_unpacked(packed)) for packed in _list(content["captures"])]
+        result: _Result = _reader(kind)(content["value"], captures)
+        _check(result)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, zlib.error) as error:
+        raise ResultFileError(f"this {kind.__name__}'s content does not fit its format: {error}.") from error
+    return result
+
+
+def _content(data: bytes) -> dict[str, Any]:
+    """The outermost object, of which `format` is a number from 1 and `kind` a text."""
+    if not data.startswith(_START):
+        hint = "explorer.load(path) opens captures" if data.startswith(b"EXPLORER") else "results are what save writes"
+        raise ResultFileError(f"this is no saved result: it starts with {bytes(data[:8])!r}. Hint: {hint}.")
+    try:
+        content: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)
+        text(content["kind"])
+        if integer(content["format"]) < 1:
+            raise ValueError("there is no format before 1")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ResultFileError(f"this result is truncated or was altered: {error}. Hint: save it again.") from error
+    return content
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _as_json(value: Any, captures: list[Capture]) -> Any:
+    """A value in the form described above; a capture that comes first is appended to `captures`."""
+    if isinstance(value, np.generic):
+        return _as_json(cast("np.generic[Any]", value).item(), captures)
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, bytes):
+        return _packed(value)
+    if isinstance(value, np.ndarray):
+        column = cast("NDArray[Any]", value)
+        ordered = np.asarray(column, column.dtype.newbyteorder("<"))
+        return {"dtype": ordered.dtype.str, "shape": list(ordered.shape), **_packed(ordered.tobytes())}
+    if isinstance(value, Capture):
+        index = next((i for i, capture in enumerate(captures) if capture is value), len(captures))
+        captures[index:] = captures[index:] or [value]
+        return {"capture": index}
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str | int, Any]", value).items()
+        return {str(key): _as_json(each, captures) for key, each in items}
+    if isinstance(value, Sequence):
+        return [_as_json(each, captures) for each in cast("Sequence[Any]", value)]
+    return {field.name: _as_json(getattr(value, field.name), captures) for field in fields(value)}
+
+
+def _packed(data: bytes) -> dict[str, Any]:
+    return {"size": len(data), "zlib": base64.b64encode(zlib.compress(data)).decode("ascii")}
+
+
+def _unpacked(value: object) -> bytes:
+    packed = _object(value)
+    size = integer(packed["size"])
+    if size < 0:
+        raise ValueError("a size is negative")
+    # Never more than was promised: a small file cannot unpack to fill the memory.
+    data = zlib.decompressobj().decompress(base64.b64decode(text(packed["zlib"]), validate=True), size + 1)
+    if len(data) != size:
+        raise ValueError("bytes unpack to another size than they say")
+    return data
+
+
+@cache
+def _reader(kind: Any) -> _Reader:
+    """The function that makes a value of an annotated type of what stands in a file; it raises if that is another."""
+    simple: dict[Any, _Reader] = {
+        str: lambda value, _: text(value),
+        int: lambda value, _: integer(value),
+        float: lambda value, _: _float(value),
+        bool: lambda value, _: boolean(value),
+        bytes: lambda value, _: _unpacked(value),
+        Capture: _read_capture,
+    }
+    if kind in simple:
+        return simple[kind]
+    if is_dataclass(kind):
+        return _dataclass_reader(cast("type[Any]", kind))
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _union_reader(arguments)
+    if origin is np.ndarray:
+        (scalar,) = get_args(arguments[1])
+        return lambda value, _: _column(value, np.dtype(scalar))
+    if origin is Mapping:
+        return _mapping_reader(*arguments)
+    if origin is Sequence or arguments[-1] is Ellipsis:
+        read = _reader(arguments[0])
+        return lambda value, captures: tuple(read(each, captures) for each in _list(value))
+    readers = [_reader(argument) for argument in arguments]
+    return lambda value, captures: tuple(read(each, captures) for read, each in zip(readers, _list(value), strict=True))
+
+
+def _dataclass_reader(kind: type[Any]) -> _Reader:
+    hints = get_type_hints(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+
+    def read(value: object, captures: Sequence[Capture]) -> Any:
+        values = _object(value)
+        if unknown := values.keys() - readers.keys():
+            raise ValueError(f"a {kind.__name__} has no {', '.join(sorted(unknown))}")
+        return kind(**{name: readers[name](each, captures) for name, each in values.items()})
+
+    return read
+
+
+def _union_reader(arguments: tuple[Any, ...]) -> _Reader:
+    readers = [_reader(argument) for argument in arguments if argument is not types.NoneType]
+
+    def read(value: object, captures: Sequence[Capture]) -> Any:
+        if value is None and types.NoneType in arguments:
+            return None
+        for read_option in readers[:-1]:
+            with suppress(TypeError):
+                return read_option(value, captures)
+        return readers[-1](value, captures)
+
+    return read
+
+
+def _mapping_reader(key_type: type, value_type: Any) -> _Reader:
+    read = _reader(value_type)
+
+    def key_of(key: str) -> str | int:
+        if key_type is str:
+            return key
+        if str(int(key)) != key:
+            raise ValueError(f"{key!r} is no number as save writes it")
+        return int(key)
+
+    return lambda value, captures: {key_of(key): read(each, captures) for key, each in _object(value).items()}
+
+
+def _read_capture(value: object, captures: Sequence[Capture]) -> Capture:
+    index = integer(_object(value)["capture"])
+    _in_range("a capture", index, len(captures))
+    return captures[index]
+
+
+def _float(value: object) -> float:
+    if isinstance(value, dict):
+        return _NOT_FINITE[text(cast("dict[str, object]", value)["float"])]
+    float(number(value))  # an OverflowError for an integer past what any float is
+    return cast("float", value)
+
+
+def _column(value: object, dtype: np.dtype[Any]) -> NDArray[Any]:
+    column = _object(value)
+    stored = text(column["dtype"])
+    if stored not in _DTYPES or np.dtype(stored).kind != dtype.kind:
+        raise TypeError(f"a column of {dtype} was expected, not of {stored}")
+    shape = [integer(size) for size in _list(column["shape"])]
+    if any(size < 0 for size in shape):
+        raise ValueError("a shape is negative")
+    return np.frombuffer(_unpacked(column), stored).reshape(shape).astype(dtype)  # a copy: one that can be written to
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"an object was expected, not {type(value).__name__}")
+    return cast("dict[str, Any]", value)
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"a list was expected, not {type(value).__name__}")
+    return cast("list[Any]", value)
+
+
+def _check(result: object) -> None:
+    """Raise ValueError if a part of a result refers to what is not there: what the views and summaries rely on."""
+    match result:
+        case Comparison():
+            lengths = {samples.count for samples in result.samples.values()}
+            if result.baseline not in result.samples or len(lengths) != 1:
+                raise ValueError("the baseline is not among the samples, or these are not of the same rounds")
+        case MemoryUse() | Sweep():
+            _check_axes(result.axes, result.rows)
+            if isinstance(result, Sweep) and not result.axes:
+                raise ValueError("nothing was varied")
+        case Roofline():
+            if any(point.bound not in BOUNDS for point in result.points):
+                raise ValueError("a kernel is held back by what is not known")
+        case WhatIf():
+            if not result.rows:
+                raise ValueError("the plain function is missing")
+        case Profile():
+            if result.timeline is not None:
+                _check_timeline(result.timeline, len(result.ops))
+            if result.events is not None:
+                _check_events(result.events)
+        case _:
+            pass
+
+
+def _check_axes(axes: Sequence[Axis], rows: Sequence[SweepRow | MemoryRow]) -> None:
+    if any(axis.numbers is not None and len(axis.numbers) != len(axis) for axis in axes):
+        raise ValueError("an axis has not as many numbers as labels")
+    for row in rows:
+        if row.at and len(row.at) != len(axes):
+            raise ValueError("a row is not at a value of each axis")
+        for at, axis in zip(row.at, axes, strict=False):
+            _in_range("a row", at, len(axis))
+
+
+def _check_timeline(timeline: Timeline, ops: int) -> None:
+    columns = (timeline.start, timeline.end, timeline.thread, timeline.op, timeline.waits)
+    if any(column.shape != (len(timeline),) for column in columns):
+        raise ValueError("the columns of the timeline are not of one length")
+    _in_range("a thread", timeline.thread, len(timeline.threads))
+    _in_range("an op", timeline.op, ops)
+
+
+def _check_events(events: Events) -> None:
+    columns = (events.start, events.end, events.thread, events.kind, events.what)
+    if any(column.shape != (len(events),) for column in columns) or events.windows.shape[1:] != (2,):
+        raise ValueError("the columns of the events are not of one length")
+    _in_range("a thread", events.thread, len(events.threads))
+    _in_range("a kind", events.kind, HOST + 1)
+    _in_range("an op", events.what[events.kind == THUNK], len(events.ops))
+    # What a record or a region refers to is a number of its own, no index.
+    _in_range("a name", events.what[np.isin(events.kind, (WAIT, BETWEEN, HOST))], len(events.names))
+    _in_range("the caller's thread", events.python + 1, len(events.threads) + 1)
+
+
+def _in_range(what: str, index: int | NDArray[Any], size: int) -> None:
+    if np.any(np.less(index, 0) | np.greater_equal(index, size)):
+        raise ValueError(f"{what} leads nowhere: there are {size:,}")
