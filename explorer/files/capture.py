@@ -252,16 +252,8 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
 def _check(graph: Graph) -> None:
     """Raise ValueError if an index of a graph leads out of it."""
     size = len(graph.names)
-    tables = {"op": len(graph.ops), "type": len(graph.types), "scope": len(graph.scopes)}
-    optional = {"group": len(graph.groups), "frame": len(graph.frames)}
-    for name, length in {**tables, **optional, "line": 2**31}.items():
-        column: Ints = getattr(graph, name)
-        lowest = -(2**31) if name == "line" else -1 if name in optional else 0
-        if len(column) != size or (size and not lowest <= column.min() <= column.max() < length):
-            raise ValueError(f"column {name} leads out of the graph")
-    starts = graph.operand_start
-    is_rising = len(starts) == size + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
-    if not is_rising or starts[-1] != len(graph.operand) or ((graph.operand < 0) | (graph.operand >= size)).any():
+    _check_columns(graph, size)
+    if not _are_row_starts(graph.operand_start, size, len(graph.operand)) or not _is_within(graph.operand, 0, size):
         raise ValueError("an operand leads out of the graph")
     _check_attributes(graph.attribute_table.columns, size)
     for name, values in graph.measures.items():
@@ -274,11 +266,34 @@ def _check(graph: Graph) -> None:
         raise ValueError("a group or frame leads out of the graph")
 
 
+def _check_columns(graph: Graph, size: int) -> None:
+    limits = {
+        "op": (0, len(graph.ops)),
+        "type": (0, len(graph.types)),
+        "scope": (0, len(graph.scopes)),
+        "group": (-1, len(graph.groups)),
+        "frame": (-1, len(graph.frames)),
+        "line": (-(2**31), 2**31),
+    }
+    for name, (lowest, end) in limits.items():
+        column: Ints = getattr(graph, name)
+        if len(column) != size or not _is_within(column, lowest, end):
+            raise ValueError(f"column {name} leads out of the graph")
+
+
 def _check_attributes(columns: AttributeColumns, size: int) -> None:
-    starts = columns.start
-    is_rising = len(starts) == size + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
-    if not is_rising or not starts[-1] == len(columns.key) == len(columns.value):
+    if len(columns.key) != len(columns.value) or not _are_row_starts(columns.start, size, len(columns.key)):
         raise ValueError("the attributes are not those of the graph's nodes")
     for codes, strings in ((columns.key, columns.keys), (columns.value, columns.values)):
-        if len(codes) and not 0 <= codes.min() <= codes.max() < len(strings):
+        if not _is_within(codes, 0, len(strings)):
             raise ValueError("an attribute leads out of its table")
+
+
+def _is_within(indices: Ints, lowest: int, end: int) -> bool:
+    return not len(indices) or bool(lowest <= indices.min() <= indices.max() < end)
+
+
+def _are_row_starts(starts: Ints, rows: int, entries: int) -> bool:
+    """Are these the starts of compressed rows that share out all entries?"""
+    is_whole = len(starts) == rows + 1 and starts[0] == 0 and starts[-1] == entries
+    return is_whole and bool((np.diff(starts) >= 0).all())

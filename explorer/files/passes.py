@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,14 @@ import numpy as np
 
 from explorer.files.container import Blobs, read_column, read_numbers, read_table, table
 from explorer.model.graph import Frame, Ints
-from explorer.model.pass_history import LINK_KINDS
+from explorer.model.pass_history import LINK_KINDS, PassLink
 from explorer.model.passes import Pass, Passes
 from explorer.model.text_versions import Snapshot, Versions
 
 __all__ = ["pack_passes", "unpack_passes"]
 
 _COLUMNS = ("key", "op", "type", "frame", "operand_start", "operand", "computation")
+_STRINGS = ("names", "computations", "ops", "types")
 _COUNTS = ("born", "died", "changed", "moved", "instructions", "snapshot", "first")
 
 
@@ -30,7 +32,6 @@ class _PassName:
 
 def pack_passes(passes: Passes, blobs: Blobs) -> dict[str, Any]:
     """The header's part on the passes; their lines, columns and links go to the blobs."""
-    versions, links = passes.versions, passes.links
     seconds = [math.nan if step.seconds is None else step.seconds for step in passes.all]
     return {
         "complete": passes.is_complete,
@@ -38,21 +39,31 @@ def pack_passes(passes: Passes, blobs: Blobs) -> dict[str, Any]:
         "passes": table(blobs, [_PassName(step.name, step.pipeline) for step in passes.all], _PassName),
         "counts": {name: blobs.column([int(getattr(step, name)) for step in passes.all]) for name in _COUNTS},
         "seconds": blobs.numbers(np.asarray(seconds, np.float64)),
+        **_pack_versions(passes.versions, blobs),
+        # For the viewer, which infers nothing itself; a loaded capture makes them anew.
+        "links": _pack_links(passes.links, blobs),
+    }
+
+
+def _pack_versions(versions: Versions, blobs: Blobs) -> dict[str, Any]:
+    return {
         "lines": blobs.add("\n".join(versions.lines).encode("utf-8", "surrogatepass")),
         "columns": {name: blobs.column(getattr(versions, name)) for name in _COLUMNS},
-        **{name: list(getattr(versions, name)) for name in ("names", "computations", "ops", "types")},
+        **{name: list(getattr(versions, name)) for name in _STRINGS},
         "frames": table(blobs, versions.frames, Frame),
         "runs": blobs.column(np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)])),
         "run_counts": blobs.column([len(shot.runs) for shot in versions.snapshots]),
         "firsts": blobs.column([shot.first for shot in versions.snapshots]),
-        # For the viewer, which infers nothing itself; a loaded capture makes them anew.
-        "links": {
-            "position": blobs.column([link.position for link in links]),
-            "old": blobs.column([link.old for link in links]),
-            "kind": blobs.column([LINK_KINDS.index(link.kind) for link in links]),
-            "new": blobs.column([link.new for link in links]),
-            "inferred": blobs.column([link.inferred for link in links]),
-        },
+    }
+
+
+def _pack_links(links: Sequence[PassLink], blobs: Blobs) -> dict[str, Any]:
+    return {
+        "position": blobs.column([link.position for link in links]),
+        "old": blobs.column([link.old for link in links]),
+        "kind": blobs.column([LINK_KINDS.index(link.kind) for link in links]),
+        "new": blobs.column([link.new for link in links]),
+        "inferred": blobs.column([link.inferred for link in links]),
     }
 
 
@@ -62,21 +73,7 @@ def unpack_passes(header: dict[str, Any], blobs: memoryview) -> Passes:
     Raises:
         ValueError, KeyError, …: What it was given doesn't fit the format; the caller says so.
     """
-    start, size = header["lines"]
-    lines = bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass").split("\n")
-    runs = read_column(header["runs"], blobs)
-    ends = np.cumsum(read_column(header["run_counts"], blobs)).tolist()
-    firsts = read_column(header["firsts"], blobs).tolist()
-    versions = Versions(
-        lines=lines,
-        **{name: read_column(header["columns"][name], blobs) for name in _COLUMNS},
-        **{name: header[name] for name in ("names", "computations", "ops", "types")},
-        frames=read_table(header["frames"], blobs, Frame),
-        snapshots=[
-            Snapshot(runs[begin:end], first) for begin, end, first in zip([0, *ends], ends, firsts, strict=False)
-        ],
-    )
-    _check(versions)
+    versions = _unpack_versions(header, blobs)
     counts = {name: read_column(header["counts"][name], blobs).tolist() for name in _COUNTS}
     seconds = read_numbers(header["seconds"], blobs).tolist()
     passes = [
@@ -94,6 +91,25 @@ def unpack_passes(header: dict[str, Any], blobs: memoryview) -> Passes:
     if not all(0 <= step.first < shots and 0 <= step.snapshot < shots for step in passes):
         raise ValueError("a pass leads out of its snapshots")
     return Passes(versions, passes, is_complete=header["complete"], omitted=header["omitted"])
+
+
+def _unpack_versions(header: dict[str, Any], blobs: memoryview) -> Versions:
+    start, size = header["lines"]
+    lines = bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass").split("\n")
+    runs = read_column(header["runs"], blobs)
+    ends = np.cumsum(read_column(header["run_counts"], blobs)).tolist()
+    firsts = read_column(header["firsts"], blobs).tolist()
+    versions = Versions(
+        lines=lines,
+        **{name: read_column(header["columns"][name], blobs) for name in _COLUMNS},
+        **{name: header[name] for name in _STRINGS},
+        frames=read_table(header["frames"], blobs, Frame),
+        snapshots=[
+            Snapshot(runs[begin:end], first) for begin, end, first in zip([0, *ends], ends, firsts, strict=False)
+        ],
+    )
+    _check(versions)
+    return versions
 
 
 def _check(versions: Versions) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
@@ -218,26 +219,39 @@ class Effect:
 
 def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
     """What turned one snapshot into another; nothing if only numbers in names differ."""
-    key = versions.key
     gone = np.setdiff1d(before, after)
-    new = np.setdiff1d(after, before)
-    died = {int(key[row]): int(row) for row in gone if key[row] >= 0}
-    born = {int(key[row]): int(row) for row in new if key[row] >= 0}
-    # A computation that was renamed, or an instruction that moved to another, keeps the instruction's name.
-    left = {versions.names[k]: k for k in died if k not in born}
-    same = {k: left.get(versions.names[k], k) for k in born}
-    changed = tuple((died[old], born[k]) for k, old in same.items() if old in died)
-    kept = {old for old in same.values() if old in died}
-    effect = Effect(
-        born=tuple(row for k, row in born.items() if same[k] not in died),
-        died=tuple(row for k, row in died.items() if k not in kept),
-        changed=changed,
+    died = _row_of_key(versions, gone)
+    born = _row_of_key(versions, np.setdiff1d(after, before))
+    if not died and not born:
         # An order means something once the module is scheduled; before, the printer chooses it.
-        moved=not (died or born) and bool(len(gone)) and _scheduled(versions, after) != _scheduled(versions, before),
+        return Effect(moved=bool(len(gone)) and _scheduled(versions, after) != _scheduled(versions, before))
+    continued = _continued(versions, died, born)
+    effect = Effect(
+        born=_rows_without(born, continued.keys()),
+        died=_rows_without(died, set(continued.values())),
+        changed=tuple((died[old], born[new]) for new, old in continued.items()),
     )
     if len(effect.born) == len(effect.died) and _numbered(versions, before) == _numbered(versions, after):
-        return Effect(moved=effect.moved)
+        return Effect()
     return effect
+
+
+def _row_of_key(versions: Versions, rows: Ints) -> dict[int, int]:
+    """The row of each instruction among some rows, by its key."""
+    instructions = rows[versions.key[rows] >= 0]
+    return dict(zip(versions.key[instructions].tolist(), instructions.tolist(), strict=True))
+
+
+def _continued(versions: Versions, died: Mapping[int, int], born: Mapping[int, int]) -> dict[int, int]:
+    """For each key of `born` whose instruction was there before, its key in `died`."""
+    # A computation that was renamed, or an instruction that moved to another, keeps the instruction's name.
+    left = {versions.names[key]: key for key in died if key not in born}
+    old_key = {key: left.get(versions.names[key], key) for key in born}
+    return {key: old for key, old in old_key.items() if old in died}
+
+
+def _rows_without(row_of_key: Mapping[int, int], keys: AbstractSet[int]) -> tuple[int, ...]:
+    return tuple(row for key, row in row_of_key.items() if key not in keys)
 
 
 def _scheduled(versions: Versions, rows: Ints) -> bool:

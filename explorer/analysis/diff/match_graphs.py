@@ -19,11 +19,11 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.diff.unfused_dataflow import Flow, flow
+from explorer.analysis.diff.unfused_dataflow import UnfusedDataflow, unfused_dataflow
 from explorer.model.graph import Graph, Ints
 from explorer.model.source import Source
 
-__all__ = ["Alignment", "Side", "align"]
+__all__ = ["Alignment", "Side", "match_graphs"]
 
 Hashes = NDArray[np.uint64]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -41,8 +41,8 @@ class Side:
     sources: Mapping[str, Source] | None = None
 
     @cached_property
-    def flow(self) -> Flow:
-        return flow(self.graph)
+    def flow(self) -> UnfusedDataflow:
+        return unfused_dataflow(self.graph)
 
     @cached_property
     def readers(self) -> tuple[Ints, Ints]:
@@ -130,7 +130,7 @@ class Alignment:
     back: Ints
 
 
-def align(a: Side, b: Side) -> Alignment:
+def match_graphs(a: Side, b: Side) -> Alignment:
     """Find which nodes of two graphs are the same operation; exact for equal graphs, the same for the same input."""
     return _Matching(a, b).run()
 

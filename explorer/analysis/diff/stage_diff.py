@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from explorer.analysis.diff.match_graphs import Alignment, Side, align
+from explorer.analysis.diff.match_graphs import Alignment, Side, match_graphs
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Group, Ints, Node
 from explorer.model.passes import Pass, Passes, measured
@@ -90,7 +90,7 @@ class StageDiff:
 def stage_diff(name: str, one: Capture, other: Capture) -> StageDiff:
     """Lay a stage of two captures over each other."""
     a, b = (Side(c.stage(name).graph, tuple(c.stage(name).text.splitlines()), c.sources) for c in (one, other))
-    alignment = align(a, b)
+    alignment = match_graphs(a, b)
     versions = _Overlay(a, b, alignment).build()
     (step,) = measured(versions, [(name, f"{one.function} → {other.function}", None, 1)])
     return StageDiff(name, a, b, alignment, step)
@@ -118,17 +118,29 @@ class _Text:
     def group_of_lines(self, graph: Graph) -> list[int]:
         """The group that each line belongs to: a header to the nodes after it, an end to those before it."""
         held = [int(graph.group[nodes[0]]) if nodes else _NONE for nodes in self.nodes]
-        after, before = held.copy(), held.copy()
-        for i in range(len(held) - 2, -1, -1):
-            after[i] = after[i + 1] if after[i] == _NONE else after[i]
-        for i in range(1, len(held)):
-            before[i] = before[i - 1] if before[i] == _NONE else before[i]
-        ends = [not line.strip() or line.lstrip()[0] == "}" or line.startswith("in ") for line in self.lines]
-        homes = [early if is_end else late for is_end, early, late in zip(ends, before, after, strict=True)]
-        is_module = [line.startswith(("HloModule", "module")) for line in self.lines]
-        if homes and self.lines[-1] == "}" and not self.lines[0].startswith("HloModule") and any(is_module[:_HEAD]):
-            is_module[-1] = True  # MLIR's module has an end of its own
-        return [_MODULE if is_its else home for is_its, home in zip(is_module, homes, strict=True)]
+        before, after = _filled(held), _filled(held[::-1])[::-1]
+        homes = [b if _is_end(line) else a for line, b, a in zip(self.lines, before, after, strict=True)]
+        headers = [i for i, line in enumerate(self.lines) if line.startswith(("HloModule", "module"))]
+        for i in headers:
+            homes[i] = _MODULE
+        is_mlir = bool(headers) and headers[0] < _HEAD and not self.lines[0].startswith("HloModule")
+        if is_mlir and self.lines[-1] == "}":
+            homes[-1] = _MODULE  # MLIR's module has an end of its own
+        return homes
+
+
+def _filled(groups: Sequence[int]) -> list[int]:
+    """Each `_NONE` replaced by the last group before it, if there is one."""
+    filled: list[int] = []
+    last = _NONE
+    for group in groups:
+        last = last if group == _NONE else group
+        filled.append(last)
+    return filled
+
+
+def _is_end(line: str) -> bool:
+    return not line.strip() or line.lstrip()[0] == "}" or line.startswith("in ")
 
 
 class _Overlay:

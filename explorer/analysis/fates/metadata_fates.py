@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -167,9 +167,9 @@ def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is
         is_only_call: Whether the equation only passes on to what it calls.
     """
     flags = hlo.flags
-    rows = [i for i in linked if not flags[i] & _FUSION] or linked
-    if own_code >= 0 and len(rows) > 1:
-        rows = [i for i in rows if hlo.op_code[i] == own_code] or rows
+    rows = _preferred(linked, lambda i: not flags[i] & _FUSION)
+    if own_code >= 0:
+        rows = _preferred(rows, lambda i: hlo.op_code[i] == own_code)
     if control := [i for i in rows if flags[i] & _LOOP]:
         return Row("kept", tuple(control), False, "it is the loop, branch or call itself")
     if is_only_call:
@@ -178,20 +178,29 @@ def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is
     return _running(hlo, runs, share) if runs else _plumbing([flags[i] for i in rows])
 
 
+def _preferred(rows: Sequence[int], is_better: Callable[[int], object]) -> Sequence[int]:
+    """The better ones of some instructions, all if none is."""
+    return [i for i in rows if is_better(i)] or rows
+
+
 def _running(hlo: Instructions, runs: Sequence[int], share: int) -> Row:
     """The fate of an equation whose instructions run in kernels."""
     flags = hlo.flags
-    main = [i for i in runs if flags[i] & _MAIN] or runs
+    main = _preferred(runs, lambda i: flags[i] & _MAIN)
     kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
-    if len(kernels) > 1:
-        copies = Counter((hlo.op_code[i], hlo.type_code[i]) for i in main if not flags[i] & _FUSION)
-        times = max(copies.values(), default=0)
-        if times > max(share, 1):
-            return Row("duplicated", kernels, share != 1, f"computed {times} times, in {len(kernels)} kernels")
-    mine = [hlo.kernel[i] for i in runs]
-    is_alone = all(not flags[i] & _FUSION or mine.count(i) >= hlo.inside[i] > 0 for i in kernels)
+    times = _most_copies(hlo, main) if len(kernels) > 1 else 0
+    if times > max(share, 1):
+        return Row("duplicated", kernels, share != 1, f"computed {times} times, in {len(kernels)} kernels")
+    mine = Counter(hlo.kernel[i] for i in runs)
+    is_alone = all(not flags[i] & _FUSION or mine[i] >= hlo.inside[i] > 0 for i in kernels)
     why = f"one of {share} equations that its instructions may be of" if share > 1 else "" if share else _APART
     return Row("kept" if is_alone else "fused", kernels, share != 1, why)
+
+
+def _most_copies(hlo: Instructions, rows: Sequence[int]) -> int:
+    """How often the most frequent operation is there, of those that are no fusions."""
+    copies = Counter((hlo.op_code[i], hlo.type_code[i]) for i in rows if not hlo.flags[i] & _FUSION)
+    return max(copies.values(), default=0)
 
 
 def _plumbing(kinds: Sequence[int]) -> Row:

@@ -22,20 +22,18 @@ _EFFECT = re.compile(
 
 def is_dead(graph: Graph) -> NDArray[np.bool_]:
     """Which nodes of a jaxpr or StableHLO graph nothing that the program gives depends on, shape `[n]`."""
-    returned = _returned(graph)
+    returned = _returned_by_group(graph)
     lives = np.zeros(len(graph.names), bool)
-    codes: list[int] = graph.op.tolist()
-    ops = [graph.ops[code] for code in codes]
     called: dict[int, list[int]] = {}
-    members: dict[int, list[int]] = {}
     for i, group in enumerate(graph.groups):
-        called.setdefault(group.caller, []).append(i)
-    for node, group in enumerate(graph.group.tolist()):
-        members.setdefault(group, []).append(node)
-    entries = [i for i, group in enumerate(graph.groups) if group.caller < 0]
-    todo = [node for i in entries for node in members.get(i, ()) if node in returned]
-    todo += [node for node, op in enumerate(ops) if _EFFECT.search(op)]
+        called.setdefault(max(group.caller, -1), []).append(i)
+    has_effect = np.asarray([_EFFECT.search(op) is not None for op in graph.ops], bool)
+    todo = [node for entry in called.get(-1, ()) for node in returned.get(entry, ())]
+    todo += np.flatnonzero(has_effect[graph.op]).tolist()
     start, operand = graph.operand_start.tolist(), graph.operand.tolist()
+    groups: list[int] = graph.group.tolist()
+    caller_of_group: list[int] = [*(group.caller for group in graph.groups), -1]
+    # Ends: a node's operands, computations and caller are added only when it is first reached.
     while todo:
         node = todo.pop()
         if lives[node]:
@@ -44,17 +42,23 @@ def is_dead(graph: Graph) -> NDArray[np.bool_]:
         todo += operand[start[node] : start[node + 1]]
         for group in called.get(node, ()):
             # A loop's body gives back what it is given: all that it returns counts.
-            todo += [inner for inner in members.get(group, ()) if inner in returned]
-        caller = graph.groups[int(graph.group[node])].caller if graph.group[node] >= 0 else -1
+            todo += returned.get(group, ())
+        caller = caller_of_group[groups[node]]
         if caller >= 0:
             todo.append(caller)
     return ~lives
 
 
-def _returned(graph: Graph) -> set[int]:
-    """The nodes that a function, a region or an inner jaxpr gives back; in StableHLO what returns is a node itself."""
+def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
+    """The nodes that each function, region or inner jaxpr gives back; in StableHLO what returns is a node itself."""
     returns = [i for i, op in enumerate(graph.ops) if op.rpartition(".")[2] == "return"]
-    return {*np.flatnonzero(np.isin(graph.op, returns)).tolist(), *graph.attribute_table.nodes("returned").tolist()}
+    by_group: dict[int, list[int]] = {}
+    for node in {
+        *np.flatnonzero(np.isin(graph.op, returns)).tolist(),
+        *graph.attribute_table.nodes("returned").tolist(),
+    }:
+        by_group.setdefault(int(graph.group[node]), []).append(node)
+    return by_group
 
 
 def returned_in_order(graph: Graph) -> list[int]:

@@ -10,6 +10,7 @@ fragmentation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -170,33 +171,37 @@ class Walk:
 
     def _custom_call(self, node: int, args: Sequence[Leaves]) -> Leaves:
         values = self._plain(node, args)
-        self._reuse_said(node, args, values)
+        self._reuse_aliases(node, args, values)
         return values
 
     def _fusion(self, node: int, args: Sequence[Leaves]) -> Leaves:
         values = self._plain(node, args)
+        self._reuse_aliases(node, args, values)
         group = self._fusions.get(node, -1)
-        self._reuse_said(node, args, values)
-        if group < 0 or not any(args):
-            return values
+        if group >= 0 and self._has_equal_sizes(args, values):
+            self._reuse_in_fusion(node, self._nodes[group].tolist(), args, values)
+        return values
+
+    def _has_equal_sizes(self, args: Sequence[Leaves], values: Leaves) -> bool:
+        """Is a value as large as something that is read? Only then can it lie in its place."""
         wide = {self.size[value] for value in values}
-        if not any(self.size[leaf] in wide for arg in args for leaf in arg):
-            return values
-        inside: list[int] = self._nodes[group].tolist()
+        return any(self.size[leaf] in wide for arg in args for leaf in arg)
+
+    def _reuse_in_fusion(self, node: int, inside: list[int], args: Sequence[Leaves], values: Leaves) -> None:
+        """Which arguments a fusion may write over: those it updates in place, and those it reads element by element."""
         parameters = {self._parameter_number[at]: at for at in inside if self.graph.ops[self._op[at]] == "parameter"}
         number = {at: key for key, at in parameters.items()}
         for value, source in zip(values, written_over(self.graph, self._root(inside)), strict=False):
             if number.get(source, -1) in range(len(args)):
                 self._reuse(args[number[source]][:1], value)
-        if node in self._elementwise_fusions:
-            free = elementwise_uses(self.graph, inside)
-            for key, arg in enumerate(args):
-                if len(arg) == 1 and parameters.get(key, -1) in free:
-                    for value in values:
-                        self._reuse(arg, value)
-        return values
+        if node not in self._elementwise_fusions:
+            return
+        free = elementwise_uses(self.graph, inside)
+        whole = [arg for key, arg in enumerate(args) if len(arg) == 1 and parameters.get(key, -1) in free]
+        for arg, value in product(whole, values):
+            self._reuse(arg, value)
 
-    def _reuse_said(self, node: int, args: Sequence[Leaves], values: Leaves) -> None:
+    def _reuse_aliases(self, node: int, args: Sequence[Leaves], values: Leaves) -> None:
         """What the instruction itself says it writes over."""
         if node not in self._aliasing:
             return

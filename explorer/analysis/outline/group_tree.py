@@ -48,7 +48,7 @@ class Tree:
         return index
 
     def is_made(self, group: int) -> bool:
-        """Is it a function or a scope that was told from the nodes, not a computation?"""
+        """Is it a function or a scope that the nodes' metadata names, not a computation?"""
         return group >= 0 and group not in self.boxes and self.kind[group] in ("function", "scope")
 
     def child(self, parent: int, name: str, kind: str, key: int = -1, level: int | None = None) -> int:
@@ -136,35 +136,54 @@ class Tree:
     def finish(self) -> tuple[list[Group], Ints, list[int], list[int], Ints]:
         """The groups from the outside in, without those that hold nothing or only one thing."""
         order = self._order()
-        held = np.bincount(self.group + 1, minlength=len(self.name) + 1)[1:]
-        for index in reversed(order):
-            if held[index] and self.parent[index] >= 0:
-                held[self.parent[index]] += 1
+        held = self._counts(order)
+        removable = self._removable(order)
         new = np.full(len(self.name) + 1, -1, np.int32)
-        prefix: dict[int, tuple[str, str]] = {}  # of a group that went: what its child's name begins with, and its kind
+        labels: dict[int, tuple[str, str]] = {}  # of a group that went for holding one thing: its name and kind
         groups: list[Group] = []
         repeat: list[int] = []
         differ: list[int] = []
-        repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
         for index in order:
-            parent, kind = self.parent[index], self.kind[index]
-            is_made = kind in _MADE and index not in self.boxes and not (kind == "phase" and index in repeats)
-            if not held[index] and self.caller[index] < 0:
+            parent, may_go = self.parent[index], index in removable
+            is_empty = not held[index] and self.caller[index] < 0
+            if is_empty or (may_go and self._is_all_of(parent, held)):
                 new[index] = new[parent]
                 continue
-            is_all = parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
-            before, above = prefix.get(parent, ("", kind)) if is_made or kind == "repeat" else ("", kind)
-            name, kind = before + self.name[index], above if is_made else kind
-            if is_made and (held[index] == 1 or is_all):
+            name, kind = self._label(index, labels.get(parent), may_go)
+            if may_go and held[index] == 1:
                 new[index] = new[parent]
-                if not is_all:
-                    prefix[index] = (f"{name} ▸ ", kind)
+                labels[index] = name, kind
                 continue
             new[index] = len(groups)
             groups.append(Group(name, kind, int(new[parent]), self.caller[index]))
             repeat.append(self.repeat[index])
             differ.append(self.differ[index])
         return groups, new[self.group], repeat, differ, self.twin
+
+    def _counts(self, order: list[int]) -> NDArray[np.intp]:
+        """How many nodes and groups that hold something each group holds itself."""
+        held = np.bincount(self.group + 1, minlength=len(self.name) + 1)[1:]
+        for index in reversed(order):
+            if held[index] and self.parent[index] >= 0:
+                held[self.parent[index]] += 1
+        return held
+
+    def _removable(self, order: list[int]) -> set[int]:
+        """The groups that go where they hold one thing; a phase that is a repetition alone stays."""
+        repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
+        made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
+        return {index for index in made if self.kind[index] != "phase" or index not in repeats}
+
+    def _is_all_of(self, parent: int, held: NDArray[np.intp]) -> bool:
+        """Does an iteration or a part hold nothing but this one group?"""
+        return parent >= 0 and self.kind[parent] in ("iteration", "part") and held[parent] == 1
+
+    def _label(self, index: int, outer: tuple[str, str] | None, may_go: bool) -> tuple[str, str]:
+        """Name and kind of a group; after the name of the group around it, and of its kind, where that one went."""
+        name, kind = self.name[index], self.kind[index]
+        if outer is None or not (may_go or kind == "repeat"):
+            return name, kind
+        return f"{outer[0]} ▸ {name}", outer[1] if may_go else kind
 
     def _order(self) -> list[int]:
         """The groups, each after its parent; what a node calls gets its parent here."""

@@ -17,7 +17,7 @@ from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.analysis.links.keys import phase
 from explorer.analysis.outline.group_tree import Tree
-from explorer.analysis.outline.loop_context import Loop, tell
+from explorer.analysis.outline.loop_context import Loop, group_loop_context
 from explorer.analysis.outline.repeats import Repeats
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names
 from explorer.model.graph import Graph, Group, Ints
@@ -87,7 +87,7 @@ class _Nesting:
         loose = np.flatnonzero(graph.group < 0)
         if len(loose):
             self.fill(loose.astype(np.int32), Group("", "entry"), -1)
-        tell(tree, graph, self.places, self.loops)
+        group_loop_context(tree, graph, self.places, self.loops)
         # A counterpart in an inner loop may have one in an outer loop in turn.
         while (tree.twin[tree.twin] != tree.twin).any():
             tree.twin = tree.twin[tree.twin]

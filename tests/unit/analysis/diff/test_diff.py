@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.diff.match_graphs import Side, align
+from explorer.analysis.diff.match_graphs import Side, match_graphs
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.readers.hlo import read_hlo
 from explorer.files.diff import encode_diff
@@ -229,21 +229,21 @@ def modules(draw):
 
 @given(modules())
 def test_any_graph_is_itself(graph):
-    alignment = align(Side(graph), Side(graph))
+    alignment = match_graphs(Side(graph), Side(graph))
     np.testing.assert_array_equal(alignment.there, np.arange(len(graph)))
 
 
 @pytest.mark.slow
 @given(modules(), modules())
 def test_the_match_of_any_two_graphs_turned_around_is_that_of_the_other_with_the_one(one, other):
-    forth, back = align(Side(one), Side(other)), align(Side(other), Side(one))
+    forth, back = match_graphs(Side(one), Side(other)), match_graphs(Side(other), Side(one))
     np.testing.assert_array_equal(forth.there, back.back)
     np.testing.assert_array_equal(forth.back, back.there)
     for x, y in enumerate(forth.there.tolist()):
         if y >= 0:
             assert forth.back[y] == x
             assert one.ops[one.op[x]] == other.ops[other.op[y]]
-    again = align(Side(one), Side(other))
+    again = match_graphs(Side(one), Side(other))
     np.testing.assert_array_equal(forth.there, again.there)
 
 
@@ -264,7 +264,7 @@ ENTRY %main (x: f32[8]) -> f32[8] {{
 }}
 """
     a, b = side(fused.format("first", 1, "second")), side(fused.format("uno", 7, "due"))
-    alignment = align(a, b)
+    alignment = match_graphs(a, b)
     assert [b.graph.names[i] for i in alignment.there] == [name.replace(".1", ".7") for name in a.graph.names]
 
 
