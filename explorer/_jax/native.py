@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -39,22 +39,14 @@ def native_code(compiled: Any) -> Native | str:
     """The bytes of a `jax.stages.Compiled`, or why there are none.
 
     JAX's own serialize_executable pickles, and unpickling runs what it reads. So the executable's fields are written
-    one by one, and each field that `load_native` can't give back refuses the program: several devices, other memories,
-    callbacks, effects, mutable arrays, layouts. That is a list of unlike conditions, each with its own words for the
-    user, and not a computation that could be taken apart.
+    one by one, and each field that `load_native` can't give back refuses the program.
     """
     try:
         program = compiled._executable._unloaded_executable
         loaded = program.xla_executable
-        if len(program.device_list) != 1:
-            return "it runs on several devices"
-        placed = [*program.input_shardings, *program.output_shardings]
-        if any(sharding != jax.sharding.SingleDeviceSharding(cast(list[Any], jax.devices())[0]) for sharding in placed):
-            return "its arrays are on another device than the first, in another memory, or in a mesh"
-        if program.keepalive or program.host_callbacks or program.ordered_effects or program.unordered_effects:
-            return "it calls back to the host"
-        if program.mut is not None or compiled._params.const_args or any(program.dispatch_in_layouts):
-            return "it has mutable arrays, hoisted constants or layouts of its own"
+        obstacle = next((text for text, is_there in _obstacles(compiled, program) if is_there), None)
+        if obstacle is not None:
+            return obstacle
         return Native(
             loaded.client.serialize_executable(loaded) if hasattr(loaded, "client") else loaded.serialize(),
             program.name,
@@ -66,6 +58,22 @@ def native_code(compiled: Any) -> Native | str:
         )
     except Exception as error:  # a runtime or a JAX without it
         return f"{type(error).__name__}: {error}"
+
+
+def _obstacles(compiled: Any, program: Any) -> Iterator[tuple[str, bool]]:
+    """What `load_native` can't give back, and whether a program has it.
+
+    One after the other: of a program on several devices the later fields need not be there.
+    """
+    yield "it runs on several devices", len(program.device_list) != 1
+    first = jax.sharding.SingleDeviceSharding(cast(list[Any], jax.devices())[0])
+    placed = [*program.input_shardings, *program.output_shardings]
+    text = "its arrays are on another device than the first, in another memory, or in a mesh"
+    yield text, any(sharding != first for sharding in placed)
+    effects = (program.keepalive, program.host_callbacks, program.ordered_effects, program.unordered_effects)
+    yield "it calls back to the host", any(effects)
+    has_more = program.mut is not None or bool(compiled._params.const_args) or any(program.dispatch_in_layouts)
+    yield "it has mutable arrays, hoisted constants or layouts of its own", has_more
 
 
 def load_native(native: Native, arguments: Any, out_tree: Any, device: Any) -> Any:

@@ -115,47 +115,53 @@ def _narrow(way: Sequence[ast.AST]) -> Sequence[ast.AST]:
 
 
 def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[str, Sequence[ast.expr], str]:
+    """The text of what needs a value, the traced values in it, and what to write instead."""
     node = cast(ast.expr, way[-1])
-    text = ast.unparse(node)
-    is_mask = isinstance(error, jax.errors.NonConcreteBooleanIndexError)
-    is_bool = isinstance(error, jax.errors.TracerBoolConversionError)
-    match node:
-        case _ if is_bool and not _gives_bool(node, step) and (condition := _condition(way)):
+    if isinstance(error, jax.errors.TracerBoolConversionError) and not _gives_bool(node, step):
+        condition = _condition(way)
+        if condition:
             return condition
-        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=array, slice=index))) if is_mask:  # x.at[m].set(v)
+    masked = _masked(node) if isinstance(error, jax.errors.NonConcreteBooleanIndexError) else None
+    if masked:
+        return ast.unparse(node), *masked
+    return ast.unparse(node), *(_call(error, node, step) if isinstance(node, ast.Call) else _operator(node, step))
+
+
+def _masked(node: ast.expr) -> tuple[Sequence[ast.expr], str] | None:
+    """The mask of `x[mask]` or `x.at[mask].set(v)`, whose result has a size that depends on its values."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=array, slice=mask))):
             new, old = ast.unparse(node.args[0]) if node.args else "0", ast.unparse(array).removesuffix(".at")
-            return text, [index], f"jnp.where({ast.unparse(index)}, {new}, {old})"
-        case ast.Call():
-            return text, *_call(error, node, step)
+            return [mask], f"jnp.where({ast.unparse(mask)}, {new}, {old})"
+        case ast.Subscript(value=array, slice=mask):
+            return [mask], f"jnp.where({ast.unparse(mask)}, {ast.unparse(array)}, 0) keeps the shape"
+        case _:
+            return None
+
+
+def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
+    """The traced values of an expression that calls nothing, and what to write instead."""
+    match node:
         case ast.JoinedStr():
             parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec]
             traced = [part for part in parts if step.traced_names(part)]
-            return text, traced, _PRINT.format(", ".join(map(ast.unparse, traced)) or "x")
+            return traced, _PRINT.format(", ".join(map(ast.unparse, traced)) or "x")
         case ast.BinOp(op=ast.Mod(), left=ast.Constant(), right=value):
-            return text, [value], _PRINT.format(ast.unparse(value))
-        case ast.Subscript(value=array, slice=index) if is_mask:
-            return (
-                text,
-                [index],
-                f"jnp.where({ast.unparse(index)}, {ast.unparse(array)}, 0) keeps the shape",
-            )
+            return [value], _PRINT.format(ast.unparse(value))
         case ast.Subscript(value=array, slice=ast.Slice()):
             dynamic = f"jax.lax.dynamic_slice_in_dim({ast.unparse(array)}, start, size)"
-            return text, _counts(node.slice, step), f"{dynamic} takes a traced start; a size can't depend on values"
+            return _counts(node.slice, step), f"{dynamic} takes a traced start; a size can't depend on values"
         case ast.Subscript(value=array, slice=index):
-            return text, [index], f"jnp.asarray({ast.unparse(array)})[{ast.unparse(index)}]"
+            return [index], f"jnp.asarray({ast.unparse(array)})[{ast.unparse(index)}]"
         case ast.Compare(ops=[ast.In() | ast.NotIn()], left=left, comparators=[right]):
-            return text, [left], f"jnp.isin({ast.unparse(left)}, jnp.asarray({ast.unparse(right)}))"
+            return [left], f"jnp.isin({ast.unparse(left)}, jnp.asarray({ast.unparse(right)}))"
         case ast.BinOp(op=ast.Mult()):
-            return text, _counts(node, step), _FIXED
+            return _counts(node, step), _FIXED
         case ast.Dict(keys=keys) | ast.Set(elts=keys):
-            return (
-                text,
-                [key for key in keys if key and step.traced_names(key)],
-                "a key that is no array, such as a number",
-            )
+            traced = [key for key in keys if key and step.traced_names(key)]
+            return traced, "a key that is no array, such as a number"
         case _:
-            return text, [], _ANY
+            return [], _ANY
 
 
 def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | None:
@@ -194,26 +200,35 @@ def _gives_bool(node: ast.expr, step: Step) -> bool:
 def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[ast.expr], str]:
     """The traced arguments of a call that needs their values, and what to call instead.
 
-    The order of the cases is their order of certainty: a builtin or a method is known by its name, NumPy's functions
-    mostly have a twin in jax.numpy, JAX's own words tell of sizes; a function that nobody knows comes last. The cases
-    have no more in common than that.
+    A builtin or a method is known by its name, and NumPy's functions mostly have a twin in jax.numpy; of other
+    functions only JAX's error says something.
     """
-    given = [*node.args, *(keyword.value for keyword in node.keywords)]
-    traced = [part for part in given if step.traced_names(part)] or given[: len(given) == 1]
     package, _, name = step.callee_name(node.func).partition(".")
-    written, value = ast.unparse(node.func), ast.unparse(traced[0]) if traced else "x"
+    traced = _traced_arguments(node, step)
     if package == "builtins" and name in _BUILTINS:
-        return traced, _BUILTINS[name].format(value)
+        return traced, _BUILTINS[name].format(ast.unparse(traced[0]) if traced else "x")
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
-        hint = f"leaving `.{node.func.attr}()` out {_KEEP.format(ast.unparse(node.func.value))}"
-        return [node.func.value], hint
+        array = node.func.value
+        return [array], f"leaving `.{node.func.attr}()` out {_KEEP.format(ast.unparse(array))}"
     if package in ("numpy", "math") and _is_in_jax(name):
-        return traced, f"jnp.{name} instead of {written}"
+        return traced, f"jnp.{name} instead of {ast.unparse(node.func)}"
+    return _unknown_call(error, node, step, is_jax=package == "jax")
+
+
+def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: bool) -> tuple[Sequence[ast.expr], str]:
+    """The same of a function whose name says nothing: by JAX's words, which tell of sizes."""
+    written, traced = ast.unparse(node.func), _traced_arguments(node, step)
     if "size argument" in str(error):
         return [], f"{written}(…, size=n) with a fixed n, or a mask: jnp.where(condition, a, b)"
-    if package == "jax" or _UNNAMED.search(str(error)):
+    if is_jax or _UNNAMED.search(str(error)):
         return _counts(node, step) or traced, _FIXED
     return traced, f"write what {written} does with jax.numpy, or jax.pure_callback calls it while the program runs"
+
+
+def _traced_arguments(node: ast.Call, step: Step) -> list[ast.expr]:
+    """The arguments that hold traced values; an only argument even where that can't be seen."""
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    return [part for part in arguments if step.traced_names(part)] or arguments[: len(arguments) == 1]
 
 
 def _is_in_jax(name: str) -> bool:

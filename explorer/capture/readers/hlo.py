@@ -151,14 +151,14 @@ class _Reader:
         plain, typed, lines = _PLAIN.match, _TYPED.match, self.lines
         add = self.rows.add
         while self.at < len(lines):
-            found = plain(lines[self.at]) or typed(lines[self.at])
-            if found is None:
+            instruction = plain(lines[self.at]) or typed(lines[self.at])
+            if instruction is None:
                 self.read_other(lines[self.at])
             else:
-                add(self.at, *found.groups())
+                add(self.at, *instruction.groups())
                 if lines[self.at][-1:] == "{":
                     last = len(self.rows) - 1
-                    self.rows.rests[last] = self.opens_inside(found[6], last)
+                    self.rows.rests[last] = self.opens_inside(instruction[6], last)
                 self.at += 1
         self.close()
         self.flush()
@@ -182,13 +182,7 @@ class _Reader:
         """A line that is no instruction written the usual way; moves on by all the lines that belong to it."""
         number, stripped = self.at, line.strip()
         self.at += 1
-        if line == "}" and self.open is not None and not self.open.is_indented:
-            self.close()
-            return
-        if stripped.startswith("}") and self.open is not None and self.open.outer is not None:
-            self.close_inside(self.open.outer, self.open.caller, stripped[1:])
-            return
-        if not stripped or stripped.startswith(("//", "#")) or (stripped.startswith("/*") and stripped.endswith("*/")):
+        if self.closes(line, stripped) or _is_comment(stripped):
             return
         if starts_instruction(line):
             self.read_broken(number, line)
@@ -203,6 +197,18 @@ class _Reader:
                 self.close()
             else:
                 self.unread.append(number)
+
+    def closes(self, line: str, stripped: str) -> bool:
+        """Whether a computation is closed here for certain; then it is."""
+        if self.open is None or not stripped.startswith("}"):
+            return False
+        if line == "}" and not self.open.is_indented:
+            self.close()
+            return True
+        if self.open.outer is not None:
+            self.close_inside(self.open.outer, self.open.caller, stripped[1:])
+            return True
+        return False
 
     def read_broken(self, number: int, line: str) -> None:
         """An instruction that is written another way, or over several lines: until its brackets are closed."""
@@ -337,12 +343,12 @@ class _Reader:
 
     def note_attributes(self, texts: Ints) -> None:
         """Keep each row's attributes; `texts` are the codes of what follows its operands."""
-        rows, of_row, known = self.rows, texts.tolist(), self.attributes
+        rows, of_row, codes = self.rows, texts.tolist(), self.attributes
         for row, op in enumerate(rows.opcodes):
             if op in _VALUES:
-                of_row[row] = known.setdefault((of_row[row], _VALUES[op], rows.operands[row]), len(known))
+                of_row[row] = codes.setdefault((of_row[row], _VALUES[op], rows.operands[row]), len(codes))
         for row in rows.roots:
-            of_row[row] = known.setdefault((of_row[row], "root", "true"), len(known))
+            of_row[row] = codes.setdefault((of_row[row], "root", "true"), len(codes))
         self.attributes_of.append(np.asarray(of_row, np.int32))
 
     def frame(self, stacked: int, own: Frame | None) -> int:
@@ -360,6 +366,11 @@ class _Reader:
                 parent = self.builder.group_of[node]
                 groups[called] = replace(groups[called], kind=kind, caller=node, parent=parent)
         self.calls, self.first_group = [], len(groups)
+
+
+def _is_comment(stripped: str) -> bool:
+    """Whether a line says nothing: it is empty or a comment."""
+    return not stripped or stripped.startswith(("//", "#")) or (stripped.startswith("/*") and stripped.endswith("*/"))
 
 
 def _pairs(attributes: Iterable[_Attributes]) -> list[Sequence[tuple[str, str]]]:
@@ -387,8 +398,8 @@ def _connections(rows: _Rows, group: Ints, first: int) -> tuple[Ints, Ints]:
     if len(index) == len(names) and len(used) == len(reader):
         node = np.asarray([index.get(name, -1) for name in used], np.int32)
         # An operand is of the same computation.
-        known = (node >= 0) & (group[node] == group[reader])
-        node, reader = node[known], reader[known]
+        is_inside = (node >= 0) & (group[node] == group[reader])
+        node, reader = node[is_inside], reader[is_inside]
     else:
         node, reader = _each(names, written, group)
     counts = np.bincount(reader, minlength=len(names)).astype(np.int32)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, repeat
 from typing import Any
 
 import jax
@@ -44,10 +44,44 @@ def read_jaxpr(jaxpr: Any) -> tuple[str, Graph]:
           `0=1` is its second one.
     """
     reader = _Reader()
-    reader.read(getattr(jaxpr, "jaxpr", jaxpr), "main", group=reader.builder.add_group(Group("main", "entry")), depth=0)
+    main = _Body(reader.builder.add_group(Group("main", "entry")))
+    reader.read(getattr(jaxpr, "jaxpr", jaxpr), "main", main)
     rows = [tuple(attributes.items()) for attributes in reader.attributes]
     graph = reader.builder.build(Attributes(lambda: tabulate(range(len(rows)), rows)))
     return "\n".join(reader.lines) + "\n", graph
+
+
+@dataclass
+class _Body:
+    """The jaxpr whose equations are being read; its variables are visible only inside it.
+
+    Args:
+        group: Of its nodes.
+        depth: How many jaxprs it is inside of.
+        scope: The path of name scopes of the equation that calls it.
+        caller: The frame of that equation; -1 if there is none.
+        node_of: By variable, the node that makes it, and as which of its results.
+        name_of: By variable, its name in the text.
+    """
+
+    group: int
+    depth: int = 0
+    scope: str = ""
+    caller: int = -1
+    node_of: dict[Any, tuple[int, int]] = field(default_factory=dict[Any, tuple[int, int]])
+    name_of: dict[Any, str] = field(default_factory=dict[Any, str])
+
+    def bind(self, node: int, variables: Sequence[Any], names: Sequence[str]) -> None:
+        for result, (variable, name) in enumerate(zip(variables, names, strict=True)):
+            self.node_of[variable] = node, result
+            self.name_of[variable] = name
+
+    def makers(self, atoms: Sequence[Any]) -> list[tuple[int, int]]:
+        """The node and result that each variable comes from; a literal has a value and no maker."""
+        return [self.node_of[atom] for atom in atoms if not _is_literal(atom) and atom in self.node_of]
+
+    def written(self, atoms: Sequence[Any]) -> list[str]:
+        return [_written(atom, self.name_of) for atom in atoms]
 
 
 class _Reader:
@@ -60,91 +94,68 @@ class _Reader:
         self.stack_of_traceback: dict[int, tuple[Frame, ...]] = {}
         self.tracebacks: list[Any] = []  # kept alive: the table above is keyed by their identity
 
-    def read(self, jaxpr: Any, title: str, *, group: int, depth: int, scope: str = "", caller: int = -1) -> None:
-        """Read one jaxpr into `group`; its variables are known only inside it. `caller` is its caller's frame."""
-        indent = "  " * depth
-        node_of: dict[Any, tuple[int, int]] = {}  # by variable: the node that makes it, and as which of its results
-        name_of: dict[Any, str] = {}
-        names: tuple[str, ...] = tuple(getattr(jaxpr.debug_info, "arg_names", None) or ()) if depth == 0 else ()
-        labels: list[str] = []
-        for i, variable in enumerate([*jaxpr.constvars, *jaxpr.invars]):
-            is_constant = i < len(jaxpr.constvars)
-            name = self.name_variable()
-            op = "constant" if is_constant else "parameter"
-            path = "" if is_constant else _nth(names, i - len(jaxpr.constvars))
-            node = self.builder.add(name, op, _type(variable.aval), scope=path, group=group, line=len(self.lines))
-            self.attributes.append({})
-            node_of[variable] = node, 0
-            self.builder.connect(())
-            name_of[variable] = name
-            labels.append(f"{name}:{_type(variable.aval)}" + (f" ({path})" if path else ""))
+    def read(self, jaxpr: Any, title: str, body: _Body) -> None:
+        """Read one jaxpr into the group of `body`."""
+        indent = "  " * body.depth
+        # The user's names of arguments stand in the outermost jaxpr only; inner ones repeat JAX's own.
+        paths: Sequence[str] = () if body.depth else getattr(jaxpr.debug_info, "arg_names", None) or ()
+        labels = [self.read_input(variable, "constant", "", body) for variable in jaxpr.constvars]
+        for variable, path in zip(jaxpr.invars, chain(paths, repeat("")), strict=False):
+            labels.append(self.read_input(variable, "parameter", path, body))
         self.lines.append(f"{indent}{title} {{ lambda {' '.join(labels)} . let")
         equations: list[Any] = jaxpr.eqns
         inner = [inner_jaxprs(equation.params) for equation in equations]
         self.read_stacks(equations)
         for equation, jaxprs in zip(equations, inner, strict=True):
-            frame = self.read_frames(equation.source_info.traceback, caller)
-            self.read_equation(equation, jaxprs, node_of, name_of, frame, group=group, depth=depth + 1, scope=scope)
-        for position, variable in enumerate(jaxpr.outvars):
-            if not hasattr(variable, "val") and variable in node_of:
-                node, result = node_of[variable]
+            self.read_equation(equation, jaxprs, body)
+        self.note_returned(jaxpr.outvars, body)
+        self.lines.append(f"{indent}in ({', '.join(body.written(jaxpr.outvars))}) }}")
+
+    def read_input(self, variable: Any, op: str, path: str, body: _Body) -> str:
+        """Add the node of an argument or constant; returns how the text writes it."""
+        name, type_ = self.name_variable(), _type(variable.aval)
+        node = self.builder.add(name, op, type_, scope=path, group=body.group, line=len(self.lines))
+        self.builder.connect(())
+        self.attributes.append({})
+        body.bind(node, [variable], [name])
+        return f"{name}:{type_}" + (f" ({path})" if path else "")
+
+    def note_returned(self, outputs: Sequence[Any], body: _Body) -> None:
+        for position, atom in enumerate(outputs):
+            for node, result in body.makers([atom]):
                 own = self.attributes[node]
                 as_result = f"{position}={result}" if result else str(position)
                 own["returned"] = f"{own['returned']},{as_result}" if "returned" in own else as_result
-        outputs = ", ".join(_written(v, name_of) for v in jaxpr.outvars)
-        self.lines.append(f"{indent}in ({outputs}) }}")
 
-    def read_equation(
-        self,
-        equation: Any,
-        inner: list[tuple[str, Any]],
-        node_of: dict[Any, tuple[int, int]],
-        name_of: dict[Any, str],
-        frame: int,
-        *,
-        group: int,
-        depth: int,
-        scope: str,
-    ) -> None:
+    def read_equation(self, equation: Any, inner: Sequence[tuple[str, Any]], body: _Body) -> None:
+        frame = self.read_frames(equation.source_info.traceback, body.caller)
         primitive = equation.primitive.name
-        names = [self.name_variable() for _ in equation.outvars] or [self.name_variable()]
+        names = [self.name_variable() for _ in equation.outvars]
         types = [_type(variable.aval) for variable in equation.outvars]
-        own = str(equation.source_info.name_stack)
-        path = "/".join(part for part in (scope, own) if part)
+        path = _joined(body.scope, str(equation.source_info.name_stack))
         node = self.builder.add(
-            names[0],
+            names[0] if names else self.name_variable(),
             primitive,
             types[0] if len(types) == 1 else f"({', '.join(types)})",
-            scope="/".join(part for part in (path, primitive) if part),
-            group=group,
+            scope=_joined(path, primitive),
+            group=body.group,
             frame=frame,
             line=len(self.lines),
         )
-        # A literal has a value and no maker: it is written into the line, and is no edge.
-        operands = [v for v in equation.invars if not hasattr(v, "val")]
-        makers = [node_of[v] for v in operands if v in node_of]
-        self.builder.connect(node for node, _ in makers)
-        written = " ".join(_written(v, name_of) for v in equation.invars)
-        left = " ".join(f"{name}:{type_}" for name, type_ in zip(names, types, strict=False))
-        skipped = {key.split("[")[0] for key, _ in inner}
-        values = {
-            key: " ".join(str(value).split())
-            for key, value in equation.params.items()
-            if key not in skipped and value is not None
-        }
-        self.attributes.append(_attributes(values, equation.invars, makers))
-        params = " ".join(f"{key}={_short(value)}" for key, value in values.items())
-        self.lines.append(
-            f"{'  ' * depth}{left or '_'} = {primitive}" + (f"[{params}]" if params else "") + f" {written}"
-        )
-        for i, (variable, name) in enumerate(zip(equation.outvars, names, strict=False)):
-            node_of[variable] = node, i
-            name_of[variable] = name
+        makers = body.makers(equation.invars)
+        self.builder.connect(maker for maker, _ in makers)
+        parameters = _parameters(equation.params, inner)
+        self.attributes.append(_attributes(parameters, equation.invars, makers))
+        results = " ".join(map("{}:{}".format, names, types)) or "_"
+        operands = " ".join(body.written(equation.invars))
+        indent = "  " * (body.depth + 1)
+        self.lines.append(f"{indent}{results} = {primitive}{_bracketed(parameters)} {operands}")
+        body.bind(node, equation.outvars, names)
         label = equation.params.get("name")
         for key, jaxpr in inner:
             title = f"{key}={label}" if isinstance(label, str) else key
-            inner_group = self.builder.add_group(Group(title, _kind(primitive, key), parent=group, caller=node))
-            self.read(jaxpr, title, group=inner_group, depth=depth + 1, scope=path, caller=frame)
+            group = self.builder.add_group(Group(title, _kind(primitive, key), parent=body.group, caller=node))
+            self.read(jaxpr, title, _Body(group, body.depth + 2, path, frame))
 
     def read_stacks(self, equations: Sequence[Any]) -> None:
         """Read the stacks of all tracebacks that are not known yet; few are, as a line makes many equations."""
@@ -161,15 +172,15 @@ class _Reader:
         """
         if traceback is None:
             return caller
-        known = self.frame_of_traceback.get((id(traceback), caller))
-        if known is None:
+        innermost = self.frame_of_traceback.get((id(traceback), caller))
+        if innermost is None:
             stack, outer = users_part(self.stack_of_traceback[id(traceback)]), self.outermost(caller)
             is_cut = not stack or outer is None or (stack[-1].file, stack[-1].function) != (outer.file, outer.function)
-            known = caller if is_cut else -1
+            innermost = caller if is_cut else -1
             for frame in reversed(stack):
-                known = self.builder.add_frame(replace(frame, parent=known))
-            self.frame_of_traceback[id(traceback), caller] = known
-        return known
+                innermost = self.builder.add_frame(replace(frame, parent=innermost))
+            self.frame_of_traceback[id(traceback), caller] = innermost
+        return innermost
 
     def outermost(self, frame: int) -> Frame | None:
         frames = self.builder.frames
@@ -201,11 +212,28 @@ def _type(aval: Any) -> str:
 
 def _written(atom: Any, name_of: dict[Any, str]) -> str:
     """A variable by its name, a literal by its value and type."""
-    return f"{atom.val}:{_type(atom.aval)}" if hasattr(atom, "val") else name_of.get(atom, "_")
+    return f"{atom.val}:{_type(atom.aval)}" if _is_literal(atom) else name_of.get(atom, "_")
 
 
-def _nth(names: tuple[str, ...], index: int) -> str:
-    return names[index] if 0 <= index < len(names) else ""
+def _is_literal(atom: Any) -> bool:
+    return hasattr(atom, "val")
+
+
+def _joined(scope: str, name: str) -> str:
+    return f"{scope}/{name}" if scope and name else scope or name
+
+
+def _parameters(params: Mapping[str, Any], inner: Sequence[tuple[str, Any]]) -> dict[str, str]:
+    """An equation's parameters as text on one line, without the jaxprs among them, which are groups."""
+    jaxprs = {key.split("[")[0] for key, _ in inner}
+    return {
+        key: " ".join(str(value).split()) for key, value in params.items() if key not in jaxprs and value is not None
+    }
+
+
+def _bracketed(parameters: Mapping[str, str]) -> str:
+    written = " ".join(f"{key}={_short(value)}" for key, value in parameters.items())
+    return f"[{written}]" if written else ""
 
 
 def _attributes(
@@ -214,7 +242,7 @@ def _attributes(
     """An equation's parameters, cut where they are long, and what its edges don't say."""
     # Where a function lies in memory is another place each time, and captures of one program are to be the same.
     attributes = {key: shorten_value(_ADDRESS.sub("", text)) for key, text in parameters.items()}
-    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if hasattr(v, "val")]
+    literals = [f"{i}={_written(v, {})}" for i, v in enumerate(operands) if _is_literal(v)]
     if literals:
         attributes["literals"] = ", ".join(literals)
     if any(result for _, result in makers):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,26 +49,37 @@ def _read(text: str, graph: Graph) -> AttributeColumns:
 def _jaxpr_columns(lines: Sequence[str], graph: Graph) -> AttributeColumns:
     """`returned`, a scan's `length`, and `written`: an equation without the names of its variables."""
     rows: list[dict[str, str]] = [{} for _ in range(len(graph))]
+    # By variable: the node that makes it, and as which of its results.
     node_of = {name: (node, 0) for node, name in enumerate(graph.names)}
     line_of: list[int] = graph.line.tolist()
     for node, at in enumerate(line_of):
         equation = _EQUATION.match(lines[at]) if 0 <= at < len(lines) else None
-        if equation is None:
-            continue
-        for result, variable in enumerate(equation[1].split()):
-            node_of[variable.partition(":")[0]] = node, result
-        names = _VARIABLE.findall(equation[2])
-        results = [str(node_of[name][1]) for name in names if name in node_of]
-        rows[node] = {"written": _VARIABLE.sub("_", equation[2])}
-        if length := _LENGTH.search(equation[2]):
-            rows[node]["length"] = length[1]
-        if any(result != "0" for result in results):
-            rows[node]["operand_results"] = ",".join(results)
+        if equation is not None:
+            for result, variable in enumerate(equation[1].split()):
+                node_of[variable.partition(":")[0]] = node, result
+            rows[node] = _equation_attributes(equation[2], node_of)
     for line in lines:
         if returned := _RETURNED.fullmatch(line):
-            for position, name in enumerate(returned[2].split(", ")):
-                node, result = node_of.get(name, (-1, 0))
-                if node >= 0:
-                    own = f"{position}={result}" if result else str(position)
-                    rows[node]["returned"] = ",".join(filter(None, (rows[node].get("returned", ""), own)))
+            _note_returned(returned[2].split(", "), node_of, rows)
     return tabulate(np.arange(len(rows), dtype=np.int32), [tuple(row.items()) for row in rows])
+
+
+def _equation_attributes(text: str, node_of: Mapping[str, tuple[int, int]]) -> dict[str, str]:
+    """Of an equation's text right of its `=`."""
+    attributes = {"written": _VARIABLE.sub("_", text)}
+    if length := _LENGTH.search(text):
+        attributes["length"] = length[1]
+    results = [node_of[name][1] for name in _VARIABLE.findall(text) if name in node_of]
+    if any(results):
+        attributes["operand_results"] = ",".join(map(str, results))
+    return attributes
+
+
+def _note_returned(
+    names: Sequence[str], node_of: Mapping[str, tuple[int, int]], rows: Sequence[dict[str, str]]
+) -> None:
+    for position, name in enumerate(names):
+        if name in node_of:
+            node, result = node_of[name]
+            own = f"{position}={result}" if result else str(position)
+            rows[node]["returned"] = ",".join(filter(None, (rows[node].get("returned", ""), own)))

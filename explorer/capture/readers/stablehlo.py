@@ -41,6 +41,7 @@ _REGION = re.compile(r"(cond|reducer|do|else|then|default|case)\b")
 _NO_NODE = re.compile(r"#|//|!\w+ = |\"?builtin\.module\b|module\b|\"?sdy\.mesh\b")
 _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
 _CALLS = ("call", "func.call", "vhlo.call_v1")
+_UNDOTTED = ("return", "call", "constant", "br", "cond_br")  # operations that are written without their dialect
 _MLIR = re.compile(r'func\.func|\.func_v1|^[ \t]*+(?:module\b|(?:%[\w$.:, %]++= )?"?[a-z_]++\.\w++"?[ (])', re.M)
 _STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
 
@@ -78,6 +79,43 @@ class _Region:
     # A `while` prints its own arguments once, for each of its regions: their names and types.
     iteration: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     is_generic: bool = False  # in the generic form regions end by `})`, and the types come after
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """One operation's line, taken apart.
+
+    Args:
+        op: Its name with its dialect, as a rule.
+        results: The values that it defines, as written: `%0:2`.
+        body: What follows its name, without its location.
+        location: What stands in `loc(…)`; None if there is none.
+        is_generic: Whether its name is in quotes, as MLIR's generic form has it.
+        opens: Whether a region opens at the line's end.
+    """
+
+    op: str
+    results: str
+    body: str
+    location: str | None
+    is_generic: bool
+    opens: bool
+
+    @staticmethod
+    def of(line: str, results: str, name: re.Match[str]) -> _Operation:
+        location = _LOCATION.search(line)
+        body = line[name.end() : location.start() if location else len(line)]
+        is_generic = name[1] is not None
+        return _Operation(
+            name[1] or name[2], results, body, location[1] if location else None, is_generic, _opens_region(line)
+        )
+
+    @property
+    def type(self) -> str:
+        """Of its results; empty where only the line that closes its region says it."""
+        if self.opens and self.is_generic:
+            return ""
+        return _result_type(self.body, is_single=self.results.count("%") == 1 and ":" not in self.results)
 
 
 class _Reader:
@@ -149,46 +187,40 @@ class _Reader:
             self.open_region(number, self.last, kind, self.iteration)
             self.add_arguments(number, line)
         elif _NO_NODE.match(line):
-            if module := _MODULE_NAME.search(line):
-                self.module = {"name": module[1].strip('"')} | read_dictionary(module[2] or "")
-            if line.endswith("{"):
-                self.regions.append(_Region(-1, -1, is_generic=line.endswith("({")))
+            self.open_module(line)
         else:
             self.read_operation(number, line)
 
+    def open_module(self, line: str) -> None:
+        if module := _MODULE_NAME.search(line):
+            self.module = {"name": module[1].strip('"')} | read_dictionary(module[2] or "")
+        if line.endswith("{"):
+            self.regions.append(_Region(-1, -1, is_generic=line.endswith("({")))
+
     def read_operation(self, number: int, line: str) -> None:
         results = _RESULTS.match(line)
-        operation = _OPERATION.match(line, results.end() if results else 0)
-        if operation is None:
+        name = _OPERATION.match(line, results.end() if results else 0)
+        op = (name[1] or name[2]) if name else ""
+        if name is not None and op in _FUNCTIONS:
+            self.open_function(number, line, is_generic=name[1] is not None)
+        elif name is not None and ("." in op or op in _UNDOTTED):
+            self.add_operation(number, _Operation.of(line, results[1] if results else "", name))
+        else:
             self.unread.append(number)
-            return
-        op = operation[1] or operation[2]
-        if op in _FUNCTIONS:
-            self.open_function(number, line, is_generic=operation[1] is not None)
-            return
-        if "." not in op and op not in ("return", "call", "constant", "br", "cond_br"):
-            self.unread.append(number)
-            return
-        location = _LOCATION.search(line)
-        body = line[operation.end() : location.start() if location else len(line)]
-        place = self.locate(location[1]) if location else ("", -1)
-        opens = _opens_region(line)
-        names = _REFERENCE.findall(results[1]) if results else []
-        is_single = len(names) == 1 and ":" not in results[1] if results else False
-        type_ = "" if opens and operation[1] else _result_type(body, is_single=is_single)
-        self.add_node(number, names, op, type_, place)
+
+    def add_operation(self, number: int, operation: _Operation) -> None:
+        op, body = operation.op, operation.body
+        place = self.locate(operation.location) if operation.location is not None else ("", -1)
+        self.add_node(number, _REFERENCE.findall(operation.results), op, operation.type, place)
         self.note_attributes(op, *skeleton(body))
-        pairs = _ITERATION.findall(body) if op.endswith(".while") else []
-        self.connect([source for _, source in pairs] or _used(body, is_generic=operation[1] is not None))
-        types = _PIECES.findall(body.rpartition(" : ")[2]) if pairs else []
-        self.iteration = [
-            (name, types[i].strip() if len(types) == len(pairs) else "") for i, (name, _) in enumerate(pairs)
-        ]
+        loop = _loop_arguments(op, body)
+        self.connect([start for _, start, _ in loop] or _used(body, is_generic=operation.is_generic))
+        self.iteration = [(name, type_) for name, _, type_ in loop]
         self.note_callee(op, body)
-        if opens:
-            self.open_region(number, self.last, "region", [], is_generic=operation[1] is not None)
-            if operation[1] is None:
-                self.add_arguments(number, body)
+        if operation.opens:
+            self.open_region(number, self.last, "region", [], is_generic=operation.is_generic)
+        if operation.opens and not operation.is_generic:
+            self.add_arguments(number, body)
 
     def note_callee(self, op: str, body: str) -> None:
         if op in _CALLS and (symbol := _SYMBOL.search(body)):
@@ -222,8 +254,8 @@ class _Reader:
         self.builder.connect(i for i in map(self.find, names) if i >= 0)
 
     def find(self, name: str) -> int:
-        known = self.values.get(name)
-        return known[-1] if known else -1
+        nodes = self.values.get(name)
+        return nodes[-1] if nodes else -1
 
     def define(self, names: Sequence[str], node: int) -> None:
         """Values of the region that is open, and of those inside it."""
@@ -263,17 +295,20 @@ class _Reader:
             kind = "body" if after.startswith("do") else "region"
             self.open_region(number, closed.owner, kind, closed.iteration, is_generic=closed.is_generic)
             self.add_arguments(number, after)
-            return
-        if closed.owner >= 0:
-            location = _LOCATION.search(line)
-            if location is not None:
-                self.places.setdefault(closed.owner, self.locate(location[1]))
-            if "{" in after:  # `}) {dimension = 0 : i64} : (…) -> …`, as older MLIR has it
-                op, text, results = list(self.skeletons)[self.attributes[closed.owner]]
-                key = (op, text + skeleton(after.lstrip(")"))[0], results)
-                self.attributes[closed.owner] = self.skeletons.setdefault(key, len(self.skeletons))
-            if " : " in line:
-                self.types.setdefault(closed.owner, _result_type(line[: location.start()] if location else line))
+        elif closed.owner >= 0:
+            self.note_ending(closed.owner, line, after)
+
+    def note_ending(self, owner: int, line: str, after: str) -> None:
+        """Keep what the line that closes the regions of an operation says of it: type, place, attributes."""
+        location = _LOCATION.search(line)
+        if location is not None:
+            self.places.setdefault(owner, self.locate(location[1]))
+        if "{" in after:  # `}) {dimension = 0 : i64} : (…) -> …`, as older MLIR has it
+            op, text, results = list(self.skeletons)[self.attributes[owner]]
+            key = (op, text + skeleton(after.lstrip(")"))[0], results)
+            self.attributes[owner] = self.skeletons.setdefault(key, len(self.skeletons))
+        if " : " in line:
+            self.types.setdefault(owner, _result_type(line[: location.start()] if location else line))
 
     def add_arguments(self, number: int, signature: str) -> None:
         paths = dict(_ARGUMENT_PATH.findall(signature))
@@ -322,6 +357,15 @@ def _pairs(skeleton: tuple[str, str, str]) -> list[tuple[str, str]]:
     op, text, operand_results = skeleton
     pairs = [*read_dictionary(text).items()] if op == "parameter" else read_attributes(op, text)
     return [*pairs, ("operand_results", operand_results)] if operand_results else pairs
+
+
+def _loop_arguments(op: str, body: str) -> list[tuple[str, str, str]]:
+    """What a `while` carries: each argument's name, the value that it starts from, and its type, empty if unread."""
+    pairs = _ITERATION.findall(body) if op.endswith(".while") else []
+    types = [type_.strip() for type_ in _PIECES.findall(body.rpartition(" : ")[2])] if pairs else []
+    if len(types) != len(pairs):
+        types = [""] * len(pairs)
+    return [(name, start, type_) for (name, start), type_ in zip(pairs, types, strict=True)]
 
 
 def _opens_region(line: str) -> bool:

@@ -40,6 +40,19 @@ def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
     A frame that a runner called has no parent any more. Nor has one that stands where its own outermost caller stands:
     XLA, inlining a call, puts the callee's whole stack on top of the caller's whole stack, which is the same again.
     """
+    outside = _outside(frames)
+    kept = [i for i, is_outside in enumerate(outside) if not is_outside]
+    index = [-1] * len(frames)
+    for new, old in enumerate(kept):
+        index[old] = new
+    users = [replace(frames[i], parent=-1) for i in kept]
+    parents = [index[parent] if 0 <= (parent := frames[i].parent) < len(frames) else -1 for i in kept]
+    _cut_repeats(users, parents)
+    return [replace(frame, parent=parent) for frame, parent in zip(users, parents, strict=True)], index
+
+
+def _outside(frames: Sequence[Frame]) -> list[bool]:
+    """Of each frame, whether it is no part of the function: a runner, or what called one."""
     outside = [not frame.file or is_runner(frame.file) for frame in frames]
     for i in [i for i, frame in enumerate(frames) if frame.file and outside[i]]:
         # Who called the runner is no part of the function: the cell with `%explore`, the script that calls explore().
@@ -47,17 +60,15 @@ def users_frames(frames: Sequence[Frame]) -> tuple[list[Frame], list[int]]:
         while 0 <= at < len(frames) and not outside[at]:
             outside[at] = True
             at = frames[at].parent
-    kept = [i for i in range(len(frames)) if not outside[i]]
-    index = [-1] * len(frames)
-    for new, old in enumerate(kept):
-        index[old] = new
-    parents = [index[p] if 0 <= (p := frames[i].parent) < len(frames) else -1 for i in kept]
-    users = [replace(frames[i], parent=-1) for i in kept]
-    for i in range(len(users)):
+    return outside
+
+
+def _cut_repeats(frames: Sequence[Frame], parents: list[int]) -> None:
+    """Take its parent from each frame that stands where its outermost caller stands."""
+    for i in range(len(frames)):
         root = _root(parents, i)
-        if root != i and users[root] == users[i]:
+        if root != i and frames[root] == frames[i]:
             parents[i] = -1
-    return [replace(frame, parent=parent) for frame, parent in zip(users, parents, strict=True)], index
 
 
 _DEEPEST = 1_000  # calls: Python's own limit; a cycle in damaged input ends there

@@ -77,24 +77,39 @@ class Layout:
 
 def layout_of(roofline: Roofline) -> Layout:
     """Where everything stands."""
-    peaks = roofline.peaks
-    shown = [point for point in roofline.points if point.bound != "unknown" and point.least > 0][:_MOST]
-    intensities = [point.intensity for point in shown if 0 < point.intensity < _INTENSE]
-    ceilings = _ceilings(peaks, shown)
+    peaks, whole = roofline.peaks, roofline.seconds or 1.0
+    points = _drawn(roofline)
+    ceilings = _ceilings(peaks, points)
     top = max((rate for _, _, rate in ceilings), default=1e9)
-    ridge = top / peaks.bandwidth if peaks.bandwidth else 1.0
-    low = min([*intensities, ridge / 20])
-    high = max([*intensities, ridge * 4])
-    column = low / _COLUMN if any(point.intensity == 0 for point in shown) else None
-    x = ((column or low) / _ROOM, high * _ROOM)
-    whole = roofline.seconds or 1.0
-    marks = [_mark(point, roofline, number, column or low, high, whole) for number, point in enumerate(shown)]
-    # The roofs and most of the time are what the picture is for; a tiny kernel far below is no reason to be small.
-    worth = [mark.y for mark, point in zip(marks, shown, strict=True) if point.seconds > 0.001 * whole and mark.y > 0]
-    floor = max(min([*worth, top / 100]) / 2, top * 1e-7)
-    kept = [mark for mark in marks if mark.y >= floor]
-    y = (floor, top * 2.2)
-    return Layout(x, y, _roofs(peaks, ceilings, x), _sided(kept, x, y), column)
+    low, high = _intensities(points, ridge=top / peaks.bandwidth if peaks.bandwidth else 1.0)
+    column = low / _COLUMN if any(point.intensity == 0 for point in points) else None
+    left = column or low
+    marks = [_mark(point, roofline, number, left, high, whole) for number, point in enumerate(points)]
+    floor = _floor(points, marks, top, whole)
+    x, y = (left / _ROOM, high * _ROOM), (floor, top * 2.2)
+    marks = [mark for mark in marks if mark.y >= floor]
+    return Layout(x, y, _roofs(peaks, ceilings, x), _sided(marks, x, y), column)
+
+
+def _drawn(roofline: Roofline) -> list[Point]:
+    """The longest kernels whose costs are known."""
+    return [point for point in roofline.points if point.bound != "unknown" and point.least > 0][:_MOST]
+
+
+def _intensities(points: Sequence[Point], ridge: float) -> tuple[float, float]:
+    """The least and the greatest FLOPs a byte of the axis: the kernels', and both sides of the ridge."""
+    finite = [point.intensity for point in points if 0 < point.intensity < _INTENSE]
+    return min([*finite, ridge / 20]), max([*finite, ridge * 4])
+
+
+def _floor(points: Sequence[Point], marks: Sequence[Mark], top: float, whole: float) -> float:
+    """Where the axis of rates begins.
+
+    The roofs and most of the time are what the picture is for; a tiny kernel far below is no reason to be small.
+    """
+    pairs = zip(points, marks, strict=True)
+    rates = [mark.y for point, mark in pairs if point.seconds > 0.001 * whole and mark.y > 0]
+    return max(min([*rates, top / 100]) / 2, top * 1e-7)
 
 
 def unknown_text(roofline: Roofline, most: int = 3) -> str:

@@ -174,47 +174,63 @@ def _key(page: Figure, series: Sequence[Series], y: float) -> float:
 def _line(sweep: Sweep, measure: Measure, across: Scale, series: Series, number: int) -> list[Mark]:
     """A series: a line through its points, each with its interval where it has one; a cross where one failed."""
     symbol, colour = series_style(number)
-    numbers = sweep.axes[sweep.over].numbers or ()
-    rows = [(numbers[row.at[sweep.over]], row, measure.values(row)) for row in series.rows]
-    points = [(x, values[0]) for x, _, values in rows if values]
-    hover = [f"{sweep.label(row)}\n{measure.title} {measure.text(values[0])}" for _, row, values in rows if values]
-    marks: list[Mark] = [Path([x, x], values[1:], colour, 5, opacity=0.3) for x, _, values in rows if len(values) > 1]
-    if len(points) > 1:
-        marks.append(Path([x for x, _ in points], [y for _, y in points], colour, 1.8, opacity=0.75))
-    marks.append(Points([x for x, _ in points], [y for _, y in points], colour, symbol, hover=hover))
-    failed = [(x, row) for x, row, _ in rows if row.error and measure.name == "seconds"]
-    errors = [f"failed at {sweep.label(row)}: {row.error}" for _, row in failed]
-    low = [measure.scale.low] * len(failed)
-    marks.append(Points([x for x, _ in failed], low, ORANGE, "x", 5, hover=errors))
+    measured = [(_swept(sweep, row), row, values) for row in series.rows if (values := measure.values(row))]
+    xs, ys = [x for x, _, _ in measured], [values[0] for _, _, values in measured]
+    hover = [_hover(sweep, measure, row, values) for _, row, values in measured]
+    marks: list[Mark] = [Path([x, x], ends, colour, 5, opacity=0.3) for x, _, (_, *ends) in measured if ends]
+    if len(measured) > 1:
+        marks.append(Path(xs, ys, colour, 1.8, opacity=0.75))
+    marks.append(Points(xs, ys, colour, symbol, hover=hover))
+    marks.append(_failures(sweep, measure, series))
     return marks
+
+
+def _failures(sweep: Sweep, measure: Measure, series: Series) -> Points:
+    """A cross at the foot of the panel of times for each point that failed."""
+    rows = [row for row in series.rows if row.error and measure.name == "seconds"]
+    errors = [f"failed at {sweep.label(row)}: {row.error}" for row in rows]
+    xs = [_swept(sweep, row) for row in rows]
+    return Points(xs, [measure.scale.low] * len(rows), ORANGE, "x", 5, hover=errors)
+
+
+def _swept(sweep: Sweep, row: SweepRow) -> float:
+    """The number that a row stands at, across."""
+    return (sweep.axes[sweep.over].numbers or ())[row.at[sweep.over]]
+
+
+def _hover(sweep: Sweep, measure: Measure, row: SweepRow, values: Sequence[float]) -> str:
+    return f"{sweep.label(row)}\n{measure.title} {measure.text(values[0])}"
 
 
 def _bars(page: Figure, sweep: Sweep, y: float) -> float:
     """Kinds: a row for each combination, with bars for its figures."""
     rows = [row for series in sweep.series for row in series.rows]
-    shown, known = rows[:_MOST], measures(sweep)
-    names = [cut_end(_kind(sweep, row), 44) for row in shown]
+    drawn, figures = rows[:_MOST], measures(sweep)
+    names = [cut_end(_kind(sweep, row), 44) for row in drawn]
     left = 24 + min(max(map(len, names), default=0) * 7.2 + 24, 330)
-    width = (_WIDTH - 24 - left) / max(len(known), 1)
+    width = (_WIDTH - 24 - left) / max(len(figures), 1)
     top = y + 34
-    for number, (name, row) in enumerate(zip(names, shown, strict=True)):
+    for number, (name, row) in enumerate(zip(names, drawn, strict=True)):
         page.text(24, top + _ROW * number + 16, name, size=12.5)
         if row.error:
             error = cut_end(row.error, int((_WIDTH - 24 - left) / _BOLD))
             page.text(left, top + _ROW * number + 16, error, colour=ORANGE, bold=True)
-    bottom = top + _ROW * len(shown)
-    for number, measure in enumerate(known):
+    bottom = top + _ROW * len(drawn)
+    for number, measure in enumerate(figures):
         x = left + number * width
         page.text(x, top - 8, measure.title, size=13.0, bold=True)
-        most = max([value for row in rows for value in measure.values(row)])
-        if most > 0:
-            across, down = Scale(0.0, most, (), ()), rows_scale(len(shown))
-            marks = _bar_marks(sweep, measure, shown)
+        across = Scale(0.0, _greatest(measure, rows), (), ())
+        if across.high > 0:
+            marks, down = _bar_marks(sweep, measure, drawn), rows_scale(len(drawn))
             page.panels.append(Panel(x, x + min(width - 90, 220), top, bottom, across, down, marks, grid=""))
     if len(rows) > _MOST:
         page.text(24, bottom + 16, f"and {len(rows) - _MOST:,} more, in the table", colour=GREY)
         bottom += _ROW
     return bottom + 16
+
+
+def _greatest(measure: Measure, rows: Sequence[SweepRow]) -> float:
+    return max(value for row in rows for value in measure.values(row))
 
 
 def _kind(sweep: Sweep, row: SweepRow) -> str:
@@ -225,13 +241,14 @@ def _kind(sweep: Sweep, row: SweepRow) -> str:
 
 def _bar_marks(sweep: Sweep, measure: Measure, rows: Sequence[SweepRow]) -> list[Mark]:
     """A bar for each row that did not fail, its interval across its end, and its value behind that."""
-    strong = measure.name == "seconds"
+    is_time = measure.name == "seconds"
+    colour = INK if is_time else GREY
     bars = [(i + 0.5, row, values) for i, row in enumerate(rows) if (values := measure.values(row)) and not row.error]
     boxes = [(0.0, values[0], at - 0.31, at + 0.31) for at, _, values in bars]
-    hover = [f"{sweep.label(row)}\n{measure.title} {measure.text(values[0])}" for _, row, values in bars]
-    marks: list[Mark] = [Bars(boxes, COLOURS[0] if strong else GREY, 1 if strong else 0.45, hover)]
-    for at, _, values in bars:
-        marks += [Path(values[1:], [at, at], INK, 1.5)] if len(values) > 1 else []
-        text, colour = measure.text(values[0]), INK if strong else GREY
-        marks.append(Label(max(values), at, text, colour, bold=strong, dx=7, dy=4))
+    hover = [_hover(sweep, measure, row, values) for _, row, values in bars]
+    marks: list[Mark] = [Bars(boxes, *((COLOURS[0], 1) if is_time else (GREY, 0.45)), hover)]
+    for at, _, (value, *ends) in bars:
+        if ends:
+            marks.append(Path(ends, [at, at], INK, 1.5))
+        marks.append(Label(max([value, *ends]), at, measure.text(value), colour, bold=is_time, dx=7, dy=4))
     return marks
