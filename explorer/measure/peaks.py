@@ -7,18 +7,18 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from explorer._jax.suppress_recording import suppress_recording
+from explorer.errors import ResultFileError
 from explorer.measure import probes
 from explorer.measure.device import default_device
 from explorer.measure.machine import cores, last_cache, load, memory_bytes, processor
@@ -27,7 +27,7 @@ from explorer.model.results.peaks import Peaks
 
 __all__ = ["cache_folder", "peaks"]
 
-_FORMAT = 1
+_METHOD = 2  # how it is measured and kept; what another method gave is measured again
 _SECONDS = 5  # what is said; on two cores it takes as long
 _CACHED = (1 << 18, 1 << 21, 1 << 24)  # bytes: about the sizes of caches, from a core's own to all cores'
 _LARGEST = 1 << 29  # bytes of the array that must not fit in a cache: one larger takes too long to be made
@@ -59,7 +59,7 @@ def peaks(*, refresh: bool = False) -> Peaks:
         0.0142
     """
     environment = _environment()
-    key = blake2b(json.dumps([_FORMAT, environment]).encode(), digest_size=8).hexdigest()
+    key = blake2b(json.dumps([_METHOD, environment]).encode(), digest_size=8).hexdigest()
     file = cache_folder() / f"peaks-{key}.json"
     kept = _kept.get(key) or _read(file, environment)
     # What a busy machine gave is kept until there is a quieter moment.
@@ -109,28 +109,17 @@ def _is_busy() -> bool:
 def _read(file: Path, environment: Mapping[str, str]) -> Peaks | None:
     """What was kept; None where there is nothing, or nothing that can be read."""
     try:
-        kept = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8")))
-        if kept.pop("format") != _FORMAT or kept["environment"] != environment:
-            return None
-        kept["caches"] = {int(size): float(rate) for size, rate in kept["caches"].items()}
-        kept["notes"] = tuple(kept["notes"])
-        peaks = Peaks(**kept)
-        figures = [peaks.bandwidth, peaks.overhead, *peaks.matmul.values(), *peaks.fma.values()]
-        return peaks if peaks.bandwidth > 0 and all(type(figure) is float for figure in figures) else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        kept = Peaks.load(file)
+    except (OSError, ResultFileError):
         return None
+    return kept if kept.environment == environment and kept.bandwidth > 0 else None
 
 
 def _write(file: Path, measured: Peaks) -> None:
-    """Whole or not at all; a folder that can't be written to costs the next session some seconds, not this one."""
-    partial_file = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    """A folder that can't be written to costs the next session some seconds, not this one."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            partial_file.write_text(json.dumps({"format": _FORMAT} | asdict(measured), indent=1), encoding="utf-8")
-            partial_file.replace(file)
-        finally:
-            partial_file.unlink(missing_ok=True)
+        measured.save(file)
 
 
 def _measure(environment: Mapping[str, str]) -> Peaks:
