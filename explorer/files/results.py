@@ -109,9 +109,10 @@ def decode(kind: type[_Result], data: bytes) -> _Result:
     if content["kind"] != kind.__name__:
         hint = f" Hint: explorer.{content['kind']}.load(path)." if content["kind"] in _KINDS else ""
         raise ResultFileError(f"this file holds a {content['kind']}, not a {kind.__name__}.{hint}")
+    read = _reader(kind)  # outside of what is refused: a field that can't be read at all is a fault of ours
     try:
         captures = [capture_file.decode(_unpacked(packed)) for packed in _list(content["captures"])]
-        result: _Result = _reader(kind)(content["value"], captures)
+        result: _Result = read(content["value"], captures)
         _check(result)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, zlib.error) as error:
         raise ResultFileError(f"this {kind.__name__}'s content does not fit its format: {error}.") from error
@@ -197,11 +198,13 @@ def _reader(kind: Any) -> _Reader:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return _union_reader(arguments)
-    if origin is np.ndarray:
-        (scalar,) = get_args(arguments[1])
+    if origin in (np.ndarray, NDArray):  # numpy before 2.5 has resolved the alias, later ones leave it as it is
+        scalar = arguments[0] if origin is NDArray else get_args(arguments[1])[0]
         return lambda value, _: _column(value, np.dtype(scalar))
     if origin is Mapping:
         return _mapping_reader(*arguments)
+    if origin not in (Sequence, tuple):
+        raise NotImplementedError(f"a field of type {kind} can't be read from a file")
     if origin is Sequence or arguments[-1] is Ellipsis:
         read = _reader(arguments[0])
         return lambda value, captures: tuple(read(each, captures) for each in _list(value))
