@@ -23,10 +23,10 @@ def option_names() -> frozenset[str]:
     The fields of XLA's DebugOptions are described in that code, next to few other such words. It takes 0.3 s, so it is
     only for what somebody wrote wrong.
     """
-    found: set[bytes] = set()
+    names: set[bytes] = set()
     with suppress(OSError, ValueError):
         files = Path(jaxlib.__file__).parent.glob("*.so*")
         largest = max(files, key=lambda file: file.stat().st_size)
         with largest.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            found.update(_NAME.findall(content))
-    return frozenset(name.decode("ascii") for name in found if not _NOT.search(name))
+            names.update(_NAME.findall(content))
+    return frozenset(name.decode("ascii") for name in names if not _NOT.search(name))

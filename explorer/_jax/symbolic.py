@@ -117,15 +117,15 @@ def undecided_equalities() -> Generator[list[Undecided]]:
     as `jnp.linalg.det` of a 2×2 matrix. In a set or dict it is not found, and `if dim % 2` is always taken. Only the
     class's own methods see it. What they can't: whether a function that hashes it, such as `dict.get`, looks it up.
     """
-    found: list[Undecided] = []
+    undecided: list[Undecided] = []
     thread = get_ident()
     with _watching:
         before = _watchers.get(thread)
-        _watchers[thread] = found
+        _watchers[thread] = undecided
         for method, watched in _WATCHED.items():
             setattr(_SymbolicDimension, method, watched)
     try:
-        yield found
+        yield undecided
     finally:
         with _watching:
             if before is None:

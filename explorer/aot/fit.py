@@ -154,18 +154,18 @@ def _refuse_size(name: str, info: InputInfo, shape: tuple[int, ...], axis: int) 
 def _refuse_unequal(symbols: Symbols, symbol: str, values: Sequence[Any], upto: str) -> None:
     """Everybody who has a say in a size, with what they say."""
     __tracebackhide__ = True
-    said: list[str] = []
+    sizes: list[str] = []
     for (name, info), value in zip(symbols.inputs.items(), values, strict=True):
         for axis, its in symbols.axes[name].items():
             if its == symbol:
                 is_array = isinstance(info, InputInfo)
-                said.append(
+                sizes.append(
                     f"{value.shape[axis]} in `{name}` (dimension {axis})" if is_array else f"{value} in `{name}`"
                 )
         if name == upto:
             break
     raise InputShapeError(
-        f"dimension `{symbol}` has several sizes in one call: {', '.join(said)}.\n"
+        f"dimension `{symbol}` has several sizes in one call: {', '.join(sizes)}.\n"
         f"  compiled for one size wherever `{symbol}` stands\n"
         f"{called_at()}  Hint: give inputs of one `{symbol}`, or compile with dimensions of different names."
     )

@@ -60,9 +60,9 @@ def explore(function: Callable[..., Any] | Call, /, *args: Any, **kwargs: Any) -
             f"explore takes a function and its arguments; it got {type(function).__name__}. "
             "Hint: write explore(f, x), not explore(f(x))."
         )
-    known: object = function
-    if isinstance(known, Explored) and not args and not kwargs:
-        return known.explore()
+    subject: object = function
+    if isinstance(subject, Explored) and not args and not kwargs:
+        return subject.explore()
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
     return compile_stages(CompileRequest(function, args, kwargs)).capture
 

@@ -72,8 +72,8 @@ class Writer:
         return _given(event, **changes)
 
     def _key(self, key: Key) -> int:
-        for known, number in self._keys:
-            if known is key:
+        for written, number in self._keys:
+            if written is key:
                 return number
         references: dict[str, Any] = {"function": self._shared("function", key.function, _given)}
         if key.leaves:

@@ -120,9 +120,9 @@ class DebugLines:
             return
         site = f" ({event.call_site})" if event.call_site is not None else ""
         if event.reason.kind == "first":
-            self._say(f"Compiling {event.function}{site}")
+            self._print(f"Compiling {event.function}{site}")
         else:
-            self._say(f"Recompiling {event.function}: {_changed(event.reason)}{site}")
+            self._print(f"Recompiling {event.function}: {_changed(event.reason)}{site}")
 
     def ended(self, events: tuple[Event, ...]) -> None:
         seconds = sum(event.seconds for event in events)
@@ -130,16 +130,16 @@ class DebugLines:
             if event.kind not in ("compile", "cache-hit") or _is_eager(event):
                 continue
             if event.error:
-                self._say(f"Compilation failed: {event.error}")
+                self._print(f"Compilation failed: {event.error}")
             elif event.kind == "cache-hit":
-                self._say(f"Compilation was in the persistent cache, {event.saved:.1f}s saved ({seconds:.1f}s)")
+                self._print(f"Compilation was in the persistent cache, {event.saved:.1f}s saved ({seconds:.1f}s)")
             else:
-                self._say(f"Compilation complete ({seconds:.1f}s)")
+                self._print(f"Compilation complete ({seconds:.1f}s)")
 
     def close(self) -> None:
         pass
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         with suppress(OSError, ValueError):  # nobody reads it
             print(f"[COMPILE] {text}", file=self._file or sys.stderr, flush=True)
 

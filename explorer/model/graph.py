@@ -282,8 +282,8 @@ class Graph:
 
         They are rounded to single precision, as a file has them: a capture is the same after saving and loading.
         """
-        known: Mapping[str, Floats] = self.measure(self) if self.measure is not None else {}
-        return {name: values.astype(np.float32).astype(np.float64) for name, values in known.items()}
+        measured: Mapping[str, Floats] = self.measure(self) if self.measure is not None else {}
+        return {name: values.astype(np.float32).astype(np.float64) for name, values in measured.items()}
 
     @cached_property
     def attribute_table(self) -> Attributes:

@@ -107,11 +107,11 @@ def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
 
 def follow(before: Sequence[int], snapshots: Iterable[tuple[Sequence[int], int]]) -> list[Snapshot]:
     """Each of several snapshots, given as its rows and the first new one, as what it has of the one before it."""
-    found: list[Snapshot] = []
+    result: list[Snapshot] = []
     for rows, first in snapshots:
-        found.append(Snapshot(runs_between(before, rows, first), first))
+        result.append(Snapshot(runs_between(before, rows, first), first))
         before = rows
-    return found
+    return result
 
 
 def runs_between(before: Sequence[int], after: Sequence[int], first: int) -> Ints:

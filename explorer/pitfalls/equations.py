@@ -156,7 +156,7 @@ class Program:
             if inner:
                 consts = [getattr(value, "consts", ()) for value in _closed(params)]
                 equation.inner = tuple(
-                    Body(jaxpr, equation, key, known) for (key, jaxpr), known in zip(inner, consts, strict=True)
+                    Body(jaxpr, equation, key, values) for (key, jaxpr), values in zip(inner, consts, strict=True)
                 )
                 for inner_body in equation.inner:
                     self.bodies.append(inner_body)

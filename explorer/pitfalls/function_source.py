@@ -62,13 +62,13 @@ class FunctionSource:
     def _nodes(self) -> list[ast.AST]:
         body = self.node.body if isinstance(self.node.body, list) else [self.node.body]
         waiting: list[ast.AST] = list(reversed(body))
-        found: list[ast.AST] = []
+        nodes: list[ast.AST] = []
         while waiting:
             node = waiting.pop()
-            found.append(node)
+            nodes.append(node)
             if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
                 waiting.extend(reversed(list(ast.iter_child_nodes(node))))
-        return found
+        return nodes
 
     @property
     def header(self) -> Span:

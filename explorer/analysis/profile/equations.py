@@ -42,20 +42,20 @@ def _of(capture: Capture, number: int, module: str, device: float) -> list[Equat
         for row in rows:
             seconds[row] += of_node[node] / len(rows)
     places = innermost_own_frames(jaxpr, own_files(capture.sources))
-    found: list[EquationTime] = []
-    for row in np.flatnonzero(seconds > 0).tolist():
-        frame = int(jaxpr.frame[row])
+    times_of_equations: list[EquationTime] = []
+    for equation in np.flatnonzero(seconds > 0).tolist():
+        frame = int(jaxpr.frame[equation])
         place = places[frame] if frame >= 0 else None
-        found.append(
+        times_of_equations.append(
             EquationTime(
-                jaxpr.names[row],
-                jaxpr.ops[int(jaxpr.op[row])],
+                jaxpr.names[equation],
+                jaxpr.ops[int(jaxpr.op[equation])],
                 module,
                 number,
-                float(seconds[row]),
-                float(seconds[row]) / device if device else 0.0,
+                float(seconds[equation]),
+                float(seconds[equation]) / device if device else 0.0,
                 place.file if place is not None else "",
                 place.line if place is not None else 0,
             )
         )
-    return found
+    return times_of_equations

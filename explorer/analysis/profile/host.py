@@ -62,8 +62,8 @@ def host_words(host: Mapping[str, float]) -> dict[str, float]:
         >>> host_words({"PjitFunction(f)": 2e-5, "ExecutePrepare": 1e-5, "ParseArguments": 5e-6})
         {"jit's call of f": 2e-05, 'ExecutePrepare': 1e-05, 'reading the arguments': 5e-06}
     """
-    told: dict[str, float] = {}
+    seconds_by_words: dict[str, float] = {}
     for name, seconds in host.items():
-        words = next((found.expand(text) for known, text in _WORDS if (found := known.search(name))), name)
-        told[words] = told.get(words, 0.0) + seconds
-    return dict(sorted(told.items(), key=lambda item: (-item[1], item[0])))
+        words = next((match.expand(text) for pattern, text in _WORDS if (match := pattern.search(name))), name)
+        seconds_by_words[words] = seconds_by_words.get(words, 0.0) + seconds
+    return dict(sorted(seconds_by_words.items(), key=lambda item: (-item[1], item[0])))

@@ -89,7 +89,7 @@ class Case:
         if leaf is None:
             return ()
         leaves = (leaf_at(key, self.chosen.at, leaf.path) for key in (*self.earlier, self.key))
-        sizes = (found.shape[axis] for found in leaves if found is not None and len(found.shape) == len(leaf.shape))
+        sizes = (other.shape[axis] for other in leaves if other is not None and len(other.shape) == len(leaf.shape))
         return tuple(dict.fromkeys(size for size in sizes if isinstance(size, int)))
 
     @cached_property

@@ -13,25 +13,25 @@ __all__ = ["stack_tree"]
 def stack_tree(ledger: Ledger) -> StackTree:
     """The tree of all calls that had to trace, lower or compile; cost is everything that the call then did."""
     root = StackTree()
-    known: dict[tuple[int, object], StackTree] = {}
+    nodes: dict[tuple[int, object], StackTree] = {}
     calls: set[tuple[str, int]] = set()
     for index, event in enumerate(ledger.events):
         if event.kind not in BUILDING:
             continue
         call = (event.process, event.call or -index - 1)
-        _add(root, event, known, is_new=call not in calls)
+        _add(root, event, nodes, is_new=call not in calls)
         calls.add(call)
     return root
 
 
-def _add(root: StackTree, event: Event, known: dict[tuple[int, object], StackTree], *, is_new: bool) -> None:
+def _add(root: StackTree, event: Event, nodes: dict[tuple[int, object], StackTree], *, is_new: bool) -> None:
     path = [root]
     if event.process:
-        path.append(_child(path[-1], event.process, StackTree(function=event.process), known))
+        path.append(_child(path[-1], event.process, StackTree(function=event.process), nodes))
     for place in reversed(event.stack or ((event.call_site,) if event.call_site else ())):
-        path.append(_child(path[-1], place, StackTree(place), known))
+        path.append(_child(path[-1], place, StackTree(place), nodes))
     path[-1].self_seconds += event.seconds
-    path.append(_child(path[-1], family_key(event), StackTree(function=event.function, process=event.process), known))
+    path.append(_child(path[-1], family_key(event), StackTree(function=event.function, process=event.process), nodes))
     path[-1].self_seconds += event.seconds
     for node in path:
         node.count += is_new
@@ -40,9 +40,9 @@ def _add(root: StackTree, event: Event, known: dict[tuple[int, object], StackTre
         path[-1].ids.append(event.id)
 
 
-def _child(parent: StackTree, key: object, new: StackTree, known: dict[tuple[int, object], StackTree]) -> StackTree:
-    child = known.get((id(parent), key))  # parents are held by the tree meanwhile
+def _child(parent: StackTree, key: object, new: StackTree, nodes: dict[tuple[int, object], StackTree]) -> StackTree:
+    child = nodes.get((id(parent), key))  # parents are held by the tree meanwhile
     if child is None:
-        child = known[id(parent), key] = new
+        child = nodes[id(parent), key] = new
         parent.children.append(new)
     return child

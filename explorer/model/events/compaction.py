@@ -114,11 +114,11 @@ def _unpacked(data: bytes) -> array[int]:
 
 def _packed(leaves: Sequence[Leaf], table: _Table) -> bytes:
     numbers: list[Any] = []
-    known, add, extend = table.numbers.get, numbers.append, numbers.extend
+    number_of, add, extend = table.numbers.get, numbers.append, numbers.extend
     try:
         for leaf in leaves:
             form, shape = _form(leaf), leaf.shape
-            number = known(form)
+            number = number_of(form)
             rank = len(shape)
             if rank >= _RANKS:
                 raise OverflowError

@@ -104,8 +104,11 @@ class Peaks(Displayable, Saved):
         Between two sizes that were measured it is that of the smaller one: a roof that is too high says too little,
         one that is too low says what is wrong.
         """
-        below = max((known for known in self.caches if known <= size), default=min(self.caches, default=0))
-        return max((rate for known, rate in self.caches.items() if known >= below), default=0.0) or self.bandwidth
+        below = max(
+            (cache for cache in self.caches if cache <= size),
+            default=min(self.caches, default=0),
+        )
+        return max((rate for cache, rate in self.caches.items() if cache >= below), default=0.0) or self.bandwidth
 
     def compute_seconds(
         self, flops: float, dtype: str, *, is_matmul: bool, special: Mapping[str, float] | None = None

@@ -8,14 +8,14 @@ from explorer.capture.trace_errors import refusal
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.rules.concretization import asks_for_a_size, refused_at
+from explorer.pitfalls.rules.concretization import needs_size, refused_at
 
 __all__ = ["RULE"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     error = evidence.error
-    refused = refusal(error) if error is not None and asks_for_a_size(error) else None
+    refused = refusal(error) if error is not None and needs_size(error) else None
     if error is None or refused is None:
         return
     what = f"`{refused.text}`" if refused.text else "a result"

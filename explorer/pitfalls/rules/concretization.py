@@ -13,13 +13,13 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE", "asks_for_a_size", "refused_at"]
+__all__ = ["RULE", "needs_size", "refused_at"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     error = evidence.error
     refused = refusal(error) if error is not None else None
-    if error is None or refused is None or asks_for_a_size(error):
+    if error is None or refused is None or needs_size(error):
         return
     names = ", ".join(f'"{name}"' for name in refused.counts if name.isidentifier())
     constant = f"\nor, if it may be a constant, jax.jit({evidence.name}, static_argnames=({names},))" if names else ""
@@ -31,7 +31,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def asks_for_a_size(error: BaseException) -> bool:
+def needs_size(error: BaseException) -> bool:
     """Whether it is the size of a result that depends on values: a boolean mask, `nonzero` without `size=`."""
     return isinstance(error, jax.errors.NonConcreteBooleanIndexError) or "size argument" in str(error)
 

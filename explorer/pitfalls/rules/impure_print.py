@@ -108,7 +108,7 @@ def is_logged(call: Call) -> bool:
 
 def _standard(receiver: Any) -> str:
     streams = {"stdout": (sys.stdout, sys.__stdout__), "stderr": (sys.stderr, sys.__stderr__)}
-    return next((name for name, known in streams.items() if any(receiver is one for one in known)), "")
+    return next((name for name, files in streams.items() if any(receiver is file for file in files)), "")
 
 
 def _stop(call: Call, function: FunctionSource | None) -> str:

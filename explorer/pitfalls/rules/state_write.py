@@ -58,8 +58,8 @@ def _is_memo(write: Write) -> bool:
         case _:
             pass
     tests = [outer.test for outer in write.function.around(write.node) if isinstance(outer, ast.If)]
-    asked = (ast.Is, ast.NotIn)
-    return any(isinstance(test, ast.Compare) and isinstance(test.ops[0], asked) for test in tests)
+    absences = (ast.Is, ast.NotIn)
+    return any(isinstance(test, ast.Compare) and isinstance(test.ops[0], absences) for test in tests)
 
 
 RULE = Rule(

@@ -15,19 +15,20 @@ __all__ = ["RULE"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    told: set[tuple[str, str, int]] = set()
-    for asked in evidence.undecided:
-        key = asked.text, asked.file, asked.line
-        if key in told or is_library_file(asked.file):
+    reported: set[tuple[str, str, int]] = set()
+    for test in evidence.undecided:
+        key = test.text, test.file, test.line
+        if key in reported or is_library_file(test.file):
             continue
-        told.add(key)
-        answer = "True" if " != " in asked.text else "False"
+        reported.add(key)
+        answer = "True" if " != " in test.text else "False"
         yield RULE.finding(
-            f"{evidence.name} asks whether {asked.text}: that is taken to be {answer} for every size, which it isn't",
-            evidence=f"{asked.text} was asked of a symbolic dimension in the trace, and holds for some sizes only",
+            f"{evidence.name} asks whether {test.text}: that is taken to be {answer} for every size, which it isn't",
+            evidence=f"{test.text} was asked of a symbolic dimension in the trace, and holds for some sizes only",
             fix="compile the special sizes apart, with numbers for them; or compute so that no size is special",
             **span_location(
-                asked.file, expression_on_line(asked.file, asked.line, lambda node: isinstance(node, ast.Compare))
+                test.file,
+                expression_on_line(test.file, test.line, lambda node: isinstance(node, ast.Compare)),
             ),
         )
 

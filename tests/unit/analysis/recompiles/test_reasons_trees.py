@@ -91,7 +91,7 @@ def test_a_change_is_named_by_its_field_also_where_no_array_is_in_it():
     reason = explain(key_of(after), [key_of(before)], frozenset({"trace"}))
     assert (reason.kind, reason.leaf) == ("structure", "state['value'].second[0]")
     before, after = Pair(ARRAY, {"w": []}), Pair(ARRAY, {"w": [], "new": None})
-    assert explain(key_of(after), [key_of(before)], frozenset({"trace"})).leaf == "state['value'].second"
+    assert explain(key_of(after), [key_of(before)], frozenset({"trace"})).leaf == "state['value'].second['new']"
 
 
 @pytest.mark.slow
