@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, repeat
 
 from explorer.capture.readers.attribute_values import shorten_value
 
@@ -42,21 +43,21 @@ def skeleton(body: str) -> tuple[str, str]:
 def read_attributes(op: str, text: str) -> list[tuple[str, str]]:
     """The pairs of a skeleton: of its dictionaries, of `dims = [0]`, and of what stands there without a key."""
     pairs: dict[str, str] = {}
-    rest = _take_dictionaries(text, pairs)
     short = op.rpartition(".")[2]
-    positional = [*_POSITIONAL.get(short, ())]
-    for piece in _pieces(rest):
+    positional = chain(_POSITIONAL.get(short, ()), repeat("arguments"))
+    for piece in _pieces(_take_dictionaries(text, pairs)):
         before, is_keyed, value = piece.partition(" = ")
-        words = (before if is_keyed else piece).replace("%", " ").split()
-        if words and words[0] == "applies" and len(words) > 1:
+        words = before.replace("%", " ").split()
+        if not words:
+            continue
+        if words[0] == "applies" and len(words) > 1:  # `applies stablehlo.add across dimensions = [0]`
             pairs["applies"] = words[1]
-        if is_keyed and words:
+        if is_keyed:
             pairs[words[-1]] = value.strip()
-        elif words and words[0].startswith("@"):
+        elif words[0].startswith("@"):
             pairs[_SYMBOL_KEY.get(short, "callee")] = words[0][1:].strip('"')
-        elif words and words[0] != "applies":
-            key = positional.pop(0) if positional else "arguments"
-            value = " ".join(words)
+        elif words[0] != "applies":
+            key, value = next(positional), " ".join(words)
             pairs[key] = f"{pairs[key]}, {value}" if key in pairs else value
     return [(key, shorten_value(_plain(value))) for key, value in pairs.items()]
 

@@ -77,19 +77,16 @@ class _Reading:
             return self.locations.named(alias[1])
         if file := _FILE.match(text, at):
             self.at = file.end()
-            line, end_line = int(file[2]), int(file[4] or file[2])
-            return "", (Frame(_plain(file[1]), "", line, int(file[3]), end_line, int(file[5] or 0)),)
+            return "", (_frame(file),)
         if name := _NAME.match(text, at):
             self.at = name.end()
             return self.named(_plain(name[1]), self.inner("(", ")", depth)[:1])
         if text.startswith("callsite(", at):
             self.at = at + len("callsite")
-            places = self.inner("(", ")", depth)
-            return "", tuple(frame for _, frames in places for frame in frames)[:_LONGEST]
+            return _call_site(self.inner("(", ")", depth))
         if fused := _FUSED.match(text, at):
             self.at = fused.end() - 1
-            places = self.inner("[", "]", depth)
-            return next((place for place in places if place[1]), places[0] if places else _NOWHERE)
+            return _fused(self.inner("[", "]", depth))
         self.at = len(text)
         return _NOWHERE
 
@@ -118,6 +115,22 @@ class _Reading:
 
 _SEPARATOR = re.compile(r",\s*| at ")
 _ESCAPED = re.compile(r"\\(.)")
+
+
+def _frame(file: re.Match[str]) -> Frame:
+    """Of `"f.py":3:8 to :20`, whose end may be on the same line or not there."""
+    line, end_line = int(file[2]), int(file[4] or file[2])
+    return Frame(_plain(file[1]), "", line, int(file[3]), end_line, int(file[5] or 0))
+
+
+def _call_site(places: list[Place]) -> Place:
+    """The stack of `callsite(callee at caller)`."""
+    return "", tuple(frame for _, frames in places for frame in frames)[:_LONGEST]
+
+
+def _fused(places: list[Place]) -> Place:
+    """Of the places of several operations that became one: the first that has a stack."""
+    return next((place for place in places if place[1]), places[0] if places else _NOWHERE)
 
 
 def _plain(text: str) -> str:

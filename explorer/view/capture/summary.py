@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
 from explorer.model.capture import Capture
 from explorer.model.graph import Group
+from explorer.model.hierarchy import Hierarchy
 from explorer.model.stage import Stage
 from explorer.model.units import bytes_text
 from explorer.view.findings.text_parts import summarize_rules
@@ -85,16 +86,22 @@ def _stage(capture: Capture, stage: Stage) -> StageSummary:
     return StageSummary(title, unit, len(stage.graph.names), kernels, linked)
 
 
+def _nodes_inside(tree: Hierarchy, nodes: Iterable[int]) -> list[list[int]]:
+    """Of each group, which of the nodes are in it or in a group inside it."""
+    inside: list[list[int]] = [[] for _ in tree.groups]
+    for node in nodes:
+        at = int(tree.group[node])
+        while at >= 0:
+            inside[at].append(node)
+            at = tree.groups[at].parent
+    return inside
+
+
 def _groups(stage: Stage) -> Part:
     """The stage's groups, in program order, with what runs in each."""
     graph, tree = stage.graph, stage.graph.hierarchy
     counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph.names))
-    nodes: list[list[int]] = [[] for _ in tree.groups]
-    for node in counted:
-        at = int(tree.group[node])
-        while at >= 0:
-            nodes[at].append(node)
-            at = tree.groups[at].parent
+    nodes = _nodes_inside(tree, counted)
     root = Part("", 0, len(counted))
     parts = [
         Part(group.name, _order(group, inside), len(inside), group.kind == "repeat")

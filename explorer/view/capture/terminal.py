@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.text import Text
 from rich.tree import Tree
 
@@ -51,18 +53,24 @@ def _grow(branch: Tree, part: Part, whole: int, unit: str, depth: int, times: in
     children = part.children
     if part.repeats:
         children, times = part.children[0].children, times * len(part.children)
-    shown = sorted(children, key=lambda child: -child.size)[:_MOST]
-    shown = [child for child in shown if child.size * times >= _LEAST * whole]
-    others = [child for child in children if child not in shown]
-    if len(others) == 1:
-        shown, others = children, []
-    for child in children if shown else ():
-        if child in shown:
-            below = branch.add(_label(child, whole, unit, times))
-            if depth < _DEEPEST:
-                _grow(below, child, whole, unit, depth + 1, times)
-    if others and shown:
-        branch.add(Text(f"and {len(others):,} more: {_count(sum(child.size for child in others), unit)}", "dim"))
+    large = _large(children, times, _LEAST * whole)
+    if not large:
+        return
+    for child in large:
+        below = branch.add(_label(child, whole, unit, times))
+        if depth < _DEEPEST:
+            _grow(below, child, whole, unit, depth + 1, times)
+    small = len(children) - len(large)
+    if small:
+        size = sum(child.size for child in children) - sum(child.size for child in large)
+        branch.add(Text(f"and {small:,} more: {_count(size, unit)}", "dim"))
+
+
+def _large(parts: Sequence[Part], times: int, least: float) -> Sequence[Part]:
+    """The largest parts, in program order; all of them if only one would be left out, as a line says that too."""
+    indices = sorted(range(len(parts)), key=lambda i: -parts[i].size)[:_MOST]
+    large = [parts[i] for i in sorted(indices) if parts[i].size * times >= least]
+    return parts if len(parts) - len(large) == 1 else large
 
 
 def _label(part: Part, whole: int, unit: str, times: int) -> Text:

@@ -13,7 +13,19 @@ from explorer.view.chart import Table
 from explorer.view.figure import GREY, INK, Bars, Figure, Label, Mark, Panel, Path, Points, rows_of_text
 from explorer.view.interface import FigureView
 from explorer.view.measure.headline_rows import add_headline
-from explorer.view.measure.roofline_layout import COLOURS, HIGH, SYMBOLS, WIDE, Layout, Roof, layout_of, unknown_text
+from explorer.view.measure.roofline_layout import (
+    COLOURS,
+    HIGH,
+    SYMBOLS,
+    WIDE,
+    Layout,
+    Roof,
+    layout_of,
+    unknown_text,
+)
+from explorer.view.measure.roofline_layout import (
+    Mark as Kernel,
+)
 from explorer.view.scale import Scale
 
 __all__ = ["RooflineView"]
@@ -118,28 +130,40 @@ def _roof(roof: Roof, panel: Panel) -> list[Mark]:
 
 def _kernels(layout: Layout) -> list[Mark]:
     """The kernels by what holds them back, each with a stem to where it could be, and some with their names."""
-    stems: list[Mark] = []
-    symbols: list[Mark] = []
-    labels: list[Mark] = []
+    # The longest come first, and stand in front: what is drawn last.
+    by_bound = [(bound, [mark for mark in layout.marks if mark.bound == bound]) for bound in BOUNDS]
     cap = (layout.x[1] / layout.x[0]) ** (5 / WIDE)  # five pixels to each side, as a factor
-    for bound in BOUNDS:
-        marks = [mark for mark in layout.marks if mark.bound == bound]
-        for mark in marks:
-            if mark.roof > 1.05 * mark.y and mark.radius > 4:
-                stems.append(Path([mark.x, mark.x], [mark.y, mark.roof], COLOURS[bound], 1.4, opacity=0.55))
-                stems.append(Path([mark.x / cap, mark.x * cap], [mark.roof] * 2, COLOURS[bound], 1.4, opacity=0.8))
-        marks.reverse()  # the longest in front
-        x, y, radii = [m.x for m in marks], [m.y for m in marks], [m.radius for m in marks]
-        hover = ["\n".join(mark.tooltip) for mark in marks]
-        symbols.append(Points(x, y, COLOURS[bound], SYMBOLS[bound], radii, opacity=0.85, hover=hover))
-    for mark in layout.marks:
-        away = mark.radius + 6
-        if mark.side == "below":
-            labels.append(Label(mark.x, mark.y, mark.label, INK, 11, anchor="middle", dy=mark.radius + 16, halo=True))
-        elif mark.side:
-            anchor, dx = ("start", away) if mark.side == "right" else ("end", -away)
-            labels.append(Label(mark.x, mark.y, mark.label, INK, 11, anchor=anchor, dx=dx, dy=4, halo=True))
-    return [*stems, *symbols, *labels]
+    stems = [path for _, marks in by_bound for mark in marks for path in _stem(mark, cap)]
+    symbols = [_symbols(bound, marks[::-1]) for bound, marks in by_bound]
+    return [*stems, *symbols, *(_label(mark) for mark in layout.marks if mark.side)]
+
+
+def _stem(kernel: Kernel, cap: float) -> list[Mark]:
+    """From a kernel up to the rate that it could reach, with a cap; none where that is near or the kernel small."""
+    if kernel.roof <= 1.05 * kernel.y or kernel.radius <= 4:
+        return []
+    x, colour = kernel.x, COLOURS[kernel.bound]
+    return [
+        Path([x, x], [kernel.y, kernel.roof], colour, 1.4, opacity=0.55),
+        Path([x / cap, x * cap], [kernel.roof] * 2, colour, 1.4, opacity=0.8),
+    ]
+
+
+def _symbols(bound: str, kernels: Sequence[Kernel]) -> Mark:
+    x, y, radii = [k.x for k in kernels], [k.y for k in kernels], [k.radius for k in kernels]
+    hover = ["\n".join(kernel.tooltip) for kernel in kernels]
+    return Points(x, y, COLOURS[bound], SYMBOLS[bound], radii, opacity=0.85, hover=hover)
+
+
+def _label(kernel: Kernel) -> Mark:
+    """A kernel's name, on the side that is free."""
+    away = kernel.radius + 6
+    anchor, dx, dy = {
+        "below": ("middle", 0.0, kernel.radius + 16),
+        "right": ("start", away, 4),
+        "left": ("end", -away, 4),
+    }[kernel.side]
+    return Label(kernel.x, kernel.y, kernel.label, INK, 11, anchor=anchor, dx=dx, dy=dy, halo=True)
 
 
 def _decades(low: float, high: float) -> list[float]:

@@ -141,6 +141,11 @@ def _row(page: Figure, what_if: WhatIf, row: Variant, y: float, is_timed: bool) 
     compile_seconds = known_text(row.compile_seconds, duration_text)
     for x, text in ((_COMPILE, compile_seconds), (_KERNELS, kernels), (_DIFFERENCE, str(row.difference or ""))):
         page.text(x, y + 4, text, colour=GREY, anchor="end")
+    _memory_bar(page, what_if, row, y)
+
+
+def _memory_bar(page: Figure, what_if: WhatIf, row: Variant, y: float) -> None:
+    """The peak of a row's memory against the greatest of all, where the compiler tells it."""
     most = max((other.peak for other in what_if if isfinite(other.peak)), default=0.0)
     if isfinite(row.peak) and most > 0:
         saved, width = row.saved(what_if.plain), max(_BAR * row.peak / most, 1.5)
