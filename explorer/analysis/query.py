@@ -189,9 +189,9 @@ class _Parser:
 
     def take(self, sign: str) -> bool:
         """A sign that something follows; alone it is a word."""
-        found = self.query.startswith(sign, self.at) and (sign == ")" or len(self.query[self.at + 1 :].strip()) > 0)
-        self.at += found
-        return found
+        is_there = self.query.startswith(sign, self.at) and (sign == ")" or len(self.query[self.at + 1 :].strip()) > 0)
+        self.at += is_there
+        return is_there
 
     def sees_word(self, word: str) -> bool:
         """An operator stands between spaces or parentheses, and something follows it."""
@@ -222,13 +222,13 @@ def _number(text: str) -> float | None:
 
 
 def _numbers(graph: Graph, field: str, query: str, number: float, sign: str) -> Mask:
-    known = graph.measures
-    if field in known:
-        values = known[field]
+    measures = graph.measures
+    if field in measures:
+        values = measures[field]
     elif field in _NUMBERS:
         values = _column(graph, field)
     else:
-        there = ", ".join(dict.fromkeys((*known, *_NUMBERS)))
+        there = ", ".join(dict.fromkeys((*measures, *_NUMBERS)))
         raise QueryError(
             f"this query can't be answered: no number `{field}` is known of this graph's nodes.\n  {query}\n"
             f"  Hint: there are {there}."

@@ -87,17 +87,22 @@ def _runs_of(events: Iterable[Any]) -> list[Run]:
     runs: list[Run | None] = []
     stack: list[_Open] = []
     for event in sorted(events, key=lambda event: (event.start_ns, -event.duration_ns)):
-        while stack and event.start_ns >= stack[-1].end:
-            stack.pop()
-        outer = stack[-1] if stack else _Open(0, "", -1)
-        found = _PIPELINE.fullmatch(event.name)
-        run = -1
-        if found is not None:
+        outer = _innermost_open(stack, event.start_ns)
+        match = _PIPELINE.fullmatch(event.name)
+        pipeline, run = "" if match is None else match[1], -1
+        if match is not None:
             if outer.run >= 0:
                 runs[outer.run] = None  # a pass that is a pipeline: what runs in it counts, not itself
-            runs.append(Run(START, found[1]))
-        if found is None and outer.pipeline and event.name not in _NO_PASS:
+            runs.append(Run(START, pipeline))
+        elif outer.pipeline and event.name not in _NO_PASS:
             run = len(runs)
             runs.append(Run(event.name, outer.pipeline, event.duration_ns / 1e9))
-        stack.append(_Open(event.start_ns + event.duration_ns, found[1] if found is not None else "", run))
+        stack.append(_Open(event.start_ns + event.duration_ns, pipeline, run))
     return [run for run in runs if run is not None]
+
+
+def _innermost_open(stack: list[_Open], now: float) -> _Open:
+    """The event around what starts now; those of the stack that ended before are dropped."""
+    while stack and now >= stack[-1].end:
+        stack.pop()
+    return stack[-1] if stack else _Open(0, "", -1)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -74,9 +75,9 @@ def modules_in(folder: str | Path) -> tuple[str, ...]:
     """The modules that a dump folder has snapshots of, the one with the most text first."""
     sizes: dict[str, int] = {}
     for path in Path(folder).iterdir():
-        found = _SNAPSHOT.fullmatch(path.name) or _FIRST.fullmatch(path.name) or _LAST.fullmatch(path.name)
-        if found is not None:
-            sizes[found["module"]] = sizes.get(found["module"], 0) + path.stat().st_size
+        match = _SNAPSHOT.fullmatch(path.name) or _FIRST.fullmatch(path.name) or _LAST.fullmatch(path.name)
+        if match is not None:
+            sizes[match["module"]] = sizes.get(match["module"], 0) + path.stat().st_size
     return tuple(sorted(sizes, key=lambda module: (-sizes[module], module)))
 
 
@@ -114,14 +115,14 @@ def _files(folder: Path, module: str) -> list[_File]:
     last: list[_File] = []
     numbered: list[tuple[int, _File]] = []
     for path in sorted(folder.iterdir()):
-        found = _SNAPSHOT.fullmatch(path.name)
-        if found is not None and found["module"] == module:
-            numbered.append((int(found["number"]), _File(path, found["pipeline"], found["name"])))
-        elif (found := _FIRST.fullmatch(path.name)) is not None and found["module"] == module:
+        match = _SNAPSHOT.fullmatch(path.name)
+        if match is not None and match["module"] == module:
+            numbered.append((int(match["number"]), _File(path, match["pipeline"], match["name"])))
+        elif (match := _FIRST.fullmatch(path.name)) is not None and match["module"] == module:
             first.append(_File(path, "", ""))
-        elif (found := _LAST.fullmatch(path.name)) is not None and found["module"] == module:
+        elif (match := _LAST.fullmatch(path.name)) is not None and match["module"] == module:
             last.append(_File(path, "", START))
-    return [*first, *(file for _, file in sorted(numbered, key=lambda one: one[0])), *last]
+    return [*first, *(file for _, file in sorted(numbered, key=lambda pair: pair[0])), *last]
 
 
 class _Reading:
@@ -167,18 +168,17 @@ def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple
     merged: list[tuple[Run, int]] = []
     shot = at = 0
     for step, after in steps:
-        found = _find(runs, at, lambda run, step=step: _file_name(run) == (step.name, step.pipeline))
+        match = _find(runs, at, lambda run, step=step: _file_name(run) == (step.name, step.pipeline))
         # A change between pipelines stands before the next one's passes, a step within a pass before that pass.
-        end = found if found >= 0 else _find(runs, at, lambda run, step=step: step.pipeline in _file_name(run))
-        if found < 0 and after == shot and runs:
-            continue  # a pipeline within a pipeline, told again as a pass
-        if end > at:
-            merged += [(run, shot) for run in runs[at:end]]
-            at = end
-        shot = after
-        merged.append((runs[found] if found >= 0 else Run(step.name, step.pipeline.replace("_", " ")), after))
-        at += found >= 0
-    merged += [(run, shot) for run in runs[at:]]
+        end = match if match >= 0 else _find(runs, at, lambda run, step=step: step.pipeline in _file_name(run))
+        if match < 0 and after == shot and runs:
+            continue  # a pipeline within a pipeline, which is listed as a pass too
+        end = max(end, at)
+        merged += zip(runs[at:end], repeat(shot), strict=False)
+        at, shot = end, after
+        merged.append((runs[match] if match >= 0 else Run(step.name, step.pipeline.replace("_", " ")), after))
+        at += match >= 0
+    merged += zip(runs[at:], repeat(shot), strict=False)
     return [(run, after) for run, after in merged if run.name != START]
 
 

@@ -67,10 +67,26 @@ class VersionsBuilder:
     def add(self, text: str) -> bool:
         """Take the next snapshot; return whether it has other lines, or another order, than the last."""
         first = len(self.lines)
+        tables, body = _split_tables(text)
+        rows, new_lines = self._rows_of(body, first)
+        if rows == self._rows:
+            return False
+        if tables != self._tables or len(self._changes) * len(rows) > _MOST_PENDING:
+            self._flush()
+            self._tables = tables
+        self._new_lines += new_lines
+        self._changes.append((rows, first))
+        self.snapshots += 1
+        self._rows = rows
+        named = self._name_of_row
+        self._row_of_name = {named[row]: row for row in rows if row in named}
+        return True
+
+    def _rows_of(self, body: Sequence[str], first: int) -> tuple[list[int], list[_NewLine]]:
+        """The row of each line of a snapshot; and the lines that got a new row, which are numbered from `first`."""
         rows: list[int] = []
         row_of_line: dict[str, dict[str, int]] = {}
         new_lines: list[_NewLine] = []
-        tables, body = _split_tables(text)
         computation, old, new = "", self._row_of_line.get("", {}), row_of_line.setdefault("", {})
         for line in body:
             if line and line[0] not in " }" and line[-1] == "{" and (head := _HEAD.match(line)) is not None:
@@ -84,18 +100,7 @@ class VersionsBuilder:
             new[line] = row
             rows.append(row)
         self._row_of_line = row_of_line
-        if rows == self._rows:
-            return False
-        if tables != self._tables or len(self._changes) * len(rows) > _MOST_PENDING:
-            self._flush()
-            self._tables = tables
-        self._new_lines += new_lines
-        self._changes.append((rows, first))
-        self.snapshots += 1
-        self._rows = rows
-        named = self._name_of_row
-        self._row_of_name = {named[row]: row for row in rows if row in named}
-        return True
+        return rows, new_lines
 
     def _row(self, computation: str, line: str) -> int:
         """The row of a line that was not written like this before: a new one, unless only its metadata changed."""
@@ -111,18 +116,7 @@ class VersionsBuilder:
 
     def _flush(self) -> None:
         """Read the new lines, as a module that has no others; and note how the snapshots follow from each other."""
-        text: list[str] = ["HloModule m", "", *self._tables, ""]
-        row_at: dict[int, int] = {}
-        last = ""
-        for row, computation, line in self._new_lines:
-            if not line.startswith(" "):
-                continue
-            if computation != last:
-                text += ["}", ""] if last else []
-                text.append(f"%{computation} () -> () {{")
-                last = computation
-            row_at[len(text)] = row
-            text.append(line)
+        text, row_at = self._module_of_new_lines()
         graph = _graph("\n".join([*text, "}", ""])) if row_at else None
         if graph is None:
             for _ in self._new_lines:
@@ -135,6 +129,22 @@ class VersionsBuilder:
         self._runs += follow(self._last_flushed, self._changes)
         self._last_flushed = self._changes[-1][0]
         self._changes, self._new_lines = [], []
+
+    def _module_of_new_lines(self) -> tuple[list[str], dict[int, int]]:
+        """The lines of a module that holds only the new instructions; and, by their place among them, their rows."""
+        text: list[str] = ["HloModule m", "", *self._tables, ""]
+        row_at: dict[int, int] = {}
+        last = ""
+        for row, computation, line in self._new_lines:
+            if not line.startswith(" "):
+                continue
+            if computation != last:
+                text += ["}", ""] if last else []
+                text.append(f"%{computation} () -> () {{")
+                last = computation
+            row_at[len(text)] = row
+            text.append(line)
+        return text, row_at
 
     def _describe(self, graph: Graph, nodes: Mapping[int, int]) -> None:
         """Fill the columns of the new lines, given the node of each row that is an instruction."""

@@ -80,6 +80,13 @@ def unpack(data: bytes) -> tuple[int, dict[str, Any], memoryview]:
         raise CaptureFileError(f"this capture is truncated: {len(payload):,} of {size:,} bytes are there.")
     if version < 1 or len(payload) > size or _digest(payload) != digest:
         raise CaptureFileError("this capture was altered: its checksum does not fit. Hint: copy or save it again.")
+    raw = _decompressed(payload, unpacked)
+    with refusal():
+        (head,) = struct.unpack_from("<I", raw)
+        return version, json.loads(raw[4 : 4 + head]), memoryview(raw)[4 + head :]
+
+
+def _decompressed(payload: bytes, unpacked: int) -> bytes:
     try:
         # Never more than was promised: a small file cannot unpack to fill the memory.
         raw = zlib.decompressobj(wbits=31).decompress(payload, unpacked + 1)
@@ -87,9 +94,7 @@ def unpack(data: bytes) -> tuple[int, dict[str, Any], memoryview]:
         raise CaptureFileError(f"this capture was altered: {error}.") from error
     if len(raw) != unpacked:
         raise CaptureFileError("this capture was altered: it unpacks to another size than it says.")
-    with refusal():
-        (head,) = struct.unpack_from("<I", raw)
-        return version, json.loads(raw[4 : 4 + head]), memoryview(raw)[4 + head :]
+    return raw
 
 
 def _digest(payload: bytes) -> bytes:

@@ -101,19 +101,24 @@ def _times(graph: Graph, elements: Floats, node: int, role: str, trips: Mapping[
         return (float(trips[node]) + (role == "condition"), True) if node in trips else (1.0, False)
     if op in ("fusion", "call", "conditional", "custom-call") or op.startswith("async"):
         return 1.0, op != "conditional"
+    return _applications(graph, elements, node, role, op), True
+
+
+def _applications(graph: Graph, elements: Floats, node: int, role: str, op: str) -> float:
+    """How often a node applies its computation to elements."""
     start, end = graph.operand_start[node : node + 2].tolist()
     operands = graph.operand[start:end].tolist()
     if op == "reduce" and operands:
-        return max(float(elements[operands[0]] - elements[node]), 0.0), True
+        return max(float(elements[operands[0]] - elements[node]), 0.0)
     if op == "reduce-window":
-        return float(elements[node]) * (window_size(graph, node) - 1), True
+        return float(elements[node]) * (window_size(graph, node) - 1)
     if op == "select-and-scatter" and len(operands) > 1:
         source = float(elements[operands[1]])
-        return (source * (window_size(graph, node) - 1) if role == "select" else source), True
+        return source * (window_size(graph, node) - 1) if role == "select" else source
     if op == "scatter" and operands:
-        return float(elements[operands[-1]]), True
+        return float(elements[operands[-1]])
     # A sort's comparisons are in its own count.
-    return (0.0 if op == "sort" else float(elements[node])), True
+    return 0.0 if op == "sort" else float(elements[node])
 
 
 def _kernel_insides(graph: Graph, calls: Sequence[_Call]) -> NDArray[np.bool_]:
@@ -133,10 +138,8 @@ _DEPTH = 3  # a kernel's insides call reducers, and those hardly ever anything
 def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[Floats, _Runs]:
     """Each node's operations in one run of its computation, what its kernel does inside included; and the runs."""
     count = len(graph.groups)
-    of_node: dict[int, list[_Call]] = {}
     of_group: list[list[_Call]] = [[] for _ in range(count)]
     for call in calls:
-        of_node.setdefault(call.node, []).append(call)
         of_group[int(graph.group[call.node])].append(call)
     order = _callees_first(count, of_group)
     flops = own.copy()
@@ -146,14 +149,19 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
             if not call.is_control:
                 flops[call.node] += call.times * total[call.group]
                 total[group] += call.times * total[call.group]
-    called = {call.group for call in calls}
-    counted = np.asarray([float(i not in called) for i in range(count)] + [1.0])
-    known = counted.copy()
-    for group in reversed(order):
+    return flops, _runs(of_group, order[::-1])
+
+
+def _runs(of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]) -> _Runs:
+    """How often each computation runs in a run of the program; a computation that nothing calls runs once."""
+    called = {call.group for calls in of_group for call in calls}
+    counted = np.asarray([float(i not in called) for i in range(len(of_group))] + [1.0])
+    certain = counted.copy()
+    for group in callers_first:
         for call in of_group[group]:
             counted[call.group] += counted[group] * call.times
-            known[call.group] += known[group] * (call.times if call.is_known else np.nan)
-    return flops, _Runs(counted, known)
+            certain[call.group] += certain[group] * (call.times if call.is_known else np.nan)
+    return _Runs(counted, certain)
 
 
 def _callees_first(count: int, of_group: Sequence[Sequence[_Call]]) -> list[int]:

@@ -126,6 +126,15 @@ def line_table(capture: Capture) -> LineTable:
     return _table(split_by_line(capture))
 
 
+def _text_of(lines: Sequence[str], line: int) -> str:
+    """A line by its number, from 1, without its indentation; "" if there is no such line."""
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+def _share(part: float, total: float) -> float:
+    return part / total if total else 0.0
+
+
 def _table(split: LineSplit) -> LineTable:
     places = [*split.places, ("", 0)]  # the last is for what no line is known for
     flops, bytes_, seconds = _costs_of_lines(split)
@@ -143,13 +152,13 @@ def _table(split: LineSplit) -> LineTable:
             LineRow(
                 file,
                 line,
-                text=lines[line - 1].strip() if 0 < line <= len(lines) else "",
+                text=_text_of(lines, line),
                 equations=int(split.equations[i]),
                 kernels=int(kernels[i]),
                 flops=float(flops[i]),
-                flops_share=float(flops[i]) / totals[0] if totals[0] else 0.0,
+                flops_share=_share(float(flops[i]), totals[0]),
                 bytes=float(bytes_[i]),
-                bytes_share=float(bytes_[i]) / totals[1] if totals[1] else 0.0,
+                bytes_share=_share(float(bytes_[i]), totals[1]),
                 seconds=time,
             )
         )
@@ -303,11 +312,11 @@ def own_files(sources: Mapping[str, Source]) -> set[str]:
 
 def innermost_own_frames(graph: Graph, own: set[str]) -> list[Frame]:
     """For each frame of a graph, the innermost of its stack in the user's own files; itself where there is none."""
-    frames, found = graph.frames, list[Frame]()
+    frames, innermost = graph.frames, list[Frame]()
     for frame in frames:
         at, steps = frame, 0
         # The steps end the walk where parents of damaged input go in a circle.
         while at.file not in own and 0 <= at.parent < len(frames) and steps < len(frames):
             at, steps = frames[at.parent], steps + 1
-        found.append(at if at.file in own else frame)
-    return found
+        innermost.append(at if at.file in own else frame)
+    return innermost

@@ -158,12 +158,7 @@ class Diff(Displayable):
             effect = str(stage.step).partition(": ")[2]
             rows.append((name, f"{effect}, of {len(stage.a.graph):,} and {len(stage.b.graph):,}"))
         for word, fusions in (("gained", self.fusions_gained), ("lost", self.fusions_lost)):
-            ranked = _ranked(fusions)
-            for fusion, count in ranked[:_MOST_SHOWN]:
-                rows.append((f"fusion {word}", repr(fusion)[len("Fusion(") : -1] + f" (×{count:,})" * (count > 1)))
-            if len(ranked) > _MOST_SHOWN:
-                rest = sum(count for _, count in ranked[_MOST_SHOWN:])
-                rows.append((f"fusion {word}", f"{rest:,} more of {len(ranked) - _MOST_SHOWN:,} kinds"))
+            rows += [(f"fusion {word}", text) for text in _fusion_texts(_ranked(fusions))]
         rows += [
             ("fusion changed", f"{old.name}: {old.holds} → {new.holds}")
             for old, new in self.fusions_changed[:_MOST_SHOWN]
@@ -194,8 +189,8 @@ def diff(a: Capture, b: Capture) -> Diff:
 
     Example:
         >>> import explorer, jax.numpy as jnp
-        >>> one = explorer.explore(lambda x: jnp.tanh(x), jnp.ones(8))
-        >>> explorer.diff(one, explorer.explore(lambda x: jnp.tanh(x) + 1, jnp.ones(8))).jaxpr
+        >>> tanh = explorer.explore(lambda x: jnp.tanh(x), jnp.ones(8))
+        >>> explorer.diff(tanh, explorer.explore(lambda x: jnp.tanh(x) + 1, jnp.ones(8))).jaxpr
         StageDiff(jaxpr: +1, of 2 and 3)
     """
     for name, given in (("a", a), ("b", b)):
@@ -223,6 +218,15 @@ def _place(stack: Sequence[Frame]) -> str:
     named = (frame.function.rpartition(".")[2] for frame in stack)
     function = next((name for name in named if name and not name.startswith("<")), stack[0].function)
     return f"{function}:{stack[0].line}"
+
+
+def _fusion_texts(ranked: Sequence[tuple[Fusion, int]]) -> list[str]:
+    """The most frequent kinds of fusions, and how many more there are."""
+    texts = [repr(fusion)[len("Fusion(") : -1] + f" (×{count:,})" * (count > 1) for fusion, count in ranked]
+    if len(ranked) > _MOST_SHOWN:
+        rest = sum(count for _, count in ranked[_MOST_SHOWN:])
+        texts[_MOST_SHOWN:] = [f"{rest:,} more of {len(ranked) - _MOST_SHOWN:,} kinds"]
+    return texts
 
 
 def _ranked(fusions: Sequence[Fusion]) -> list[tuple[Fusion, int]]:

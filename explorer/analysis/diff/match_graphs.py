@@ -88,11 +88,11 @@ class Side:
 
     def _place(self, frame: int) -> str:
         """Function and text of the line, which stay when lines are put in above; the number where there is no text."""
-        found = self.graph.frames[frame]
-        source = (self.sources or {}).get(found.file)
+        at = self.graph.frames[frame]
+        source = (self.sources or {}).get(at.file)
         lines = source.text.splitlines() if source is not None else []
-        text = lines[found.line - 1].strip() if 0 < found.line <= len(lines) else str(found.line)
-        return f"{found.function.rpartition('.')[2]}\0{text}\0{found.column}"
+        text = lines[at.line - 1].strip() if 0 < at.line <= len(lines) else str(at.line)
+        return f"{at.function.rpartition('.')[2]}\0{text}\0{at.column}"
 
 
 def _shape(type_: str) -> str:
@@ -238,10 +238,10 @@ class _Matching:
             is_most = y >= 0 and 2 * shared[x, y] >= max(size_a[x], size_b[y])
             if is_most and self.there[x] < 0 and self.back[y] < 0:
                 self.take([(x, y)])
-        # What a kernel is given is known by what it is; else parameters, tuples and elements of kernels that correspond
+        # What a kernel reads is matched by its source; else parameters, tuples and elements of kernels that correspond
         # go in order, the shape may be what differs.
-        known = _mix(self.back[b.flow.source].astype(np.uint64)), _mix(a.flow.source.astype(np.uint64))
-        self.take(self.rest(lambda side: _joined(side.op, known[side is a])))
+        sources = _mix(self.back[b.flow.source].astype(np.uint64)), _mix(a.flow.source.astype(np.uint64))
+        self.take(self.rest(lambda side: _joined(side.op, sources[side is a])))
         self.take(self.rest(lambda side: _joined(side.op, side.shape)))
         self.take(self.rest(lambda side: side.op))
 

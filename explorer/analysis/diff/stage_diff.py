@@ -120,13 +120,16 @@ class _Text:
         held = [int(graph.group[nodes[0]]) if nodes else _NONE for nodes in self.nodes]
         before, after = _filled(held), _filled(held[::-1])[::-1]
         homes = [b if _is_end(line) else a for line, b, a in zip(self.lines, before, after, strict=True)]
-        headers = [i for i, line in enumerate(self.lines) if line.startswith(("HloModule", "module"))]
-        for i in headers:
+        for i in self.module_lines():
             homes[i] = _MODULE
-        is_mlir = bool(headers) and headers[0] < _HEAD and not self.lines[0].startswith("HloModule")
-        if is_mlir and self.lines[-1] == "}":
-            homes[-1] = _MODULE  # MLIR's module has an end of its own
         return homes
+
+    def module_lines(self) -> list[int]:
+        """The lines that begin and end the module itself."""
+        headers = [i for i, line in enumerate(self.lines) if line.startswith(("HloModule", "module"))]
+        is_mlir = bool(headers) and headers[0] < _HEAD and not self.lines[0].startswith("HloModule")
+        # MLIR's module has an end of its own.
+        return [*headers, len(self.lines) - 1] if is_mlir and self.lines[-1] == "}" else headers
 
 
 def _filled(groups: Sequence[int]) -> list[int]:
@@ -177,13 +180,13 @@ class _Overlay:
 
     def groups_in_a(self) -> dict[int, int]:
         """The groups of `b` that `a` has: called in the same way by the same node, or by nobody under the same name."""
-        known = {self.called(group, group.caller): i for i, group in enumerate(self.a.graph.groups)}
-        found = {_MODULE: _MODULE, _NONE: _NONE}
+        group_of_a = {self.called(group, group.caller): i for i, group in enumerate(self.a.graph.groups)}
+        in_a = {_MODULE: _MODULE, _NONE: _NONE}
         for i, group in enumerate(self.b.graph.groups):
             caller = int(self.back[group.caller]) if group.caller >= 0 else -1
-            if (group.caller < 0 or caller >= 0) and (at := known.get(self.called(group, caller))) is not None:
-                found[i] = at
-        return found
+            if (group.caller < 0 or caller >= 0) and (at := group_of_a.get(self.called(group, caller))) is not None:
+                in_a[i] = at
+        return in_a
 
     @staticmethod
     def called(group: Group, caller: int) -> tuple[str, int, str]:
@@ -225,15 +228,18 @@ class _Overlay:
     def same_row(self, line: str, held: Sequence[int]) -> int:
         """The line of `a` that says the same of the same nodes, about the same operands; -1 if there is none."""
         partners = [int(self.back[node]) for node in held]
-        if min(partners) < 0:
-            return -1
-        row = self.old.row_of.get(partners[0], -1)
-        if row < 0 or self.old.nodes[row] != partners:
+        row = self.row_of_all(partners)
+        if row < 0:
             return -1
         ours = [key for node in held for key in self.key_of_b[_operands(self.b.graph, node)].tolist()]
         theirs = [key for node in partners for key in _operands(self.a.graph, node).tolist()]
         is_same = ours == theirs and self.bare(line) == self.bare(self.old.lines[row])
         return row if is_same else -1
+
+    def row_of_all(self, nodes: list[int]) -> int:
+        """The line of `a` that holds these nodes and no others; -1 if there is none."""
+        row = self.old.row_of.get(nodes[0], -1) if min(nodes) >= 0 else -1
+        return row if row >= 0 and self.old.nodes[row] == nodes else -1
 
     def bare(self, line: str) -> str:
         return (_WORD if self.is_word else _SIGIL).sub("·", line)
@@ -261,18 +267,18 @@ class _Overlay:
         moved = len(frames)
         frames += [_moved(frame, moved) for frame in self.b.graph.frames]
         columns: dict[str, list[int]] = {"op": [], "type": [], "frame": []}
-        operand_start, operand = [0], list[int]()
         for held, is_new in zip(nodes, sides, strict=True):
             graph = (self.b if is_new else self.a).graph
-            node = held[0] if held else -1
-            columns["op"].append(ops[graph.ops[int(graph.op[node])]] if held else -1)
-            columns["type"].append(types[graph.types[int(graph.type[node])]] if held else -1)
-            frame = int(graph.frame[node]) if held else -1
+            if not held:
+                for column in columns.values():
+                    column.append(-1)
+                continue
+            node = held[0]
+            columns["op"].append(ops[graph.ops[int(graph.op[node])]])
+            columns["type"].append(types[graph.types[int(graph.type[node])]])
+            frame = int(graph.frame[node])
             columns["frame"].append(frame + moved * is_new if frame >= 0 else -1)
-            for one in held:
-                read = _operands(graph, one)
-                operand += (self.key_of_b[read] if is_new else read).tolist()
-            operand_start.append(len(operand))
+        operand_start, operand = self.operand_rows(nodes, sides)
         groups = [group.name for group in self.a.graph.groups] + [group.name for group in self.b.graph.groups]
         of_b = self.b.graph.group[self.only]
         home = np.concatenate([self.a.graph.group, np.where(of_b >= 0, of_b + len(self.a.graph.groups), -1)])
@@ -280,8 +286,8 @@ class _Overlay:
             lines=lines,
             key=np.asarray(keys, np.int32),
             **{name: np.asarray(values, np.int32) for name, values in columns.items()},
-            operand_start=np.asarray(operand_start, np.int32),
-            operand=np.asarray(operand, np.int32),
+            operand_start=operand_start,
+            operand=operand,
             names=self.names,
             computation=np.where(home >= 0, home, len(groups)).astype(np.int32),
             computations=[*groups, ""],
@@ -290,6 +296,16 @@ class _Overlay:
             frames=frames,
             snapshots=snapshots,
         )
+
+    def operand_rows(self, nodes: Sequence[Sequence[int]], sides: Sequence[bool]) -> tuple[Ints, Ints]:
+        """Compressed rows of the keys of the operands of each row's nodes: their starts, and the keys."""
+        start, operand = [0], list[int]()
+        for held, is_new in zip(nodes, sides, strict=True):
+            for node in held:
+                read = _operands((self.b if is_new else self.a).graph, node)
+                operand += (self.key_of_b[read] if is_new else read).tolist()
+            start.append(len(operand))
+        return np.asarray(start, np.int32), np.asarray(operand, np.int32)
 
 
 def _primed(name: str, others: Graph) -> str:

@@ -37,10 +37,10 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
     hlo = instructions_of(hlo_graph)
     fates: dict[str, Fates] = {}
     for name, equations in named.items():
-        known = metadata_fates(equations, hlo)
-        if any(row.kind in ("unmapped", "inlined") for row in known.rows):
-            infer(known, links.argument_sets.get(name) or argument_sets(equations.graph, {}))
-        fates[name] = _columns(hlo_graph, known.rows)
+        by_metadata = metadata_fates(equations, hlo)
+        if any(row.kind in ("unmapped", "inlined") for row in by_metadata.rows):
+            infer(by_metadata, links.argument_sets.get(name) or argument_sets(equations.graph, {}))
+        fates[name] = _columns(hlo_graph, by_metadata.rows)
     return fates
 
 

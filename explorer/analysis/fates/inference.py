@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.analysis.fates.metadata_fates import MetadataFates, Row, only_calls
+from explorer.analysis.fates.metadata_fates import Instructions, MetadataFates, Row, only_calls
 from explorer.analysis.links.equations import is_dead, twins
 from explorer.model.graph import Graph
 from explorer.model.types import elements
@@ -50,13 +50,15 @@ def _eliminate(fates: MetadataFates) -> None:
     for node, row in enumerate(rows):
         if dead[node] and row.kind in ("inlined", "unmapped"):
             rows[node] = _DEAD
-        elif row.kind == "unmapped" and _does_nothing(graph, node):
+        elif row.kind != "unmapped":
+            continue
+        elif _does_nothing(graph, node):
             rows[node] = Row("eliminated", (), True, "it changes no value")
-        elif row.kind == "unmapped":
+        else:
             others = alike.get(first_of.get(node, node), ())
-            kept = next((i for i in others if rows[i].kernels), None)
-            if kept is not None:
-                rows[node] = Row("eliminated", (), True, f"the same as {graph.names[kept]}, which stands for both")
+            kept = [i for i in others if rows[i].kernels]
+            if kept:
+                rows[node] = Row("eliminated", (), True, f"the same as {graph.names[kept[0]]}, which stands for both")
 
 
 def _does_nothing(graph: Graph, node: int) -> bool:
@@ -151,20 +153,27 @@ def _between(around: _Surroundings, node: int) -> Row | None:
         return None
     if makers == readers and len(readers) == 1:
         return Row("fused", tuple(readers), True, "all that it reads and all that reads it is in this kernel")
-    arguments = {i for i in makers if hlo.graph.ops[hlo.op_code[i]] == "parameter"}
-    kernels = tuple(sorted((makers - arguments) | readers))
+    kernels = tuple(sorted(_without_arguments(hlo, makers) | readers))
     if len(kernels) > _MOST or not _reads_only(around.fates, readers, makers):
         return None
     if not makers:
-        # A constant that several kernels read may be in each of them.
-        if around.depends[node] or len(readers) > 1:
-            return None
-        return Row("fused", kernels, True, "only this kernel reads it, and nothing else makes it")
+        return _in_only_reader(around, node, kernels)
     if graph.ops[int(graph.op[node])] in _VIEWS:
         return Row("eliminated", (), True, "only another view: its reader takes the value as it is")
     if len(kernels) == 1:
         return Row("fused", kernels, True, "no kernel runs between what it reads and this one")
     return Row("fused", kernels, True, "in some of these: no other runs between")
+
+
+def _in_only_reader(around: _Surroundings, node: int, readers: tuple[int, ...]) -> Row | None:
+    """The fate of a constant, which nothing makes; one that several kernels read may be in each of them."""
+    if around.depends[node] or len(readers) > 1:
+        return None
+    return Row("fused", readers, True, "only this kernel reads it, and nothing else makes it")
+
+
+def _without_arguments(hlo: Instructions, makers: set[int]) -> set[int]:
+    return {i for i in makers if hlo.graph.ops[hlo.op_code[i]] != "parameter"}
 
 
 def _makers(around: _Surroundings, node: int) -> set[int] | None:
@@ -193,12 +202,16 @@ def _ends(around: _Surroundings, node: int, along: Sequence[Sequence[int]], *, m
             todo += along[at]
         elif row.kind == "" and len(linked.get(at, ())) == 1:
             ends.add(linked[at][0])
-        elif not (
-            (row.kind == "" and not around.depends[at] and not around.operands[at])  # a constant is made nowhere
-            or (row.kind == "folded" and may_be_folded)
-        ):
+        elif not _is_made_nowhere(around, at, may_be_folded):
             return None
     return ends
+
+
+def _is_made_nowhere(around: _Surroundings, node: int, may_be_folded: bool) -> bool:
+    """Is it a constant, of the function or, where these count, of the compiled program?"""
+    if around.fates.rows[node].kind == "folded":
+        return may_be_folded
+    return around.fates.rows[node].kind == "" and not around.depends[node] and not around.operands[node]
 
 
 def _reads_only(fates: MetadataFates, readers: set[int], makers: set[int]) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -135,10 +136,8 @@ def metadata_fates(equations: NamedEquations, hlo: Instructions) -> MetadataFate
     graph, is_equation, shares, linked = equations
     callers = {group.caller for group in graph.groups}
     lists = {id(rows): rows for rows in linked.values()}.values()
-    attributed = {hlo.kernel[i] for rows in lists for i in rows}
-    # A jaxpr's operation may be several of StableHLO's, of which each has its own instructions.
-    hlo_names = [op.removeprefix("stablehlo.").replace("_in_dim", "").replace("_", "-") for op in graph.ops]
-    own_code = [hlo.code.get(name, -1) for name in hlo_names]
+    attributed = {hlo.kernel[i] for i in chain.from_iterable(lists)}
+    own_code = [hlo.code.get(_hlo_name(op), -1) for op in graph.ops]
     is_only_call = [only_calls(op) for op in graph.ops]
     shared: dict[tuple[int, int, bool, int], Row] = {}  # equations with the same instructions have the same fate
     rows: list[Row] = []
@@ -154,6 +153,11 @@ def metadata_fates(equations: NamedEquations, hlo: Instructions) -> MetadataFate
             row = shared[key] = _row(hlo, instructions, own_code[op], shares[node], calls and is_only_call[op])
         rows.append(row)
     return MetadataFates(graph, hlo, rows, linked, callers, attributed)
+
+
+def _hlo_name(op: str) -> str:
+    """What HLO calls an operation; one of a jaxpr may be several there, of which each has its own instructions."""
+    return op.removeprefix("stablehlo.").replace("_in_dim", "").replace("_", "-")
 
 
 def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is_only_call: bool) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from explorer.analysis.links.equations import returned_in_order
@@ -27,27 +29,31 @@ def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
     for group in _callers_first(graph):
         caller, kind = graph.groups[group].caller, graph.groups[group].kind
         given: list[int] = [sets[i] for i in operand[start[caller] : start[caller + 1]]] if caller >= 0 else []
-        together = 0
-        for one in given:
-            together |= one
+        together = reduce(int.__or__, given, 0)
         inputs = sum(op[node] == parameter for node in members[group])
         position = 0
         for node in members[group]:
             if op[node] == parameter:
                 if kind == "entry":
-                    path = graph.scopes[int(graph.scope[node])]
-                    # One without a name is like no other's.
-                    sets[node] = 1 << bit.setdefault(path or f"\0{len(bit)}", len(bit))
+                    sets[node] = _own_bit(graph, node, bit)
                 else:
                     number = numbers[node] if numbers[node] >= 0 else position
-                    sets[node] = given[number] if len(given) == inputs and number < len(given) else together
+                    # Where a call leaves out or adds operands, no number says which of them a parameter is.
+                    sets[node] = _entry_at(given, number, together) if len(given) == inputs else together
                 position += 1
                 continue
-            value = 0
-            for i in operand[start[node] : start[node + 1]]:
-                value |= sets[i]
-            sets[node] = value
+            sets[node] = reduce(int.__or__, map(sets.__getitem__, operand[start[node] : start[node + 1]]), 0)
     return sets
+
+
+def _own_bit(graph: Graph, node: int, bit: dict[str, int]) -> int:
+    """The set of one argument; one without a name is like no other's."""
+    path = graph.scopes[int(graph.scope[node])] or f"\0{len(bit)}"
+    return 1 << bit.setdefault(path, len(bit))
+
+
+def _entry_at(values: list[int], position: int, default: int) -> int:
+    return values[position] if position < len(values) else default
 
 
 def result_sets(graph: Graph) -> list[int]:

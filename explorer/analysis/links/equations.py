@@ -72,12 +72,16 @@ def returned_in_order(graph: Graph) -> list[int]:
     return [node_of.get(position, -1) for position in range(max(node_of, default=-1) + 1)]
 
 
+def _is_compared(op: str) -> bool:
+    return not _VALUES.search(op) and not _EFFECT.search(op)
+
+
 def twins(graph: Graph) -> dict[int, int]:
     """For each equation that does what an earlier one of its group does, with the same values, that one."""
     first_of = list(range(len(graph.names)))  # of each node, the first that has the same value
     node_of: dict[tuple[int, int, int, tuple[int, ...], bytes], int] = {}
     callers = {group.caller for group in graph.groups}
-    is_compared = [not _VALUES.search(op) and not _EFFECT.search(op) for op in graph.ops]
+    is_compared = list(map(_is_compared, graph.ops))
     attributes = _attribute_rows(graph)
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()

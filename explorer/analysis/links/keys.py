@@ -168,7 +168,7 @@ def _refine(
     if not len(open_here):
         return here, _with_caller(other, there), np.zeros(base + 1, bool)
     (reach_here, reach_there), (serve_here, serve_there) = dependencies()
-    fine_here, fine_there = _tell_apart(
+    fine_here, fine_there = _refine_ambiguous(
         (here[open_here], _sizes(first)[open_here], reach_here[open_here], serve_here[open_here]),
         (there[open_there], _sizes(other)[open_there], reach_there[open_there], serve_there[open_there]),
         (_order(first)[open_here], _order(other)[open_there]),
@@ -184,7 +184,7 @@ def _refine(
 _Side = tuple[Ints, Ints, Ints, Ints]
 
 
-def _tell_apart(first: _Side, other: _Side, order: tuple[Ints, Ints], op: Ints) -> tuple[Ints, Ints]:
+def _refine_ambiguous(first: _Side, other: _Side, order: tuple[Ints, Ints], op: Ints) -> tuple[Ints, Ints]:
     """Finer keys, by size, by what nodes depend on and serve, by order.
 
     Args:

@@ -33,10 +33,10 @@ def placed(graph: Graph, known: Sequence[int] = ()) -> Ints:
     for source in (caller, first_user, first_operand, caller):
         for _ in range(_ROUNDS):
             open_ = np.flatnonzero((at < 0) & (source >= 0))
-            found = at[source[open_]]
-            if not (found >= 0).any():
+            places = at[source[open_]]
+            if not (places >= 0).any():
                 break
-            at[open_] = found
+            at[open_] = places
     return at
 
 

@@ -47,23 +47,31 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
         return {}
     hlo, jaxpr = graphs["hlo"], graphs["jaxpr"]
     placeless = (hlo.frame < 0) | _has_only_its_callers(hlo)
-    found: dict[int, int] = {}
+    equation_of: dict[int, int] = {}
     for op, primitives in _PRIMITIVES.items():
         if op not in hlo.ops:
             continue
-        codes = [code for code, name in enumerate(jaxpr.ops) if name in primitives]
-        made = np.flatnonzero(np.isin(jaxpr.op, codes))
+        equations = _nodes_of(jaxpr, primitives)
         nodes = np.flatnonzero(hlo.op == hlo.ops.index(op))
         lost = nodes[placeless[nodes]].tolist()
         if op == "dot":
-            lost += _of_another_place(hlo, nodes[~placeless[nodes]].tolist(), jaxpr, made.tolist())
-        if lost and len(made):
-            # Asked only here: to link the stages of a large program takes a second.
-            keys = capture.links.keys
-            does = np.asarray([name not in _VIEWS for name in hlo.ops], bool)[hlo.op]
-            linked = np.isin(keys["jaxpr"]["hlo"][made], np.setdiff1d(keys["hlo"]["jaxpr"][does], -1))
-            found |= _matched(hlo, lost, jaxpr, made[~linked].tolist())
-    return found
+            lost += _of_another_place(hlo, nodes[~placeless[nodes]].tolist(), jaxpr, equations.tolist())
+        if lost and len(equations):
+            # Only here are the links needed: to link the stages of a large program takes a second.
+            equation_of |= _matched(hlo, lost, jaxpr, _unlinked(capture, hlo, equations))
+    return equation_of
+
+
+def _nodes_of(graph: Graph, ops: frozenset[str]) -> NDArray[np.intp]:
+    return np.flatnonzero(np.isin(graph.op, [code for code, name in enumerate(graph.ops) if name in ops]))
+
+
+def _unlinked(capture: Capture, hlo: Graph, equations: NDArray[np.intp]) -> list[int]:
+    """Those of some equations whose name no instruction bears that does more than give another view."""
+    keys = capture.links.keys
+    does = np.asarray([name not in _VIEWS for name in hlo.ops], bool)[hlo.op]
+    linked = np.isin(keys["jaxpr"]["hlo"][equations], np.setdiff1d(keys["hlo"]["jaxpr"][does], -1))
+    return equations[~linked].tolist()
 
 
 def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:
@@ -98,15 +106,22 @@ def _matched(hlo: Graph, lost: Sequence[int], jaxpr: Graph, free: Sequence[int])
     """By size, then in order; equations of one line are as good as one."""
     if len(lost) == len(free) and [_size(hlo, i) for i in lost] == [_size(jaxpr, i) for i in free]:
         return dict(zip(lost, free, strict=True))
-    found: dict[int, int] = {}
-    for size in {_size(hlo, node) for node in lost}:
-        here = [node for node in lost if _size(hlo, node) == size]
-        there = [row for row in free if _size(jaxpr, row) == size]
+    equation_of: dict[int, int] = {}
+    free_by_size = _by_size(jaxpr, free)
+    for size, here in _by_size(hlo, lost).items():
+        there = free_by_size.get(size, [])
         if len(here) == len(there):
-            found |= dict(zip(here, there, strict=True))
+            equation_of |= dict(zip(here, there, strict=True))
         elif len({_line(jaxpr, row) for row in there}) == 1:
-            found |= dict.fromkeys(here, there[0])
-    return found
+            equation_of |= dict.fromkeys(here, there[0])
+    return equation_of
+
+
+def _by_size(graph: Graph, nodes: Sequence[int]) -> dict[int, list[int]]:
+    by_size: dict[int, list[int]] = {}
+    for node in nodes:
+        by_size.setdefault(_size(graph, node), []).append(node)
+    return by_size
 
 
 def _size(graph: Graph, node: int) -> int:

@@ -68,17 +68,14 @@ class Walk:
         self._aliasing = set(attributes.nodes("output_to_operand_aliasing").tolist())
         self._is_root: list[bool] = graph.is_root.tolist()
         self._first, self._operand = graph.operand_start.tolist(), graph.operand.tolist()
-        self._calls: dict[int, list[ComputationCall]] = {}
-        for call in graph.calls:
-            if call.role in _CALLS:
-                self._calls.setdefault(call.node, []).append(call)
+        self._calls = _calls_by_node(graph)
         self._nodes = _by_group(graph)
         self._open: list[int] = []
         self._budget = 4 * len(graph.names) + 1000  # steps: a computation that many call is walked for each
         self._passes = [op in _PASSING for op in graph.ops]
         self._handlers: list[Callable[[int, list[Leaves]], Leaves]] = [self._handler(op) for op in graph.ops]
         self._fusions = {g.caller: i for i, g in enumerate(graph.groups) if g.kind == "fusion" and g.caller >= 0}
-        entry = next((i for i, g in enumerate(graph.groups) if g.kind == "entry"), len(graph.groups) - 1)
+        entry = _entry(graph)
         if entry >= 0 and len(self._nodes[entry]):
             self._step(int(self._nodes[entry][0]))  # the call: arguments and constants are there, nothing runs yet
             self.outputs = self._resolve(self._run(entry, None))
@@ -189,7 +186,7 @@ class Walk:
 
     def _reuse_in_fusion(self, node: int, inside: list[int], args: Sequence[Leaves], values: Leaves) -> None:
         """Which arguments a fusion may write over: those it updates in place, and those it reads element by element."""
-        parameters = {self._parameter_number[at]: at for at in inside if self.graph.ops[self._op[at]] == "parameter"}
+        parameters = self._parameters(inside)
         number = {at: key for key, at in parameters.items()}
         for value, source in zip(values, written_over(self.graph, self._root(inside)), strict=False):
             if number.get(source, -1) in range(len(args)):
@@ -200,6 +197,10 @@ class Walk:
         whole = [arg for key, arg in enumerate(args) if len(arg) == 1 and parameters.get(key, -1) in free]
         for arg, value in product(whole, values):
             self._reuse(arg, value)
+
+    def _parameters(self, inside: list[int]) -> dict[int, int]:
+        """The parameters of a computation by their number."""
+        return {self._parameter_number[at]: at for at in inside if self.graph.ops[self._op[at]] == "parameter"}
 
     def _reuse_aliases(self, node: int, args: Sequence[Leaves], values: Leaves) -> None:
         """What the instruction itself says it writes over."""
@@ -354,6 +355,10 @@ class Walk:
             self.start[value], self.end[value] = 0, last
         for value in self.outputs:
             self.end[value] = last
+        self._write_over(kept)
+
+    def _write_over(self, kept: set[int]) -> None:
+        """End a step earlier what dies where something is written in its place: one output each, and none of `kept`."""
         written: set[int] = set()
         for operand, output, step in self._reused:
             operand = self._final(operand)
@@ -397,3 +402,16 @@ def _by_group(graph: Graph) -> list[Ints]:
     order = np.argsort(graph.group, kind="stable").astype(np.int32)
     edges = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
     return [order[edges[i] : edges[i + 1]] for i in range(len(graph.groups))]
+
+
+def _calls_by_node(graph: Graph) -> dict[int, list[ComputationCall]]:
+    calls: dict[int, list[ComputationCall]] = {}
+    for call in graph.calls:
+        if call.role in _CALLS:
+            calls.setdefault(call.node, []).append(call)
+    return calls
+
+
+def _entry(graph: Graph) -> int:
+    """The computation that runs first: the one marked so, else the last; -1 if there is none."""
+    return next((i for i, g in enumerate(graph.groups) if g.kind == "entry"), len(graph.groups) - 1)

@@ -68,13 +68,13 @@ class Tree:
 
     def is_below(self, at: int) -> NDArray[np.bool_]:
         """For each group, whether it is `at` or inside; the last entry is the top's."""
-        found = np.zeros(len(self.name) + 1, bool)
+        is_below = np.zeros(len(self.name) + 1, bool)
         todo = [at]
         while todo:
             group = todo.pop()
-            found[group] = True
+            is_below[group] = True
             todo += self.children.get(group, ())
-        return found
+        return is_below
 
     def below(self, at: int, nodes: Ints) -> list[tuple[int, Ints]]:
         """The groups in `at` with those of `nodes` that are inside each; groups without any are left out."""
@@ -123,12 +123,12 @@ class Tree:
         def copy(group: int, iteration: int) -> int:
             if group == common:
                 return into[iteration]
-            known = copies.get((group, iteration))
-            if known is None:
+            index = copies.get((group, iteration))
+            if index is None:
                 parent = copy(self.parent[group], iteration)
-                known = self.add(self.name[group], self.kind[group], parent, level=self.level[group])
-                copies[group, iteration] = known
-            return known
+                index = self.add(self.name[group], self.kind[group], parent, level=self.level[group])
+                copies[group, iteration] = index
+            return index
 
         moved = [copy(int(pair) // width - 1, int(pair) % width) for pair in pairs]
         self.group[nodes] = np.asarray(moved, np.int32)[row]

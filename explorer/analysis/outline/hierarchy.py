@@ -63,10 +63,7 @@ class _Nesting:
         graph, tree = self.graph, self.tree
         entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
         members = _members(graph)
-        called: dict[int, list[int]] = {}
-        for i, g in enumerate(graph.groups):
-            if g.caller >= 0:
-                called.setdefault(int(graph.group[g.caller]), []).append(i)
+        called = _called_by_group(graph)
         # The entry alone needs no box of its own: it is the picture.
         todo = entries[:]
         seen: set[int] = set()
@@ -76,12 +73,8 @@ class _Nesting:
                 continue
             seen.add(computation)
             g = graph.groups[computation]
-            box = -1
-            if g.caller >= 0 or (len(entries) > 1 and g.kind != "entry"):
-                box = tree.add(g.name.removeprefix("jaxpr="), g.kind, -1, caller=g.caller)
-                tree.boxes.add(box)
-                tree.repeat[box] = self.trips.get(g.caller, 0) if g.kind in _RUN_OFTEN else 0
-            self.fill(members[computation], g, box)
+            has_box = g.caller >= 0 or (len(entries) > 1 and g.kind != "entry")
+            self.fill(members[computation], g, self.box(g) if has_box else -1)
             # Backwards: the stack gives the first first.
             todo.extend(reversed(called.get(computation, ())))
         loose = np.flatnonzero(graph.group < 0)
@@ -92,6 +85,14 @@ class _Nesting:
         while (tree.twin[tree.twin] != tree.twin).any():
             tree.twin = tree.twin[tree.twin]
         return Hierarchy(*tree.finish())
+
+    def box(self, computation: Group) -> int:
+        """Add the group of a computation that is drawn as a box of its own; its index."""
+        name, kind, caller = computation.name.removeprefix("jaxpr="), computation.kind, computation.caller
+        box = self.tree.add(name, kind, -1, caller=caller)
+        self.tree.boxes.add(box)
+        self.tree.repeat[box] = self.trips.get(caller, 0) if kind in _RUN_OFTEN else 0
+        return box
 
     def fill(self, nodes: Ints, computation: Group, box: int) -> None:
         """Put a computation's nodes under `box`, one group per call and scope inside the caller's own."""
@@ -189,21 +190,30 @@ class _Nesting:
             if len(self.tree.name) == before:
                 return
 
+    def equal_iterations(self, nodes: Ints, iteration: Ints) -> tuple[list[list[int]], bool]:
+        """The classes of equal iterations, and whether what their nodes call is equal too."""
+        classes = self.repeats.classes(nodes, iteration)
+        if len(classes[0]) >= max(2, sum(map(len, classes)) / 2):
+            return classes, True
+        # Kernels that hold something of a neighbour differ; what the lines made may still be the same.
+        return self.repeats.classes(nodes, iteration, inside=False), False
+
+    def place(self, common: int, nodes: Ints, layers: str, whole: bool) -> tuple[str, int]:
+        """The name of a loop in `common` and the group it is put in: one that is the whole of `common` replaces it."""
+        if whole:
+            return self.tree.name[common], self.tree.parent[common]
+        return layers or self.loop_name(common, nodes), common
+
     def fold(self, nodes: Ints, iteration: Ints, common: int) -> list[list[int]]:
         """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations."""
-        tree, repeats = self.tree, self.repeats
-        classes = repeats.classes(nodes, iteration)
-        exact = len(classes[0]) >= max(2, sum(map(len, classes)) / 2)
-        if not exact:
-            # Kernels that hold something of a neighbour differ; what the lines made may still be the same.
-            classes = repeats.classes(nodes, iteration, inside=False)
+        tree = self.tree
+        classes, exact = self.equal_iterations(nodes, iteration)
         every = int(tree.is_below(common)[tree.group].sum())
         layers = self.layers_name(common, nodes)
         whole = not layers and self.is_whole(common, len(nodes), every, _ENOUGH)
         if len(classes[0]) < 2 and not (whole and len(classes) <= _SINGLES):
             return []
-        name = tree.name[common] if whole else layers or self.loop_name(common, nodes)
-        parent = tree.parent[common] if whole else common
+        name, parent = self.place(common, nodes, layers, whole)
         made: list[list[int]] = []
         groups: list[int] = []
         last = int(iteration.max())
@@ -212,7 +222,7 @@ class _Nesting:
             number = np.searchsorted(alike, iteration[kept]).astype(np.int32)
             if len(alike) > 1:
                 at, iterations = tree.repeat_in(parent, common, name, nodes[kept], number, len(alike))
-                tree.differ[at] = repeats.twins(nodes[kept], number, tree.twin, inside=exact)
+                tree.differ[at] = self.repeats.twins(nodes[kept], number, tree.twin, inside=exact)
                 made.append(iterations)
                 groups.append(at)
             elif whole:
@@ -282,3 +292,12 @@ def _members(graph: Graph) -> list[Ints]:
     order = np.argsort(graph.group, kind="stable").astype(np.int32)
     start = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
     return [order[start[i] : start[i + 1]] for i in range(len(graph.groups))]
+
+
+def _called_by_group(graph: Graph) -> dict[int, list[int]]:
+    """The computations that the nodes of each group call, in order."""
+    called: dict[int, list[int]] = {}
+    for i, group in enumerate(graph.groups):
+        if group.caller >= 0:
+            called.setdefault(int(graph.group[group.caller]), []).append(i)
+    return called

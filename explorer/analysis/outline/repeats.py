@@ -207,16 +207,16 @@ class Repeats:
             before = int((iteration >= 0).sum())
             first = np.full(len(nodes), np.iinfo(np.int32).max, np.int32)
             last = np.full(len(nodes), -1, np.int32)
-            known = iteration[reader] >= 0
-            np.minimum.at(first, source[known], iteration[reader[known]])
-            np.maximum.at(last, source[known], iteration[reader[known]])
-            found = candidate & (iteration < 0) & (last >= 0) & ((first == last) | ~leaf)
-            iteration[found] = first[found]
+            is_placed = iteration[reader] >= 0
+            np.minimum.at(first, source[is_placed], iteration[reader[is_placed]])
+            np.maximum.at(last, source[is_placed], iteration[reader[is_placed]])
+            absorbed = candidate & (iteration < 0) & (last >= 0) & ((first == last) | ~leaf)
+            iteration[absorbed] = first[absorbed]
             by_source = np.full(len(nodes), -1, np.int32)
-            known = iteration[source] >= 0
-            np.maximum.at(by_source, reader[known], iteration[source[known]])
-            found = candidate & (iteration < 0) & (by_source >= 0)
-            iteration[found] = by_source[found]
+            is_placed = iteration[source] >= 0
+            np.maximum.at(by_source, reader[is_placed], iteration[source[is_placed]])
+            absorbed = candidate & (iteration < 0) & (by_source >= 0)
+            iteration[absorbed] = by_source[absorbed]
             if int((iteration >= 0).sum()) == before:
                 break
         return iteration
@@ -240,9 +240,9 @@ class Repeats:
             if not (hub[a] or hub[b]):
                 x, y = find(a), find(b)
                 root[max(x, y)] = min(x, y)
-        found = np.asarray([-1 if hub[node] else find(node) for node in range(len(nodes))], np.int32)
-        numbers = np.unique(found[found >= 0])
-        part = np.where(found >= 0, np.searchsorted(numbers, found), -1).astype(np.int32)
+        roots = np.asarray([-1 if hub[node] else find(node) for node in range(len(nodes))], np.int32)
+        numbers = np.unique(roots[roots >= 0])
+        part = np.where(roots >= 0, np.searchsorted(numbers, roots), -1).astype(np.int32)
         return part if len(numbers) > 2 else None
 
     def classes(self, nodes: Ints, iteration: Ints, *, inside: bool = True) -> list[list[int]]:

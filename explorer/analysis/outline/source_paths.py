@@ -101,10 +101,10 @@ class SourcePaths:
 
     def steps(self, frame: int, scope: int) -> list[Step]:
         """The steps to what `frame` and `scope` made, without the outermost function: that is the program itself."""
-        known = self._steps.get((frame, scope))
-        if known is None:
-            known = self._steps[frame, scope] = self._walk(frame, self.scopes[scope] if scope >= 0 else ())
-        return known
+        steps = self._steps.get((frame, scope))
+        if steps is None:
+            steps = self._steps[frame, scope] = self._walk(frame, self.scopes[scope] if scope >= 0 else ())
+        return steps
 
     def _walk(self, frame: int, scopes: tuple[str, ...]) -> list[Step]:
         stack = self.stack(frame)
@@ -134,12 +134,12 @@ class SourcePaths:
             if not stack:
                 continue
             for end in range(1, len(names) + 1):
-                known = common.get(names[:end])
-                if known is None:
+                shared = common.get(names[:end])
+                if shared is None:
                     common[names[:end]] = (stack, len(stack))
                 else:
-                    # Calls are told by their frames: two lines of one function have all but the last in common.
-                    first, length = known
+                    # Calls differ by their frames: two lines of one function have all but the last in common.
+                    first, length = shared
                     same = 0
                     for a, b in zip(first[:length], stack, strict=False):
                         if a != b:
@@ -173,16 +173,17 @@ _DEEPEST = 1_000  # calls: Python's own limit; a chain or a cycle in damaged inp
 
 def stacks(graph: Graph) -> Sequence[tuple[int, ...]]:
     """For each frame, the indices of its stack, outermost first."""
-    known: list[tuple[int, ...] | None] = [None] * len(graph.frames)
-    for i in range(len(known)):
+    stack_of: dict[int, tuple[int, ...]] = {}
+    count = len(graph.frames)
+    for i in range(count):
         walk: list[int] = []
         seen: set[int] = set()
         at = i
-        while 0 <= at < len(known) and known[at] is None and len(walk) < _DEEPEST and at not in seen:
+        while 0 <= at < count and at not in stack_of and len(walk) < _DEEPEST and at not in seen:
             walk.append(at)
             seen.add(at)
             at = graph.frames[at].parent
-        base = (known[at] or ()) if 0 <= at < len(known) else ()
+        base = stack_of.get(at, ())
         for frame in reversed(walk):
-            base = known[frame] = (*base[-_DEEPEST:], frame)
-    return [stack or () for stack in known]
+            base = stack_of[frame] = (*base[-_DEEPEST:], frame)
+    return [stack_of[frame] for frame in range(count)]

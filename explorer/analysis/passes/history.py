@@ -111,26 +111,32 @@ def _events(passes: Passes, lives: _Lives, key: int) -> Iterator[HistoryEvent]:
     """What happened to one instruction, as sentences."""
     versions, became = passes.versions, lives.into.get(key, ())
     name = versions.names[key]
-
-    def ending(link: PassLink, text: str = "") -> HistoryEvent:
-        sentence, others = _describe(passes, link)
-        pass_name = passes[link.position].name
-        return HistoryEvent(link.position, pass_name, name, sentence, others, text, link.inferred)
-
     for position, what, row in lives.moments.get(key, ()):
         text = versions.lines[row].strip()
         if what == "died":
-            yield from (ending(link, text) for link in became if link.position == position)
+            yield from (_ending(passes, name, link, text) for link in became if link.position == position)
             continue
         sources = [link for link in lives.out_of.get(key, ()) if link.position == position]
-        others = tuple(dict.fromkeys(versions.names[link.old] for link in sources))
-        sentence = {"start": "is there", "born": "is made", "changed": "is rewritten"}[what]
-        if what == "born" and others:
-            sentence += f" from {', '.join(others[:4])}{' …' * (len(others) > 4)}"
-        pass_name = passes[position].name if position >= 0 else "before all passes"
-        inferred = any(link.inferred for link in sources)
-        yield HistoryEvent(position, pass_name, name, sentence, others, text, inferred)
-    yield from (ending(link) for link in became if link.kind == "duplicated")
+        yield _appearance(passes, name, position, what, sources, text)
+    yield from (_ending(passes, name, link, "") for link in became if link.kind == "duplicated")
+
+
+def _ending(passes: Passes, name: str, link: PassLink, text: str) -> HistoryEvent:
+    sentence, others = _describe(passes, link)
+    return HistoryEvent(link.position, passes[link.position].name, name, sentence, others, text, link.inferred)
+
+
+def _appearance(
+    passes: Passes, name: str, position: int, what: str, sources: Sequence[PassLink], text: str
+) -> HistoryEvent:
+    """That an instruction is there, is made or is rewritten, with the instructions that it came from."""
+    others = tuple(dict.fromkeys(passes.versions.names[link.old] for link in sources))
+    sentence = {"start": "is there", "born": "is made", "changed": "is rewritten"}[what]
+    if what == "born" and others:
+        sentence += f" from {', '.join(others[:4])}{' …' * (len(others) > 4)}"
+    pass_name = passes[position].name if position >= 0 else "before all passes"
+    inferred = any(link.inferred for link in sources)
+    return HistoryEvent(position, pass_name, name, sentence, others, text, inferred)
 
 
 def _describe(passes: Passes, link: PassLink) -> tuple[str, tuple[str, ...]]:

@@ -216,20 +216,26 @@ def _link_operands(change: _Change, old_row: int, new_row: int, kind: str) -> No
                 todo.append(above)
 
 
-def _link_unread(change: _Change) -> None:
-    """The dead ones of which no reader is left: they went with it, or nothing read them."""
+def _readers_of_dead(change: _Change) -> dict[int, set[int]]:
+    """By key, which of the instructions that died or were rewritten read each dead one before."""
     program = change.program
     readers: dict[int, set[int]] = {}
     for row in (*change.dead.values(), *(old for old, _ in change.changed)):
         for operand in program.operands(row):
             if operand in change.dead:
                 readers.setdefault(operand, set()).add(program.key[row])
+    return readers
+
+
+def _link_unread(change: _Change) -> None:
+    """The dead ones of which no reader is left: they went with it, or nothing read them."""
+    readers = _readers_of_dead(change)
     for key, row in change.dead.items():
         if key in change.links:
             continue
         read_by = readers.get(key, set())
         if not read_by:
-            change.add(key, "unknown" if program.is_root(row) else "unused", -1)
+            change.add(key, "unknown" if change.program.is_root(row) else "unused", -1)
         elif len(read_by) == 1 and read_by <= change.dead.keys():
             change.add(key, "with", next(iter(read_by)))
         else:
