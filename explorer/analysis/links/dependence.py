@@ -42,7 +42,10 @@ def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
                     sets[node] = _entry_at(given, number, together) if len(given) == inputs else together
                 position += 1
                 continue
-            sets[node] = reduce(int.__or__, map(sets.__getitem__, operand[start[node] : start[node + 1]]), 0)
+            value = 0
+            for i in operand[start[node] : start[node + 1]]:
+                value |= sets[i]
+            sets[node] = value
     return sets
 
 
