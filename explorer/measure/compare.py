@@ -214,6 +214,14 @@ def _differences(entrants: Sequence[_Entrant], baseline: str) -> list[str]:
     return [note for name, result in results.items() if (note := _difference(name, result, baseline, base))]
 
 
+def _largest_difference(left: np.ndarray, right: np.ndarray) -> float:
+    """Of two arrays of one shape, as a part of the largest number of `right`; NaNs at the same place are equal."""
+    if np.array_equal(left, right, equal_nan=True):
+        return 0.0
+    scale = float(np.nanmax(np.abs(right))) or 1.0
+    return float(np.nanmax(np.abs(left - right))) / scale
+
+
 def _difference(name: str, result: Any, baseline: str, base: Any) -> str:
     ours, theirs = jax.tree.leaves(result), jax.tree.leaves(base)
     if len(ours) != len(theirs):
@@ -228,11 +236,9 @@ def _difference(name: str, result: Any, baseline: str, base: Any) -> str:
             return f"whether {name} and {baseline} return the same can't be seen: {type(error).__name__}: {error}"
         if left.shape != right.shape:
             return f"{name} returns an array of shape {left.shape}, {baseline} of {right.shape}"
-        if left.size and not np.array_equal(left, right, equal_nan=True):
-            scale = float(np.nanmax(np.abs(right))) or 1.0
-            worst = max(worst, float(np.nanmax(np.abs(left - right))) / scale)
-            if np.isnan(left).any() != np.isnan(right).any():
-                return f"one of {name} and {baseline} returns NaN where the other does not"
+        worst = max(worst, _largest_difference(left, right))
+        if np.isnan(left).any() != np.isnan(right).any():
+            return f"one of {name} and {baseline} returns NaN where the other does not"
     if worst <= _ALIKE:
         return ""
     return f"{name} and {baseline} return different numbers: by up to {worst:.2g} of the largest"

@@ -155,6 +155,11 @@ def _values(name: object, values: Any, verb: str) -> list[Any]:
     return column
 
 
+def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
+    """Whether a `**` takes arguments of any name."""
+    return any(parameter.kind is _REST for parameter in parameters.values())
+
+
 class _Maker:
     """Makes the arguments of a point."""
 
@@ -183,20 +188,19 @@ class _Maker:
         self.parameters = dict(self.signature.parameters) if self.signature else {}
         maker_signature = _signature(args) if args is not None else None
         self.taken = dict(maker_signature.parameters) if maker_signature else {}
-        self.takes_any = any(one.kind is _REST for one in self.taken.values())
+        self.takes_any = _takes_any(self.taken)
 
     def role(self, name: str) -> str:
         """What a name of `over` is; empty if nothing."""
         if (name in self.taken and self.taken[name].kind in _BY_NAME) or self.takes_any:
             return "made"
-        if name == _OPTIONS or (name.startswith(_ONE_OPTION) and len(name) > len(_ONE_OPTION)):
+        if name == _OPTIONS or name.removeprefix(_ONE_OPTION) not in ("", name):
             return "option"
         if name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE):
             return "argument"
         if name == "dtype":
             return "dtype"
-        any_name = any(one.kind is _REST for one in self.parameters.values())
-        return "argument" if any_name else ""
+        return "argument" if _takes_any(self.parameters) else ""
 
     def check(self, axes: Sequence[Axis]) -> None:
         """Every name is something, and `args=` has all that it asks for."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 import jax
@@ -210,17 +211,21 @@ def together(changes: Sequence[Change]) -> Change:
     options: dict[str, Any] = {}
     for change in every:
         options |= change.options
-    donations = [change.donate for change in every]
     return Change(
         "together",
         "together",
         "all together",
-        None if None in donations else tuple(place for given in donations for place in given or ()),
-        tuple(policy for change in every for policy in change.policies),
+        _donated_together([change.donate for change in every]),
+        tuple(chain.from_iterable(change.policies for change in every)),
         next((change.precision for change in every if change.precision), ""),
         next((change.dtype for change in every if change.dtype is not None), None),
         options,
     )
+
+
+def _donated_together(donations: Sequence[Sequence[Place] | None]) -> tuple[Place, ...] | None:
+    """The places that any of the changes donates; None, for all that an output could reuse, if one of them says so."""
+    return None if None in donations else tuple(place for places in donations for place in places or ())
 
 
 def _donation(subject: Subject, given: Any) -> Change:

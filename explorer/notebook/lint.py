@@ -39,7 +39,7 @@ class _Call:
 
     def __init__(self, options: argparse.Namespace, assigned: bool) -> None:
         self.options, self.assigned = options, assigned
-        self.found: Findings | None = None
+        self.result: Findings | None = None
 
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
@@ -48,7 +48,7 @@ class _Call:
 
         given = self.options
         call = Call(function, *args, **kwargs)
-        self.found = lint(call, rules=given.rules, ignore=given.ignore, thorough=given.thorough, fixes=given.fix)
+        self.result = lint(call, rules=given.rules, ignore=given.ignore, thorough=given.thorough, fixes=given.fix)
         return function(*args, **kwargs) if self.assigned else None
 
 
@@ -73,7 +73,7 @@ class LintMagics(CallMagics):
         """Say what may go wrong with a call when it is compiled, with the line, what was seen, and the cure.
 
         As `%lint f(x, y=1)`, the function and its arguments are evaluated as Python would, and the call is traced once,
-        but neither compiled nor run. The findings are returned: `found = %lint f(x)` keeps them.
+        but neither compiled nor run. The findings are returned: `findings = %lint f(x)` keeps them.
 
         As `%%lint` on top of a cell, the cell runs as ever up to its last statement, which is the call. `f(x)` there is
         traced and not run; `y = f(x)` is also run, so that `y` has its value.
@@ -83,8 +83,8 @@ class LintMagics(CallMagics):
         try:
             words, rest = split_options(line, _FLAGS)
             options = _options(words)
-            found = self.found_by("lint", partial(_Call, options), line, rest, cell, frame, local_ns)
-            return _written(found, options)
+            findings = self.result_of("lint", partial(_Call, options), line, rest, cell, frame, local_ns)
+            return _written(findings, options)
         except ExplorerError as error:
             raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
 
@@ -125,6 +125,6 @@ def _written(findings: Findings, options: argparse.Namespace) -> Findings:
             findings.to_html(file)
     except OSError as error:
         display(findings)
-        hint = "Hint: the findings are still there: found = %lint …"
+        hint = "Hint: the findings are still there: findings = %lint …"
         raise ExpressionError(f"the findings could not be written: {error}.\n  {hint}") from error
     return findings

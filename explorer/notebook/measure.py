@@ -43,11 +43,11 @@ class _MeasuringCallee(Generic[_Measured]):
 
     def __init__(self, measure: Callable[..., _Measured], options: Mapping[str, Any], assigned: bool) -> None:
         self.measure, self.options, self.assigned = measure, options, assigned
-        self.found: _Measured | None = None
+        self.result: _Measured | None = None
 
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
-        self.found = self.measure(ex.Call(function, *args, **kwargs), **self.options)
+        self.result = self.measure(ex.Call(function, *args, **kwargs), **self.options)
         return function(*args, **kwargs) if self.assigned else None
 
 
@@ -81,7 +81,7 @@ class MeasureMagics(CallMagics):
             callee = partial(
                 _MeasuringCallee[Timing], ex.time, {"eager": not options.no_eager, **_given(options, "seconds")}
             )
-            timing = self.found_by("jtime", callee, line, rest, cell, frame, local_ns)
+            timing = self.result_of("jtime", callee, line, rest, cell, frame, local_ns)
             return _written(timing, "timing", options.html, lambda file: timing.chart().to_html(file))
         except ExplorerError as error:
             raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
@@ -100,7 +100,7 @@ class MeasureMagics(CallMagics):
         """Say where the time of a compiled call goes: to which line of your source, and to which instruction.
 
         As `%jprofile f(x, y=1)`, the function and its arguments are evaluated once, as Python would, and the call runs
-        some times while XLA's own profiler does. `found = %jprofile f(x)` keeps what was recorded.
+        some times while XLA's own profiler does. `profile = %jprofile f(x)` keeps what was recorded.
 
         As `%%jprofile` on top of a cell, the cell runs as ever up to its last statement, which is the call. Of
         `y = f(x)` there, `y` has its value afterwards.
@@ -111,7 +111,7 @@ class MeasureMagics(CallMagics):
             words, rest = split_options(line, _PROFILE_FLAGS)
             options = _options(jprofile_parser, "jprofile", words)
             callee = partial(_MeasuringCallee[Profile], ex.profile, _given(options, "runs", "seconds"))
-            profile = self.found_by("jprofile", callee, line, rest, cell, frame, local_ns)
+            profile = self.result_of("jprofile", callee, line, rest, cell, frame, local_ns)
             if options.roofline:
                 profile = _against_peaks(profile)
             _written(profile, "profile", options.html, profile.to_html)
@@ -160,23 +160,23 @@ def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
-def _against_peaks(found: Profile) -> Profile:
+def _against_peaks(result: Profile) -> Profile:
     """With the time wasted; what was recorded is displayed also where the machine's peaks can't be measured."""
     try:
-        return found.with_peaks(ex.peaks())
+        return result.with_peaks(ex.peaks())
     except BaseException:
-        display(found)
+        display(result)
         raise
 
 
-def _written(found: _Measured, name: str, file: Path | None, write: Callable[[Path], object]) -> _Measured:
+def _written(result: _Measured, name: str, file: Path | None, write: Callable[[Path], object]) -> _Measured:
     try:
         if file is not None:
             write(file)
     except ExplorerError:
-        display(found)
+        display(result)
         raise
     except OSError as error:
-        display(found)
+        display(result)
         raise ExpressionError(f"the {name} was made, but could not be written: {error}.") from error
-    return found
+    return result

@@ -20,10 +20,10 @@ _Found = TypeVar("_Found", covariant=True)
 
 
 class StandIn(Protocol[_Found]):
-    """Stands in for the callee of the user's call; `found` is what came of it, None before."""
+    """Stands in for the callee of the user's call; `result` is what came of it, None before."""
 
     @property
-    def found(self) -> _Found | None: ...
+    def result(self) -> _Found | None: ...
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
@@ -42,7 +42,7 @@ class ShellMagics(Magics):
 class CallMagics(ShellMagics):
     """Magics over one call: an expression on their own line, or the last statement of their cell."""
 
-    def found_by(
+    def result_of(
         self,
         magic: str,
         stand_in: Callable[[bool], StandIn[_Found]],
@@ -111,7 +111,7 @@ class CallMagics(ShellMagics):
             ended = True
         finally:
             namespace.pop(CALLEE, None)
-            if not ended and call.found is not None:
-                display(call.found)
-        assert call.found is not None
-        return call.found
+            if not ended and call.result is not None:
+                display(call.result)
+        assert call.result is not None
+        return call.result

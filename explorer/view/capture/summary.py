@@ -97,16 +97,16 @@ def _nodes_inside(tree: Hierarchy, nodes: Iterable[int]) -> list[list[int]]:
     return inside
 
 
+def _part(group: Group, nodes: Sequence[int]) -> Part:
+    return Part(group.name, _order(group, nodes), len(nodes), group.kind == "repeat")
+
+
 def _groups(stage: Stage) -> Part:
     """The stage's groups, in program order, with what runs in each."""
     graph, tree = stage.graph, stage.graph.hierarchy
     counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph.names))
-    nodes = _nodes_inside(tree, counted)
     root = Part("", 0, len(counted))
-    parts = [
-        Part(group.name, _order(group, inside), len(inside), group.kind == "repeat")
-        for group, inside in zip(tree.groups, nodes, strict=True)
-    ]
+    parts = list(map(_part, tree.groups, _nodes_inside(tree, counted)))
     for group, part in zip(tree.groups, parts, strict=True):
         if part.size and group.kind not in (*BOUNDARY, "inputs", "outputs"):
             (parts[group.parent] if group.parent >= 0 else root).children.append(part)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
+
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import LineTime
 from explorer.model.text import cut_end
@@ -39,19 +43,16 @@ def picture(profile: Profile, invites: bool = False) -> str:
     labels = labels_of(profile)
     most = max((line.seconds for line in profile.lines), default=0.0)
     most = max(most, _COOL * profile.device_seconds) or 1.0
-    file = ""
-    for line in profile.lines[:_MOST]:
-        if len(labels) > 1 and line.file != file:
-            file = line.file
+    for file, lines in groupby(profile.lines[:_MOST], key=attrgetter("file")):
+        if len(labels) > 1:
             parts.append(text(16, y + 16, labels[file], "m"))
             y += 20
-        parts += _row(line, y, line.seconds / most)
-        y += _ROW
+        for line in lines:
+            parts += _row(line, y, line.seconds / most)
+            y += _ROW
     rest = profile.lines[_MOST:]
     if rest:
-        seconds = duration_text(sum(line.seconds for line in rest))
-        lines = "line" if len(rest) == 1 else "lines"
-        parts.append(text(_SOURCE, y + 16, f"and {len(rest):,} more {lines}: {seconds}", "m"))
+        parts.append(text(_SOURCE, y + 16, _more_text(rest), "m"))
         y += _ROW
     if profile.unattributed > 0:
         share = profile.unattributed / (profile.device_seconds or 1.0)
@@ -94,3 +95,8 @@ def described(profile: Profile) -> str:
         for line in profile.lines[:_MOST]
     )
     return ". ".join(filter(None, (plain(top.text), plain(top.waits), ", ".join(top.facts), lines)))
+
+
+def _more_text(lines: Sequence[LineTime]) -> str:
+    seconds = duration_text(sum(line.seconds for line in lines))
+    return f"and {len(lines):,} more {'line' if len(lines) == 1 else 'lines'}: {seconds}"
