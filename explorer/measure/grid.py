@@ -196,11 +196,15 @@ class _Maker:
             return "made"
         if name == _OPTIONS or name.removeprefix(_ONE_OPTION) not in ("", name):
             return "option"
-        if name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE):
+        if self.is_own(name):
             return "argument"
         if name == "dtype":
             return "dtype"
         return "argument" if _takes_any(self.parameters) else ""
+
+    def is_own(self, name: str) -> bool:
+        """Whether it is an argument of the function, or a parameter that could be."""
+        return name in self.named or (name in self.parameters and self.parameters[name].kind not in _ALONE)
 
     def check(self, axes: Sequence[Axis]) -> None:
         """Every name is something, and `args=` has all that it asks for."""

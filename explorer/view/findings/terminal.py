@@ -20,6 +20,7 @@ from explorer.view.findings.text_parts import (
     silencing,
     split_code,
 )
+from explorer.view.findings.text_parts import Group as FileGroup
 
 __all__ = ["finding_tree", "tree"]
 
@@ -37,13 +38,18 @@ def tree(findings: Findings) -> RenderableType:
         parts.append(Text(f"the trace failed: {findings.failure}", "yellow"))
     if not findings:
         parts.append(Text(describe_no_findings(findings), "dim"))
-    numbered = [(*one, group.label) for group in group_by_file(findings) for one in group.numbered]
-    whole = (_finding(finding, label) for number, finding, label in numbered if number < _MOST)
-    parts += [part for paragraph in whole for part in (Text(""), paragraph)]
+    for group in group_by_file(findings):
+        parts += _paragraphs(group)
     if len(findings) > _MOST:
         parts += [Text(""), Text(f"and {len(findings) - _MOST:,} more", "dim")]
     parts += [Text(f"a rule failed, its findings are missing: {fault}", "yellow") for fault in findings.faults]
     return Group(*parts)
+
+
+def _paragraphs(group: FileGroup) -> list[RenderableType]:
+    """The findings of a file that are shown whole, with an empty line before each."""
+    whole = (_finding(finding, group.label) for number, finding in group.numbered if number < _MOST)
+    return [part for paragraph in whole for part in (Text(""), paragraph)]
 
 
 def finding_tree(finding: Finding) -> RenderableType:

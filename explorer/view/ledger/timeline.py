@@ -64,14 +64,21 @@ def timeline(ledger: Ledger) -> Chart:
     return LedgerChart(ledger)
 
 
+def _lanes(calls: Sequence[Call]) -> dict[int, str]:
+    """By the id of each call, the name of its row; those of the functions that get no row share the last one."""
+    groups = group_by_family(calls)
+    others = f"{len(groups) - _FUNCTIONS:,} more functions"
+    return {
+        id(call): _name(group) if number < _FUNCTIONS else others
+        for number, group in enumerate(groups)
+        for call in group.calls
+    }
+
+
 def _figure(ledger: Ledger, calls: Sequence[Call]) -> Any:
     chart = empty_chart()
-    groups = group_by_family(calls)
-    shown, rest = groups[:_FUNCTIONS], groups[_FUNCTIONS:]
-    lanes = {id(call): _name(group) for group in shown for call in group.calls}
-    others = f"{len(rest):,} more functions"
-    lanes |= {id(call): others for group in rest for call in group.calls}
-    names = [_name(group) for group in shown] + ([others] if rest else [])
+    lanes = _lanes(calls)
+    names = list(dict.fromkeys(lanes.values()))
     clock = Clock(calls)
     for step, title, colour in STEPS:
         chart.add_bar(

@@ -41,8 +41,7 @@ def picture(profile: Profile, invites: bool = False) -> str:
     parts.append(text(16, y, cut_end(" · ".join(top.facts), 126), "m"))
     y += 16
     labels = labels_of(profile)
-    most = max((line.seconds for line in profile.lines), default=0.0)
-    most = max(most, _COOL * profile.device_seconds) or 1.0
+    most = max([_COOL * profile.device_seconds, *(line.seconds for line in profile.lines)]) or 1.0
     for file, lines in groupby(profile.lines[:_MOST], key=attrgetter("file")):
         if len(labels) > 1:
             parts.append(text(16, y + 16, labels[file], "m"))
