@@ -49,9 +49,11 @@ def facts(diff: Diff, names: tuple[str, str] | None = None) -> str:
     for name, stage in diff.stages.items():
         effect = str(stage.step).partition(": ")[2]
         rows.append((name, f"{len(stage.a.graph.names):,}", f"{len(stage.b.graph.names):,} ({effect})"))
-    rows += [("fusion lost", _says(one), "") for one in diff.fusions_lost[:_MOST_FUSIONS]]
-    rows += [("fusion gained", "", _says(one)) for one in diff.fusions_gained[:_MOST_FUSIONS]]
-    rows += [("fusion changed", _says(old), _says(new)) for old, new in diff.fusions_changed[:_MOST_FUSIONS]]
+    rows += [("fusion lost", _fusion_text(one), "") for one in diff.fusions_lost[:_MOST_FUSIONS]]
+    rows += [("fusion gained", "", _fusion_text(one)) for one in diff.fusions_gained[:_MOST_FUSIONS]]
+    rows += [
+        ("fusion changed", _fusion_text(old), _fusion_text(new)) for old, new in diff.fusions_changed[:_MOST_FUSIONS]
+    ]
     cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     head = f"<tr><th></th><th>{escape(one)}</th><th>{escape(other)}</th></tr>"
     verdict = "<p>Nothing differs.</p>" if diff.is_empty else ""
@@ -69,5 +71,5 @@ def _texts(diff: Diff) -> str:
     return "".join(texts)
 
 
-def _says(fusion: Fusion) -> str:
+def _fusion_text(fusion: Fusion) -> str:
     return f"{fusion.name}: {fusion.holds}" + f" ({', '.join(fusion.lines)})" * bool(fusion.lines)

@@ -22,7 +22,7 @@ def notebook_bar(title: str) -> Bar | None:
     """A bar below the running cell; None where no kernel runs. Where nobody looks on, it shows nothing."""
     if not in_kernel():
         return None
-    return _NotebookBar(title) if _is_asked_by_a_person() else _Silent()
+    return _NotebookBar(title) if _is_run_by_a_person() else _Silent()
 
 
 def terminal_bar(title: str, wanted: bool) -> Bar:
@@ -30,7 +30,7 @@ def terminal_bar(title: str, wanted: bool) -> Bar:
     return _TerminalBar(title) if wanted else _Silent()
 
 
-def _is_asked_by_a_person() -> bool:
+def _is_run_by_a_person() -> bool:
     """A notebook that is run as a whole, by nbclient for one, takes no input; what it shows is kept."""
     content: Any = ipython_shell().kernel.get_parent().get("content") or {}
     return content.get("allow_stdin") is not False

@@ -136,7 +136,7 @@ def without_crowding(ticks: Sequence[tuple[float, str]], scale: Scale, room: flo
             kept.append(tick)
     if len(ticks) > 1:
         kept.append(ticks[-1])
-    return Scale(scale.low, scale.high, tuple(at for at, _ in kept), tuple(said for _, said in kept), scale.is_log)
+    return Scale(scale.low, scale.high, tuple(at for at, _ in kept), tuple(text for _, text in kept), scale.is_log)
 
 
 def ratio_scale(low: float, high: float, room: float) -> Scale:

@@ -59,7 +59,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     flops, runs = _through_calls(graph, calls, once)
     moved = _bytes(graph, sizes, inside)
     factor = runs.counted[graph.group]
-    return {"flops": flops * factor, "bytes": moved * factor, "runs": runs.known[graph.group]}
+    return {"flops": flops * factor, "bytes": moved * factor, "runs": runs.exact[graph.group]}
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Runs:
     """How often each computation runs (the last is for nodes in none); an unknown loop counts once, or is NaN."""
 
     counted: Floats
-    known: Floats
+    exact: Floats
 
 
 def _counted_calls(graph: Graph) -> list[_Call]:

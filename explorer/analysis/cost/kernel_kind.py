@@ -67,14 +67,14 @@ def _products(graph: Graph) -> list[int]:
 
 def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
     codes = {code: op for code, op in enumerate(graph.ops) if op in SPECIAL}
-    found: dict[int, dict[str, float]] = {}
+    rates_of_kernel: dict[int, dict[str, float]] = {}
     if codes:
         for node in np.flatnonzero(np.isin(graph.op, list(codes)) & (kernel >= 0)).tolist():
-            of_kernel = found.setdefault(int(kernel[node]), {})
+            of_kernel = rates_of_kernel.setdefault(int(kernel[node]), {})
             op = codes[int(graph.op[node])]
             count = elements(graph.types[int(graph.type[node])])
             of_kernel[op] = of_kernel.get(op, 0.0) + (sort_flops(count) if op == "sort" else count)
-    return found
+    return rates_of_kernel
 
 
 def _most(graph: Graph, kernel: Ints, code: Ints, count: int) -> Ints:

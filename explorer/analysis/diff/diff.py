@@ -117,12 +117,12 @@ class Diff(Displayable):
         group_of = {group.caller: i for i, group in enumerate(graph.groups) if group.kind == "fusion"}
         order = np.argsort(graph.group, kind="stable")
         ends = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1))
-        found: list[Fusion] = []
+        fusions: list[Fusion] = []
         for node in nodes:
             group = group_of.get(node.index, -1)
             if node.op == "fusion" and group >= 0:
-                found.append(_fusion(node, [Node(graph, int(i)) for i in order[ends[group] : ends[group + 1]]]))
-        return tuple(found)
+                fusions.append(_fusion(node, [Node(graph, int(i)) for i in order[ends[group] : ends[group + 1]]]))
+        return tuple(fusions)
 
     @cached_property
     def values(self) -> tuple[Value, ...]:

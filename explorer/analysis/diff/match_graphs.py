@@ -175,14 +175,14 @@ class _Matching:
         if not len(free[0]) or not len(free[1]):
             return []
         hashes = [_refined(side, self.seeded(side, label(side)), rounds) for side in (self.a, self.b)]
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         rows_a, rows_b = (_by_hash(hashes[i][free[i]], free[i]) for i in (0, 1))
         for value, rows in rows_a.items():
             others = rows_b.get(value, ())
             if len(rows) == len(others) or not is_exact:
-                found += zip(rows, others, strict=False)
-        self.take(found)
-        return found
+                pairs += zip(rows, others, strict=False)
+        self.take(pairs)
+        return pairs
 
     def take(self, pairs: Sequence[tuple[int, int]]) -> None:
         for x, y in pairs:
@@ -213,15 +213,15 @@ class _Matching:
     def only_readers(self, side: Side, taken: Ints, node: int) -> dict[tuple[int, int], int]:
         """The free readers of a node that alone among them read it with their operation and in their place."""
         start, edges = side.readers
-        found: dict[tuple[int, int], int] = {}
+        reader_of: dict[tuple[int, int], int] = {}
         seen: Counter[tuple[int, int]] = Counter()
         for edge in edges[start[node] : start[node + 1]].tolist():
             reader = int(side.reader_of_edge[edge])
             if taken[reader] < 0:
                 kind = int(side.op[reader]), int(side.place_of_edge[edge])
                 seen[kind] += 1
-                found[kind] = reader
-        return {kind: reader for kind, reader in found.items() if seen[kind] == 1}
+                reader_of[kind] = reader
+        return {kind: reader for kind, reader in reader_of.items() if seen[kind] == 1}
 
     def plumb(self) -> None:
         """Kernels by what they hold, then what they are given and give."""

@@ -222,7 +222,7 @@ class _Overlay:
         for row, (line, held, home) in enumerate(zip(self.old.lines, self.old.nodes, self.old.homes, strict=True)):
             if not held:
                 rows[self.bare(line), home].append(row)
-        left = {key: iter(found) for key, found in rows.items()}
+        left = {key: iter(of_key) for key, of_key in rows.items()}
         return lambda line, home: next(left.get((self.bare(line), home), iter(())), -1)
 
     def same_row(self, line: str, held: Sequence[int]) -> int:

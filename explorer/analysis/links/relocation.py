@@ -87,13 +87,13 @@ def _of_another_place(hlo: Graph, nodes: Sequence[int], jaxpr: Graph, made: Sequ
     if not misnamed:
         return []
     there = {(_line(jaxpr, row), _size(jaxpr, row), _split(jaxpr, row)[0]) for row in made}
-    found: list[int] = []
+    displaced: list[int] = []
     for node in misnamed:
         path, _ = _split(hlo, node)
         inner = path.partition("/")[2] if path.startswith("jit(") else path  # the jaxpr is what that jit is of
         if not {(_line(hlo, node), _size(hlo, node), one) for one in (path, inner)} & there:
-            found.append(node)
-    return found
+            displaced.append(node)
+    return displaced
 
 
 def _split(graph: Graph, node: int) -> tuple[str, str]:

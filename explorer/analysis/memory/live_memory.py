@@ -66,9 +66,9 @@ def _donations(walk: Walk, graph: Graph, arguments: set[int], outputs: set[int])
     given, written = sorted(arguments), sorted(outputs - arguments)
     types = types_of([*given, *written])
     free = Counter(types[len(given) :])
-    found: list[Donation] = []
+    donations: list[Donation] = []
     for value, type_ in zip(given, types, strict=False):
         if free[type_] > 0 and walk.size[value]:
             free[type_] -= 1
-            found.append(Donation(Node(graph, walk.node[value]), type_, walk.size[value]))
-    return tuple(found)
+            donations.append(Donation(Node(graph, walk.node[value]), type_, walk.size[value]))
+    return tuple(donations)

@@ -100,7 +100,7 @@ class Walk:
         return leaves.get(self._root(nodes), ())
 
     def _handler(self, op: str) -> Callable[[int, list[Leaves]], Leaves]:
-        known: dict[str, Callable[[int, list[Leaves]], Leaves]] = {
+        handlers: dict[str, Callable[[int, list[Leaves]], Leaves]] = {
             "constant": self._constant,
             "tuple": lambda _, args: tuple(leaf for arg in args for leaf in arg),
             "get-tuple-element": self._element,
@@ -112,8 +112,8 @@ class Walk:
             "copy-start": self._copy_start,
             "async-update": lambda node, args: self._passed(node, args, args[0] if args else ()),
         }
-        if op in known:
-            return known[op]
+        if op in handlers:
+            return handlers[op]
         if op in _PASSING:
             return lambda node, args: args[0] if args and args[0] else self._plain(node, args)
         if op in IN_PLACE:
@@ -369,13 +369,13 @@ class Walk:
 
     def donated(self) -> set[int]:
         """The values of arguments whose memory the caller gives away."""
-        found: set[int] = set()
+        given_away: set[int] = set()
         for number, element in donations(self.graph.attributes):
             values = self.arguments.get(number, ())
-            found.update(
+            given_away.update(
                 values if element < 0 or not values else values[self._shape(self.node[values[0]]).element(element)]
             )
-        return found
+        return given_away
 
     def aliased(self) -> set[int]:
         """The outputs that are written to where a donated argument was."""

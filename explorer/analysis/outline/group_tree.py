@@ -78,12 +78,12 @@ class Tree:
 
     def below(self, at: int, nodes: Ints) -> list[tuple[int, Ints]]:
         """The groups in `at` with those of `nodes` that are inside each; groups without any are left out."""
-        found: list[tuple[int, Ints]] = []
+        children: list[tuple[int, Ints]] = []
         for child in self.children.get(at, ())[:]:
             inside = nodes[self.is_below(child)[self.group[nodes]]]
             if len(inside):
-                found.append((child, inside))
-        return found
+                children.append((child, inside))
+        return children
 
     def path(self, group: int) -> list[int]:
         """The groups around one, outermost first, itself last."""
@@ -95,9 +95,9 @@ class Tree:
 
     def common(self, groups: Ints, share: float = 1.0) -> int:
         """The innermost group that holds such a share of what is in `groups`, one entry for each node."""
-        found, times = np.unique(groups, return_counts=True)
+        ancestors, times = np.unique(groups, return_counts=True)
         held: dict[int, int] = {}
-        for group, count in zip(found.tolist(), times.tolist(), strict=True):
+        for group, count in zip(ancestors.tolist(), times.tolist(), strict=True):
             for outer in self.path(group):
                 held[outer] = held.get(outer, 0) + count
         enough = [group for group, count in held.items() if count >= share * len(groups)]

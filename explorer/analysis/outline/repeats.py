@@ -255,10 +255,10 @@ class Repeats:
         sums = np.zeros(int(iteration.max()) + 1, np.uint64)
         np.add.at(sums, iteration, self._within(nodes, iteration, inside))
         present = np.bincount(iteration, minlength=len(sums)) > 0
-        found: dict[int, list[int]] = {}
+        members: dict[int, list[int]] = {}
         for number in np.flatnonzero(present).tolist():
-            found.setdefault(int(sums[number]), []).append(number)
-        return sorted(found.values(), key=len, reverse=True)
+            members.setdefault(int(sums[number]), []).append(number)
+        return sorted(members.values(), key=len, reverse=True)
 
     def twins(self, nodes: Ints, iteration: Ints, twin: Ints, *, inside: bool = True) -> int:
         """Write into `twin` each node's counterpart in the first iteration; all iterations are of one class.

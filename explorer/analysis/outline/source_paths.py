@@ -155,14 +155,14 @@ def _once(graph: Graph) -> list[tuple[int, ...]]:
     Where a cached lowering put one stack onto another, the inner one.
     """
     texts = [(frame.file, frame.function, frame.line) for frame in graph.frames]
-    known: dict[tuple[int, tuple[str, str, int]], int] = {}  # by the frame of the caller
+    frame_of_text: dict[tuple[int, tuple[str, str, int]], int] = {}  # by the frame of the caller
     result: list[tuple[int, ...]] = []
     for stack in stacks(graph):
         again = max((level for level, at in enumerate(stack) if texts[at] == texts[stack[0]]), default=0)
         parent = -1
         path: list[int] = []
         for at in stack[again:]:
-            parent = known.setdefault((parent, texts[at]), at)
+            parent = frame_of_text.setdefault((parent, texts[at]), at)
             path.append(parent)
         result.append(tuple(path))
     return result

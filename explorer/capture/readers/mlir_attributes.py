@@ -35,8 +35,8 @@ def skeleton(body: str) -> tuple[str, str]:
     if before and type_.count("}") <= type_.count("{"):  # else the colon is inside a dictionary: `{dim = 0 : i64}`
         head = before
     results = ""
-    if "#" in head and any(found := _REFERENCE.findall(head)):
-        results = ",".join(number or "0" for number in found)
+    if "#" in head and any(numbers := _REFERENCE.findall(head)):
+        results = ",".join(number or "0" for number in numbers)
     return _REFERENCE.sub("%", head), results
 
 

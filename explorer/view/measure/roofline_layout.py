@@ -126,10 +126,10 @@ def unknown_text(roofline: Roofline, most: int = 3) -> str:
 def _ceilings(peaks: Peaks, points: Sequence[Point]) -> list[tuple[str, str, float]]:
     """The horizontal roofs: kind, dtype, rate. Those of the dtypes that the kernels compute in, and of f32."""
     wanted = {point.dtype for point in points} | {"f32"}
-    found: list[tuple[str, str, float]] = []
+    ceilings: list[tuple[str, str, float]] = []
     for kind, rates in (("matmul", peaks.matmul), ("fma", peaks.fma)):
-        found += [(kind, dtype, rate) for dtype, rate in rates.items() if dtype in wanted or len(rates) == 1]
-    return found
+        ceilings += [(kind, dtype, rate) for dtype, rate in rates.items() if dtype in wanted or len(rates) == 1]
+    return ceilings
 
 
 def _roofs(peaks: Peaks, ceilings: Sequence[tuple[str, str, float]], x: tuple[float, float]) -> list[Roof]:

@@ -110,14 +110,14 @@ def _subtitle(sweep: Sweep) -> str:
 
 def measures(sweep: Sweep) -> list[Measure]:
     """The figures that there is anything to show of."""
-    known: list[Measure] = []
+    result: list[Measure] = []
     for name, title in FIGURES:
         text = size_text if name == "peak" else duration_text
         measure = Measure(name, title, _growth(sweep, name), Scale(0.0, 1.0, (), ()), text)
         values = [value for row in sweep.rows for value in measure.values(row)]
         if values:
-            known.append(Measure(name, title, measure.growth, scale_of(values, text, most=5), text))
-    return known
+            result.append(Measure(name, title, measure.growth, scale_of(values, text, most=5), text))
+    return result
 
 
 def _growth(sweep: Sweep, name: str) -> str:
@@ -140,12 +140,12 @@ def swept_scale(sweep: Sweep, room: float = 230) -> Scale:
 
 
 def _panels(page: Figure, sweep: Sweep, y: float) -> float:
-    series, known, across = sweep.series, measures(sweep), swept_scale(sweep)
+    series, measured, across = sweep.series, measures(sweep), swept_scale(sweep)
     if len(series) > 1:
         y = _key(page, series, y + 14)
-    width = (_WIDTH - 40) / max(len(known), 2) - _GAP
+    width = (_WIDTH - 40) / max(len(measured), 2) - _GAP
     top, bottom = y + _TOP, y + _TOP + _HEIGHT
-    for number, measure in enumerate(known):
+    for number, measure in enumerate(measured):
         left = 20 + _GAP + number * (width + _GAP)
         page.text(left - _GAP + 4, top - 14, measure.title, size=13.0, bold=True)
         page.text(left - _GAP + 4 + 9 * (len(measure.title) + 1), top - 14, measure.growth, colour=GREY)

@@ -36,12 +36,12 @@ def message(profile: Profile) -> dict[str, Any]:
     order = sorted(range(len(profile.ops)), key=lambda i: -profile.ops[i].seconds)
     shown, rest = order[:_KERNELS], order[_KERNELS:]
     place = {op: i for i, op in enumerate(shown)}
-    said = headline(profile)
+    summary = headline(profile)
     return {
         "version": VERSION,
         "function": profile.function,
         "signature": profile.signature,
-        "headline": {"text": said.text, "waits": said.waits, "facts": said.facts},
+        "headline": {"text": summary.text, "waits": summary.waits, "facts": summary.facts},
         "runs": profile.runs,
         "wall": profile.wall_seconds,
         "device": profile.device_seconds,
@@ -68,10 +68,10 @@ def packed(said: Mapping[str, Any]) -> bytes:
 def flames(profile: Profile) -> dict[By, Flame]:
     """Both flame graphs, by scope only where there are scopes: pruned to what can be seen."""
     kinds: tuple[By, ...] = ("stack", "scope")
-    found: dict[By, Flame] = {by: profile.flame(by).pruned(_BOXES) for by in kinds}
-    if not any(node.kind == "scope" for node in found["scope"].nodes):
-        del found["scope"]
-    return found
+    flame_of: dict[By, Flame] = {by: profile.flame(by).pruned(_BOXES) for by in kinds}
+    if not any(node.kind == "scope" for node in flame_of["scope"].nodes):
+        del flame_of["scope"]
+    return flame_of
 
 
 def _kernel(op: OpTime) -> list[Any]:
@@ -121,15 +121,15 @@ def _rows(source: Source | None, hot: set[int]) -> list[tuple[int, str]]:
 
 def _around(texts: Sequence[str], line: int, step: int) -> list[int]:
     """The lines of context on one side, within the same block of the file; blank ones at its end are none."""
-    found: list[int] = []
+    numbers: list[int] = []
     for at in range(line + step, line + step * (_AROUND + 1), step):
         text = texts[at - 1] if 1 <= at <= len(texts) else ""
         if text.strip() and not text[0].isspace() and line <= len(texts) and _indent(texts[line - 1]):
             break
-        found.append(at)
-    while found and not (1 <= found[-1] <= len(texts) and texts[found[-1] - 1].strip()):
-        found.pop()
-    return found
+        numbers.append(at)
+    while numbers and not (1 <= numbers[-1] <= len(texts) and texts[numbers[-1] - 1].strip()):
+        numbers.pop()
+    return numbers
 
 
 def _heads(texts: Sequence[str], line: int) -> Iterator[int]:
@@ -153,14 +153,14 @@ def _parts(profile: Profile, shown: Sequence[int]) -> list[tuple[int, int, float
     """Which of a kernel's seconds each line has: kernel, line, seconds."""
     lines = {(line.file, line.line): i for i, line in enumerate(hottest(profile)[:_LINES])}
     kernels = {(profile.ops[op].program, profile.ops[op].name): i for i, op in enumerate(shown)}
-    found: list[tuple[int, int, float]] = []
+    parts: list[tuple[int, int, float]] = []
     for program, capture in profile.captures.items():
         names = capture.hlo.graph.names
         for node, file, line, seconds in line_parts(capture):
             kernel, at = kernels.get((program, names[node])), lines.get((file, line))
             if kernel is not None and at is not None and seconds > _LEAST * profile.ops[shown[kernel]].seconds:
-                found.append((kernel, at, float(f"{seconds:.5g}")))
-    return found
+                parts.append((kernel, at, float(f"{seconds:.5g}")))
+    return parts
 
 
 # Flames ---------------------------------------------------------------------------------------------------------------
