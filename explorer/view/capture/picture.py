@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from explorer.model.text import cut_end
 from explorer.model.units import brief_duration
-from explorer.view.capture.summary import CaptureSummary, Part
+from explorer.view.capture.summary import CaptureSummary, Part, StageSummary
 from explorer.view.drawing import STEPS, box, canvas, text
 
 __all__ = ["picture", "table_rows"]
@@ -53,20 +53,21 @@ def picture(summary: CaptureSummary, invites: bool = False) -> str:
     # All is laid out before anything is drawn.
     cells: list[_Cell] = []
     y = 80.0 if summary.groups is None else _icicle(summary.groups, 16, _WIDTH - 32, 80.0, _LEVELS, cells, 0)
+    labels = [_stage_label(stage) for stage in summary.stages]
+    widths = [7.3 * len(label) + 20 for label in labels]
+    after = 16 + sum(width + 8 for width in widths)  # where the stages end and the notes begin
     signature = cut_end(capture.signature, 70)
+    notes = " · ".join(filter(None, (capture.failure, summary.findings)))
+    notes = cut_end(notes, int((_WIDTH - 16 - after) / 7.3))
     parts = [text(16, 26, capture.function, "b")]
     parts.append(text(16 + 7.3 * len(capture.function), 26, signature, "m"))
     x = 16.0
-    for stage in summary.stages:
-        kernels = "" if stage.kernels is None else f" · {stage.kernels:,} kernels"
-        label = f"{stage.title} {stage.nodes:,}{kernels}"
-        width = 7.3 * len(label) + 20
-        last = stage is summary.stages[-1]
+    for label, width in zip(labels, widths, strict=True):
+        last = label is labels[-1]
         parts.append(box(x, 40, width, 24, "#0b62c4" if last else "#eef0f2"))
         parts.append(text(x + 10, 56, label, "w" if last else ""))
         x += width + 8
-    notes = " · ".join(filter(None, (capture.failure, summary.findings)))
-    parts.append(text(x, 56, cut_end(notes, int((_WIDTH - 16 - x) / 7.3)), "f"))
+    parts.append(text(after, 56, notes, "f"))
     for cell in cells:
         parts.append(box(cell.x, cell.y, cell.width - 1.5, _ROW - 2, _COLOURS[cell.colour], 4, 0.16))
         parts += [text(cell.x + 7, cell.y + 18.5, cell.label, "b")] if cell.label else []
@@ -110,6 +111,12 @@ class _Cell(NamedTuple):
     colour: int
     label: str
     size: str
+
+
+def _stage_label(stage: StageSummary) -> str:
+    """`HLO 512 · 40 kernels`."""
+    kernels = "" if stage.kernels is None else f" · {stage.kernels:,} kernels"
+    return f"{stage.title} {stage.nodes:,}{kernels}"
 
 
 def _icicle(

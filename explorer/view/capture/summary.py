@@ -75,13 +75,15 @@ def summarize(capture: Capture) -> CaptureSummary:
     groups = _groups(capture.stages[-1]) if capture.stages else None
     # What another program compiled is shown without its peak: its text may be huge, and follow no schedule.
     peak = _peak_text(capture) if "jax" in capture.environment else ""
-    stages = [_stage(capture, stage) for stage in capture.stages]
+    # All stages are asked before any is described: what answers is loaded and warm.
+    coverages = [capture.coverage(stage.name) for stage in capture.stages]
+    stages = [*map(_stage, capture.stages, coverages)]
     return CaptureSummary(capture, stages, groups, summarize_rules(capture.findings), peak)
 
 
-def _stage(capture: Capture, stage: Stage) -> StageSummary:
+def _stage(stage: Stage, coverage: float) -> StageSummary:
     kernels = len(running_nodes(stage.graph)) if stage.name == "hlo" else None
-    linked = f"{int(100 * capture.coverage(stage.name))}%"
+    linked = f"{int(100 * coverage)}%"
     title, unit = _TITLES.get(stage.name, stage.name), _UNITS.get(stage.name, "nodes")
     return StageSummary(title, unit, len(stage.graph.names), kernels, linked)
 
