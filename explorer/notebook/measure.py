@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from glob import glob
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from IPython.core.error import TryNext, UsageError
 from IPython.core.magic import line_cell_magic, magics_class, needs_local_scope, no_var_expand
@@ -17,17 +17,19 @@ from IPython.display import display  # pyright: ignore[reportUnknownVariableType
 
 import explorer as ex  # which loads a room where it is first used
 from explorer.errors import ExplorerError, ExpressionError
-from explorer.model.results.profile import Profile
-from explorer.model.results.timing import Timing
 from explorer.notebook.calls import split_options
 from explorer.notebook.completion import callables
 from explorer.notebook.magics import writable_file
 from explorer.notebook.place import calling_frame, users_traceback
 from explorer.notebook.shell import CallMagics
 
+if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
+    from explorer.model.results.profile import Profile
+    from explorer.model.results.timing import Timing
+
 __all__ = ["MeasureMagics", "complete_jprofile", "complete_jtime", "jprofile_parser", "jtime_parser"]
 
-_Measured = TypeVar("_Measured", Timing, Profile)
+_Measured = TypeVar("_Measured", "Timing", "Profile")
 _TIME_FLAGS = ("--no-eager",)
 _PROFILE_FLAGS = ("--roofline",)
 
@@ -79,7 +81,7 @@ class MeasureMagics(CallMagics):
             words, rest = split_options(line, _TIME_FLAGS)
             options = _options(jtime_parser, "jtime", words)
             callee = partial(
-                _MeasuringCallee[Timing], ex.time, {"eager": not options.no_eager, **_given(options, "seconds")}
+                _MeasuringCallee[ex.Timing], ex.time, {"eager": not options.no_eager, **_given(options, "seconds")}
             )
             timing = self.result_of("jtime", callee, line, rest, cell, frame, local_ns)
             return _written(timing, "timing", options.html, lambda file: timing.chart().to_html(file))
@@ -110,7 +112,7 @@ class MeasureMagics(CallMagics):
         try:
             words, rest = split_options(line, _PROFILE_FLAGS)
             options = _options(jprofile_parser, "jprofile", words)
-            callee = partial(_MeasuringCallee[Profile], ex.profile, _given(options, "runs", "seconds"))
+            callee = partial(_MeasuringCallee[ex.Profile], ex.profile, _given(options, "runs", "seconds"))
             profile = self.result_of("jprofile", callee, line, rest, cell, frame, local_ns)
             if options.roofline:
                 profile = _against_peaks(profile)

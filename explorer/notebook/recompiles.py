@@ -16,13 +16,13 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_ar
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
 
 from explorer.errors import ExplorerError, ExpressionError
-from explorer.model.events.ledger import Ledger
 from explorer.notebook.magics import writable_file
 from explorer.notebook.place import calling_frame, parse_cell, users_traceback
 from explorer.notebook.shell import ShellMagics
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
     from explorer.ledger.watch import Watch
+    from explorer.model.events.ledger import Ledger
 
 __all__ = ["RecompilesMagics", "complete_recompiles", "recompiles_parser"]
 
