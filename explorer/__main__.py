@@ -13,8 +13,6 @@ from explorer.ledger.commands import add_ledger, add_recompiles
 from explorer.measure.commands import add_profile, add_time
 from explorer.pitfalls.commands import add_lint
 
-__all__ = ["main"]
-
 _WRITERS = {
     ".html": ex.Capture.to_html,
     ".svg": ex.Capture.to_svg,

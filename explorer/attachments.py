@@ -6,8 +6,6 @@ both a value and who analyses, writes or shows it.
 
 from explorer.model.attached import attach
 
-__all__ = ["attach_methods"]
-
 _METHODS = {
     "Graph.where": "explorer.analysis.query:where",
     "Graph.with_attributes_of": "explorer.capture.readers.reread:with_attributes_of",

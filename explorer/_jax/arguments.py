@@ -6,18 +6,6 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = [
-    "Array",
-    "dynamic_arguments",
-    "jaxpr_place",
-    "placement_of",
-    "quick",
-    "trace_again",
-    "trace_context",
-    "unspecified",
-    "value_below",
-]
-
 _names: Callable[[], tuple[str, ...]]
 _values: Callable[[], tuple[Any, ...]]
 try:

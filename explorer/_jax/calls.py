@@ -17,8 +17,6 @@ from typing import Any, Protocol, cast
 import jax
 import jax.monitoring
 
-__all__ = ["Observer", "default_devices", "devices_of", "hooks", "is_inside_a_trace"]
-
 _pjit: Any
 _parts: Any
 try:

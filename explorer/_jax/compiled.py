@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-__all__ = ["Signature", "compiled_by_now"]
-
 Signature = tuple[Sequence[str | None], Sequence[Any]]  # the arguments' paths, and their avals
 
 try:

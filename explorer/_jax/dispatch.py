@@ -7,8 +7,6 @@ from typing import Any
 
 from explorer._jax.internals import internals
 
-__all__ = ["dispatcher", "with_fast_path"]
-
 
 def dispatcher(name: str, miss: Callable[..., tuple[Any, Any]], capacity: int) -> Any:
     """A function whose calls stay in C++ once `miss` has answered one of their kind; None if this JAX has none such.

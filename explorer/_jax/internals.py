@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["internals"]
-
 internals: Any  # of jax.jit's dispatcher, and of what jax.experimental.serialize_executable pickles
 try:
     from jax._src import api_util as _api_util  # pyright: ignore

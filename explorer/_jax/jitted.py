@@ -6,8 +6,6 @@ from typing import Any
 
 import jax
 
-__all__ = ["is_jitted", "jit_options", "static_arguments"]
-
 _Jitted: type | None = type(jax.jit(lambda: None))
 
 

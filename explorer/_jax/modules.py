@@ -7,8 +7,6 @@ from typing import Any
 
 from explorer.errors import OpenError
 
-__all__ = ["hlo_text", "mlir_text"]
-
 _hlo: Any
 try:
     # Non-public: the only way from a serialized HloModuleProto to its text. It parses; it never touches a backend.

@@ -10,8 +10,6 @@ import jax
 
 from explorer._jax.internals import internals
 
-__all__ = ["Native", "load_native", "native_code"]
-
 
 @dataclass(frozen=True)
 class Native:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import jaxlib
 
-__all__ = ["option_names"]
-
 _NAME = re.compile(rb"xla_[a-z][a-z0-9_]{3,}")
 _NOT = re.compile(rb"_2[ef]|_5f|_proto|_once$")  # names of files in the code that protobuf makes
 

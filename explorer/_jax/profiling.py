@@ -16,8 +16,6 @@ from jax._src import profiler as _profiler
 
 from explorer.errors import ProfilerBusyError
 
-__all__ = ["Recording", "live_programs", "profiling", "read_profile", "release_profiler"]
-
 _session: Any
 try:
     # Non-public: what the public start_trace wraps. It gives the profile in memory, in 3 ms; that writes files, in 80.

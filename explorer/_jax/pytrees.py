@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-__all__ = ["registered_fields"]
-
 _pytrees: dict[type, Any]
 try:
     from jax._src.tree_util import _registry as _pytrees  # pyright: ignore

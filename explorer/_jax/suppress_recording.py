@@ -6,8 +6,6 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["suppress_recording", "suppression"]
-
 
 class _Suppression(threading.local):
     """Whether what this thread compiles is Explorer's own."""

@@ -15,8 +15,6 @@ from jax import export
 from jax.errors import InconclusiveDimensionOperation
 from jax.extend.core import Literal
 
-__all__ = ["Undecided", "at_sizes", "undecided_equalities"]
-
 
 def at_sizes(closed: Any, sizes: Mapping[str, int]) -> Any:
     """A closed jaxpr with symbolic dimensions, with their sizes put in: as if it had been traced for those.

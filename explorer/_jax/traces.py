@@ -9,8 +9,6 @@ from jax.core import Tracer
 
 from explorer.model.graph import Frame
 
-__all__ = ["calls_compiled", "foreign_tracers", "inner_jaxprs", "scan_inputs", "user_stack"]
-
 try:
     # Public `source_info_util.summarize` gives one frame as text; the links need the whole stack with columns.
     from jax._src.source_info_util import is_user_filename as _is_users  # pyright: ignore

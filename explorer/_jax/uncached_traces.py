@@ -9,8 +9,6 @@ from typing import Any
 
 import jax
 
-__all__ = ["uncached_traces", "unchecked_leaks"]
-
 try:
     # Experimental, hence here. It is part of every trace's cache key, that of inner jits too, and changes nothing else.
     from jax.experimental.xla_metadata import set_xla_metadata as _metadata  # pyright: ignore[reportUnknownVariableType]

@@ -30,8 +30,6 @@ from explorer.errors import QueryError
 from explorer.model.graph import Graph, Node
 from explorer.model.types import ArrayType, parse_type
 
-__all__ = ["TARGET_KEYS", "find", "where"]
-
 Mask = NDArray[np.bool_]
 Test = Callable[[Graph], Mask]
 

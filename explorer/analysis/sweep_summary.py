@@ -9,8 +9,6 @@ from explorer.model.results.axis import Axis, Growth, growth_of
 from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
 from explorer.model.units import factor_text
 
-__all__ = ["growths", "headline", "is_power"]
-
 _GOOD = 0.98  # R² from which growth is described as a power
 _LEAST = 0.25  # the power from which it is
 _CLEAR = 0.6  # R² from which compile time is said to grow at all

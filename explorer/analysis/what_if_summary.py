@@ -9,8 +9,6 @@ from explorer.model.results.measured import Measured, size_text
 from explorer.model.results.what_if import Variant, WhatIf
 from explorer.model.units import factor_text
 
-__all__ = ["headline", "variant_diff", "verdict"]
-
 _ROUNDING = 1e-6  # of the largest value: what float32 and another order of sums make of equal results
 
 

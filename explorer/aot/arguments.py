@@ -20,8 +20,6 @@ from explorer.errors import (
     MissingArgumentError,
 )
 
-__all__ = ["Parameter", "bind", "is_input", "leaf_name", "parameter_of", "parameters_of"]
-
 _GONE = "what was constant when compiling is no argument any more"
 
 

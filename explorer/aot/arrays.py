@@ -12,8 +12,6 @@ import numpy as np
 
 from explorer.errors import ArchiveError
 
-__all__ = ["array_from_bytes", "array_to_bytes"]
-
 _DTYPES: dict[str, Any] = {
     kind.dtype.name: kind.dtype for kind in vars(jnp).values() if isinstance(getattr(kind, "dtype", None), np.dtype)
 }

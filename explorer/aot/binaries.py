@@ -21,8 +21,6 @@ from explorer.errors import ExploreError, ExplorerError
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
 
-__all__ = ["Binaries", "Binary", "Plan"]
-
 Key = tuple[int, ...]
 
 

@@ -15,8 +15,6 @@ from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
 from explorer.errors import ArgumentsError, NotCallableError, OptionError, TracedPerShapeWarning
 
-__all__ = ["Compiler", "compile"]
-
 
 def compile(
     function: Callable[..., Any],

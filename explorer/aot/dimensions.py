@@ -11,18 +11,6 @@ import numpy as np
 
 from explorer.errors import InputInfoError
 
-__all__ = [
-    "Bounds",
-    "Dimension",
-    "NamedDimension",
-    "ShapeBounds",
-    "bounds_of",
-    "checked_dimension",
-    "dimension_from_json",
-    "dimension_to_json",
-    "shape_bounds",
-]
-
 _SIZES = 2**63  # XLA counts in int64
 # What JAX's symbolic expressions call their own operations.
 _OPERATIONS = {"max", "min", "floordiv", "mod", "non_negative"}

@@ -26,8 +26,6 @@ from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
 from explorer.model.specialization import Specialization
 
-__all__ = ["Executable"]
-
 _KINDS_OF_CALL = 8  # that one shape may come in: on a device or not yet, by name or position
 
 

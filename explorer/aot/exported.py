@@ -16,8 +16,6 @@ from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at
 from explorer.errors import ArchiveError, InputShapeError, OptionError, TransformationError
 
-__all__ = ["ExportedProgram", "Part", "parts_of"]
-
 _KNOWN = ("cpu", "cuda", "rocm", "tpu")
 _PLATFORMS = {"gpu": {"cuda", "rocm"}}  # what jax.export calls a backend, where that is another name
 _EMPTY_DIMENSIONS = 3  # that may be empty, of which every combination is exported: each needs a trace of its own

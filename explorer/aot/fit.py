@@ -21,8 +21,6 @@ from explorer.errors import (
     NotAnArrayError,
 )
 
-__all__ = ["check_devices", "described", "sizes_of"]
-
 
 def sizes_of(symbols: Symbols, values: Sequence[Any]) -> dict[str, int]:
     """The size of every open dimension in a call.

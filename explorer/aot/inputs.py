@@ -24,8 +24,6 @@ from explorer.aot.dimensions import (
 from explorer.aot.shardings import sharding_from_json, sharding_to_json
 from explorer.errors import InputInfoError
 
-__all__ = ["DimensionInputInfo", "InputInfo", "OutputInfo", "dtype_named", "key_like"]
-
 _KINDS = (jnp.number, jnp.bool_)
 _KEYS = ("threefry2x32", "rbg", "unsafe_rbg")
 

@@ -32,8 +32,6 @@ from explorer.errors import ExploreError, OptionError
 if TYPE_CHECKING:
     from explorer.aot.executable import Executable
 
-__all__ = ["Autotuning", "Candidate", "autotune", "options_of"]
-
 Options = Mapping[str, Any]
 
 _LEVELS: dict[int, Options] = {

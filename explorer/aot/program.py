@@ -20,8 +20,6 @@ from explorer.capture.sources import place
 from explorer.capture.trace_errors import users_place
 from explorer.errors import OutputError
 
-__all__ = ["Outputs", "Program", "Traced"]
-
 
 @dataclass(frozen=True)
 class Outputs:

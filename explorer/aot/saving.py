@@ -38,8 +38,6 @@ from explorer.model.stage import Stage
 if TYPE_CHECKING:
     from explorer.aot.executable import Executable
 
-__all__ = ["load", "save"]
-
 Json = dict[str, Any]
 
 _KINDS = {

@@ -10,8 +10,6 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSha
 
 from explorer.errors import InputInfoError
 
-__all__ = ["sharding_from_json", "sharding_to_json"]
-
 
 def sharding_to_json(sharding: jax.sharding.Sharding) -> dict[str, Any]:
     """What says the same on another machine with as many devices.

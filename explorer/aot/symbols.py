@@ -12,8 +12,6 @@ from explorer.aot.dimensions import Bounds, Dimension, NamedDimension, bounds_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
 from explorer.errors import InputInfoError
 
-__all__ = ["Input", "Symbols"]
-
 Input = InputInfo | DimensionInputInfo
 
 

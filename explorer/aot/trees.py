@@ -23,8 +23,6 @@ import jax
 from explorer._jax import registered_fields
 from explorer.errors import ArchiveError
 
-__all__ = ["tree_from_json", "tree_to_json"]
-
 Json = Any
 
 _LEAF = "*"

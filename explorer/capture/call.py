@@ -28,8 +28,6 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from explorer.errors import AmbiguousOptionWarning, ArgumentsError, OptionError
 
-__all__ = ["Call", "takes_call"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -13,8 +13,6 @@ from typing import Any
 from explorer.capture.shape_specs import annotated_arguments, parse_shape_spec
 from explorer.errors import ExplorerError, OptionError
 
-__all__ = ["add_target", "arguments_of", "function_of"]
-
 
 def add_target(verb: Any) -> None:
     """Add what names a function and its arguments to a verb."""

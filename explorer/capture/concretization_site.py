@@ -15,8 +15,6 @@ import jax.core
 from explorer.capture.frames import Step, names_in
 from explorer.capture.sources import Span, as_arrays, bound_at, syntax_at
 
-__all__ = ["ConcretizationSite", "find_site", "is_count", "is_refusal", "type_of"]
-
 # Some refusals of a traced value are plain TypeErrors and IndexErrors. Their words, from 0.10 to 0.12:
 _UNNAMED = re.compile(
     r"Shapes must be 1D sequences of concrete values|Slice entries must be static|must have static start/stop/step"

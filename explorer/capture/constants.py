@@ -12,9 +12,6 @@ import jax
 from explorer._jax import foreign_tracers
 from explorer.model.capture import Constant
 
-__all__ = ["LeakedTracer", "name_constants", "refuse_leaks"]
-
-
 _DEEPEST = 8  # attributes of attributes
 
 

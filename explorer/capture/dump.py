@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Dump", "dumps_in"]
-
 # module_0006.jit_f.before_optimizations.txt, module_0006.jit_f.sm_9.0_gpu_after_optimizations.txt, ….hlo.pb; the files
 # of a pass, `.0011.simplification.after_algsimp.before_dce.txt`, have a number instead.
 _WHOLE = re.compile(

@@ -27,8 +27,6 @@ from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph
 from explorer.model.stage import Stage
 
-__all__ = ["Compilation", "CompileRequest", "compile_stages", "environment", "explore", "run_step"]
-
 
 @takes_call
 def explore(function: Callable[..., Any] | Call, /, *args: Any, **kwargs: Any) -> Capture:

@@ -10,8 +10,6 @@ import jax
 import jax.core
 import numpy as np
 
-__all__ = ["arrays_of", "filtered", "is_filtered"]
-
 _ARRAYS = (jax.Array, jax.core.Tracer, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 
 

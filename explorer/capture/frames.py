@@ -16,8 +16,6 @@ import jax.core
 from explorer.capture.sources import Span
 from explorer.model.source import is_library_file
 
-__all__ = ["Argument", "Step", "names_in", "users_arguments", "users_steps"]
-
 
 @dataclass(frozen=True)
 class Step:

@@ -25,8 +25,6 @@ from explorer.model.graph import Graph
 from explorer.model.source import Source, is_library_file
 from explorer.model.stage import Stage
 
-__all__ = ["open_hlo"]
-
 _GZIP = b"\x1f\x8b"
 _BYTECODE = b"ML\xefR"
 _CAPTURE = b"EXPLORER"

@@ -14,8 +14,6 @@ import jax
 
 from explorer._jax import release_profiler
 
-__all__ = ["START", "Recording", "Run", "timed"]
-
 START = "pipeline-start"  # stands among the runs where a pipeline starts, as it does among the snapshots
 
 _PIPELINE = re.compile(r"(.+) \(([^()]+)\)")  # `simplification (jit_f)`: a pipeline that runs on a module

@@ -19,8 +19,6 @@ from explorer.capture.versions import VersionsBuilder
 from explorer.errors import NotRecordedError
 from explorer.model.passes import Passes, measured
 
-__all__ = ["modules_in", "read_passes", "record_passes", "recorder"]
-
 # module_0006.jit_f.0011.simplification.after_algsimp.before_simplify-sorts.txt; a step within a pass has no `before`.
 _SNAPSHOT = re.compile(
     r"(?P<module>.+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)\.after_(?P<name>.+?)(?:\.before_.+)?\.txt"

@@ -13,8 +13,6 @@ import numpy as np
 
 from explorer.errors import OptionError
 
-__all__ = ["annotated_arguments", "parse_shape_spec"]
-
 _TYPED = re.compile(r"\s*([a-z]+\d*(?:_\w+)?)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*,?)?)\s*\]\s*", re.IGNORECASE)
 _SHORT = {"f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex", "bf": "bfloat"}
 _SCALARS: Mapping[Any, Any] = {float: 1.0, int: 1, bool: True, "float": 1.0, "int": 1, "bool": True}

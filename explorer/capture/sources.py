@@ -16,19 +16,6 @@ from typing import Any, NamedTuple, cast
 
 from explorer.model.source import Source, is_library_file
 
-__all__ = [
-    "Span",
-    "bound_at",
-    "called_at",
-    "label",
-    "later_cells",
-    "place",
-    "place_with_carets",
-    "read_source",
-    "syntax_at",
-    "users_frame",
-]
-
 _LARGEST = 2_000_000  # characters: a generated file larger than this is not kept in every capture
 
 

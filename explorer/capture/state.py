@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["HoldsState"]
-
 
 class HoldsState:
     """A function that reads and writes state besides its arguments: JAX gets it as one, anew in each call."""

@@ -18,8 +18,6 @@ from explorer.capture.readers.user_frames import is_runner
 from explorer.capture.sources import Span, label, place, place_with_carets, syntax_at
 from explorer.errors import ExploreError, TracedValueError
 
-__all__ = ["Refusal", "explain_trace_error", "refusal", "users_place"]
-
 _TYPE = re.compile(r"(?:traced array with shape|must be concrete; got|value with type) (\w+\[[^\]]*\])")
 _TRACED = re.compile(r"while tracing the function (.+?)(?: at (.+?):\d+)? for ")
 _DEPENDS = re.compile(r"depends on the values? of the arguments? ([^\n]+)\.")

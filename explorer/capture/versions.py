@@ -14,8 +14,6 @@ from explorer.errors import UnreadableTextError
 from explorer.model.graph import Frame, Graph, Ints
 from explorer.model.text_versions import Snapshot, Versions, follow
 
-__all__ = ["VersionsBuilder"]
-
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 _NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")

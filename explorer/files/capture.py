@@ -33,8 +33,6 @@ from explorer.model.passes import Passes
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
-__all__ = ["decode", "encode", "load", "save"]
-
 _COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
 
 

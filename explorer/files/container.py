@@ -28,18 +28,6 @@ from explorer.errors import CaptureFileError
 from explorer.files.validate import texts
 from explorer.model.graph import Floats, Ints
 
-__all__ = [
-    "VERSION",
-    "Blobs",
-    "pack",
-    "read_column",
-    "read_numbers",
-    "read_table",
-    "refusal",
-    "table",
-    "unpack",
-]
-
 VERSION = 2
 _MAGIC = b"EXPLORER"
 _PREFIX = struct.Struct("<8sIQQ16s")

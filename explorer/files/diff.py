@@ -8,8 +8,6 @@ from explorer.analysis.diff.diff import Diff, Fusion, Value
 from explorer.files.container import Blobs, pack
 from explorer.files.passes import pack_passes
 
-__all__ = ["encode_diff"]
-
 
 def encode_diff(diff: Diff) -> bytes:
     """Everything that the view of a diff shows."""

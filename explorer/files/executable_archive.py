@@ -29,8 +29,6 @@ from typing import Any, NoReturn, cast
 
 from explorer.errors import ArchiveError
 
-__all__ = ["VERSION", "Archive", "read_archive", "write_archive"]
-
 VERSION = 1
 LARGEST = 16 * 2**30  # bytes of all members together, unpacked: more is a mistake, or meant to fill the memory
 _FORMAT = "explorer-executable"

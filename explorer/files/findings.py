@@ -12,8 +12,6 @@ from explorer.files.validate import dataclass_from, text, texts
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
 
-__all__ = ["COLUMNS", "from_dict", "from_json", "to_dict", "to_frame", "to_json"]
-
 _FORMAT = 1
 COLUMNS = (
     "severity", "code", "rule", "message", "label", "line", "column", "text", "evidence", "fix", "documentation",

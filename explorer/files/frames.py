@@ -12,8 +12,6 @@ from explorer.model.line_table import LineRow, LineTable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["frame_of", "import_pandas", "line_frame"]
-
 
 def frame_of(rows: Iterable[object], columns: Sequence[str] | None = None) -> pd.DataFrame:
     """A DataFrame with one row for each of `rows`.

@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["LogLine", "parse_line", "read_log"]
-
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _PLAIN = re.compile(r'[^\s"=|\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+')  # what needs no quotes
 _DETAIL = re.compile(rf"({_QUOTED}|[^\s\"=]+)=({_QUOTED}|\S*)(?:\s+|$)")

@@ -13,8 +13,6 @@ from explorer.model.events.ledger import Ledger
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["COLUMNS", "ledger_frame", "signature"]
-
 # What each column holds, and how to have it of an event.
 COLUMNS: Mapping[str, tuple[str, Callable[[Event], Any]]] = {
     "call": ("number of the call that left the fast path; its events have one number", lambda event: event.call),

@@ -25,8 +25,6 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.events.prediction import Prediction
 from explorer.model.events.pytree import TreeNode
 
-__all__ = ["SETTINGS", "VERSION", "Spill", "Writer", "save"]
-
 VERSION = 2  # 2: trees are nodes that refer to each other; in 1 each was its print
 _REFERENCES = ("call_site", "key", "stack", "reason")
 SETTINGS = ("context", "options", "wrapping")

@@ -22,8 +22,6 @@ from explorer.model.events.prediction import Prediction
 from explorer.model.events.pytree import TREE_KINDS, TreeNode
 from explorer.model.events.storm import STORM
 
-__all__ = ["load"]
-
 _Check = Callable[[Any], Any]
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError)
 _LARGEST_TREE = 10_000_000  # nodes: of a few lines that refer to each other, one could be made that fits no memory

@@ -13,8 +13,6 @@ from typing import Any
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph
 
-__all__ = ["model_explorer_graph", "write_capture", "write_graph"]
-
 
 def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
     """Write the stages of a capture, the last first, as one collection; returns the path."""

@@ -15,8 +15,6 @@ from explorer.model.pass_history import LINK_KINDS, PassLink
 from explorer.model.passes import Pass, Passes
 from explorer.model.text_versions import Snapshot, Versions
 
-__all__ = ["pack_passes", "unpack_passes"]
-
 _COLUMNS = ("key", "op", "type", "frame", "operand_start", "operand", "computation")
 _STRINGS = ("names", "computations", "ops", "types")
 _COUNTS = ("born", "died", "changed", "moved", "instructions", "snapshot", "first")

@@ -13,8 +13,6 @@ from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import HOST, RECORD, REGION, THUNK, WAIT, Events, Op
 from explorer.model.results.profile_rows import OpTime
 
-__all__ = ["write_perfetto", "write_xprof"]
-
 _MICRO = 1e6
 _KIND = {THUNK: "instruction", REGION: "part of an instruction", WAIT: "wait", HOST: "host"}
 _RUN, _HOST_NAME = "explorer", "host"

@@ -21,16 +21,6 @@ from explorer.model.results.what_if import WhatIf
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "comparison_frame",
-    "memory_frame",
-    "profile_frame",
-    "roofline_frame",
-    "sweep_frame",
-    "timing_frame",
-    "what_if_frame",
-]
-
 _MEMORY_USES = ("argument", "output", "temp", "alias", "generated code")
 _HOST = ["name", "seconds"]
 

@@ -51,8 +51,6 @@ from explorer.model.results.timing import Timing
 from explorer.model.results.what_if import WhatIf
 from explorer.model.saved import Saved
 
-__all__ = ["FORMAT", "decode", "encode", "load", "save"]
-
 FORMAT = 1
 _START = b'{"explorer":"result",'
 _KINDS: Mapping[str, type[Saved]] = {

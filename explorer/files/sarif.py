@@ -13,8 +13,6 @@ from urllib.parse import quote
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
 
-__all__ = ["to_sarif"]
-
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 

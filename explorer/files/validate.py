@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-__all__ = ["boolean", "dataclass_from", "floats", "integer", "integers", "number", "text", "texts", "texts_by_name"]
-
 _Row = TypeVar("_Row")
 
 

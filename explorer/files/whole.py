@@ -6,8 +6,6 @@ from os import PathLike
 from pathlib import Path
 from secrets import token_hex
 
-__all__ = ["write_whole"]
-
 
 def write_whole(path: str | PathLike[str], data: bytes) -> None:
     """Write `data` to `path`; if that fails, or this process ends on the way, what was there before is left as it was.

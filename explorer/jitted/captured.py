@@ -9,8 +9,6 @@ import jax
 
 from explorer.jitted.plan import Plan
 
-__all__ = ["Captured", "Structure"]
-
 
 class Structure:
     """All of a state but its arrays. Two are equal if they are one, which makes it short to compare at each call.

@@ -21,8 +21,6 @@ from explorer.jitted.switch import on_change
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
 
-__all__ = ["Jitted", "jit"]
-
 
 def jit(
     function: Callable[..., Any] | None = None,

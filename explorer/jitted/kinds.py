@@ -18,8 +18,6 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-__all__ = ["Attributes", "Branch", "Holder", "Labels", "is_array", "is_trace_state", "kind_of"]
-
 Labels = Sequence[Any]
 _LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "ml_dtypes", "explorer"}
 _ATOMS = (int, float, complex, str, bytes, set, frozenset, type, Enum, ModuleType, BaseException)

@@ -10,8 +10,6 @@ from explorer.errors import LeakedStateError, RecompilationWarning, UnwrittenSta
 from explorer.jitted.traces import Trace, what_varies
 from explorer.jitted.warn import warn_user
 
-__all__ = ["refuse_leak", "warn_full", "warn_storm", "warn_unwritten"]
-
 
 def warn_storm(name: str, traces: Sequence[Trace]) -> None:
     changing = [

@@ -8,8 +8,6 @@ from typing import Any
 
 from explorer.jitted.kinds import Branch, Holder, Labels
 
-__all__ = ["Input", "Mark", "New", "Old", "Output", "Plan", "RebuiltBranch", "Write"]
-
 
 @dataclass(eq=False)
 class Write:

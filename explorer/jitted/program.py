@@ -26,8 +26,6 @@ from explorer.jitted.traces import Trace, measure, why
 from explorer.jitted.trial import Trial
 from explorer.model.events.warned_functions import warned_functions
 
-__all__ = ["Options", "Program"]
-
 _CONVENTION = "nnx"  # the one there is: it says whether two moments are in the same trace
 STORM = 8  # traces of one function, or functions from one line, past which something is wrong
 

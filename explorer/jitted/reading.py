@@ -11,8 +11,6 @@ import jax.core
 
 from explorer.jitted.kinds import Holder, is_array, is_trace_state, kind_of
 
-__all__ = ["JAX_ARRAY", "Same", "paths", "read"]
-
 _ARRAY, _ARRAYS, _AGAIN, _MARK = "array", "arrays", "again", "mark"
 _PLAIN = frozenset((type(None), bool, int, str, bytes, FunctionType))
 # The class of the arrays that a call gives, once one has come by: jax.Array is abstract, and isinstance() of it slow.

@@ -10,8 +10,6 @@ from typing import Any
 
 from explorer.jitted.reading import Same
 
-__all__ = ["Method", "Reference", "is_dead", "reference"]
-
 Reference = Callable[[], Any]
 
 

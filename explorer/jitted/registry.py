@@ -8,12 +8,11 @@ from pathlib import PurePath
 from threading import RLock
 from typing import Any
 
+from explorer.errors import RecompilationWarning
 from explorer.jitted.program import STORM, Options, Program
 from explorer.jitted.references import Method, Reference, is_dead, reference
-from explorer.jitted.warn import RecompilationWarning, users_line, warn_user
+from explorer.jitted.warn import users_line, warn_user
 from explorer.model.events.warned_functions import warned_functions
-
-__all__ = ["Registry", "registry"]
 
 _Site = tuple[str, int, str, int]  # where a function is defined, and where it was jitted
 _Key = tuple[Reference, Reference | None, Reference | None, Options]

@@ -7,10 +7,8 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 from explorer.capture.sources import called_at
+from explorer.errors import StateError
 from explorer.jitted.kinds import Attributes, Branch, Holder, is_array, kind_of
-from explorer.jitted.warn import StateError
-
-__all__ = ["check_root", "name_of"]
 
 _ALLOWED = "a list, a dict, or an object with attributes, such as a module"
 

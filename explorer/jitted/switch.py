@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from types import TracebackType
 
-__all__ = ["disable_compile", "enable_compile", "is_enabled", "on_change"]
-
 _FALSE = ("", "0", "false", "no", "off")
 
 _enabled = os.environ.get("EXPLORER_DISABLE_COMPILE", "").strip().lower() in _FALSE

@@ -16,8 +16,6 @@ from explorer.capture.readers.jaxpr import short_type
 from explorer.jitted.kinds import is_array
 from explorer.model.specialization import Specialization
 
-__all__ = ["Trace", "measure", "what_varies", "why"]
-
 _LONGEST = 40
 
 

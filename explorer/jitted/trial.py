@@ -9,8 +9,6 @@ from typing import Any
 from explorer.jitted.kinds import Branch, Holder, Labels, is_array, is_trace_state, kind_of
 from explorer.jitted.plan import Input, Mark, New, Old, Output, Plan, RebuiltBranch, Write
 
-__all__ = ["Trial"]
-
 
 @dataclass
 class _Replaced:

@@ -6,10 +6,6 @@ import inspect
 import warnings
 from types import FrameType
 
-from explorer.errors import LeakedStateError, RecompilationWarning, StateError, UnwrittenStateWarning
-
-__all__ = ["LeakedStateError", "RecompilationWarning", "StateError", "UnwrittenStateWarning", "users_line", "warn_user"]
-
 _PASSED = ("explorer", "jax", "jaxlib", "contextlib", "functools")
 
 

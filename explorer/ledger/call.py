@@ -11,8 +11,6 @@ from explorer._jax.calls import default_devices, devices_of
 from explorer.ledger.functions import name_of
 from explorer.model.events.key import Key
 
-__all__ = ["OVER", "RUN", "TRACE", "WAITING", "Call", "Step", "device_of", "thread_name"]
-
 
 class Stage(Enum):
     """Where a call is."""

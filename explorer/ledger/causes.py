@@ -13,8 +13,6 @@ from explorer.ledger.unwatched import Unwatched
 from explorer.model.events.event import Reason
 from explorer.model.events.key import Function, Key
 
-__all__ = ["CallCause", "Causes"]
-
 _Name = TypeVar("_Name", int, str)
 _STEPS = ("trace", "lower", "compile")
 _KNOWN = "it was compiled before it was watched; nothing was compiled now"

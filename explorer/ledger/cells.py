@@ -8,8 +8,6 @@ from contextlib import suppress
 from time import time
 from typing import Any
 
-__all__ = ["Cells"]
-
 _MANY = 10_000
 
 

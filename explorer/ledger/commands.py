@@ -14,8 +14,6 @@ from typing import Any
 
 from explorer.model.events.ledger import Ledger
 
-__all__ = ["add_ledger", "add_recompiles"]
-
 _WIDE = 120  # characters, where no terminal says how many there are
 _INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
 

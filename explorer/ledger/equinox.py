@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from jax import tree_util
 
-__all__ = ["FilteredCall", "filtered_call"]
-
 _trees: Any = tree_util  # its annotations are partial
 _NUMBERED = re.compile(r"dynamic_(?:no)?donate\['(first|rest|fun)'\]\[(\d+)\]")
 _ORDER = ("first", "rest", "fun")

@@ -14,8 +14,6 @@ from explorer._jax.arguments import unspecified
 from explorer.ledger.identity import Equals, Identities
 from explorer.model.events.key import Function
 
-__all__ = ["Functions", "Wrapper", "clean", "is_primitive", "name_of", "parameters_of", "read_wrapper"]
-
 _COVER = "reraise_with_filtered_traceback"
 _DEEPEST = 50  # wrappers around wrappers: a cycle ends there
 _MANY = 4_096

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from explorer.model.events.event import Event, Reason
 from explorer.model.events.family_counts import FamilyKey, family_key
 
-__all__ = ["Compile", "format_compiles", "group_compiles"]
-
 _ROWS = 8
 
 

@@ -15,8 +15,6 @@ from explorer.ledger.watch import Watch, watch
 from explorer.model.events.family_counts import FamilyKey, family_key
 from explorer.model.events.family_names import Which, families_of
 
-__all__ = ["Guard", "assert_no_recompiles", "max_compiles"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

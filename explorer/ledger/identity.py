@@ -8,8 +8,6 @@ from itertools import count
 from threading import RLock
 from typing import Any
 
-__all__ = ["Equals", "Identities"]
-
 
 class Identities:
     """A number for each object, the same as long as it lives, and never another's.

@@ -33,8 +33,6 @@ from explorer.ledger.pytrees import read_tree
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.pytree import TreeNode
 
-__all__ = ["Keys"]
-
 _MANY = 50_000  # leaves and settings that are remembered
 _TREES = 1_024
 _SHORT = 80  # characters of a static argument's

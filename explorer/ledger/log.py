@@ -14,20 +14,8 @@ from pathlib import Path
 from time import time
 from typing import IO, Protocol
 
-from explorer.files.instruction_log import LogLine, parse_line, read_log
+from explorer.files.instruction_log import LogLine
 from explorer.model.events.event import Event, Place, Reason
-
-__all__ = [
-    "DEBUG",
-    "LOG",
-    "DebugLines",
-    "EventListener",
-    "LineLog",
-    "LogLine",
-    "from_environment",
-    "parse_line",
-    "read_log",
-]
 
 LOG = "EXPLORER_INSTRUCTION_LOG"
 DEBUG = "EXPLORER_DEBUG_COMPILE"

@@ -13,8 +13,6 @@ from typing import Any
 
 from explorer.model.events.event import Event
 
-__all__ = ["MissCounter", "Misses"]
-
 _MANY = 1_024  # wrappers
 
 

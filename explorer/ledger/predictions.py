@@ -10,8 +10,6 @@ from explorer.analysis.recompiles.fixpoint import Part, predictions
 from explorer.model.events.key import Key, Leaf
 from explorer.model.events.prediction import Prediction
 
-__all__ = ["predict_recompiles"]
-
 _NAME = re.compile(r"\w+")
 
 

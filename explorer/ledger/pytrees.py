@@ -10,8 +10,6 @@ from typing import Any, cast
 from explorer.ledger.functions import clean
 from explorer.model.events.pytree import LEAF, NONE, TreeNode, split_path
 
-__all__ = ["read_tree"]
-
 _LONGEST = 2_000  # characters of what one class keeps beside its arrays
 
 

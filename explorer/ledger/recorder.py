@@ -25,8 +25,6 @@ from explorer.model.events.event import Event
 from explorer.model.events.prediction import Prediction
 from explorer.model.events.running import Running
 
-__all__ = ["Recorder", "Sink", "recorder"]
-
 _STEPS = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",

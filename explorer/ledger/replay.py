@@ -27,8 +27,6 @@ from explorer.model.capture import Capture, Durations
 from explorer.model.events.event import Event
 from explorer.model.events.key import Key
 
-__all__ = ["Replay", "Replays"]
-
 _MANY = 512  # calls of one watch
 
 

@@ -7,8 +7,6 @@ from threading import RLock
 from explorer.ledger.log import from_environment
 from explorer.ledger.watch import Watch
 
-__all__ = ["session", "start_session", "stop_session", "watch_if_requested"]
-
 _lock = RLock()
 _session: Watch | None = None
 

@@ -10,8 +10,6 @@ from explorer.model.events.event import Event
 from explorer.model.events.storm import Storm
 from explorer.model.events.warned_functions import warned_functions
 
-__all__ = ["StormWarning", "warn"]
-
 
 class _Watching(Protocol):
     def storm_of(self, event: Event) -> Storm | None: ...

@@ -12,8 +12,6 @@ from explorer.ledger.functions import is_primitive
 from explorer.model.events.event import Reason
 from explorer.model.events.key import Key, Leaf
 
-__all__ = ["Unwatched"]
-
 _UNSEEN = "`{}` had compiled before anything watched, for arguments like these: what changed can't be told"
 _MANY = 48  # signatures of one function
 

@@ -9,8 +9,6 @@ from explorer.capture.sources import label
 from explorer.model.events.event import Place
 from explorer.model.source import is_library_file
 
-__all__ = ["place_of", "user_places"]
-
 # Who runs the user's code: their frames, and those that called them, say nothing of it.
 _RUNNERS = frozenset(
     ("IPython", "ipykernel", "tornado", "asyncio", "_pytest", "pluggy", "pytest", "nbclient", "runpy", "threading")

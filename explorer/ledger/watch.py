@@ -26,8 +26,6 @@ from explorer.model.events.ledger import LIMIT, Ledger
 from explorer.model.events.running import Running
 from explorer.model.events.storm import STORM
 
-__all__ = ["Watch", "watch"]
-
 _FAULTS = 20  # kept; more of them say no more
 
 

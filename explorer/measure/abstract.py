@@ -8,8 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["abstract_arguments"]
-
 _tree: Any = jax.tree  # whose functions have no types
 
 

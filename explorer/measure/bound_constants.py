@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-__all__ = ["bind_constants"]
-
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 

@@ -11,8 +11,6 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-__all__ = ["Calls", "nbytes_of", "quick_wait", "ready"]
-
 
 def ready(value: Any) -> Any:
     """A value, once everything in it has been computed, and what its computation does beside has been done.

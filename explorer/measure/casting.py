@@ -11,8 +11,6 @@ from explorer.capture.explore import Described
 from explorer.errors import OptionError
 from explorer.measure.naming import struct_of, value_text
 
-__all__ = ["as_float", "cast_floats"]
-
 
 def as_float(given: Any, verb: str) -> Any:
     """The dtype that was asked for.

@@ -12,8 +12,6 @@ from typing import Any
 import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
 from explorer.capture.command_target import add_target, arguments_of, function_of
 
-__all__ = ["add_profile", "add_time"]
-
 _FILLED = "An array that is only described is random, floats normal, or of zeros if it holds whole numbers."
 
 

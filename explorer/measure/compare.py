@@ -22,8 +22,6 @@ from explorer.measure.subject import signature_of
 from explorer.model.results.benchmark_comparison import Comparison
 from explorer.model.results.statistics import ratio_interval
 
-__all__ = ["compare"]
-
 _WARM_UP = 0.2  # of the time there is, for all of them together
 _FEWEST = 3  # rounds, if they don't take many times the time there is
 _PATIENCE = 5

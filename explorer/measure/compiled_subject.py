@@ -22,8 +22,6 @@ from explorer.measure.calls import Calls
 from explorer.measure.naming import did_you_mean, struct_of
 from explorer.model.capture import Capture
 
-__all__ = ["CompiledSubject", "compile_subject", "error_line", "flops_and_bytes", "kernels_of"]
-
 _LONGEST = 300  # characters of an error
 _NO_OPTION = re.compile(r"No such compile option: '(\w+)'")
 

@@ -9,8 +9,6 @@ import jax
 from explorer.capture.explore import environment
 from explorer.measure.machine import cores
 
-__all__ = ["default_device", "environment_with_cores"]
-
 
 def default_device() -> Any:
     """The device that JAX uses by default; no array is made to find out, which a transfer guard might forbid."""

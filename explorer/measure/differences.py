@@ -11,8 +11,6 @@ import numpy as np
 
 from explorer.model.results.what_if import Difference
 
-__all__ = ["difference_of"]
-
 
 def difference_of(result: Any, plain: Any) -> Difference:
     """The largest difference of two values at the same place of two results.

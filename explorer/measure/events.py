@@ -20,8 +20,6 @@ import numpy as np
 from explorer._jax.profiling import read_profile
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events, Op
 
-__all__ = ["CALL", "RESULT", "events_of", "read_events"]
-
 # What each call of the profiled function is recorded as, and the wait for its result inside of it.
 CALL = "explorer: call"
 RESULT = "explorer: result"

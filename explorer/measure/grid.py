@@ -24,8 +24,6 @@ from explorer.measure.casting import as_float, cast_floats, has_floats
 from explorer.measure.naming import axis_of, did_you_mean, is_array, value_text
 from explorer.model.results.axis import Axis
 
-__all__ = ["Grid", "Point", "PointCall", "grid_of"]
-
 _OPTIONS = "options"
 _ONE_OPTION = "options."
 _EXAMPLE = "over={'n': [128, 256, 512]}, args=lambda n: (jnp.ones((n, n)),)"

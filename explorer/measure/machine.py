@@ -7,8 +7,6 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["busy_note", "cores", "last_cache", "load", "memory_bytes", "processor"]
-
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNKNOWN_CACHE = 32 << 20
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

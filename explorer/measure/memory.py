@@ -25,8 +25,6 @@ from explorer.model.capture import Capture
 from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
 
-__all__ = ["memory"]
-
 _tree: Any = jax.tree  # whose functions have no types
 _TRIES = 20  # compilations to find the largest size that fits
 _ABSURD = 1 << 44  # bytes of arguments, where nobody tells the limit

@@ -16,8 +16,6 @@ from explorer.capture.explore import Described
 from explorer.capture.readers.jaxpr import short_type
 from explorer.model.results.axis import Axis
 
-__all__ = ["axis_of", "did_you_mean", "distinct_labels", "is_array", "struct_of", "value_text"]
-
 _ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, Described)
 _LONGEST = 40  # characters of a label
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

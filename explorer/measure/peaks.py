@@ -25,8 +25,6 @@ from explorer.measure.machine import cores, last_cache, load, memory_bytes, proc
 from explorer.measure.probes import Budget
 from explorer.model.results.peaks import Peaks
 
-__all__ = ["cache_folder", "peaks"]
-
 _METHOD = 2  # how it is measured and kept; what another method gave is measured again
 _SECONDS = 5  # what is said; on two cores it takes as long
 _CACHED = (1 << 18, 1 << 21, 1 << 24)  # bytes: about the sizes of caches, from a core's own to all cores'

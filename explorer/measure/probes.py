@@ -21,17 +21,6 @@ from jax import lax
 
 from explorer.model.types import sort_flops
 
-__all__ = [
-    "Budget",
-    "call_seconds",
-    "fma_rate",
-    "fresh_bandwidth",
-    "in_place_bandwidth",
-    "kernel_seconds",
-    "matmul_rate",
-    "sort_rate",
-]
-
 _lax: Any = lax  # whose loops have no types
 _SPECIAL_STEPS = 8
 # What costs more than a multiply-add, as HLO calls it: a step that can be done again to its own result.

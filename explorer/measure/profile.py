@@ -20,8 +20,6 @@ from explorer.measure.programs import captures_of, profiled_call
 from explorer.model.results.profile import Profile
 from explorer.model.units import duration_text
 
-__all__ = ["profile", "record"]
-
 _FEWEST, _MOST = 3, 30  # runs, where nobody says how many
 _SLOWED = 1.25  # times as long as plain calls: worth a note
 _BYTES = 12_000_000  # of a recording, some 100,000 events: a loop of many small steps is recorded less often

@@ -21,8 +21,6 @@ from explorer.model.capture import Capture
 from explorer.model.results.profile_events import Events
 from explorer.model.stage import Stage
 
-__all__ = ["ProfiledCall", "captures_of", "profiled_call"]
-
 
 @dataclass(frozen=True)
 class ProfiledCall:

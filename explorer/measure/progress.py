@@ -11,8 +11,6 @@ from typing import Any
 from explorer.errors import OptionError
 from explorer.view.progress import Bar, notebook_bar, terminal_bar
 
-__all__ = ["ProgressCallback", "progress_bar"]
-
 ProgressCallback = Callable[[float, str], None]
 
 _PATIENCE = 1.0  # seconds without a bar

@@ -14,8 +14,6 @@ from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Roofline
 
-__all__ = ["roofline"]
-
 
 @takes_call
 def roofline(

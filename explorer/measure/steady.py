@@ -16,8 +16,6 @@ from explorer.measure.calls import quick_wait, ready
 from explorer.model.results.statistics import interval_of_median, settled
 from explorer.model.results.timing import Samples
 
-__all__ = ["Sampler", "Steps", "check_confidence", "check_seconds", "run_to_completion", "steady"]
-
 _Result = TypeVar("_Result")
 # Yields one callable after the other, is sent the seconds of the sample that it took, and returns what they lead to.
 Steps = Generator[Callable[[], float], float, _Result]

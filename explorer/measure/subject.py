@@ -17,8 +17,6 @@ from explorer.capture.filtered import is_filtered
 from explorer.capture.readers.jaxpr import short_type
 from explorer.errors import NotCallableError
 
-__all__ = ["Subject", "name_of", "signature_of", "subject_of"]
-
 
 @dataclass(frozen=True)
 class Subject:

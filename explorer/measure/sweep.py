@@ -18,8 +18,6 @@ from explorer.measure.subject import name_of
 from explorer.model.results.axis import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
 
-__all__ = ["sweep"]
-
 
 @takes_call
 def sweep(

@@ -22,8 +22,6 @@ from explorer.measure.subject import Subject, signature_of, subject_of
 from explorer.model.results.timing import Samples, Timing
 from explorer.model.units import duration_text
 
-__all__ = ["time"]
-
 _EAGER = 1 / 3  # of the time there is
 _WARM_UP = 0.3  # of each part's time
 _LEAST = 0.3  # of it: what is left to measure, however long the warm-up took

@@ -21,8 +21,6 @@ from explorer.measure.casting import as_float, cast_floats, has_floats
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject
 from explorer.measure.naming import did_you_mean, value_text
 
-__all__ = ["Change", "Subject", "changes_of", "reusable", "subject_of", "together"]
-
 Place = int | str
 """Where an argument is in a call: its position, or its name."""
 

@@ -23,8 +23,6 @@ from explorer.measure.variants import Change, Subject, changes_of, reusable, sub
 from explorer.model.capture import Capture
 from explorer.model.results.what_if import Variant, WhatIf
 
-__all__ = ["what_if"]
-
 _PLAIN = Change("plain", "plain", "the function as it is")
 _UNUSED = re.compile(r"donated buffers were not usable: (.*?)\.?\s*(?:\n|$)")
 # Of an HLO instruction: where it comes from, which changes no program.

@@ -24,8 +24,6 @@ from functools import wraps
 from importlib import import_module
 from typing import ParamSpec, TypeVar
 
-__all__ = ["attach", "attached"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

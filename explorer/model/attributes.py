@@ -14,8 +14,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONGEST_VALUE", "AttributeColumns", "Attributes", "Pairs", "is_shortened", "tabulate"]
-
 Ints = NDArray[np.int32]
 Pairs = Iterable[tuple[str, str]]
 

@@ -24,8 +24,6 @@ from explorer.model.passes import Passes
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
-__all__ = ["Capture", "Constant", "Durations", "Stage"]
-
 
 @dataclass(frozen=True)
 class Durations:

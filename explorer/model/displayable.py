@@ -12,8 +12,6 @@ from typing import Any
 
 from explorer.model.attached import attached
 
-__all__ = ["Charted", "Displayable", "Pictured"]
-
 
 class Displayable:
     """What is shown in notebooks and terminals, and written as text and as a page."""

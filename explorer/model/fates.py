@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Graph, Ints, Node
 
-__all__ = ["KINDS", "Fate", "Fates"]
-
 KINDS = ("", "kept", "fused", "duplicated", "folded", "eliminated", "inlined", "unmapped")
 """What the codes of `Fates.kind` mean; the first is for what is no equation: arguments, constants."""
 

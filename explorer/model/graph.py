@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-__all__ = ["CALL_ROLES", "ComputationCall", "Floats", "Frame", "Graph", "Group", "Ints", "Node"]
-
 _NO_EQUATION = frozenset(["parameter", "constant", "stablehlo.constant", "return", "func.return", "stablehlo.return"])
 # The attributes whose values name computations: HLO's, then StableHLO's.
 CALL_ROLES = (

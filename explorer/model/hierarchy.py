@@ -8,8 +8,6 @@ import numpy as np
 
 from explorer.model.graph import Group, Ints
 
-__all__ = ["Hierarchy"]
-
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:

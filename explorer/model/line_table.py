@@ -12,8 +12,6 @@ from explorer.model.attached import attached
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LineRow", "LineTable"]
-
 _PATH = re.compile(r"[/\\]")
 _WIDEST = 48  # characters of a line's text in a repr
 

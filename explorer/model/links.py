@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Graph, Ints, Node
 
-__all__ = ["Links"]
-
 
 @dataclass(frozen=True, eq=False)
 class Links:

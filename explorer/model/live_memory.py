@@ -13,8 +13,6 @@ from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text
 
-__all__ = ["KINDS", "Buffer", "Donation", "LiveMemory"]
-
 KINDS = ("argument", "donated", "constant", "temp", "output", "aliased")
 _SHOWN = 8  # rows of a table before it says how many more there are
 

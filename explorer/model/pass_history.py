@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["LINK_KINDS", "History", "HistoryEvent", "PassLink"]
-
 LINK_KINDS = ("rewritten", "merged", "fused", "duplicated", "with", "unused", "unknown", "replaced", "inlined")
 """What may have become of an instruction; a capture's file has them by index."""
 

@@ -17,8 +17,6 @@ from explorer.model.graph import Ints
 from explorer.model.pass_history import History, PassLink
 from explorer.model.text_versions import Versions, unified
 
-__all__ = ["Effect", "Pass", "Passes", "effect_of", "measured"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pass:

@@ -10,8 +10,6 @@ from typing import Self
 
 from explorer.model.attached import attached
 
-__all__ = ["Saved"]
-
 
 class Saved:
     """A result that is saved to a file and loaded from one.

@@ -10,8 +10,6 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["Source", "is_library_file"]
-
 
 @dataclass(frozen=True, slots=True)
 class Source:

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 from explorer.model.capture import Capture
 
-__all__ = ["Specialization"]
-
 
 @dataclass(frozen=True)
 class Specialization:

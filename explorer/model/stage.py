@@ -8,8 +8,6 @@ from functools import cached_property
 
 from explorer.model.graph import Graph
 
-__all__ = ["Stage"]
-
 
 @dataclass(eq=False, repr=False)
 class Stage:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["cut_end", "cut_middle", "cut_middles"]
-
 _WIDTH = 60
 _BEFORE = 24  # characters that are left before the first one that differs
 

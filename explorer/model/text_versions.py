@@ -14,8 +14,6 @@ import numpy as np
 
 from explorer.model.graph import Frame, Ints
 
-__all__ = ["Snapshot", "Versions", "aligned", "follow", "runs_between", "unified"]
-
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

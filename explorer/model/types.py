@@ -14,8 +14,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ArrayType", "Type", "TypeSizes", "bytes_of", "elements", "measure_types", "parse_type", "sort_flops"]
-
 # An array of a jaxpr or HLO, or a tensor of MLIR, or a parenthesis of a tuple. An element type of MLIR may hold
 # brackets of its own: complex<f32>.
 _PART = re.compile(r"([a-zA-Z]\w*)\[([^\]]*)\](\{[^}]*\})?|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)|\(|\)")

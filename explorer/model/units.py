@@ -4,17 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "brief_duration",
-    "bytes_text",
-    "count_text",
-    "duration_text",
-    "factor_text",
-    "range_text",
-    "rate_text",
-    "share_text",
-]
-
 
 def bytes_text(size: float) -> str:
     """A number of bytes, in powers of a thousand.

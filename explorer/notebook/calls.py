@@ -10,8 +10,6 @@ from typing import Any, cast
 from explorer.errors import ExploreError, ExpressionError
 from explorer.model.capture import Capture
 
-__all__ = ["CALLEE", "Call", "assigns", "last_call", "redirect", "single_call", "split_options"]
-
 # The name that a redirected call calls. No identifier, so it can't be one of the user's.
 CALLEE = "explore this call"
 

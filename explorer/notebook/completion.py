@@ -12,8 +12,6 @@ from IPython.core.error import TryNext
 from explorer.notebook.calls import split_options
 from explorer.notebook.magics import explore_parser
 
-__all__ = ["callables", "complete"]
-
 _VALUE = re.compile(r"--(?!passes\b)[\w-]+\s+\S*$")  # the cursor stands in an option's value, which is a file
 
 

@@ -10,8 +10,6 @@ from explorer.notebook.magics import ExplorerMagics
 from explorer.notebook.measure import MeasureMagics, complete_jprofile, complete_jtime
 from explorer.notebook.recompiles import RecompilesMagics, complete_recompiles
 
-__all__ = ["load", "unload"]
-
 # Each with what completes after its names.
 _MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
     (ExplorerMagics, {"explore": complete}),

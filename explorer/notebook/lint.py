@@ -23,8 +23,6 @@ from explorer.notebook.magics import writable_file
 from explorer.notebook.place import calling_frame, users_traceback
 from explorer.notebook.shell import CallMagics
 
-__all__ = ["LintMagics", "complete_lint", "lint_parser"]
-
 _FLAGS = ("--thorough", "--fix")
 _VALUE = re.compile(r"--(?!thorough\b|fix\b)[\w-]+\s+\S*$")  # the cursor stands in an option's value
 

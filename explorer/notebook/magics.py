@@ -20,8 +20,6 @@ from explorer.notebook.calls import CALLEE, Call, assigns, last_call, redirect, 
 from explorer.notebook.place import calling_frame, parse_cell, typed_column, users_traceback
 from explorer.notebook.shell import ShellMagics
 
-__all__ = ["ExplorerMagics", "explore_parser", "writable_file"]
-
 
 def writable_file(text: str) -> Path:
     """A file that can be written, which is better known before the work than after it."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
     from explorer.model.results.profile import Profile
     from explorer.model.results.timing import Timing
 
-__all__ = ["MeasureMagics", "complete_jprofile", "complete_jtime", "jprofile_parser", "jtime_parser"]
-
 _Measured = TypeVar("_Measured", "Timing", "Profile")
 _TIME_FLAGS = ("--no-eager",)
 _PROFILE_FLAGS = ("--roofline",)

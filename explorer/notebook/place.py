@@ -10,8 +10,6 @@ from typing import Any
 
 from explorer.capture.sources import read_source
 
-__all__ = ["calling_frame", "parse_cell", "typed_column", "users_traceback"]
-
 # An error passes these between the user's lines; IPython is not among them, for it is never inside.
 _NOT_THE_USERS = ("explorer", "jax", "jaxlib", "contextlib", "functools")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
     from explorer.ledger.watch import Watch
     from explorer.model.events.ledger import Ledger
 
-__all__ = ["RecompilesMagics", "complete_recompiles", "recompiles_parser"]
-
 _ON = "What compiles is watched from here on: run cells, and %recompiles shows them. %recompiles off ends it."
 _OFF = "Nothing was watched: %recompiles on starts it."
 _VALUE = re.compile(r"--[\w-]+\s+\S*$")  # the cursor stands in an option's value, which is a file

@@ -14,8 +14,6 @@ from explorer.errors import ExpressionError
 from explorer.notebook.calls import CALLEE, assigns, last_call, redirect, single_call
 from explorer.notebook.place import parse_cell, typed_column
 
-__all__ = ["CallMagics", "ShellMagics", "StandIn"]
-
 _Found = TypeVar("_Found", covariant=True)
 
 

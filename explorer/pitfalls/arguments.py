@@ -18,15 +18,6 @@ from explorer.pitfalls.reach import reachable
 from explorer.pitfalls.safe import member
 from explorer.pitfalls.state import snapshot
 
-__all__ = [
-    "Argument",
-    "arguments_of",
-    "parameter_location",
-    "passed_values",
-    "reachable_values",
-    "source_of_target",
-]
-
 
 @dataclass(frozen=True)
 class Argument:

@@ -12,8 +12,6 @@ from explorer.errors import ExplorerError
 from explorer.model.findings.finding import SEVERITIES
 from explorer.model.findings.findings import Findings
 
-__all__ = ["add_lint"]
-
 _FORMATS = {"text": Findings.to_text, "json": Findings.to_json, "sarif": Findings.to_sarif}
 _NEVER = "never"
 _NOT_LINTED = 2

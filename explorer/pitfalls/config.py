@@ -18,8 +18,6 @@ from explorer.errors import OptionError
 from explorer.model.findings.finding import SEVERITIES
 from explorer.pitfalls.rule import Rule, all_rules
 
-__all__ = ["select_rules", "severities"]
-
 _OFF = "off"
 _LEVELS = (*SEVERITIES, _OFF)
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 
-__all__ = ["ConstantValues"]
-
 # Indices that a person writes are small; an iota over a large array would be computed for nothing.
 _MOST = 4_096  # elements
 _DEEPEST = 30  # operations

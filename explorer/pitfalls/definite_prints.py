@@ -16,8 +16,6 @@ from explorer.pitfalls.recorder import Call, ExecutedFunction
 from explorer.pitfalls.safe import closure_variables, is_a
 from explorer.pitfalls.syntax_trees import root_of
 
-__all__ = ["definite_prints"]
-
 _DEEPEST = 10  # functions that call functions
 # What is inside of these may not have run, or not then.
 _MAYBE = (

@@ -21,8 +21,6 @@ from explorer.capture.readers.user_frames import is_runner
 from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
 
-__all__ = ["Body", "Equation", "Program", "is_literal"]
-
 _MOST = 400_000  # equations: one that is larger is looked at in part
 _JAX = os.path.dirname(jax.__file__) + os.sep
 _CALLS = (

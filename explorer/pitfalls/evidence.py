@@ -22,8 +22,6 @@ from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.safe import is_tracer
 from explorer.pitfalls.state import Change, Snapshot, snapshot
 
-__all__ = ["Evidence"]
-
 
 @dataclass(repr=False)
 class Evidence:

@@ -9,8 +9,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.syntax_trees import last_name
 
-__all__ = ["list_traced", "traced_in", "traced_names"]
-
 # What is known of an array while it is traced, and so isn't traced itself.
 _KNOWN = frozenset(
     ("shape", "ndim", "dtype", "size", "itemsize", "nbytes", "aval", "weak_type", "sharding", "__class__", "__name__")

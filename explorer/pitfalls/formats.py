@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-__all__ = ["as_format", "parts_of"]
-
 
 def as_format(arguments: Sequence[ast.expr]) -> str:
     """`"loss {} at {step:.2f}", loss, step=step`: the arguments of jax.debug.print that say what print() said.

@@ -16,8 +16,6 @@ from explorer.pitfalls.recorder import ExecutedFunction
 from explorer.pitfalls.safe import callee_name, closure_variables, find
 from explorer.pitfalls.syntax_trees import first_line, parameters_of, parse, root_of
 
-__all__ = ["FunctionSource", "function_source", "source_of"]
-
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 

@@ -15,17 +15,6 @@ from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.safe import class_name, class_variables
 
-__all__ = [
-    "CallArgument",
-    "call_arguments",
-    "decorator",
-    "hash_of",
-    "is_jit",
-    "is_jit_call",
-    "jit_target",
-    "short_name",
-]
-
 _JITS = ("jax.jit", "jax.pmap", "equinox.filter_jit", "equinox._jit.filter_jit", "flax.nnx.jit")
 
 

@@ -15,8 +15,6 @@ from explorer.pitfalls.safe import class_variables, is_exactly, kind_of, mro
 from explorer.pitfalls.syntax_trees import last_name, parameters_of, parse
 from explorer.pitfalls.writes import MUTATORS, targets_of
 
-__all__ = ["LaterAssignment", "later_assignments"]
-
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _CHANGING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Call, ast.For, ast.AsyncFor)

@@ -36,8 +36,6 @@ from explorer.pitfalls.suppress import is_suppressed
 from explorer.pitfalls.symbolic_arguments import symbolic_arguments
 from explorer.pitfalls.thorough import trace_differences
 
-__all__ = ["LintOptions", "LintRecord", "check_rules", "file_of", "gather", "lint", "run_rules", "unwrap"]
-
 
 @takes_call
 def lint(

@@ -10,8 +10,6 @@ from explorer.capture.sources import Span, label, read_source
 from explorer.model.graph import Frame
 from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["expression_on_line", "frame_location", "span_location", "span_of"]
-
 
 def span_of(frame: Frame) -> Span:
     return Span(frame.line, frame.column, frame.end_line, frame.end_column)

@@ -10,8 +10,6 @@ from functools import lru_cache
 from explorer.capture.sources import Span, read_source
 from explorer.pitfalls.syntax_trees import last_name, parse
 
-__all__ = ["Loop", "loop_around"]
-
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

@@ -11,8 +11,6 @@ from explorer.pitfalls.config import select_rules, severities
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.lint import check_rules, file_of, unwrap
 
-__all__ = ["check"]
-
 
 def check(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], traced: Any, error: BaseException | None

@@ -21,8 +21,6 @@ from explorer.pitfalls.safe import (
     mro,
 )
 
-__all__ = ["reachable"]
-
 _JITTED = kind_of(jax.jit(lambda: None))
 
 

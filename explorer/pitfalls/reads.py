@@ -18,8 +18,6 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.safe import is_a, is_exactly, is_plain, is_tracer
 from explorer.pitfalls.state import Snapshot, same
 
-__all__ = ["Read", "holds_data", "is_constant", "reads"]
-
 
 @dataclass(frozen=True, repr=False)
 class Read:

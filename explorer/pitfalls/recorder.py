@@ -27,8 +27,6 @@ from explorer.pitfalls.safe import callee_name, class_name, find, is_exactly, is
 from explorer.pitfalls.state import Snapshot, snapshot
 from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["Call", "ExecutedFunction", "Recording", "record_calls"]
-
 _MOST_RECEIVERS = 8  # of one call expression that are told apart, and kept alive
 _MOST_INSTRUCTIONS = 200_000  # of one function that are watched one by one, where that costs: 3.11
 _MOST_COUNTED = 10_000  # calls of one expression, where each costs: 3.12 and later

@@ -15,8 +15,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.locations import span_location
 
-__all__ = ["Rule", "all_rules"]
-
 
 @dataclass(frozen=True)
 class Rule:

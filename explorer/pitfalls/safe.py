@@ -22,24 +22,6 @@ import numpy as np
 
 from explorer.model.source import is_library_file
 
-__all__ = [
-    "attributes",
-    "callee_name",
-    "class_name",
-    "class_variables",
-    "closure_variables",
-    "find",
-    "is_a",
-    "is_exactly",
-    "is_plain",
-    "is_tracer",
-    "is_users_class",
-    "is_users_object",
-    "kind_of",
-    "member",
-    "mro",
-]
-
 # The classes' own accessors: a metaclass may have others.
 _MRO: Callable[[type[Any]], tuple[type[Any], ...]] = type.__dict__["__mro__"].__get__
 _VARS: Callable[[type[Any]], Any] = type.__dict__["__dict__"].__get__

@@ -9,8 +9,6 @@ import numpy as np
 
 from explorer.pitfalls.safe import class_name, is_a, is_exactly, is_plain, is_tracer, kind_of
 
-__all__ = ["safe_text"]
-
 _LONGEST = 40
 
 

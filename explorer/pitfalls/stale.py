@@ -12,8 +12,6 @@ from explorer.pitfalls.reads import Read, reads
 from explorer.pitfalls.rules.stale_closure import stale
 from explorer.pitfalls.state import Change, same, snapshot
 
-__all__ = ["recheck", "stale_values"]
-
 
 def recheck(findings: Findings) -> Findings:
     """`stale_values` of the trace that the findings are about."""

@@ -31,8 +31,6 @@ from explorer.pitfalls.safe import (
     kind_of,
 )
 
-__all__ = ["Change", "Container", "Snapshot", "same", "snapshot"]
-
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.
 _MOST = 5_000  # objects
 _DEEPEST = 6

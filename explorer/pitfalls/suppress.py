@@ -17,8 +17,6 @@ from explorer.capture.sources import read_source
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.syntax_trees import first_line, parse
 
-__all__ = ["is_suppressed"]
-
 _COMMENT = re.compile(r"#\s*explorer:\s*ignore\b(?:\s*\[([^\]]*)\])?", re.IGNORECASE)
 _EVERY = frozenset({"*"})
 

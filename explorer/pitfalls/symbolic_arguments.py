@@ -11,8 +11,6 @@ from jax import export
 
 from explorer.capture.explore import Described
 
-__all__ = ["symbolic_arguments"]
-
 
 def symbolic_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
     """The arguments with a symbol for each size that varies; None if none does, or the bounds can't be said to JAX."""

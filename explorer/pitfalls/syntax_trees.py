@@ -6,8 +6,6 @@ import ast
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["first_line", "last_name", "parameters_of", "parse", "root_of"]
-
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | None:

@@ -14,8 +14,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule, all_rules
 
-__all__ = ["trace_differences"]
-
 _RULE = "impure-random"
 _MOST = 20  # places; a program that is another altogether differs everywhere
 

@@ -13,8 +13,6 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.safe import is_a
 from explorer.pitfalls.state import Change
 
-__all__ = ["MUTATORS", "Write", "holds_tracer", "targets_of", "write_of"]
-
 MUTATORS = frozenset[str]().union(
     ("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update"),
     ("setdefault", "popitem", "add", "discard", "appendleft", "popleft", "extendleft", "rotate"),

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import base64
 
-__all__ = ["ALPHABET", "pack", "unpack"]
-
 _THEIRS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 ALPHABET = _THEIRS.translate(str.maketrans("$&<>`", "',.:/"))
 _TO_OURS = str.maketrans(_THEIRS, ALPHABET)

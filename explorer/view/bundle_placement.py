@@ -12,8 +12,6 @@ from typing import Any
 
 from explorer.view.session import ipython_shell
 
-__all__ = ["includes_bundle"]
-
 _ENOUGH = 2
 _carriers: list[str] = []
 

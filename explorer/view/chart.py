@@ -16,8 +16,6 @@ from typing import Any
 
 from explorer.view.page import document
 
-__all__ = ["PLOTLY", "Chart", "Table", "html_table", "static_html"]
-
 PLOTLY = "application/vnd.plotly.v1+json"
 
 

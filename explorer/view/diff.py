@@ -11,8 +11,6 @@ from explorer.view.bundle_placement import includes_bundle
 from explorer.view.interface import View
 from explorer.view.page import interactive
 
-__all__ = ["DiffView", "facts"]
-
 _MOST_FUSIONS = 40  # of a kind, in the table
 _MOST_LINES = 200  # of a stage's text, in the table
 

@@ -17,8 +17,6 @@ from explorer.view.registry import terminal_drawing_of, text_of, view_of
 from explorer.view.rich_text import render
 from explorer.view.session import in_terminal
 
-__all__ = ["chart", "mimebundle", "rich", "to_html", "to_png", "to_svg", "to_text"]
-
 
 def mimebundle(value: object, include: object = None, exclude: object = None) -> dict[str, Any]:
     """What IPython shows, by MIME type: text in a terminal, and text with one line of why where the view fails."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["STEPS", "box", "canvas", "text"]
-
 # The steps of a compile: a field's name, what a person calls it, and its colour, light enough for white letters on it.
 STEPS = (("trace", "trace", "#2f8f6d"), ("lower", "lower", "#7c5cbf"), ("compile", "XLA", "#3d6ea8"))
 _STYLE = (

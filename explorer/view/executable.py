@@ -9,8 +9,6 @@ from explorer.model.units import duration_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View
 
-__all__ = ["ExecutableView"]
-
 
 class ExecutableView(View[Any]):
     """Tables of the inputs, the outputs and the programs; its class, which needs JAX, is above this floor."""

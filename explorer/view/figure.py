@@ -14,11 +14,6 @@ from textwrap import wrap
 from explorer.model.text import cut_end
 from explorer.view.scale import Scale
 
-__all__ = [
-    "BLUE", "COLOURS", "FIRST", "GREY", "GRID", "INK", "LIMIT", "ORANGE", "RUN", "SYMBOLS", "Band", "Bars", "Figure",
-    "Label", "Mark", "Panel", "Path", "Points", "headline", "rows_of_text", "series_style",
-]  # fmt: skip
-
 # By role. Okabe and Ito's, darkened: told apart by who sees no red or green, and readable on light and dark pages.
 BLUE, ORANGE, FIRST, RUN, LIMIT = "#2878b8", "#c8730a", "#8a4fbf", "#6b7785", "#c02f4a"
 # Of text and lines on the picture's light ground; on a page of unknown ground, plotly draws both in a middle grey.

@@ -10,8 +10,6 @@ from explorer.errors import MissingPackageError
 from explorer.view.figure import BLUE, GREY, GRID, INK, Band, Bars, Figure, Label, Mark, Panel, Path, Points
 from explorer.view.scale import Scale
 
-__all__ = ["empty_chart", "markup", "plotly_of"]
-
 _MIDDLE = "#7a828d"  # text and lines that read on light and dark pages
 _GRID = "rgba(128,128,128,.2)"
 _ON_ANY_GROUND = {INK: _MIDDLE, GREY: _MIDDLE, GRID: _GRID}

@@ -8,8 +8,6 @@ from html import escape
 from explorer.view.drawing import canvas
 from explorer.view.figure import GREY, GRID, INK, Band, Bars, Figure, Label, Mark, Panel, Path, Points
 
-__all__ = ["svg_of"]
-
 _SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans','Noto Sans',sans-serif"
 _HALO = ' stroke="#fff" stroke-width="3" stroke-linejoin="round" paint-order="stroke"'
 _DASHES = {"dash": "6 4", "dot": "2 4"}

@@ -16,8 +16,6 @@ from explorer.view.figure import Figure
 from explorer.view.figure_plotly import plotly_of
 from explorer.view.figure_svg import svg_of
 
-__all__ = ["FigureView", "View"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from explorer.view.base85 import ALPHABET, pack
 
-__all__ = ["bundle", "document", "interactive", "packed_bundle"]
-
 _STATIC = Path(__file__).parent / "static"
 
 

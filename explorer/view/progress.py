@@ -9,8 +9,6 @@ from uuid import uuid4
 
 from explorer.view.session import in_kernel, ipython_shell
 
-__all__ = ["Bar", "notebook_bar", "terminal_bar"]
-
 
 class Bar(Protocol):
     def show(self, done: float, doing: str) -> None: ...

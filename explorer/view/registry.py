@@ -13,8 +13,6 @@ from typing import Any
 
 from explorer.view.interface import View
 
-__all__ = ["terminal_drawing_of", "text_of", "view_of"]
-
 _VIEWS = {
     "Capture": "explorer.view.capture:CaptureView",
     "Diff": "explorer.view.diff:DiffView",

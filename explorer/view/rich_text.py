@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["bar", "render"]
-
 _BAR = 12  # characters
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 

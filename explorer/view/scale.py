@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Scale", "log_ticks", "ratio_scale", "rows_scale", "scale_of", "without_crowding"]
-
 _WIDE = 10.0  # a factor from which a scale is logarithmic
 _STEPS = (1.0, 2.0, 5.0)
 # The roundest first: the others only where these leave room.

@@ -6,8 +6,6 @@ import sys
 from importlib import import_module
 from typing import Any
 
-__all__ = ["in_kernel", "in_terminal", "ipython_shell", "open_wire"]
-
 
 def in_terminal() -> bool:
     """Whether this is IPython in a terminal: it shows text, and packing a page for it is lost work."""

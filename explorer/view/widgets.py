@@ -14,8 +14,6 @@ import traitlets
 from explorer.model.capture import Capture
 from explorer.view.page import bundle
 
-__all__ = ["SelectionWire", "UpdateWire", "Viewer", "Wire"]
-
 _REGISTER = """
 export default {
   initialize({ model }) {

@@ -24,8 +24,6 @@ from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.model.graph import Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
-__all__ = ["cost"]
-
 # A sort's comparisons are in its own count, and what an async-start starts is counted where it ends.
 _UNCOUNTED = ("comparator", "async_computation")
 # These pass control on: what they call runs as kernels of its own, and counts there.

@@ -11,8 +11,6 @@ import numpy as np
 from explorer.model.graph import Floats, Graph
 from explorer.model.types import bytes_of, parse_type, sort_flops
 
-__all__ = ["CALLERS", "CONVOLUTIONS", "MATMULS", "call_target", "own_flops", "result_bytes", "window_size"]
-
 # Custom calls of libraries, by how their targets begin.
 MATMULS = ("__cublas$gemm", "__cublas$matmul", "__cublas$lt$gemm", "__cublas$lt$matmul", "__onednn$matmul")
 CONVOLUTIONS = ("__cudnn$conv", "__onednn$conv")

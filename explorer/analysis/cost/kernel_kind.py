@@ -12,8 +12,6 @@ from explorer.model.graph import Graph, Ints
 from explorer.model.results.peaks import SPECIAL
 from explorer.model.types import elements, parse_type, sort_flops
 
-__all__ = ["KernelKinds", "kernel_kinds"]
-
 _PRODUCTS = frozenset(("dot", "convolution", "triangular-solve", "cholesky"))
 # Libraries' matrix products, convolutions and factorisations: the latter's work is in blocks that are products.
 _LIBRARY = (

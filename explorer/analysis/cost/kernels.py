@@ -6,8 +6,6 @@ import numpy as np
 
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["BOUNDARY", "PLUMBING", "kernel_of", "running_nodes"]
-
 # Plumbing that runs no kernel of its own.
 PLUMBING = frozenset(
     [

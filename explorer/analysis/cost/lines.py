@@ -28,16 +28,6 @@ from explorer.model.line_table import LineRow, LineTable
 from explorer.model.source import Source, is_library_file
 from explorer.model.types import elements
 
-__all__ = [
-    "InstructionTimes",
-    "LineSplit",
-    "innermost_own_frames",
-    "line_parts",
-    "line_table",
-    "own_files",
-    "split_by_line",
-]
-
 _BYTE = 4.0  # additions in the time of moving a byte: between a cache's and the memory's, for one core of today
 _DEEPEST = 16  # calls in each other: of loops, branches and fusions
 

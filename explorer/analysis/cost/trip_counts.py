@@ -6,8 +6,6 @@ import numpy as np
 
 from explorer.model.graph import Graph
 
-__all__ = ["trip_counts"]
-
 # What XLA found out about a while, and the length that a scan has.
 _COUNTS = {"while": "known_trip_count", "scan": "length"}
 

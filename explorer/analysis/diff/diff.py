@@ -16,8 +16,6 @@ from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
 from explorer.model.graph import Frame, Node
 
-__all__ = ["Diff", "Fusion", "Value", "diff"]
-
 _PLUMBING = frozenset(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast"])
 _MOST_HELD = 4
 

@@ -23,8 +23,6 @@ from explorer.analysis.diff.unfused_dataflow import UnfusedDataflow, unfused_dat
 from explorer.model.graph import Graph, Ints
 from explorer.model.source import Source
 
-__all__ = ["Alignment", "Side", "match_graphs"]
-
 Hashes = NDArray[np.uint64]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _COMMON = frozenset(["constant", "broadcast", "bitcast", "copy", "reshape", "transpose", "convert", "iota"])

@@ -16,8 +16,6 @@ from explorer.model.graph import Frame, Graph, Group, Ints, Node
 from explorer.model.passes import Pass, Passes, measured
 from explorer.model.text_versions import Snapshot, Versions, runs_between
 
-__all__ = ["StageDiff", "stage_diff"]
-
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 _LOCATION = re.compile(r' loc\((?:#\w+|"(?:[^"\\]|\\.)*"|unknown)\)')
 _SIGIL = re.compile(r"[%@][\w.\-$]+|(?<=[(, ])[\w.\-]+(?=: )")  # a name as MLIR and HLO write it, or a parameter's

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["UnfusedDataflow", "unfused_dataflow"]
-
 _HOPS = 64  # plumbing after plumbing
 
 

@@ -19,8 +19,6 @@ from explorer.model.capture import Capture
 from explorer.model.fates import KINDS, Fates
 from explorer.model.graph import Graph
 
-__all__ = ["all_fates"]
-
 
 def all_fates(capture: Capture) -> Mapping[str, Fates]:
     """The fates of the equations of every stage before `hlo`, by stage.

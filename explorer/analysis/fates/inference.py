@@ -10,8 +10,6 @@ from explorer.analysis.links.equations import is_dead, twins
 from explorer.model.graph import Graph
 from explorer.model.types import elements
 
-__all__ = ["infer"]
-
 _NOTHING = frozenset(["stop_gradient", "name", "pvary", "optimization_barrier"])
 # These change nothing where they give the type that they take.
 _MAYBE_NOTHING = frozenset(["convert_element_type", "broadcast_in_dim", "reshape", "squeeze", "copy", "copy_p"])

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.kernels import PLUMBING
 from explorer.model.graph import Graph
 
-__all__ = ["Instructions", "MetadataFates", "NamedEquations", "Row", "instructions_of", "metadata_fates", "only_calls"]
-
 # Equations that only call; a scatter or a reduction does something itself.
 _CALLS = re.compile(
     r"^(?:jit|pjit|.*call.*|remat\d?|checkpoint|custom_.*|shard_map|scan|while|cond|.*\.(?:while|case|if))$"

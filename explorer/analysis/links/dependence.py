@@ -9,8 +9,6 @@ import numpy as np
 from explorer.analysis.links.equations import returned_in_order
 from explorer.model.graph import Graph
 
-__all__ = ["argument_sets", "result_sets"]
-
 
 def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
     """For each node, the set of arguments that its value depends on, as the bits of an integer; 0 for unknown or none.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from explorer.model.attributes import is_shortened
 from explorer.model.graph import Graph
 
-__all__ = ["is_dead", "returned_in_order", "twins"]
-
 # Arguments, captured constants and what returns are no equations.
 _VALUES = re.compile(r"^(?:parameter|constant)$|(?:^|\.)return$")
 # These do more than give a value.

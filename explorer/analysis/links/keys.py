@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from explorer.model.graph import Graph, Ints
 from explorer.model.types import elements
 
-__all__ = ["Dependencies", "FirstKeys", "first_keys", "pair_keys", "phase"]
-
 _Name = tuple[object, ...]
 Dependencies = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
 """Codes of both stages' nodes: for what each depends on, then for what depends on it; -1 for nothing known."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["placed"]
-
 
 def placed(graph: Graph, known: Sequence[int] = ()) -> Ints:
     """For each node, the node whose place it has: itself, or what it belongs to by structure; -1 for none.

@@ -21,8 +21,6 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints
 from explorer.model.links import Links
 
-__all__ = ["link_stages"]
-
 
 def link_stages(capture: Capture) -> Links:
     """Link every stage of a capture to its first one; reads the stages that were not read yet."""

@@ -19,8 +19,6 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Graph
 from explorer.model.types import elements
 
-__all__ = ["relocate_unattributed"]
-
 # What the jaxpr calls it, by what HLO does.
 _PRIMITIVES: Mapping[str, frozenset[str]] = {
     "convolution": frozenset(("conv_general_dilated",)),

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from explorer.model.graph import Graph
 
-__all__ = ["ELEMENTWISE", "IN_PLACE", "Alias", "aliases", "donations", "elementwise_uses", "written_over"]
-
 # Of one array each: outputs that may lie where an operand was.
 ELEMENTWISE = frozenset(
     [

@@ -13,8 +13,6 @@ from explorer.model.graph import Graph, Ints, Node
 from explorer.model.live_memory import KINDS, Donation, LiveMemory
 from explorer.model.types import parse_type
 
-__all__ = ["live_memory", "read_memory"]
-
 
 def read_memory(graph: Graph) -> LiveMemory:
     """When each buffer of an HLO module is alive; its order is the schedule where the module is scheduled."""

@@ -25,8 +25,6 @@ from explorer.analysis.memory.buffer_aliasing import (
 from explorer.model.graph import ComputationCall, Graph, Ints
 from explorer.model.types import Type, parse_type
 
-__all__ = ["Walk"]
-
 _PASSING = {"tuple", "get-tuple-element", "bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
 _CALLS = ("body", "condition", "to_apply", "true_computation", "false_computation", "branch_computations")
 _DEEPEST = 100  # computations in computations: real ones are a few deep

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Graph, Group, Ints
 
-__all__ = ["Tree"]
-
 _MADE = ("phase", "function", "scope", "inputs")  # may go again where they hold one thing; a computation's stay
 
 

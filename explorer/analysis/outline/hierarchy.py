@@ -23,8 +23,6 @@ from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_
 from explorer.model.graph import Graph, Group, Ints
 from explorer.model.hierarchy import Hierarchy
 
-__all__ = ["nest"]
-
 _RETURNS = ("return", "func.return", "stablehlo.return", "tuple")
 _NEARLY = 0.9  # of a loop's nodes are in the group that holds it: the others are strays
 _RUN_OFTEN = ("body", "call")

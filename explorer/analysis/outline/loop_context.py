@@ -15,8 +15,6 @@ from explorer.analysis.outline.group_tree import Tree
 from explorer.analysis.outline.source_paths import SourcePaths, parameter_names
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["Loop", "group_loop_context"]
-
 _PHASES = ("forward", "update", "backward")  # the backward pass takes the names of the forward
 _FEWEST = 3  # things before or after a loop that are worth a box, where no phase asks for one
 _NAMED = 2  # parameters that a name lists

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["Repeats"]
-
 _Hashes = NDArray[np.uint64]
 _FEWEST = 6  # nodes that are worth looking at
 _FEW = 3  # iterations: a loop of so few must have some nodes in each, else it is chance

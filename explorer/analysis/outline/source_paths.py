@@ -16,8 +16,6 @@ import numpy as np
 
 from explorer.model.graph import Graph, Ints
 
-__all__ = ["SourcePaths", "Step", "named_scopes", "parameter_names", "stacks"]
-
 _TRANSFORM = re.compile(r"^(?:jvp|transpose|vmap|pmap|remat|checkpoint|rematted_computation|custom_\w+)\((.*)\)$")
 _JIT = re.compile(r"^(?:p?jit|xla_call)\((.*)\)$")
 _CONTROL = re.compile(

@@ -11,8 +11,6 @@ from explorer.errors import UnknownNameError
 from explorer.model.pass_history import History, HistoryEvent, PassLink
 from explorer.model.passes import Passes
 
-__all__ = ["history"]
-
 _SENTENCES = {
     "rewritten": "replaced by {}",
     "merged": "merged into {}, which was there already",

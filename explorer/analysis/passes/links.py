@@ -17,8 +17,6 @@ from explorer.model.pass_history import PassLink
 from explorer.model.passes import Effect, Passes
 from explorer.model.text_versions import Versions
 
-__all__ = ["pass_links"]
-
 _APPLIES = re.compile(r"\bto_apply=%?([\w.\-]+)")
 _CALLS = re.compile(r"\bcalls=%?([\w.\-]+)")
 _NAMES = re.compile(r"%[\w.\-]+|^\s*(?:ROOT )?|/\*index=\d+\*/")

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from explorer.model.graph import Floats, Ints
 from explorer.model.results.profile_events import BETWEEN, HOST, RECORD, REGION, THUNK, WAIT, Events
 
-__all__ = ["Segments", "Shares", "regions", "segments", "shares"]
-
 _NOBODY = -1
 _WORK = -2  # less the number of a piece of work: whoever it belongs to
 

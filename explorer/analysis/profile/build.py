@@ -24,8 +24,6 @@ from explorer.model.results.profile_events import Events, Op
 from explorer.model.results.profile_rows import LineTime, OpTime
 from explorer.model.stage import Stage
 
-__all__ = ["build_profile", "steady_runs"]
-
 _SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
 _FAR = 3.0  # of those: a run that took so much more or less was disturbed
 _ROUNDING = 1e-6

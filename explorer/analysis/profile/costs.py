@@ -20,8 +20,6 @@ from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import THUNK, Events
 from explorer.model.results.profile_rows import OpTime
 
-__all__ = ["OpCost", "op_costs"]
-
 _SEVERAL = frozenset(("sort",))  # these are several events of their own name
 _NEAR = 0.1  # a call at the edge of what was recorded may lack some events: 2.97 is 3
 

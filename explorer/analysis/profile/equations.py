@@ -9,8 +9,6 @@ from explorer.model.capture import Capture
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import EquationTime
 
-__all__ = ["equation_times"]
-
 
 def equation_times(profile: Profile) -> list[EquationTime]:
     """What each equation has of the kernels whose instructions are linked to it; those that have nothing are left out.

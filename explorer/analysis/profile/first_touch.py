@@ -13,8 +13,6 @@ from explorer.model.results.profile import Profile
 from explorer.model.results.roofline import Point
 from explorer.model.units import bytes_text, rate_text
 
-__all__ = ["first_touch_note"]
-
 _LARGE = 32 << 20  # bytes: smaller ones, the C library hands out again (M_MMAP_THRESHOLD_MAX of mallopt(3))
 _SLOWER = 1.5  # times
 _MUCH = 0.1  # of the time

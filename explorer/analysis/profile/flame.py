@@ -17,8 +17,6 @@ from explorer.model.results.flame import By, Flame, FlameNode, depth_first
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpPart, OpTime
 
-__all__ = ["flame", "flame_of_profile"]
-
 _LIBRARY = re.compile(r".*[/\\](?:(?:site|dist)-packages|lib[/\\]python[\d.]*)[/\\]([^/\\]+)")
 _NO_SCOPE, _NO_LINE = "no named scope", "no line is known"
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from explorer.model.results.profile_events import BETWEEN, HOST, THUNK, WAIT, Events
 
-__all__ = ["host_times", "host_words"]
-
 # What the runtime calls things, and what they are; the first that is found in the name.
 _WORDS = (
     (re.compile(r"^PjitFunction\((.*)\)$"), r"jit's call of \1"),

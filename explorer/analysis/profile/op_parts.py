@@ -14,8 +14,6 @@ from explorer.model.graph import Frame, Graph
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpPart
 
-__all__ = ["op_parts"]
-
 
 def op_parts(profile: Profile) -> list[OpPart]:
     """The ops in parts, split as their lines are; one without a capture is one part. They sum to the ops."""

@@ -12,8 +12,6 @@ import numpy as np
 from explorer.model.graph import Graph
 from explorer.model.results.profile_events import THUNK, Events, Op
 
-__all__ = ["COLLECTIVE", "CONTROL", "Instructions", "resolve_ops"]
-
 # These run other instructions: what passes between those is their own time.
 CONTROL = frozenset(("while", "conditional", "call", "async-start"))
 # These wait for other devices.

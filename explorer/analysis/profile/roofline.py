@@ -15,8 +15,6 @@ from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpTime
 from explorer.model.results.roofline import Point, Roofline
 
-__all__ = ["build_roofline", "points_of"]
-
 _MUCH = 0.02  # of the time: what is worth a note
 _OVER = 1.1  # times the peak: more than what measuring is uncertain by
 

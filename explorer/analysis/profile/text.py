@@ -9,8 +9,6 @@ from explorer.analysis.profile.host import host_words
 from explorer.model.results.profile import Profile
 from explorer.model.units import duration_text
 
-__all__ = ["profile_text"]
-
 _LINES, _KERNELS, _HOST = 12, 6, 4
 _WIDEST = 56
 _BAR = 10

@@ -11,8 +11,6 @@ from explorer.analysis.profile.attribution import Segments
 from explorer.model.results.profile_events import Events
 from explorer.model.results.timeline import Timeline
 
-__all__ = ["timeline_of"]
-
 _MOST = 20_000
 
 

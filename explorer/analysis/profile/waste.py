@@ -12,8 +12,6 @@ from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import LineTime, OpTime
 
-__all__ = ["with_peaks"]
-
 
 def with_peaks(profile: Profile, peaks: Peaks) -> Profile:
     """The profile with the seconds wasted of each op and line: what is over the least that `peaks` allow."""

@@ -9,17 +9,6 @@ from explorer.analysis.recompiles.case import Case, root
 from explorer.model.events.key import Leaf
 from explorer.model.events.placement import spec_of
 
-__all__ = [
-    "assignment",
-    "dtype_of",
-    "fix_placement",
-    "fix_rank",
-    "fix_shape",
-    "fix_type",
-    "shape_literal",
-    "with_comment",
-]
-
 _PYTHON = ("bool", "int", "float", "complex")
 # What was generated so far, and the keys and values for it, grow by a few a call.
 _GROWS_BY = 4

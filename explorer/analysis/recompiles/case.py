@@ -9,8 +9,6 @@ from functools import cached_property
 from explorer.analysis.recompiles.nearest import Difference
 from explorer.model.events.key import Function, Key, Leaf, Static
 
-__all__ = ["FUNCTIONS", "Case", "defined_in_a_cell", "leaf_at", "maker_name", "root"]
-
 # Files that a notebook makes for its cells, and an interactive session for its lines.
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<stdin>|__marimo__|^<python-input|cell_\d+")
 # Types of what is equal to itself alone because it is code.

@@ -18,9 +18,6 @@ from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell
 from explorer.analysis.recompiles.structure_changes import Change
 from explorer.model.events.key import Static
 
-__all__ = ["fix"]
-
-
 # Of a call of Equinox's own jit, which hands everything to one jax.jit.
 _FILTERED = ("filter_jit", "equinox")
 

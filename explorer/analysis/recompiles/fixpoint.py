@@ -17,8 +17,6 @@ from itertools import zip_longest
 from explorer.model.events.key import Function, Leaf
 from explorer.model.events.prediction import Prediction, type_text
 
-__all__ = ["Part", "predictions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -8,8 +8,6 @@ from itertools import islice
 
 from explorer.model.events.key import Function, Key
 
-__all__ = ["History"]
-
 _RECENT = 48  # keys of one function that a new one is compared with
 _LEAVES = 6_000  # and fewer of them where they have many leaves: together these
 _EXACT = 2_048  # keys of one function that are known again

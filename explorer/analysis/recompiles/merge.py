@@ -11,8 +11,6 @@ from explorer.model.events.event import Event
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.storm import STORM
 
-__all__ = ["merge"]
-
 
 def merge(*ledgers: Ledger, names: Iterable[str] | None = None, storm: int = STORM) -> Ledger:
     """One ledger, in the order of the clock; calls stay whole, and get new numbers.

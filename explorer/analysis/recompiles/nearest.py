@@ -12,8 +12,6 @@ from explorer.model.events.key import Key, Leaf, Static
 from explorer.model.events.placement import placement, spreads
 from explorer.model.events.prediction import type_text
 
-__all__ = ["PLACEMENT", "Difference", "differences", "nearest"]
-
 # What only the lowering or the compile depends on: it can't have caused a trace.
 PLACEMENT = frozenset({"committed", "device", "layout", "donation", "options"})
 

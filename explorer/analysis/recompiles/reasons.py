@@ -11,8 +11,6 @@ from explorer.analysis.recompiles.sentences import sentence
 from explorer.model.events.event import Reason
 from explorer.model.events.key import Function, Key, Leaf
 
-__all__ = ["explain", "relatives"]
-
 # Of several sufficient causes the one is named that the others follow from, or that would remain if they were cured.
 _ORDER = (
     "function", "structure", "context", "rank", "dtype", "shape", "weak-type", "static",

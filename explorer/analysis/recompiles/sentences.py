@@ -9,8 +9,6 @@ from explorer.analysis.recompiles.nearest import Difference
 from explorer.model.events.key import Function, Static
 from explorer.model.text import cut_middle, cut_middles
 
-__all__ = ["sentence"]
-
 _LISTED = 4
 _MAKERS = {"partial": "functools.partial(…)", "method": "a bound method"}
 

@@ -7,8 +7,6 @@ from explorer.model.events.family_counts import BUILDING, family_key
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.stack_tree import StackTree
 
-__all__ = ["stack_tree"]
-
 
 def stack_tree(ledger: Ledger) -> StackTree:
     """The tree of all calls that had to trace, lower or compile; cost is everything that the call then did."""

@@ -7,8 +7,6 @@ from explorer.model.events.family_counts import FamilyCounts, family_key
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.storm import Storm
 
-__all__ = ["storm_of", "storms"]
-
 # A model's construction runs one line of a layer for every shape there is; only far more than that is a loop's.
 _EAGER = 4
 

@@ -9,8 +9,6 @@ from explorer.model.events.key import Key
 from explorer.model.events.pytree import TreeNode, split_path
 from explorer.model.text import cut_middle, cut_middles
 
-__all__ = ["Change", "changes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -6,8 +6,6 @@ from explorer.model.events.family_counts import Summary
 from explorer.model.events.ledger import Ledger
 from explorer.model.units import count_text
 
-__all__ = ["ledger_repr"]
-
 
 def ledger_repr(ledger: Ledger) -> str:
     """`Ledger(5 compiles of 2 functions; step: batch['x'].shape[0] changed 3 times)`."""

@@ -16,8 +16,6 @@ from explorer.model.events.ledger import Ledger
 from explorer.model.events.pytree import TreeNode
 from explorer.model.events.variations import Value, Variation, Variations
 
-__all__ = ["varying"]
-
 ABSENT = "(absent)"
 
 

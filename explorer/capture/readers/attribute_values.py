@@ -2,8 +2,6 @@
 
 from explorer.model.attributes import LONGEST_VALUE
 
-__all__ = ["shorten_value"]
-
 
 def shorten_value(text: str) -> str:
     """A value, cut at `LONGEST_VALUE` characters with its length said: `{0, 1, 2, … (12,345 characters)`."""

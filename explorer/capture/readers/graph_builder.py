@@ -10,8 +10,6 @@ import numpy as np
 from explorer.model.attributes import Attributes
 from explorer.model.graph import Frame, Graph, Group, Ints
 
-__all__ = ["GraphBuilder"]
-
 
 class _Codes:
     """A string table in the making: each distinct string gets the next number."""

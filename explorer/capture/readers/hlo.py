@@ -28,8 +28,6 @@ from explorer.errors import UnreadableTextError
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group, Ints
 
-__all__ = ["read_hlo"]
-
 # `ROOT %name = type opcode(operands), attributes` with no parenthesis or string among the operands.
 _PLAIN = re.compile(
     r"\s+(ROOT )?%?([\w.\-]+) = (\((?:[^()]++|\([^()]*+\))*+\)|[^ (]\S*+) ([a-z][\w\-]*+)\(([^()\"]*+)\)(.*)"

@@ -7,8 +7,6 @@ import re
 from explorer.capture.readers.attribute_values import shorten_value
 from explorer.model.graph import CALL_ROLES
 
-__all__ = ["read_attributes", "read_header"]
-
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 # A value of which no bracket holds another one, as nearly all are.
 _PLAIN = re.compile(r', ([\w.\-]++)=([^,"(){}\[\]]++|\{[^"{}]*+\}|"[^"\\]*+")')

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from explorer.model.graph import Frame
 
-__all__ = ["read_frames", "read_metadata"]
-
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*+)"')
 _STACK = re.compile(r"stack_frame_id=(\d{1,9})")
 _FILE = re.compile(r'source_file="((?:[^"\\]|\\.)*+)"')

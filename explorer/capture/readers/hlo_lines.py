@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["bare_names", "cut", "depth", "starts_instruction"]
-
 _START = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s++=\s*+(?=[a-z(])")
 # An array's type; the space after it ends it, yet a person may write `f32[2, 3] {1, 0}`.
 _ARRAY = re.compile(r"[a-z]\w*+(?:\[[^\]]*+\])?+(?:\s?\{[^{}]*+\})?+(?=\s)")

@@ -21,8 +21,6 @@ from explorer.capture.readers.user_frames import users_part
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
-__all__ = ["read_jaxpr", "short_type"]
-
 _LONGEST_PARAMETER = 60
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 

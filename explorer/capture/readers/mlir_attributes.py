@@ -7,8 +7,6 @@ from itertools import chain, repeat
 
 from explorer.capture.readers.attribute_values import shorten_value
 
-__all__ = ["read_attributes", "read_dictionary", "skeleton"]
-
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"{_STRING}|->|[(){{}}\[\]<>,]|[^\"(){{}}\[\]<>,\-]++|-")
 _STEP = dict.fromkeys("({[<", 1) | dict.fromkeys(")}]>", -1)

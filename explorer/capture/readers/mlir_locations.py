@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from explorer.model.graph import Frame
 
-__all__ = ["Locations"]
-
 _DEFINITION = re.compile(r"#(loc\d*) = loc\((.*)\)\s*$")
 _STRING = r'"((?:[^"\\]|\\.)*+)"'
 _FILE = re.compile(_STRING + r":(\d{1,9}):(\d{1,9})(?: to (\d{0,9}):(\d{1,9}))?")

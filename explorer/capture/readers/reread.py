@@ -15,8 +15,6 @@ from explorer.errors import UnreadableTextError
 from explorer.model.attributes import AttributeColumns, Attributes, tabulate
 from explorer.model.graph import Graph
 
-__all__ = ["with_attributes_of"]
-
 # An equation of a jaxpr as the reader writes it: `b:f32[8] c:f32[] = primitive[parameters] a 2.0:f32[]`.
 _EQUATION = re.compile(r"\s*((?:\w++:\S++ ?+)++)= (.*)")
 _RETURNED = re.compile(r"(\s*)in \((.*)\) \}")

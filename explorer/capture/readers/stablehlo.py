@@ -18,8 +18,6 @@ from explorer.errors import UnreadableTextError
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
-__all__ = ["read_stablehlo"]
-
 _VALUE = r"%[\w$.]++(?::\d++)?"
 _RESULTS = re.compile(rf"({_VALUE}(?:, {_VALUE})*+) = ")
 _OPERATION = re.compile(r'"([\w$.]++)"|([A-Za-z_][\w$]*+(?:\.[\w$]++)*+)')

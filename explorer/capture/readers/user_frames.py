@@ -13,8 +13,6 @@ from dataclasses import replace
 
 from explorer.model.graph import Frame
 
-__all__ = ["is_runner", "users_frames", "users_part"]
-
 # Packages that run the user's code, where an environment keeps its packages; and Explorer itself, wherever it is.
 _RUNNERS = re.compile(
     r"(?:site-packages|dist-packages|lib/python[\d.]+|\\Lib)[/\\]"

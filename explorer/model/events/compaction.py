@@ -15,8 +15,6 @@ from typing import Any, TypeVar, cast, overload
 from explorer.model.events.event import Event, Reason
 from explorer.model.events.key import Key, Leaf
 
-__all__ = ["FORM", "Compactor", "Form", "Leaves", "forms_of"]
-
 _Value = TypeVar("_Value")
 FORM = ("path", "dtype", "weak", "given", "committed", "sharding", "devices", "layout")
 Form = tuple[Any, ...]  # what a leaf has of FORM

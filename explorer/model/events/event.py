@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from explorer.model.events.key import Key
 
-__all__ = ["KINDS", "REASONS", "Event", "Place", "Reason"]
-
 # `miss`: a call that left jax.jit's fast path though nothing had to be compiled.
 KINDS = ("trace", "lower", "compile", "cache-hit", "miss")
 REASONS = (

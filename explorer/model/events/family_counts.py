@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from explorer.model.events.event import Event, Place, Reason
 
-__all__ = ["BUILDING", "FamilyCounts", "FamilyKey", "Summary", "Totals", "by_frequency", "family_key"]
-
 FamilyKey = tuple[str, str, str, int]  # process, name, file and line of a family
 BUILDING = ("trace", "lower", "compile", "cache-hit")  # the kinds that had something to build
 

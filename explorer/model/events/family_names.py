@@ -10,8 +10,6 @@ from explorer.errors import NotRecordedError
 from explorer.model.events.family_counts import FamilyKey
 from explorer.model.source import is_library_file
 
-__all__ = ["Which", "families_of"]
-
 Which = str | Callable[..., Any]
 _ID = re.compile(r"\[(.*?)(?:/\d+)?\]", re.DOTALL)
 _INSIDE = ("__func__", "__wrapped__", "func")  # of a method, a wrapper, a partial

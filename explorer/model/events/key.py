@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from explorer.model.events.pytree import TreeNode
 
-__all__ = ["Function", "Key", "Leaf", "Static"]
-
 
 @dataclass(frozen=True, slots=True)
 class Function:

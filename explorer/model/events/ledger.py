@@ -24,8 +24,6 @@ from explorer.model.events.variations import Variations
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LIMIT", "Ledger"]
-
 LIMIT = 100_000
 _BY_WEIGHT = ("compile", "cache-hit", "lower", "trace")  # of a call's events, the one that stands for it
 Listener = Callable[[tuple[Event, ...]], None]

@@ -6,8 +6,6 @@ import re
 
 from explorer.model.events.key import Leaf
 
-__all__ = ["placement", "spec_of", "spreads"]
-
 _SPEC = re.compile(r"spec=(?:PartitionSpec|P)(\(.*\))(?:, memory_kind=|\)$)")
 _MESH = re.compile(r"Mesh\((.*?)(?:, axis_types=|\))")
 

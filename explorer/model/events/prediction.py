@@ -8,8 +8,6 @@ from explorer.model.events.event import Event
 from explorer.model.events.family_counts import FamilyKey, family_key
 from explorer.model.events.key import Leaf
 
-__all__ = ["Prediction", "type_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class Prediction:

@@ -13,8 +13,6 @@ from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
-__all__ = ["LEAF", "NONE", "TREE_KINDS", "TreeNode", "split_path"]
-
 TREE_KINDS = ("leaf", "None", "tuple", "list", "dict", "namedtuple", "class", "text")
 _nodes: WeakValueDictionary[tuple[Any, ...], TreeNode] = WeakValueDictionary()
 _lock = RLock()  # a collection of garbage can come at any point, and run code that makes a node

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from explorer.model.events.event import Place
 
-__all__ = ["Running"]
-
 
 @dataclass(frozen=True, slots=True)
 class Running:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from explorer.model.events.event import Place
 from explorer.model.units import count_text
 
-__all__ = ["StackTree"]
-
 
 @dataclass(slots=True)
 class StackTree:

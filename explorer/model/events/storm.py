@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from explorer.model.events.event import Place, Reason
 from explorer.model.events.family_counts import FamilyKey
 
-__all__ = ["STORM", "Storm"]
-
 STORM = 8  # compiles of one function past which something is wrong
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from explorer.model.units import count_text
 
-__all__ = ["Value", "Variation", "Variations"]
-
 
 @dataclass(frozen=True, slots=True)
 class Value:

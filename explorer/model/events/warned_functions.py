@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from threading import RLock
 
-__all__ = ["WarnedFunctions", "warned_functions"]
-
 _MANY = 4_096
 _Family = tuple[str, str, int]
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from explorer.model.attached import attached
 from explorer.model.displayable import Displayable
 
-__all__ = ["SEVERITIES", "Finding", "Fix"]
-
 # error: the result is wrong or the call fails. warning: it surprises or costs. note: worth knowing.
 SEVERITIES = ("error", "warning", "note")
 

@@ -13,8 +13,6 @@ from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Findings"]
-
 
 class Findings(Sequence[Finding], Displayable):
     """What was found, the gravest first, then by line.

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log
 
-__all__ = ["Axis", "Growth", "growth_of"]
-
 
 @dataclass(frozen=True)
 class Axis:

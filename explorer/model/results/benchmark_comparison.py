@@ -17,8 +17,6 @@ from explorer.model.units import duration_text, factor_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Ratio"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ratio:

@@ -12,8 +12,6 @@ from typing import Literal
 
 from explorer.model.graph import Frame
 
-__all__ = ["By", "Flame", "FlameNode", "depth_first"]
-
 By = Literal["scope", "stack"]
 _NANO = 1e9
 

@@ -10,8 +10,6 @@ from explorer.model.capture import Capture
 from explorer.model.results.timing import Samples
 from explorer.model.units import bytes_text
 
-__all__ = ["Measured", "known_text", "size_text"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:

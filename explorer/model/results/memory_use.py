@@ -17,8 +17,6 @@ from explorer.model.units import bytes_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["USES", "Largest", "MemoryRow", "MemoryUse", "fitted_size"]
-
 # What XLA tells of a program, and what a person calls it, in the order in which it is drawn.
 USES = (("argument", "arguments"), ("output", "outputs"), ("temp", "temporaries"), ("generated code", "code"))
 

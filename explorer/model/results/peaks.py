@@ -10,8 +10,6 @@ from typing import TypeVar
 from explorer.model.displayable import Displayable
 from explorer.model.saved import Saved
 
-__all__ = ["SPECIAL", "Peaks"]
-
 # What takes longer than a multiply-add, and the measured function that takes no longer than it does.
 SPECIAL = {
     **{op: op for op in ("divide", "erf", "exponential", "log", "power", "sine", "sort", "sqrt", "tanh")},

@@ -23,8 +23,6 @@ from explorer.model.saved import Saved
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Kind", "Order", "Profile"]
-
 Order = Literal["time", "wasted"]
 Kind = Literal["lines", "ops", "equations", "host"]
 _Row = TypeVar("_Row", LineTime, OpTime)

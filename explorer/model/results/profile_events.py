@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Floats, Ints
 
-__all__ = ["BETWEEN", "HOST", "RECORD", "REGION", "THUNK", "WAIT", "Events", "Op"]
-
 # What an event is.
 THUNK = 0  # an instruction runs
 REGION = 1  # a thread works for whoever gave it the work

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from explorer.model.graph import Frame
 
-__all__ = ["EquationTime", "LineTime", "OpPart", "OpTime"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpTime:

@@ -18,8 +18,6 @@ from explorer.model.units import duration_text, factor_text, share_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BOUNDS", "Loss", "Peaks", "Point", "Roofline"]
-
 BOUNDS = ("memory", "compute", "overhead", "unknown")
 _MUCH = 0.02  # of the time: what is worth a word
 _SHOWN = 8  # rows of a table before it says how many more there are

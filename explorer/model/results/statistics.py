@@ -12,8 +12,6 @@ from math import exp, lgamma, log, nan
 
 import numpy as np
 
-__all__ = ["attained", "drift_of", "effective_count", "interval_of_median", "ratio_interval", "settled", "spread_of"]
-
 _FLOOR = 1e-12
 _TO_SIGMA = 1.4826  # of a normal distribution, the median absolute deviation times this is the standard deviation
 _BLOCKS = 10

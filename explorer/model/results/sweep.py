@@ -16,8 +16,6 @@ from explorer.model.units import duration_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FIGURES", "Series", "Sweep", "SweepRow", "bar", "text_table"]
-
 # What is drawn and told against what was swept: the name of a row's property, and what a person calls it.
 FIGURES = (("seconds", "time"), ("compile_seconds", "compile time"), ("peak", "memory"))
 _BAR = 12  # characters

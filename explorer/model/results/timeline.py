@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Floats, Ints
 
-__all__ = ["Timeline"]
-
 
 @dataclass(frozen=True, eq=False)
 class Timeline:

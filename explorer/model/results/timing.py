@@ -18,8 +18,6 @@ from explorer.model.units import duration_text, factor_text, range_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["STEPS", "Samples", "Timing"]
-
 STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this order
 # Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
 # whatever it computes. How the process's memory lies decides it (tests/benchmarks/bench_time.py).

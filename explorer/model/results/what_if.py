@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from explorer.analysis.diff.diff import Diff
 
-__all__ = ["Difference", "Variant", "WhatIf"]
-
 _LITTLE = 0.01  # of the plain one's memory: less is not told
 _LONGEST = 90  # characters of an error
 

@@ -17,8 +17,6 @@ from explorer.pitfalls.fixes.rewrite import Rewrite, rewrites
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, unit_at
 from explorer.pitfalls.lint import LintRecord
 
-__all__ = ["fix"]
-
 _MOST = 12  # places of one function that have to be rewritten together for it to be traced
 
 

@@ -12,8 +12,6 @@ import libcst as cst
 
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, descendants
 
-__all__ = ["PrintFormat", "call_with", "is_text", "literal", "quoted", "words"]
-
 
 @dataclass
 class PrintFormat:

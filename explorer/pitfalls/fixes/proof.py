@@ -26,9 +26,6 @@ from explorer.pitfalls.lint import LintRecord
 from explorer.pitfalls.rule import all_rules
 from explorer.pitfalls.syntax_trees import parse
 
-__all__ = ["prove"]
-
-
 # What the expressions for further arguments are made of; they are Explorer's own, none is the user's.
 _MODULES = {name: import_module(name) for name in ("jax", "random", "time", "numpy")}
 

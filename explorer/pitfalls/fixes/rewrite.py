@@ -14,8 +14,6 @@ from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
 from explorer.pitfalls.fixes.unit import Unit
 
-__all__ = ["Rewrite", "can_fix", "rewrites"]
-
 
 @dataclass(frozen=True)
 class Rewrite:

@@ -20,18 +20,6 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.safe import is_exactly, member
 from explorer.pitfalls.syntax_trees import first_line, parse
 
-__all__ = [
-    "RewriteUncertain",
-    "Unit",
-    "descendants",
-    "finding_span",
-    "parenthesized",
-    "parse_expression",
-    "replace_node",
-    "replace_parts",
-    "unit_at",
-]
-
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 

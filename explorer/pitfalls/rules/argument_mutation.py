@@ -17,8 +17,6 @@ from explorer.pitfalls.safe import is_users_object
 from explorer.pitfalls.state import Change
 from explorer.pitfalls.writes import Write, write_of
 
-__all__ = ["RULE"]
-
 _ADDING: dict[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Sub: "subtract",

@@ -10,8 +10,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.concretization import needs_size, refused_at
 
-__all__ = ["RULE"]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     error = evidence.error

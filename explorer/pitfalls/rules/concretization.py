@@ -13,8 +13,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE", "needs_size", "refused_at"]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     error = evidence.error

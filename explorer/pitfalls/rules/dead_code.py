@@ -20,8 +20,6 @@ from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.syntax_trees import root_of
 
-__all__ = ["RULE"]
-
 _COSTLY = frozenset(
     ("dot_general", "conv_general_dilated", "scan", "while", "sort", "fft", "cholesky", "lu", "qr", "eigh", "svd")
 )

@@ -24,8 +24,6 @@ from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_a
 from explorer.pitfalls.syntax_trees import parse, root_of
 
-__all__ = ["RULE"]
-
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 

@@ -16,8 +16,6 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.impure_print import is_logged
 
-__all__ = ["RULE"]
-
 _STRINGS = ("builtins.str", "builtins.repr", "builtins.format", "builtins.ascii")
 # Of which `impure-print` says that they run only while tracing.
 _PRINTING = ("builtins.print", "pprint.", "rich.print", "logging.", "warnings.", "_warnings.", "absl.logging.")

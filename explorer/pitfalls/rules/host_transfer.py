@@ -19,8 +19,6 @@ from explorer.pitfalls.rules.slow_path_effect import CALLBACKS, in_loop
 from explorer.pitfalls.safe import is_a, is_tracer, kind_of
 from explorer.pitfalls.safe_text import safe_text
 
-__all__ = ["RULE"]
-
 _JITTED = kind_of(jax.jit(lambda: None))
 _METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
 _FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))

@@ -15,8 +15,6 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 _OPEN = ("builtins.open", "io.open", "_io.open")
 _ENVIRONMENT = ("os.getenv", "os.putenv", "os.unsetenv", "os._Environ.", "collections.abc.", "_collections_abc.")
 _NETWORK = ("socket.", "_socket.", "urllib.request.", "requests.", "httpx.", "http.client.", "aiohttp.", "ssl.")

@@ -17,8 +17,6 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE", "is_logged"]
-
 _PRINTS = ("builtins.print", "pprint.pprint", "pprint.pp", "rich.print", "IPython.core.display_functions.display")
 _STREAMS = ("_io.", "ipykernel.iostream.", "_pytest.capture.")
 _STOPS = {

@@ -11,8 +11,6 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 _SOURCES = (
     "random.",
     "_random.",

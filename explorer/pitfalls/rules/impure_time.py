@@ -9,8 +9,6 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
 _TIMES = (
     *(f"time.{clock}{unit}" for clock in _CLOCKS for unit in ("", "_ns")),

@@ -14,8 +14,6 @@ from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import class_name, class_variables, kind_of, mro
 from explorer.pitfalls.syntax_trees import last_name
 
-__all__ = ["RULE"]
-
 # What takes items from an iterator, by its place among the arguments: all of them for `zip`.
 _TAKERS = frozenset(
     ("next", "zip", "enumerate", "map", "filter", "list", "tuple", "set", "dict", "sum", "max", "min", "sorted")

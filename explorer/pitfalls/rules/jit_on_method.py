@@ -18,8 +18,6 @@ from explorer.pitfalls.jits import decorator, hash_of, short_name
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import attributes, class_variables, is_a, is_tracer, kind_of, mro
 
-__all__ = ["RULE"]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     seen: set[int] = set()

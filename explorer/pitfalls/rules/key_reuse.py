@@ -20,8 +20,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 _USES = ("random_bits", "random_split", "random_gamma")
 _SAME = ("random_wrap", "random_unwrap", "copy", "copy_p")
 # What gives the same for the same: enough to follow a key through indices and arithmetic on them.

@@ -18,8 +18,6 @@ from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_a
 from explorer.pitfalls.syntax_trees import root_of
 
-__all__ = ["RULE", "same_array"]
-
 _LARGE = 1_000_000  # bytes
 _SAMPLE = 64  # elements
 

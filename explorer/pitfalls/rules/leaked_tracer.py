@@ -12,8 +12,6 @@ from explorer.pitfalls.safe_text import safe_text
 from explorer.pitfalls.state import Change, Container
 from explorer.pitfalls.writes import Write, write_of
 
-__all__ = ["RULE"]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     earlier = {id(value) for _, value, _ in evidence.before.tracers()}

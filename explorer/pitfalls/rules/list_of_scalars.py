@@ -13,8 +13,6 @@ from explorer.pitfalls.jits import call_arguments
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
 
-__all__ = ["RULE"]
-
 _LONG = 16  # numbers; shapes, axes and coefficients are shorter
 _DEEPEST = 4
 _MOST = 10_000  # containers looked into

@@ -22,8 +22,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location, span_of
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 _COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne")
 _LOGIC = ("and", "or", "not", "broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy")
 # Operations on each element, through which a value stays one of the same input.

@@ -17,8 +17,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location, span_of
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 _OPS = ("dynamic_slice", "dynamic_update_slice", "gather")
 _TAKE = ("take", "take_along_axis", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_index_in_dim", "slice_in_dim")
 _PUT = ("dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_index_in_dim")

@@ -16,8 +16,6 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.jits import decorator, is_jit_call
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DERIVING = ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "checkpoint", "remat", "linearize")
 

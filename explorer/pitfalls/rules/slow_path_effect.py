@@ -10,8 +10,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["CALLBACKS", "RULE", "in_loop"]
-
 CALLBACKS = {
     "debug_callback": "jax.debug.print or jax.debug.callback",
     "debug_print": "jax.debug.print",

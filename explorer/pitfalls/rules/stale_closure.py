@@ -13,8 +13,6 @@ from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
 from explorer.pitfalls.safe_text import safe_text
 
-__all__ = ["RULE", "stale"]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     for read in reads(evidence):

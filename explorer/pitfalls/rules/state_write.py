@@ -12,8 +12,6 @@ from explorer.pitfalls.safe_text import safe_text
 from explorer.pitfalls.state import Change
 from explorer.pitfalls.writes import Write, holds_tracer, write_of
 
-__all__ = ["RULE"]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     by_place: dict[tuple[str, object], list[tuple[Change, Write]]] = {}

@@ -11,8 +11,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import expression_on_line, span_location
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     reported: set[tuple[str, str, int]] = set()

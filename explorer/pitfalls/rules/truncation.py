@@ -21,8 +21,6 @@ from explorer.pitfalls.rules.large_constant import same_array
 from explorer.pitfalls.safe import is_a
 from explorer.pitfalls.syntax_trees import root_of
 
-__all__ = ["RULE"]
-
 _WARNING = re.compile(r"requested dtype (\S+)(?: requested in (\w+))? is not available,? .*truncated to dtype (\w+)")
 _OVERFLOW = re.compile(r"argument path is (\S+)\. Got")
 _NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}

@@ -19,8 +19,6 @@ from explorer.pitfalls.jits import CallArgument, call_arguments, decorator, hash
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import attributes, class_variables, is_a, is_users_class, kind_of
 
-__all__ = ["RULE"]
-
 _ARRAY = type(jax.numpy.zeros(()))  # which isn't derived from jax.Array
 
 

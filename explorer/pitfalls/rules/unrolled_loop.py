@@ -16,8 +16,6 @@ from explorer.pitfalls.locations import frame_location, span_of
 from explorer.pitfalls.loops import Loop, loop_around
 from explorer.pitfalls.rule import Rule
 
-__all__ = ["RULE"]
-
 # Turns and equations. A model of a few layers is written as a loop by everybody, and compiles in no time.
 _COSTLY = (20, 50)
 _NOTEWORTHY = (4, 60)

@@ -15,8 +15,6 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.syntax_trees import root_of
 
-__all__ = ["RULE"]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program

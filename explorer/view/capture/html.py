@@ -8,8 +8,6 @@ from explorer.view.capture.summary import CaptureSummary, summarize
 from explorer.view.chart import Table, static_html
 from explorer.view.page import interactive
 
-__all__ = ["fragment"]
-
 
 def fragment(capture: Capture, includes_bundle: bool = True) -> str:
     """The HTML of one output; `includes_bundle`: the viewer's code is in it, or is found in another output."""

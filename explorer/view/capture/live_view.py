@@ -12,8 +12,6 @@ from explorer.model.capture import Capture
 from explorer.model.graph import Node
 from explorer.model.stage import Stage
 
-__all__ = ["LiveView", "Selectable"]
-
 Selectable = str | Node | Iterable[Node] | None
 """What to light up or to keep: a query, a node, nodes, or nothing."""
 

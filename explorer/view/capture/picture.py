@@ -12,8 +12,6 @@ from explorer.model.units import brief_duration
 from explorer.view.capture.summary import CaptureSummary, Part, StageSummary
 from explorer.view.drawing import STEPS, box, canvas, text
 
-__all__ = ["picture", "table_rows"]
-
 _WIDTH = 960
 _ROW = 30
 _LEVELS = 5

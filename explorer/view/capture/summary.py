@@ -13,8 +13,6 @@ from explorer.model.stage import Stage
 from explorer.model.units import bytes_text
 from explorer.view.findings.text_parts import summarize_rules
 
-__all__ = ["CaptureSummary", "Part", "StageSummary", "summarize"]
-
 _TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "before": "HLO before", "hlo": "HLO"}
 _UNITS = {"jaxpr": "equations", "stablehlo": "operations", "before": "instructions", "hlo": "instructions"}
 _FEW = 16  # operations: a stage without groups is shown by those

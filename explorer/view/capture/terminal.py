@@ -12,8 +12,6 @@ from explorer.model.units import brief_duration
 from explorer.view.capture.summary import Part, StageSummary, summarize
 from explorer.view.rich_text import bar
 
-__all__ = ["tree"]
-
 _DEEPEST = 4
 _MOST = 8  # groups of one group
 _LEAST = 0.01  # share of the whole

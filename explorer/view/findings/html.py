@@ -23,8 +23,6 @@ from explorer.view.findings.text_parts import (
 )
 from explorer.view.page import bundle
 
-__all__ = ["fragment"]
-
 _STATIC = Path(__file__).parents[1] / "static"
 _OPEN = 4  # findings that are unfolded
 _SCROLLED = 12  # from there on they scroll, so that a notebook stays one

@@ -15,8 +15,6 @@ from explorer.model.findings.finding import Fix
 from explorer.model.findings.findings import Findings
 from explorer.view.session import in_kernel, ipython_shell, open_wire
 
-__all__ = ["apply_fix", "connect", "write_next"]
-
 _KEPT = 8
 # The last ones that were displayed: findings know the arguments of the function, which may be large.
 _displayed: deque[Findings] = deque(maxlen=_KEPT)

@@ -22,8 +22,6 @@ from explorer.view.findings.text_parts import (
 )
 from explorer.view.findings.text_parts import Group as FileGroup
 
-__all__ = ["finding_tree", "tree"]
-
 _MOST = 30  # findings that are shown whole
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _CHANGES = {"+": "green", "-": "red", "@": "dim"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
 
-__all__ = ["finding_text", "to_text"]
-
 
 def to_text(findings: Findings, width: int = 100) -> str:
     """A paragraph for each finding under one line of counts; then the rules that raised.

@@ -12,21 +12,6 @@ from functools import cached_property
 from explorer.model.findings.finding import SEVERITIES, Finding, Fix
 from explorer.model.findings.findings import Findings
 
-__all__ = [
-    "SIGNS",
-    "Group",
-    "Line",
-    "changed_lines",
-    "describe_no_findings",
-    "format_counts",
-    "group_by_file",
-    "lines_of",
-    "printable",
-    "silencing",
-    "split_code",
-    "summarize_rules",
-]
-
 # What is never told by colour alone.
 SIGNS = {"error": "✖", "warning": "▲", "note": "●"}
 _MOST_LINES = 6  # of a finding that goes over several

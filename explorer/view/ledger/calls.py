@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from explorer.model.events.event import Event, Place, Reason
 from explorer.model.events.key import Key
 
-__all__ = ["Call", "Family", "Fold", "Group", "calls_of", "group_by_family"]
-
 _STEPS = {"trace": "trace", "lower": "lower", "compile": "compile", "cache-hit": "compile"}
 
 

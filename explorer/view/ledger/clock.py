@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from explorer.view.ledger.calls import Call
 
-__all__ = ["Clock"]
-
 _LONG = 0.2  # of all the busy time: a wait longer than that is cut, if it lasts a second
 _CUT = 0.04  # of all the busy time: what is left of it
 

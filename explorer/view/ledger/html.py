@@ -17,8 +17,6 @@ from explorer.view.ledger.verdict import cause_of, cure_of, plain, verdict_of
 from explorer.view.ledger.wire import encode_message
 from explorer.view.page import interactive
 
-__all__ = ["fragment", "static", "tables"]
-
 _MOST = 100  # rows of a table
 
 

@@ -24,8 +24,6 @@ from explorer.view.ledger.message import MOST, is_on, message, tables_of
 from explorer.view.ledger.wire import Tables
 from explorer.view.session import ipython_shell, open_wire
 
-__all__ = ["Link", "Output", "link_to"]
-
 PERIOD = 0.25  # seconds between two looks at the ledger, at least
 _SHARE = 20  # of the time, the part that looking may take
 _LAG = 10.0  # seconds that a message reaches back: a page that is slow to open misses nothing

@@ -13,8 +13,6 @@ from explorer.view.ledger.variation_tables import variation_tables
 from explorer.view.ledger.verdict import Phrase, cause_of_storm, times, verdict_of
 from explorer.view.ledger.wire import Tables
 
-__all__ = ["MOST", "is_on", "message", "notes_of", "tables_of"]
-
 MOST = 30_000  # events that an output carries: of more than that, the oldest are left out, and that is said
 _CELLS = 500  # the latest
 

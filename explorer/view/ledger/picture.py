@@ -10,8 +10,6 @@ from explorer.view.drawing import STEPS, box, canvas, text
 from explorer.view.ledger.calls import Call, Group, group_by_family
 from explorer.view.ledger.verdict import Verdict, cause_of, flat, times
 
-__all__ = ["describe_picture", "picture"]
-
 WIDTH = 960
 _ROW = 26
 _MOST = 12

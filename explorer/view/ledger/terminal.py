@@ -18,8 +18,6 @@ from explorer.view.ledger.message import notes_of
 from explorer.view.ledger.verdict import Phrase, cause_of, verdict_of
 from explorer.view.rich_text import bar
 
-__all__ = ["tree"]
-
 _FUNCTIONS = 20
 _FORESEEN = 6
 _COMPILES = 6  # of one function: the first ones, and the last

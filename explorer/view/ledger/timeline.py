@@ -19,8 +19,6 @@ from explorer.view.ledger.picture import describe_picture, picture
 from explorer.view.ledger.verdict import verdict_of
 from explorer.view.session import in_kernel
 
-__all__ = ["LedgerChart", "timeline"]
-
 _FUNCTIONS = 12
 _ROW = 30  # pixels
 _BANDS = 200  # cells

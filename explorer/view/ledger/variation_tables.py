@@ -7,8 +7,6 @@ from typing import Any
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.variations import Variation, Variations
 
-__all__ = ["variation_tables"]
-
 _FUNCTIONS = 12
 _CALLS = 500  # the last of each: a live view asks at each change
 _CONSTANT = 40  # arguments of one function

@@ -9,20 +9,6 @@ from explorer.model.events.storm import Storm
 from explorer.model.units import brief_duration
 from explorer.view.ledger.calls import Call, Group, group_by_family
 
-__all__ = [
-    "Phrase",
-    "Verdict",
-    "cause_of",
-    "cause_of_storm",
-    "cure_of",
-    "flat",
-    "parse_phrase",
-    "plain",
-    "times",
-    "varied",
-    "verdict_of",
-]
-
 Phrase = list[tuple[str, bool]]
 """Pieces of a sentence; True: it is code."""
 

@@ -14,8 +14,6 @@ from typing import Any
 from explorer.model.events.event import Event, Place, Reason
 from explorer.view.ledger.calls import Call, Family, Fold
 
-__all__ = ["COLUMNS", "Tables", "encode_message"]
-
 VERSION = 1
 COLUMNS = (
     "number", "function", "stack", "start", "trace", "lower", "compile", "saved", "reason", "flags", "id", "thread",

@@ -14,8 +14,6 @@ from explorer.view.measure.environment import machine_text
 from explorer.view.measure.samples import SAMPLE_COLUMNS, sample_rows
 from explorer.view.scale import Scale, ratio_scale, rows_scale
 
-__all__ = ["ComparisonView"]
-
 _WIDTH, _TOP, _ROW = 860, 96, 34
 _LEFT, _RIGHT, _VERDICT = 236, 580, 604  # of the axis, and where the verdicts begin
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["machine_text"]
-
 
 def machine_text(environment: Mapping[str, str], has_cores: bool = False) -> str:
     """`cpu · 2 cores · jax 0.10.2`, as far as it is known."""

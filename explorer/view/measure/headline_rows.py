@@ -6,8 +6,6 @@ from textwrap import wrap
 
 from explorer.view.figure import Figure
 
-__all__ = ["add_headline", "headline_rows"]
-
 _WIDTH = 98  # characters of a line
 
 

@@ -15,8 +15,6 @@ from explorer.view.interface import FigureView
 from explorer.view.measure.headline_rows import add_headline
 from explorer.view.scale import Scale, rows_scale, scale_of
 
-__all__ = ["MemoryView", "is_curve"]
-
 _WIDTH, _LEFT, _RIGHT, _HEIGHT = 960, 92, 840, 260
 _COLOURS = {"argument": "#2f7fc1", "output": "#1a9474", "temp": "#d0640a", "generated code": "#9a7d0a"}
 _WIDTHS = {"needed": 2.4, "argument": 5.0, "output": 3.2, "temp": 1.6, "generated code": 1.0}  # they may coincide

@@ -10,8 +10,6 @@ from explorer.model.units import bytes_text, duration_text, rate_text
 from explorer.view.chart import Table, html_table
 from explorer.view.interface import View
 
-__all__ = ["PeaksView", "peaks_text"]
-
 
 class PeaksView(View[Peaks]):
     """A table of the figures."""

@@ -28,8 +28,6 @@ from explorer.view.measure.roofline_layout import (
 )
 from explorer.view.scale import Scale
 
-__all__ = ["RooflineView"]
-
 _WIDTH, _LEFT = 960, 92
 _ROOFS = {"memory": (INK, 2.2, ""), "cache": (GREY, 1.2, "dash"), "fresh": (GREY, 1.2, "dot"),
           "matmul": (INK, 2.2, ""), "fma": (GREY, 1.2, "")}  # fmt: skip

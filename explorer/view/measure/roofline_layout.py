@@ -15,8 +15,6 @@ from explorer.model.results.peaks import Peaks
 from explorer.model.results.roofline import Point, Roofline
 from explorer.model.units import duration_text, rate_text, share_text
 
-__all__ = ["COLOURS", "HIGH", "SYMBOLS", "WIDE", "Layout", "Mark", "Roof", "layout_of", "unknown_text"]
-
 # By what holds a kernel back: colours that colour-blind people tell apart on light and dark, and a shape of its own.
 COLOURS = {"memory": "#2f7fc1", "compute": "#d0640a", "overhead": "#8a6fc8", "unknown": "#868e99"}
 SYMBOLS = {"memory": "circle", "compute": "diamond", "overhead": "triangle-up", "unknown": "square"}

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from explorer.model.results.timing import Samples
 from explorer.model.units import duration_text, range_text
 
-__all__ = ["SAMPLE_COLUMNS", "sample_rows"]
-
 SAMPLE_COLUMNS = ("median", "interval", "fastest", "spread", "samples", "calls a sample")
 
 

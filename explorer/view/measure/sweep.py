@@ -31,8 +31,6 @@ from explorer.view.interface import FigureView
 from explorer.view.measure.environment import machine_text
 from explorer.view.scale import Scale, rows_scale, scale_of, without_crowding
 
-__all__ = ["Measure", "SweepView", "measures", "swept_scale"]
-
 _WIDTH = 960
 _LETTER, _BOLD = 6.6, 7.6  # pixels at 12
 _TOP, _HEIGHT, _GAP = 34, 196, 66  # pixels of a panel's title, of its plot, and left of each

@@ -34,8 +34,6 @@ from explorer.view.measure.environment import machine_text
 from explorer.view.measure.samples import SAMPLE_COLUMNS, sample_rows
 from explorer.view.scale import Scale, log_ticks
 
-__all__ = ["TimingView", "calls_shown", "histogram"]
-
 _STEP_COLOURS = {**{step: colour for step, _, colour in STEP_STYLES}, "run": RUN}
 _WIDTH, _TOP, _HEIGHT = 860, 84, 196  # of the picture, and of its two panels
 _LEFT, _RIGHT = 62, 500  # of the curve

@@ -19,8 +19,6 @@ from explorer.view.interface import FigureView, View
 from explorer.view.measure.environment import machine_text
 from explorer.view.scale import Scale, ratio_scale, rows_scale
 
-__all__ = ["WhatIfView", "figure", "time_scale"]
-
 _WIDTH, _ROW = 960, 32
 _NAME, _LEFT, _RIGHT, _RATIO = 24, 216, 424, 440  # the names, the axis of ratios from and to, the ratios as text
 _TIME, _MEMORY, _BAR, _COMPILE, _KERNELS, _DIFFERENCE = 590, 614, 72, 820, 872, 936

@@ -11,8 +11,6 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, replace_node
 
-__all__ = ["REWRITES"]
-
 _KEYS = ("jax.random.key", "jax.random.PRNGKey")
 _NUMBERS = {
     "time.time": "now",

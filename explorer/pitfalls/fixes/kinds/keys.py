@@ -11,8 +11,6 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, parse_expression, replace_node
 
-__all__ = ["REWRITES"]
-
 _NO_DRAWS = ("split", "key", "PRNGKey", "fold_in", "wrap_key_data", "key_data", "clone", "key_impl")
 
 

@@ -15,8 +15,6 @@ from explorer.pitfalls.fixes.unit import (
     replace_parts,
 )
 
-__all__ = ["REWRITES"]
-
 _NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
 
 

@@ -20,8 +20,6 @@ from explorer.pitfalls.fixes.unit import (
     replace_node,
 )
 
-__all__ = ["BINARY", "REWRITES", "range_of"]
-
 
 def _hoisted(unit: Unit, finding: Finding) -> cst.Module:
     """jax.jit(lambda …) of a loop's body, assigned once above it, if nothing in it changes from turn to turn."""

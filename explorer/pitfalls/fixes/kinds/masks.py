@@ -9,8 +9,6 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, replace_node
 
-__all__ = ["REWRITES"]
-
 _REDUCTIONS = ("sum", "mean", "prod", "any", "all", "std", "var")
 
 

@@ -11,8 +11,6 @@ from explorer.pitfalls.fixes.print_formats import PrintFormat, call_with, is_tex
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, parse_expression, replace_node
 
-__all__ = ["REWRITES"]
-
 
 def _print(unit: Unit, finding: Finding) -> cst.Module:
     call = unit.at(finding_span(finding), cst.Call)

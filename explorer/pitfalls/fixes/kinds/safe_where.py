@@ -11,8 +11,6 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, descendants, finding_span, replace_node, replace_parts
 
-__all__ = ["REWRITES"]
-
 
 def _double(unit: Unit, finding: Finding) -> cst.Module:
     """Choose twice: what the condition compares is 1 for the branch where that isn't chosen."""

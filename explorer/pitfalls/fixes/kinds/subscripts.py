@@ -9,8 +9,6 @@ from explorer.pitfalls.fixes.kinds.loops import BINARY
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, parenthesized, replace_node
 
-__all__ = ["REWRITES"]
-
 _IN_PLACE: dict[type[cst.BaseAugOp], str] = {
     cst.AddAssign: "add",
     cst.SubtractAssign: "subtract",

@@ -10,8 +10,6 @@ from explorer.pitfalls.fixes.kinds.values import pure
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, descendants, parse_expression, replace_node
 
-__all__ = ["REWRITES"]
-
 
 def _fori(unit: Unit, finding: Finding) -> cst.Module:
     loop, body = _plain_loop(unit, finding)

@@ -20,8 +20,6 @@ from explorer.pitfalls.fixes.unit import (
     replace_node,
 )
 
-__all__ = ["REWRITES", "pure"]
-
 
 def _numpy(unit: Unit, finding: Finding) -> cst.Module:
     span = finding_span(finding)

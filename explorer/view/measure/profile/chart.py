@@ -13,8 +13,6 @@ from explorer.view.drawing import box, canvas, text
 from explorer.view.figure_plotly import empty_chart, markup
 from explorer.view.measure.profile.picture import hot
 
-__all__ = ["flame_chart", "flame_picture"]
-
 _BOXES = 600
 _WIDTH, _ROW, _LETTER = 960.0, 22, 7.3
 _DEEPEST = 24

@@ -11,16 +11,6 @@ from explorer.model.source import Source
 from explorer.model.text import cut_end
 from explorer.model.units import duration_text, fine_share_text
 
-__all__ = [
-    "Headline",
-    "Sentence",
-    "headline",
-    "hottest",
-    "labels_of",
-    "plain",
-    "sources_of",
-]
-
 Sentence = list[tuple[str, bool]]  # parts of a sentence, each with whether it is code
 _WAITS = 0.1  # of a call's time: from there on, that the device waits is worth a sentence
 _WIDEST = 64

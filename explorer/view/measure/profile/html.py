@@ -15,8 +15,6 @@ from explorer.view.measure.profile.message import message, packed
 from explorer.view.measure.profile.picture import described, picture
 from explorer.view.page import interactive
 
-__all__ = ["fragment", "static", "tables"]
-
 _MOST = 100  # rows of a table
 
 

@@ -9,8 +9,6 @@ from weakref import WeakKeyDictionary
 from explorer.model.results.profile import Profile
 from explorer.view.session import open_wire
 
-__all__ = ["html_of_program", "linked"]
-
 _names: WeakKeyDictionary[Profile, str] = WeakKeyDictionary()
 
 

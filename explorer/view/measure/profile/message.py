@@ -19,8 +19,6 @@ from explorer.model.results.profile_rows import OpTime
 from explorer.model.source import Source
 from explorer.view.measure.profile.headline import headline, hottest, labels_of, sources_of
 
-__all__ = ["VERSION", "flames", "message", "packed"]
-
 VERSION = 1
 _KERNELS = 1_000  # the longest
 _LINES = 400

@@ -13,8 +13,6 @@ from explorer.model.units import duration_text, fine_share_text
 from explorer.view.drawing import box, canvas, text
 from explorer.view.measure.profile.headline import headline, labels_of, plain
 
-__all__ = ["described", "hot", "picture"]
-
 WIDTH = 960
 _COOL = 0.1  # of the device's time: where no line takes as much, none is hot
 _HOT = (236, 122, 28)

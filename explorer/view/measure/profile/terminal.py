@@ -12,8 +12,6 @@ from explorer.model.units import duration_text, fine_share_text
 from explorer.view.measure.profile.headline import Sentence, headline, labels_of
 from explorer.view.rich_text import bar
 
-__all__ = ["tree"]
-
 _LINES, _KERNELS = 16, 8
 
 
