@@ -17,6 +17,7 @@ from explorer.capture.frames import Argument, Step, names_in, users_arguments, u
 from explorer.capture.readers.user_frames import is_runner
 from explorer.capture.sources import Span, label, place, place_with_carets, syntax_at
 from explorer.errors import ExploreError, TracedValueError
+from explorer.model.text import list_names
 
 _TYPE = re.compile(r"(?:traced array with shape|must be concrete; got|value with type) (\w+\[[^\]]*\])")
 _TRACED = re.compile(r"while tracing the function (.+?)(?: at (.+?):\d+)? for ")
@@ -204,9 +205,7 @@ def _argument_line(arguments: Sequence[Argument]) -> list[str]:
     if not arguments:
         return []
     names = [f"`{argument.path}`" for argument in arguments]
-    shown = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
-    listed = " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part)
-    return [f"  from  argument{'s' if names[1:] else ''} {listed} of {arguments[0].function}"]
+    return [f"  from  argument{'s' if names[1:] else ''} {list_names(names)} of {arguments[0].function}"]
 
 
 def _arguments(error: BaseException, steps: Sequence[Step], site: ConcretizationSite) -> list[Argument]:

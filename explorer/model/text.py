@@ -1,6 +1,8 @@
-"""Long texts, cut so that what matters of them is seen."""
+"""Long texts and lists of names, cut so that what matters of them is seen."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 _WIDTH = 60
 _BEFORE = 24  # characters that are left before the first one that differs
@@ -36,3 +38,14 @@ def cut_middles(before: str, after: str, width: int = _WIDTH) -> tuple[str, str]
         return cut_middle(before, width), cut_middle(after, width)
     start = same - _BEFORE
     return f"…{cut_end(before[start:], width - 1)}", f"…{cut_end(after[start:], width - 1)}"
+
+
+def list_names(names: Sequence[str]) -> str:
+    """The names as a sentence has them; of more than four the first three, and how many follow.
+
+    Example:
+        >>> list_names("ab"), list_names("abcd"), list_names("abcde")
+        ('a and b', 'a, b, c and d', 'a, b, c and 2 more')
+    """
+    parts = list(names) if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name
 from explorer.analysis.recompiles.nearest import Difference
 from explorer.model.events.key import Function, Static
-from explorer.model.text import cut_middle, cut_middles
+from explorer.model.text import cut_middle, cut_middles, list_names
 
 _LISTED = 4
 _MAKERS = {"partial": "functools.partial(…)", "method": "a bound method"}
@@ -22,14 +22,8 @@ def sentence(case: Case, others: Sequence[Difference]) -> str:
         text += f", and {more} more {'leaf' if more == 1 else 'leaves'} likewise"
     beside = list(dict.fromkeys(other.leaf or other.kind for other in others))
     if beside:
-        text += f"; {_list_text([f'`{name}`' for name in beside])} changed too"
+        text += f"; {list_names([f'`{name}`' for name in beside])} changed too"
     return text
-
-
-def _list_text(names: list[str]) -> str:
-    if len(names) > 3:
-        return f"{', '.join(names[:3])} and {len(names) - 3} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _plain_sentence(case: Case) -> str:

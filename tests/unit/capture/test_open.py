@@ -117,6 +117,9 @@ def test_stablehlo_is_read_in_the_short_the_generic_and_the_binary_form(lowered)
     operation.write_bytecode(written)
     binary = ex.open_hlo(written.getvalue())
     assert rows(binary.stablehlo.graph) == rows(short.stablehlo.graph)
+    expected = [node.source for node in short.stablehlo.graph.nodes]
+    assert any(expected)
+    assert [node.source for node in binary.stablehlo.graph.nodes] == expected
     assert (short.function, short.file) == (generic.function, generic.file) == ("jit_loss", loss.__code__.co_filename)
 
     def places(capture):

@@ -333,6 +333,15 @@ def test_a_zip_made_elsewhere_is_read_if_it_says_the_same(scratch):
     assert read(scratch, zipped([("a", b"1"), ("b", b"2")])) == ({}, {"a": b"1", "b": b"2"})
 
 
+def test_what_is_said_of_an_executable_keeps_its_numbers(scratch):
+    about = {"seconds": 0.1, "tiny": 5e-324, "large": -1.7976931348623157e308, "whole": 3, "one": 1.0}
+    _, members = read(scratch, zipped([A], about=about))
+    assert members == {"a": b"1"}
+    kept, members = read(scratch, zipped([A], about=about))
+    assert (kept, members) == (about, {"a": b"1"})
+    assert {name: type(value) for name, value in kept.items()} == {name: type(value) for name, value in about.items()}
+
+
 A, B = ("a", b"1"), ("b", b"2")
 
 
