@@ -28,7 +28,7 @@ from explorer.errors import CaptureFileError
 from explorer.files.validate import texts
 from explorer.model.graph import Floats, Ints
 
-VERSION = 2
+VERSION = 3  # 3: stages have `sets` of equations; 2 had `keys`, and 1 no measures
 _MAGIC = b"EXPLORER"
 _PREFIX = struct.Struct("<8sIQQ16s")
 _LEVEL = 6  # gzip's own default: level 9 takes twice the time for 2 % of the size

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-_NO_EQUATION = frozenset(["parameter", "constant", "stablehlo.constant", "return", "func.return", "stablehlo.return"])
+_NO_EQUATION = frozenset(
+    [
+        *("parameter", "constant", "stablehlo.constant", "return", "func.return", "stablehlo.return"),
+        *("tuple", "get-tuple-element"),
+    ]
+)
 # The attributes whose values name computations: HLO's, then StableHLO's.
 CALL_ROLES = (
     *("calls", "to_apply", "body", "condition", "true_computation", "false_computation", "branch_computations"),
@@ -316,7 +321,7 @@ class Graph:
 
     @cached_property
     def is_equation(self) -> NDArray[np.bool_]:
-        """Whether a node does something: not the arguments, the constants and the returns; shape `[n]`."""
+        """Whether a node does something: not the arguments, constants, tuples and returns; shape `[n]`."""
         return ~np.asarray([op in _NO_EQUATION for op in self.ops] or [True], bool)[self.op]
 
     @cached_property

@@ -1,13 +1,15 @@
-"""Which nodes of a capture's stages are the same operation."""
+"""Which nodes of a capture's stages are the same operation, and how sure that is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.errors import ForeignNodeError, UnknownNameError
+from explorer.model.equation_sets import EXACT, GRADES, INFERRED, UNKNOWN, EquationSets, Grades
 from explorer.model.graph import Graph, Ints, Node
 
 
@@ -17,29 +19,49 @@ class Links:
 
     Args:
         graphs: Of each stage, by name, in the compiler's order.
-        keys: By stage, by the stage it is linked to (the first to all, all to the first): each node's key, shape `[n]`.
-            Nodes with equal keys correspond; -1 for a node that corresponds to none.
-        is_refined: By each stage but the first: which keys are so fine only because structure told nodes apart,
-            shape `[keys + 1]`; the compiler's metadata alone does not.
+        sets: By each stage but the first: the nodes of the first that each of its nodes comes from.
+        is_refined: By each stage but the first: of which nodes the set is so small only because structure told nodes
+            apart, shape `[n]`; the compiler's metadata alone does not.
         argument_sets: By stage, for each node the bits of the program's arguments that its value depends on; only of
             stages where it was needed to tell nodes apart.
     """
 
     graphs: Mapping[str, Graph]
-    keys: Mapping[str, Mapping[str, Ints]]
+    sets: Mapping[str, EquationSets]
     is_refined: Mapping[str, NDArray[np.bool_]]
     argument_sets: Mapping[str, Sequence[int]]
-    _buckets: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict, init=False, repr=False)
     _tables: dict[tuple[str, str], dict[int, list[int]]] = field(default_factory=dict, init=False, repr=False)
+    _rows: dict[str, tuple[Ints, Ints]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def first(self) -> str:
         """The stage that all others are linked to; empty if there is none."""
         return next(iter(self.graphs), "")
 
+    def with_exact(self, stage: str, sets: EquationSets) -> Links:
+        """These links, but for the nodes of `stage` that `sets` knows: what was inferred of these is forgotten.
+
+        Args:
+            stage: Any but the first.
+            sets: The equations of its nodes, for each of its rows.
+
+        Raises:
+            UnknownNameError: No such stage is linked to the first.
+            ValueError: The sets are those of another number of nodes, or lead out of the first stage.
+        """
+        if stage not in self.sets:
+            raise UnknownNameError(f"no stage {stage!r} is linked to {self.first!r}; those are: {', '.join(self.sets)}")
+        if not sets.fits(len(self.graphs[stage].names), len(self.graphs[self.first].names)):
+            raise ValueError(f"these are no sets of {stage!r}, or lead out of {self.first!r}")
+        return replace(
+            self,
+            sets={**self.sets, stage: self.sets[stage].replaced_by(sets)},
+            is_refined={**self.is_refined, stage: self.is_refined[stage] & (sets.code < 0)},
+        )
+
     def linked(self, node: Node, stage: str) -> tuple[Node, ...]:
         """The nodes of `stage` that are the same operation as `node`, in program order; empty if none is known."""
-        home = next(name for name, graph in self.graphs.items() if graph is node.graph)
+        home = self._home(node)
         if home == stage:
             return (node,)
         rows, first = [node.index], self.first
@@ -47,18 +69,63 @@ class Links:
             rows, home = self.rows(home, rows, first), first
         return tuple(Node(self.graphs[stage], i) for i in self.rows(home, rows, stage))
 
+    def grade(self, node: Node, stage: str) -> str:
+        """How sure it is which nodes of `stage` are the same operation as `node`: `exact`, `inferred` or `unknown`.
+
+        It is the weakest of the links that lead there. Between two later stages it is exact only where one node is
+        left: both know their equations, not which part of an equation the other is.
+
+        Raises:
+            ForeignNodeError: The node is of no stage of these links.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> capture = explorer.explore(lambda x: jnp.sin(x) * 2, jnp.ones(8))
+            >>> sine = capture.jaxpr.graph.where("op:sin")[0]
+            >>> capture.links.grade(sine, "jaxpr"), capture.links.grade(sine, "hlo") in ("exact", "inferred")
+            ('exact', True)
+        """
+        home = self._home(node)
+        if home == stage:
+            return GRADES[EXACT]
+        if stage not in self.graphs:
+            raise UnknownNameError(f"there is no stage {stage!r}; there are: {', '.join(self.graphs)}")
+        if stage == self.first:
+            return GRADES[int(self.sets[home].grade[node.index])]
+        rows = [there.index for there in self.linked(node, stage)]
+        weakest = int(self.sets[stage].grade[rows].min()) if rows else UNKNOWN
+        if home != self.first and rows:
+            own = int(self.sets[home].grade[node.index])
+            weakest = min(weakest, own, EXACT if len(rows) == 1 else INFERRED)
+        return GRADES[weakest]
+
+    def grades(self, stage: str) -> Grades:
+        """How sure the links of a stage's nodes to the first stage are: indices into `GRADES`, shape `[n]`.
+
+        The first stage's own nodes are exact if there is another stage to be linked to, else unknown.
+        """
+        if stage != self.first:
+            return self.sets[stage].grade
+        return np.full(len(self.graphs[stage].names), EXACT if self.sets else UNKNOWN, np.int8)
+
     def rows(self, stage: str, rows: Sequence[int], to: str) -> list[int]:
         """The rows of `to` that correspond to any of `rows` of `stage`, ascending; one of both is the first stage."""
-        keys = {int(self.keys[stage][to][row]) for row in rows} - {-1}
-        start, nodes = self._by_key(to, stage)
-        return sorted(int(row) for key in keys for row in nodes[start[key] : start[key + 1]])
+        if stage != self.first:
+            return sorted({i for row in rows for i in self.sets[stage].of(row).tolist()})
+        start, nodes = self._by_equation(to)
+        return sorted({i for row in rows for i in nodes[start[row] : start[row + 1]].tolist()})
 
     def table(self, stage: str, to: str) -> dict[int, list[int]]:
-        """The rows of `to` for every row of `stage` that has any; rows with one key share one list."""
+        """The rows of `to` for every row of `stage` that has any; rows with equal ones share one list."""
         table = self._tables.get((stage, to))
         if table is None:
-            direct = self.first in (stage, to)
-            table = self._tables[stage, to] = self._direct_table(stage, to) if direct else self._joined_table(stage, to)
+            if to == self.first:
+                table = self._table_of_sets(self.sets[stage])
+            elif stage == self.first:
+                table = self._table_of_equations(to)
+            else:
+                table = self._joined_table(stage, to)
+            self._tables[stage, to] = table
         return table
 
     def equation_counts(self, stage: str, to: str) -> list[int]:
@@ -66,22 +133,41 @@ class Links:
 
         1 where the compiler's metadata says which, 0 where only structure tells it apart from others.
         """
-        keys, is_refined = self.keys[self.first][to], self.is_refined[to]
-        many = np.append(np.bincount(keys[keys >= 0], minlength=len(is_refined)), 0)[keys]
-        many[(many == 1) & is_refined[keys]] = 0
-        many[keys < 0] = 1
+        sets = self.sets[to]
+        row, equation = sets.pairs
+        # What comes from all of its equations belongs to each of them for certain.
+        many = np.where(sets.grade == EXACT, 1, sets.size)[row]
+        count = len(self.graphs[self.first].names)
+        most, refined = np.ones(count, np.int64), np.zeros(count, bool)
+        np.maximum.at(most, equation, many)
+        np.logical_or.at(refined, equation, self.is_refined[to][row])
+        most[(most == 1) & refined] = 0
         if stage == self.first:
-            return many.tolist()
-        counts = np.ones(len(self.keys[stage][self.first]), np.int64)
-        for row, rows in self.table(stage, self.first).items():
-            counts[row] = many[rows[0]] if len(rows) == 1 else len(rows)
+            return most.tolist()
+        counts = np.ones(len(self.graphs[stage].names), np.int64)
+        for at, rows in self.table(stage, self.first).items():
+            counts[at] = most[rows[0]] if len(rows) == 1 else len(rows)
         return counts.tolist()
 
-    def _direct_table(self, stage: str, to: str) -> dict[int, list[int]]:
-        start, nodes = (column.tolist() for column in self._by_key(to, stage))
-        of_key: list[list[int]] = [nodes[start[key] : start[key + 1]] for key in range(len(start) - 1)]
-        keys: list[int] = self.keys[stage][to].tolist()
-        return {row: rows for row, key in enumerate(keys) if key >= 0 and (rows := of_key[key])}
+    def _home(self, node: Node) -> str:
+        for name, graph in self.graphs.items():
+            if graph is node.graph:
+                return name
+        raise ForeignNodeError(f"{node.name} is no node of these links' stages: {', '.join(self.graphs)}.")
+
+    def _table_of_sets(self, sets: EquationSets) -> dict[int, list[int]]:
+        start, nodes = sets.start.tolist(), sets.node.tolist()
+        lists: list[list[int]] = [nodes[start[code] : start[code + 1]] for code in range(len(start) - 1)]
+        return {row: lists[code] for row, code in enumerate(sets.code.tolist()) if code >= 0}
+
+    def _table_of_equations(self, to: str) -> dict[int, list[int]]:
+        start, nodes = (column.tolist() for column in self._by_equation(to))
+        shared: dict[tuple[int, ...], list[int]] = {}
+        table: dict[int, list[int]] = {}
+        for row in range(len(start) - 1):
+            if rows := nodes[start[row] : start[row + 1]]:
+                table[row] = shared.setdefault(tuple(rows), rows)
+        return table
 
     def _joined_table(self, stage: str, to: str) -> dict[int, list[int]]:
         through, onwards = self.table(stage, self.first), self.table(self.first, to)
@@ -96,12 +182,8 @@ class Links:
                 )
         return {row: rows for row, middle in through.items() if (rows := joined[id(middle)])}
 
-    def _by_key(self, stage: str, to: str) -> tuple[Ints, Ints]:
-        """Where each key starts among the nodes of `stage` sorted by key, and these nodes."""
-        if (stage, to) not in self._buckets:
-            keys = self.keys[stage][to]
-            most = max(int(keys.max(initial=-1)), int(self.keys[to][stage].max(initial=-1)))
-            order = np.argsort(keys, kind="stable").astype(np.int32)
-            start = np.searchsorted(keys[order], np.arange(most + 2)).astype(np.int32)
-            self._buckets[stage, to] = (start, order)
-        return self._buckets[stage, to]
+    def _by_equation(self, stage: str) -> tuple[Ints, Ints]:
+        """Compressed rows: of each node of the first stage, those of `stage` that come from it."""
+        if stage not in self._rows:
+            self._rows[stage] = self.sets[stage].rows_of(len(self.graphs[self.first].names))
+        return self._rows[stage]

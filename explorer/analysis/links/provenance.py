@@ -18,23 +18,30 @@ from numpy.typing import NDArray
 from explorer.analysis.links.dependence import argument_sets, result_sets
 from explorer.analysis.links.keys import Dependencies, first_keys, pair_keys
 from explorer.model.capture import Capture
+from explorer.model.equation_sets import EquationSets
 from explorer.model.graph import Graph, Ints
 from explorer.model.links import Links
 
 
 def link_stages(capture: Capture) -> Links:
-    """Link every stage of a capture to its first one; reads the stages that were not read yet."""
-    return _link({s.name: s.graph for s in capture.stages})
+    """Link every stage of a capture to its first one; reads the stages that were not read yet.
+
+    By structure, and from there exactly where the capture has that on record.
+    """
+    links = _link({s.name: s.graph for s in capture.stages})
+    for stage, sets in capture.exact_sets.items():
+        links = links.with_exact(stage, sets)
+    return links
 
 
 def _link(graphs: Mapping[str, Graph]) -> Links:
-    keys: dict[str, dict[str, Ints]] = {name: {} for name in graphs}
+    sets: dict[str, EquationSets] = {}
     is_refined: dict[str, NDArray[np.bool_]] = {}
     bit: dict[str, int] = {}  # of each argument, by its path: the same in all stages
     arguments: dict[str, Sequence[int]] = {}
     results: dict[str, Sequence[int]] = {}
     if not graphs:
-        return Links(graphs, keys, is_refined, arguments)
+        return Links(graphs, sets, is_refined, arguments)
     first, *others = graphs
     own = first_keys(graphs[first])
 
@@ -47,9 +54,9 @@ def _link(graphs: Mapping[str, Graph]) -> Links:
         return _set_codes(arguments[first], arguments[other]), _set_codes(results[first], results[other])
 
     for name in others:
-        pair = pair_keys(own, graphs[name], lambda name=name: dependencies(name))
-        keys[first][name], keys[name][first], is_refined[name] = pair
-    return Links(graphs, keys, is_refined, arguments)
+        here, there, are_refined = pair_keys(own, graphs[name], lambda name=name: dependencies(name))
+        sets[name], is_refined[name] = EquationSets.of_keys(here, there), are_refined[there]
+    return Links(graphs, sets, is_refined, arguments)
 
 
 def _set_codes(here: Sequence[int], there: Sequence[int]) -> tuple[Ints, Ints]:

@@ -66,10 +66,9 @@ def _nodes_of(graph: Graph, ops: frozenset[str]) -> NDArray[np.intp]:
 
 def _unlinked(capture: Capture, hlo: Graph, equations: NDArray[np.intp]) -> list[int]:
     """Those of some equations whose name no instruction bears that does more than give another view."""
-    keys = capture.links.keys
+    row, equation = capture.links.sets["hlo"].pairs
     does = np.asarray([name not in _VIEWS for name in hlo.ops], bool)[hlo.op]
-    linked = np.isin(keys["jaxpr"]["hlo"][equations], np.setdiff1d(keys["hlo"]["jaxpr"][does], -1))
-    return equations[~linked].tolist()
+    return equations[~np.isin(equations, equation[does[row]])].tolist()
 
 
 def _has_only_its_callers(hlo: Graph) -> NDArray[np.bool_]:

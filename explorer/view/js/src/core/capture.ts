@@ -4,6 +4,7 @@ import type { Memory } from "../memory/memory";
 import type { Passes } from "../passes/passes";
 import type { Fates } from "./fates";
 import type { Frame, Graph } from "./graph";
+import type { EquationSets } from "./links";
 import type { Header } from "./wire";
 
 export interface Source {
@@ -23,12 +24,14 @@ export class Stage {
     readonly coverage: number,
     private readonly readMemory?: () => Memory,
     private readonly readFates?: () => Fates,
+    private readonly readSets?: () => EquationSets | undefined,
   ) {}
   #text_?: string[];
   #graph_?: Graph;
   #frames_?: Frame[];
   #memory_?: Memory | undefined;
   #fates_?: Fates | undefined;
+  #sets_?: EquationSets | undefined;
   get frames(): Frame[] {
     return (this.#frames_ ??= this.readFrames());
   }
@@ -41,6 +44,10 @@ export class Stage {
   /** What became of the equations; not of the last stage, which they became. */
   get fates(): Fates | undefined {
     return (this.#fates_ ??= this.readFates?.());
+  }
+  /** The equations that its nodes come from; not of the first stage, which has these. */
+  get sets(): EquationSets | undefined {
+    return (this.#sets_ ??= this.readSets?.());
   }
   /** What is in memory at each step; only of a stage that has a schedule. */
   get memory(): Memory | undefined {
@@ -65,14 +72,14 @@ export class Capture {
     return this.stages.find((stage) => stage.name === name) ?? this.stages[this.stages.length - 1]!;
   }
 
-  /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/analysis/links/provenance.py. */
+  /** The nodes of `to` that are the same operation as `node` of `from`; see explorer/model/links.py. */
   linked(from: Stage, node: number, to: Stage): number[] {
     if (from === to) return [node];
     const first = this.stages[0]!;
-    if (from !== first && to !== first)
-      return [...new Set(this.linked(from, node, first).flatMap((at) => this.linked(first, at, to)))].sort(
-        (a, b) => a - b,
-      );
-    return to.graph.nodesOfKey(from.name, from.graph.c.keys[to.name]?.[node] ?? -1);
+    if (to === first) return Array.from(from.sets?.of(node) ?? []);
+    if (from === first) return to.sets?.comingFrom(node) ?? [];
+    return [...new Set(this.linked(from, node, first).flatMap((at) => this.linked(first, at, to)))].sort(
+      (a, b) => a - b,
+    );
   }
 }

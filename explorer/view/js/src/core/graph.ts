@@ -34,8 +34,6 @@ interface Columns {
   frame: Int32Array;
   line: Int32Array;
   frames: Frame[];
-  /** By the stage that it is linked to: the keys, equal where nodes correspond; -1 for none. */
-  keys: Record<string, Int32Array>;
   /** Whose place a node has: its own, that of what it belongs to by structure, or -1. */
   placed: Int32Array;
   /** Numbers of each node, by name (`flops`, `bytes`); NaN where there is none. */
@@ -73,7 +71,6 @@ export class Graph {
   readonly #userStart: Int32Array;
   readonly #user: Int32Array;
   #rowNode?: Int32Array;
-  readonly #keyRows = new Map<string, Map<number, number[]>>();
   /** Nodes by place in the tree: those below a group are order[from…to]. */
   readonly order: Int32Array;
   readonly #from: Int32Array;
@@ -192,18 +189,6 @@ export class Graph {
         if (this.c.line[node]! >= 0) this.#rowNode[this.c.line[node]!] = node;
     }
     return this.#rowNode[row] ?? -1;
-  }
-
-  /** The nodes with a key of those to another stage. */
-  nodesOfKey(to: string, key: number): number[] {
-    let rows = this.#keyRows.get(to);
-    if (!rows) {
-      rows = new Map();
-      const keys = this.c.keys[to];
-      for (let node = 0; keys && node < this.size; node++) push(rows, keys[node]!, node);
-      this.#keyRows.set(to, rows);
-    }
-    return key < 0 ? [] : (rows.get(key) ?? []);
   }
 
   /** The innermost frame first. */

@@ -8,9 +8,10 @@ import { Attributes } from "./attributes";
 import { Capture, type Source, Stage } from "./capture";
 import { Fates } from "./fates";
 import { type Frame, Graph, type Group } from "./graph";
+import { EquationSets } from "./links";
 
 const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
-const VERSION = 2;
+const VERSIONS = [2, 3]; // 2 had `keys` where 3 has `sets`
 
 export type Place = [offset: number, size: number];
 export type Column = Place | { strings: string[]; codes: Place };
@@ -28,7 +29,9 @@ interface StageHeader {
   frames: Record<string, Column>;
   coverage: number;
   placed: Place;
-  keys: Record<string, Place>;
+  /** Links to the first stage; in format 2 `keys` instead, by the stage linked to, of the first to all. */
+  sets?: Record<string, Place>;
+  keys?: Record<string, Place>;
   fates?: FatesHeader;
   tree: Record<string, Column>;
   tree_of: Place;
@@ -96,7 +99,8 @@ export async function unpack(packed: Uint8Array): Promise<Uint8Array> {
 /** What a file holds: its header, and the bytes that the header refers to. */
 export async function opened(wire: Uint8Array): Promise<{ header: Header | { diff: DiffHeader }; blobs: Uint8Array }> {
   const version = new DataView(wire.buffer, wire.byteOffset).getUint32(8, true);
-  if (version !== VERSION) throw new Error(`this capture has format ${version}, this viewer reads ${VERSION}`);
+  if (!VERSIONS.includes(version))
+    throw new Error(`this capture has format ${version}, this viewer reads ${VERSIONS.join(" and ")}`);
   const raw = await unpack(wire.subarray(PREFIX));
   const size = new DataView(raw.buffer, raw.byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(raw.subarray(4, 4 + size))) as Header;
@@ -107,12 +111,12 @@ export function captureOf(header: Header, blobs: Uint8Array): Capture {
   const passes = header.passes ? () => readPasses(header.passes!, blobs) : undefined;
   return new Capture(
     header,
-    header.stages.map((stage) => readStage(stage, blobs)),
+    header.stages.map((stage) => readStage(stage, header.stages[0]!, blobs)),
     passes,
   );
 }
 
-function readStage(header: StageHeader, blobs: Uint8Array): Stage {
+function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): Stage {
   const columns = (name: string) => column(header.columns[name]!, blobs);
   const stage: Stage = new Stage(
     header.name,
@@ -131,7 +135,6 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
         frame: columns("frame"),
         line: columns("line"),
         frames: stage.frames,
-        keys: Object.fromEntries(Object.entries(header.keys).map(([name, place]) => [name, column(place, blobs)])),
         placed: column(header.placed, blobs),
         measures: Object.fromEntries(
           Object.entries(header.measures).map(([name, place]) => [name, numbers(place, blobs)]),
@@ -149,8 +152,18 @@ function readStage(header: StageHeader, blobs: Uint8Array): Stage {
     header.coverage,
     header.memory ? () => readMemory(header.memory!, blobs) : undefined,
     header.fates ? () => readFates(header.fates!, blobs) : undefined,
+    () => readSets(header, first, blobs),
   );
   return stage;
+}
+
+function readSets(header: StageHeader, first: StageHeader, blobs: Uint8Array): EquationSets | undefined {
+  if (header.sets) {
+    const read = (name: string) => column(header.sets![name]!, blobs);
+    return new EquationSets(read("code"), read("start"), read("node"), read("grade"));
+  }
+  const [here, there] = [first.keys?.[header.name], header.keys?.[first.name]];
+  return here && there && EquationSets.ofKeys(column(here, blobs), column(there, blobs));
 }
 
 function readAttributes({ attribute_keys, attribute_values, attribute_columns }: StageHeader, blobs: Uint8Array) {

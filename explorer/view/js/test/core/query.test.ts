@@ -34,7 +34,6 @@ const graph = new Graph({
   frame: Int32Array.from(known.frame),
   line: new Int32Array(known.names.length),
   frames: known.frames.map((frame) => ({ column: 0, end_line: 0, end_column: 0, ...frame })),
-  keys: {},
   placed: Int32Array.from(known.names, (_, i) => i),
   groupOf: Int32Array.from(known.group, (group) => group - 1), // the picture has no box for the entry
   groups: known.groups.slice(1).map((group) => ({ ...group, parent: group.parent - 1 })),

@@ -52,7 +52,6 @@ function graphOf(rows: Row[], groups: (Partial<Group> & { repeat?: number; diffe
     frame: new Int32Array(rows.length).fill(-1),
     line: Int32Array.from(rows, (row, i) => row.line ?? i),
     frames: [],
-    keys: {} as never,
     placed: new Int32Array(rows.length).fill(-1),
     measures: Object.fromEntries(
       measures.map((name) => [name, Float32Array.from(rows, (row) => row.values?.[name] ?? NaN)]),
