@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
+from explorer._jax.suppress_recording import suppress_recording
 from explorer.errors import AmbiguousOptionWarning, ArgumentsError, OptionError
 
 P = ParamSpec("P")
@@ -67,6 +68,8 @@ class Call:
 def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function whose first parameter is the user's function, followed by its `*args` and `**kwargs`.
 
+    What the verb traces, compiles and runs it does for itself: no watch records it.
+
     The keyword-only parameters of `verb` are its options. Where an argument has the name of one of them, `verb` is
     called with a `Call` in place of the function and its arguments, so it begins with
     `call = Call.of(function, args, kwargs)`.
@@ -82,25 +85,34 @@ def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
     @wraps(verb)
     def routed(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True
-        if not args:
-            return verb(*args, **kwargs)
-        if isinstance(args[0], Call):
-            _refuse_more(verb.__name__, len(args) - 1, kwargs.keys() - options.keys())
-            return verb(*args, **kwargs)
-        clashing = kwargs.keys() & options.keys()
-        own = clashing & _open_parameters(args[0], args[1:]) if clashing else clashing
-        if not own:
-            return verb(*args, **kwargs)
-        needed = [key for key in own if options[key] is inspect.Parameter.empty]
-        text, hint = _clash_text(verb.__name__, min(needed or own))
-        if needed:
-            raise OptionError(f"{text}, which it can't do without.\n  Hint: with both, {hint}.")
-        warnings.warn(f"{text}. With the option, or without this warning: {hint}", AmbiguousOptionWarning, 2)
-        mine = {key: kwargs[key] for key in clashing - own}
-        theirs = {key: value for key, value in kwargs.items() if key not in mine}
-        return call_verb(Call(args[0], *args[1:], **theirs), **mine)
+        routed_args, routed_kwargs = _route(verb.__name__, options, args, kwargs)
+        with suppress_recording():
+            return call_verb(*routed_args, **routed_kwargs)
 
     return routed
+
+
+def _route(
+    verb: str, options: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as the verb takes them: a `Call` in front where a name is an option's and an argument's."""
+    if not args:
+        return args, kwargs
+    if isinstance(args[0], Call):
+        _refuse_more(verb, len(args) - 1, kwargs.keys() - options.keys())
+        return args, kwargs
+    clashing = kwargs.keys() & options.keys()
+    own = clashing & _open_parameters(args[0], args[1:]) if clashing else clashing
+    if not own:
+        return args, kwargs
+    needed = [key for key in own if options[key] is inspect.Parameter.empty]
+    text, hint = _clash_text(verb, min(needed or own))
+    if needed:
+        raise OptionError(f"{text}, which it can't do without.\n  Hint: with both, {hint}.")
+    warnings.warn(f"{text}. With the option, or without this warning: {hint}", AmbiguousOptionWarning, 3)
+    mine = {key: kwargs[key] for key in clashing - own}
+    theirs = {key: value for key, value in kwargs.items() if key not in mine}
+    return (Call(args[0], *args[1:], **theirs),), mine
 
 
 def _clash_text(verb: str, name: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+from explorer._jax.suppress_recording import suppress_recording
 from explorer.capture.pass_times import START, Run, timed
 from explorer.capture.versions import VersionsBuilder
 from explorer.errors import NotRecordedError
@@ -46,7 +47,7 @@ def record_passes(lowered: Any, options: dict[str, Any] | None = None) -> Passes
     with TemporaryDirectory(prefix="explorer-passes-", ignore_cleanup_errors=True) as folder:
         dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
         light = _LIGHT if jax.default_backend() == "cpu" else {}
-        with _nothing_cached(), timed() as recording:
+        with _nothing_cached(), suppress_recording(), timed() as recording:
             lowered.compile(compiler_options={**light, **(options or {}), **dump})
         _settle(Path(folder))
         if not modules_in(folder):

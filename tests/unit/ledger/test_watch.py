@@ -275,15 +275,14 @@ def test_a_program_compiled_again_ahead_of_time_was_asked_for():
     assert "asked for ahead of time" in ledger.events[-1].reason.text
 
 
-def test_explorers_own_compiles_are_seen_at_the_users_line():
+def test_what_the_user_compiles_with_explorer_is_seen_at_their_line():
     with ex.watch() as ledger:
         ex.compile(lambda x: x * 2, args=[ex.InputInfo((3,), "float32")])
         ex.jit(lambda x: x * 3)(SMALL)
-        ex.explore(lambda x: x * 4, SMALL)
     assert {event.function for event in ledger} == {"<lambda>"}
     assert {event.key.function.file for event in ledger} == {__file__}
     sites = {event.call_site.text.partition("(")[0] for event in ledger if event.kind == "compile"}
-    assert sites == {"ex.compile", "ex.jit", "ex.explore"}
+    assert sites == {"ex.compile", "ex.jit"}
     assert not ledger.faults
 
 
