@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from explorer.errors import ExploreError, OptionError
+from explorer.errors import ArchiveError, ExploreError, OptionError
 
 if TYPE_CHECKING:
     from explorer.aot.executable import Executable
@@ -58,6 +58,7 @@ _TRIED: dict[str, Sequence[Options]] = {
         {"xla_gpu_exhaustive_tiling_search": True},
     ),
 }
+_SETS: Sequence[Options] = (*_LEVELS.values(), *_MORE.values(), *(tried for sets in _TRIED.values() for tried in sets))
 _ROUNDS = 15
 _LONGEST = 2.0  # seconds of measuring one candidate, after which fewer rounds must do
 _WORTH = 0.98  # of the default's time: less of a gain is taken for noise
@@ -74,6 +75,21 @@ def options_of(level: Any) -> Options | None:
             f"optimization_level is {level!r}; allowed are 0 to 5.\n  Hint: 3, the default, is what jax.jit does."
         )
     return None if level == 5 else _MORE.get(jax.default_backend(), {}) if level == 4 else _LEVELS[level]
+
+
+def check_saved(options: Mapping[str, Any]) -> Options:
+    """The options from a file, of which only those that a level sets may reach XLA: others write files and load code.
+
+    Raises:
+        ArchiveError: There is another option, or another value.
+    """
+    for name, value in options.items():
+        if not any(set_[name] == value and type(set_[name]) is type(value) for set_ in _SETS if name in set_):
+            raise ArchiveError(
+                f"the executable asks XLA for {name!r:.80} = {value!r:.80}, which no optimization_level sets: "
+                "it wasn't written by Executable.save, or by a newer Explorer.\n  Hint: compile the function anew."
+            )
+    return dict(options)
 
 
 @dataclass(frozen=True)

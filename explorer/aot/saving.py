@@ -24,6 +24,7 @@ from explorer.aot.arrays import array_from_bytes, array_to_bytes
 from explorer.aot.binaries import Binaries, Binary, Plan
 from explorer.aot.exported import ExportedProgram, Part, parts_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, dtype_named
+from explorer.aot.levels import check_saved
 from explorer.aot.program import Outputs
 from explorer.aot.symbols import Symbols
 from explorer.aot.trees import tree_from_json, tree_to_json
@@ -210,7 +211,7 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type]) -> P
         parts,
         str(about["why_each_shape"]),
     )
-    return Plan(parameters, program, dict(about["options"]), tuple(about["donated"]), int(about["limit"]))
+    return Plan(parameters, program, check_saved(about["options"]), tuple(about["donated"]), int(about["limit"]))
 
 
 def _parameter_to_json(parameter: Parameter) -> Json:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
+from explorer.files.executable_archive import read_archive, write_archive
 
 ROWS = ex.NamedDimension("rows", 1, 2, 8)
 X = jnp.arange(12, dtype=jnp.float32).reshape(4, 3)
@@ -84,6 +85,34 @@ def test_native_code_of_another_machine_is_passed_over(compiled, tmp_path):
         check=True,
     )
     assert done.stdout.strip() == "optimised for; from a file"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"xla_dump_to": "FOLDER", "xla_dump_hlo_as_text": True},
+        {"xla_backend_optimization_level": 99},
+        {"xla_llvm_disable_expensive_passes": 1},
+        {"xla_cpu_prefer_vector_width": "512"},
+        {"xla_backend_optimization_level": None},
+    ],
+)
+def test_a_file_sets_no_other_options_of_xla_than_a_level_does(compiled, tmp_path, options, trusted):
+    compiled.save(tmp_path / "layer.explorer")
+    archive = read_archive(tmp_path / "layer.explorer")
+    folder = tmp_path / "written"
+    hostile = {name: str(folder) if value == "FOLDER" else value for name, value in options.items()}
+    write_archive(tmp_path / "hostile", {**archive.about, "options": hostile}, dict(archive.members))
+    with pytest.raises(ex.ArchiveError, match=f"asks XLA for '{next(iter(options))}'"):
+        ex.Executable.load(tmp_path / "hostile", trust_native_code=trusted, types=(Pair,))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("level", range(5))
+def test_what_each_level_sets_is_loaded_again(tmp_path, level):
+    ex.compile(jnp.sin, args=[ex.InputInfo((2,), "float32")], optimization_level=level).save(tmp_path / "sine")
+    assert ex.Executable.load(tmp_path / "sine")(jnp.zeros(2)).tolist() == [0, 0]
 
 
 def test_a_loaded_executable_can_be_saved_again(compiled, tmp_path):
