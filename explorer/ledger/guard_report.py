@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from explorer.model.events.event import Event, Reason
 from explorer.model.events.family_counts import FamilyKey, family_key
+from explorer.model.units import duration_text
 
 _ROWS = 8
 
@@ -76,7 +77,7 @@ def _row(group: Sequence[Compile]) -> str:
         values = list(dict.fromkeys(compile_.reason.after for compile_ in group[1:] if compile_.reason.leaf))
         then = f": then {', '.join(values[:4])}{', …' if len(values) > 4 else ''}" if values else ""
         lines.append(f"and {_times(len(group) - 1)} more{then}")
-    lines.append(f"took {_seconds(sum(compile_.seconds for compile_ in group))}")
+    lines.append(f"took {duration_text(sum(compile_.seconds for compile_ in group))}")
     if site is not None:
         lines.append(f"called at  {site}:   {site.text}".rstrip(": "))
     if last.reason.fix:  # it has seen the most values
@@ -93,7 +94,3 @@ def format_change(reason: Reason) -> str:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from explorer._jax.jitted import is_jitted, jit_options, static_arguments
 from explorer._jax.options import option_names
 from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.cost.limits import unknown_loops
 from explorer.capture.explore import CompileRequest, Described, compile_stages
 from explorer.capture.filtered import arrays_of, is_filtered
 from explorer.errors import ExploreError, OptionError
@@ -97,7 +98,10 @@ def kernels_of(capture: Capture) -> int:
 
 def flops_and_bytes(capture: Capture) -> tuple[float, float]:
     """Operations and bytes moved by a call, a loop's body as often as it runs; NaN where nobody knows."""
-    measures, kernels = capture.hlo.graph.measures, running_nodes(capture.hlo.graph)
+    graph = capture.hlo.graph
+    measures, kernels = graph.measures, running_nodes(graph)
+    if len(unknown_loops(graph)):
+        return float("nan"), float("nan")
     sums = [measures[name][kernels].sum() if name in measures else float("nan") for name in ("flops", "bytes")]
     return float(sums[0]), float(sums[1])
 

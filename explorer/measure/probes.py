@@ -149,7 +149,7 @@ def sort_rate(rows: int, columns: int, budget: Budget) -> float:
     """Comparisons a second of sorting rows that are sorted already: no others are sorted faster."""
     x = jnp.arange(rows * columns, dtype=jnp.float32).reshape(rows, columns)
     run = _compiled(_sorted, x)
-    return sort_flops(rows * columns) / budget.best(partial(run, x))
+    return sort_flops(rows * columns, columns) / budget.best(partial(run, x))
 
 
 def kernel_seconds(budget: Budget) -> float:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 from explorer.model.attached import attached
+from explorer.model.count_limits import ONE_ITERATION
+from explorer.model.units import amount_text, bytes_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +29,7 @@ class LineRow:
         kernels: How many kernels something of it runs in.
         flops, bytes: Its part of theirs; `flops_share` and `bytes_share` of the program's, 0 to 1.
         seconds: Its part of the time measured, None where none was.
+        one_iteration: Whether some of it is in a loop whose length nobody knows: one iteration of that is counted.
     """
 
     file: str
@@ -39,6 +42,7 @@ class LineRow:
     bytes: float
     bytes_share: float
     seconds: float | None = None
+    one_iteration: bool = False
 
 
 class LineTable(Sequence[LineRow]):
@@ -47,6 +51,7 @@ class LineTable(Sequence[LineRow]):
     Args:
         rows: The rows.
         flops, bytes_, seconds: Of the whole program: each column's sum; seconds None where none were measured.
+        notes: What the counts leave open, a sentence each.
 
     Example:
         >>> import explorer, jax.numpy as jnp
@@ -55,9 +60,17 @@ class LineTable(Sequence[LineRow]):
         True
     """
 
-    def __init__(self, rows: Sequence[LineRow], flops: float, bytes_: float, seconds: float | None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[LineRow],
+        flops: float,
+        bytes_: float,
+        seconds: float | None,
+        notes: Sequence[str] = (),
+    ) -> None:
         self._rows = tuple(rows)
         self.flops, self.bytes, self.seconds = flops, bytes_, seconds
+        self.notes = tuple(notes)
 
     @overload
     def __getitem__(self, index: int) -> LineRow: ...
@@ -84,13 +97,15 @@ class LineTable(Sequence[LineRow]):
     def __repr__(self) -> str:
         head = ("line", "source", "equations", "kernels", "FLOPs", "", "bytes", "")
         rows = [head, *(_cells(row) for row in self._rows)]
-        rows.append(("", "total", "", "", _amount(self.flops), "", f"{_amount(self.bytes)}B", ""))
+        rows.append(("", "total", "", "", amount_text(self.flops), "", bytes_text(self.bytes), ""))
         if self.seconds is not None:
             seconds = ["seconds", *(f"{row.seconds or 0:.2e}" for row in self._rows), f"{self.seconds:.2e}"]
             rows = [(*row, text) for row, text in zip(rows, seconds, strict=True)]
+        marks = ["", *(ONE_ITERATION if row.one_iteration else "" for row in self._rows), ""]
+        rows = [(*row, mark) for row, mark in zip(rows, marks, strict=True)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         aligned = ("  ".join(_aligned(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows)
-        return "\n".join(aligned)
+        return "\n".join([*aligned, *(f"note: {note}" for note in self.notes)])
 
 
 def _cells(row: LineRow) -> tuple[str, ...]:
@@ -98,16 +113,8 @@ def _cells(row: LineRow) -> tuple[str, ...]:
     name = text or _PATH.split(row.file)[-1] or "(no line)"
     share = (f"{row.flops_share:.1%}", f"{row.bytes_share:.1%}")
     count = (str(row.equations), str(row.kernels))
-    return (str(row.line or ""), name, *count, _amount(row.flops), share[0], f"{_amount(row.bytes)}B", share[1])
+    return (str(row.line or ""), name, *count, amount_text(row.flops), share[0], bytes_text(row.bytes), share[1])
 
 
 def _aligned(cell: str, width: int, column: int) -> str:
     return cell.ljust(width) if column == 1 else cell.rjust(width)
-
-
-def _amount(value: float) -> str:
-    """`1.5 M`: a number with at most four digits."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.1f} {unit}"
-    return f"{value:.0f} "

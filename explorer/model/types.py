@@ -188,6 +188,9 @@ def bytes_of(text: str) -> int:
     return parse_type(text).bytes
 
 
-def sort_flops(size: float) -> float:
-    """Comparisons to sort so many elements, as XLA's HloCostAnalysis counts them."""
-    return size * math.ceil(math.log2(max(size, 1)))
+def sort_flops(elements: float, length: float) -> float:
+    """Comparisons to sort so many elements in sequences of a length: each element, the logarithm of that.
+
+    XLA's HloCostAnalysis takes the logarithm of all elements, also where each row is sorted for itself.
+    """
+    return elements * math.ceil(math.log2(max(length, 1))) if math.isfinite(length) else math.nan

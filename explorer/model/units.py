@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import math
 
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
 
 def bytes_text(size: float) -> str:
     """A number of bytes, in powers of a thousand.
 
     Example:
-        >>> bytes_text(1_300_000), bytes_text(4096), bytes_text(12)
-        ('1.3 MB', '4.1 kB', '12 B')
+        >>> bytes_text(1_300_000), bytes_text(4096), bytes_text(12), bytes_text(2.4113e15)
+        ('1.3 MB', '4.1 kB', '12 B', '2.4 PB')
     """
-    amount, units = float(size), ["B", "kB", "MB", "GB", "TB"]
-    while amount >= 1000 and len(units) > 1:
-        amount /= 1000
-        units.pop(0)
-    return f"{amount:.0f} {units[0]}" if amount >= 100 or units[0] == "B" else f"{amount:.1f} {units[0]}"
+    amount, prefix = _scaled(size, 100)
+    return f"{amount:,.0f} {prefix}B" if amount >= 100 or not prefix else f"{amount:.1f} {prefix}B"
+
+
+def amount_text(amount: float) -> str:
+    """A number of operations, in powers of a thousand.
+
+    Example:
+        >>> amount_text(2.4113e15), amount_text(16_384), amount_text(12), amount_text(999_990)
+        ('2.4 P', '16.4 k', '12 ', '1.0 M')
+    """
+    scaled, prefix = _scaled(amount, 1000)
+    return f"{scaled:,.1f} {prefix}" if prefix else f"{scaled:.0f} "
+
+
+def _scaled(amount: float, whole: float) -> tuple[float, str]:
+    """The amount in the largest unit of which it is one, as it will be printed: to a tenth, from `whole` on to one."""
+    scaled, prefix = float(amount), 0
+    while prefix < len(_PREFIXES) - 1 and round(scaled, 0 if scaled >= whole or not prefix else 1) >= 1000:
+        scaled, prefix = scaled / 1000, prefix + 1
+    return scaled, _PREFIXES[prefix]
 
 
 def count_text(number: int, noun: str) -> str:
@@ -40,16 +58,6 @@ def duration_text(seconds: float) -> str:
         return f"{seconds:g} s"
     unit, size = _unit_of(seconds)
     return f"{_three(seconds / size)} {unit}"
-
-
-def brief_duration(seconds: float) -> str:
-    """Seconds of something that was measured once, as a compile: to a tenth, or whole milliseconds.
-
-    Example:
-        >>> brief_duration(12.34), brief_duration(0.0421)
-        ('12.3 s', '42 ms')
-    """
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
 def range_text(low: float, high: float) -> str:
@@ -94,11 +102,11 @@ def rate_text(rate: float, what: str = "FLOP") -> str:
         >>> rate_text(147.4e9), rate_text(27.1e9, "B")
         ('147 GFLOP/s', '27.1 GB/s')
     """
-    amount, prefixes = rate, ["", "k", "M", "G", "T", "P"]
-    while float(f"{amount:.3g}") >= 1000 and len(prefixes) > 1:
-        amount /= 1000
-        prefixes.pop(0)
-    return f"{amount:.3g} {prefixes[0]}{what}/s"
+    # What rounds to a thousand is one of the next unit: 999.9 M are 1 G.
+    amount, prefix = float(rate), 0
+    while float(f"{amount:.3g}") >= 1000 and prefix < len(_PREFIXES) - 1:
+        amount, prefix = amount / 1000, prefix + 1
+    return f"{amount:.3g} {_PREFIXES[prefix]}{what}/s"
 
 
 def share_text(share: float) -> str:

@@ -1,10 +1,12 @@
 """What each HLO instruction costs: the operations it does and the bytes that it moves.
 
 Counted as XLA's HloCostAnalysis counts (xla/service/hlo_cost_analysis.cc): a multiply-add is two operations, an
-element of any elementwise instruction is one. The differences, each because a person asks something else:
+element of any elementwise instruction is one. What nothing calls counts as nothing. The differences, each because a
+person asks something else:
 
 - a loop's body counts as often as the loop runs, where `known_trip_count` tells; XLA counts it once.
 - an exponential, a sine, a square root is one operation too; XLA counts those apart, as `transcendentals`.
+- a sort's comparisons are those of its rows, each sorted for itself; XLA counts as for one long row.
 - every branch of a conditional counts, where XLA takes the dearest; what a gather or a scatter leaves alone does not.
 
 Only a kernel moves memory: what is inside a fusion works in registers, so the fusion has the bytes, and the sum of the
@@ -27,7 +29,10 @@ from explorer.model.types import TypeSizes
 # A sort's comparisons are in its own count, and what an async-start starts is counted where it ends.
 _UNCOUNTED = ("comparator", "async_computation")
 # These pass control on: what they call runs as kernels of its own, and counts there.
-_CONTROL = ("while", "conditional", "call", "async-start", "async-update", "async-done")
+_CONTROL = (
+    *("while", "conditional", "call", "call-start", "async-start", "async-update", "async-done", "fusion-start"),
+)
+_RUNS_IT_ONCE = frozenset(_CONTROL) - {"while"} | {"fusion", "custom-call"}
 # Names for bytes that are there already, or that nobody moves.
 _FREE = (
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
@@ -46,7 +51,7 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     Returns:
         `flops`: operations, NaN where only the backend knows (a custom call). `bytes`: read and written by a kernel,
         0 for what is inside one. `runs`: how often the instruction runs; NaN inside a loop of unknown length and in
-        a branch, which count once.
+        a branch, which count once (`explorer.analysis.cost.limits` tells which).
     """
     if not len(graph.names):
         return {}
@@ -54,10 +59,18 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     sizes = graph.sizes
     inside = _kernel_insides(graph, calls)
     once = own_flops(graph)
+    once[_without_computation(graph)] = np.nan
     flops, runs = _through_calls(graph, calls, once)
     moved = _bytes(graph, sizes, inside)
     factor = runs.counted[graph.group]
     return {"flops": flops * factor, "bytes": moved * factor, "runs": runs.exact[graph.group]}
+
+
+def _without_computation(graph: Graph) -> Ints:
+    """What should call a computation that is not in the text: what it does is not known."""
+    calls = np.asarray([op in CALLERS and op != "custom-call" for op in graph.ops], bool)[graph.op]
+    calls[[call.node for call in graph.calls]] = False
+    return np.flatnonzero(calls).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ def _times(graph: Graph, elements: Floats, node: int, role: str, trips: Mapping[
     op = graph.ops[int(graph.op[node])]
     if op == "while":
         return (float(trips[node]) + (role == "condition"), True) if node in trips else (1.0, False)
-    if op in ("fusion", "call", "conditional", "custom-call") or op.startswith("async"):
+    if op in _RUNS_IT_ONCE:
         return 1.0, op != "conditional"
     return _applications(graph, elements, node, role, op), True
 
@@ -141,19 +154,31 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
         of_group[int(graph.group[call.node])].append(call)
     order = _callees_first(count, of_group)
     flops = own.copy()
-    total = np.bincount(graph.group[graph.group >= 0], np.nan_to_num(own)[graph.group >= 0], count)
+    total = np.bincount(graph.group[graph.group >= 0], own[graph.group >= 0], count)
     for group in order:
         for call in of_group[group]:
-            if not call.is_control:
+            if not call.is_control and call.times:
                 flops[call.node] += call.times * total[call.group]
                 total[group] += call.times * total[call.group]
-    return flops, _runs(of_group, order[::-1])
+    return flops, _runs(_starts(graph), of_group, order[::-1])
 
 
-def _runs(of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]) -> _Runs:
-    """How often each computation runs in a run of the program; a computation that nothing calls runs once."""
-    called = {call.group for calls in of_group for call in calls}
-    counted = np.asarray([float(i not in called) for i in range(len(of_group))] + [1.0])
+def _starts(graph: Graph) -> NDArray[np.bool_]:
+    """Which computations a program begins with, and one more for none: the entry, or where none is marked, the last.
+
+    XLA's own parser takes the last computation for the entry. A comparator, say, is never begun with: its caller
+    counts it.
+    """
+    is_entry = np.asarray([group.kind == "entry" for group in graph.groups] + [True])
+    if not is_entry[:-1].any() and len(graph.groups):
+        roots = [i for i, group in enumerate(graph.groups) if group.caller < 0]
+        is_entry[roots[-1:]] = True
+    return is_entry
+
+
+def _runs(starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], callers_first: Sequence[int]) -> _Runs:
+    """How often each computation runs in a run of the program; what nothing calls, never."""
+    counted = starts.astype(np.float64)
     certain = counted.copy()
     for group in callers_first:
         for call in of_group[group]:

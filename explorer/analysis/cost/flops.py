@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,15 +13,14 @@ from explorer.model.types import bytes_of, parse_type, sort_flops
 # Custom calls of libraries, by how their targets begin.
 MATMULS = ("__cublas$gemm", "__cublas$matmul", "__cublas$lt$gemm", "__cublas$lt$matmul", "__onednn$matmul")
 CONVOLUTIONS = ("__cudnn$conv", "__onednn$conv")
-_FACTORS = re.compile(r"(?:lapack_[sdcz]|cusolver_|cublas_)(potrf|getrf|geqrf|orgqr|ungqr|trsm)")
-# In the JSON that cuBLAS is configured by, the contracted dimensions of the left operand.
-_CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([\d,"]*)')
+_FACTORS = ("potrf", "getrf", "geqrf", "orgqr", "ungqr", "trsm")
 
 # Instructions that name a computation to call.
 CALLERS = frozenset(
     [
         *("fusion", "call", "while", "conditional", "reduce", "reduce-window", "select-and-scatter", "scatter", "map"),
-        *("sort", "all-reduce", "all-reduce-start", "reduce-scatter", "async-start", "custom-call"),
+        *("sort", "all-reduce", "all-reduce-start", "reduce-scatter", "async-start", "call-start", "custom-call"),
+        *("fusion-start", "reduce-scatter-start"),
     ]
 )
 # One operation for each element of the result.
@@ -32,20 +30,35 @@ _ELEMENTWISE = frozenset(
         *("clamp", "compare", "complex", "convert", "cosine", "cosh", "count-leading-zeros", "divide", "erf"),
         *("exponential", "exponential-minus-one", "floor", "imag", "is-finite", "log", "log-plus-one", "logistic"),
         *("maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power", "real", "reduce-precision"),
-        *("remainder", "rng", "rng-bit-generator", "round-nearest-afz", "round-nearest-even", "rsqrt", "select"),
+        *("remainder", "rng", "round-nearest-afz", "round-nearest-even", "rsqrt", "select"),
         *("shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sinh", "sqrt"),
         *("stochastic-convert", "subtract", "tan", "tanh", "xor"),
     ]
 )
-# What these cost stands in their attributes, not in their type alone.
-_BY_ATTRIBUTES = frozenset(("dot", "convolution", "fft", "sort", "triangular-solve", "cholesky", "custom-call"))
+# These move data, name it, or wait for it.
+_MOVING = frozenset(
+    [
+        *("add-dependency", "after-all", "all-gather", "all-gather-start", "all-to-all", "async-done", "async-update"),
+        *("bitcast", "broadcast", "collective-broadcast", "collective-permute", "collective-permute-start"),
+        *("concatenate", "constant", "copy", "copy-start", "custom-call-start", "domain", "dynamic-reshape"),
+        *("dynamic-slice", "dynamic-update-slice", "gather", "get-dimension-size", "get-tuple-element", "infeed"),
+        *("iota", "opt-barrier", "outfeed", "pad", "parameter", "partition-id", "ragged-all-to-all", "recv"),
+        *("replica-id", "reshape", "reverse", "rng-get-and-update-state", "send", "set-dimension-size", "slice"),
+        *("slice-start", "transpose", "tuple", "dynamic-slice-start", "dynamic-update-slice-start"),
+    ]
+)
+# What these cost stands in their attributes, or not in the first array of their type alone.
+_BY_ATTRIBUTES = frozenset(
+    ("dot", "convolution", "fft", "sort", "triangular-solve", "cholesky", "custom-call", "rng-bit-generator")
+)
 
 
 def own_flops(graph: Graph) -> Floats:
     """The operations of one run of each node without what it calls, shape `[n]`; NaN where that is not known."""
     size = graph.sizes.elements[graph.type]
-    counts = np.asarray([op in _ELEMENTWISE for op in graph.ops], bool)[graph.op]
-    flops = np.where(counts, size, 0.0)
+    # An operation that is in no table, as a batch-norm or a top-k, costs nobody knows what; that is not nothing.
+    each = [1.0 if op in _ELEMENTWISE else 0.0 if _is_counted_elsewhere(op) else math.nan for op in graph.ops]
+    flops = np.asarray(each)[graph.op] * size
     by_attributes = np.asarray([op in _BY_ATTRIBUTES for op in graph.ops], bool)[graph.op]
     for node in np.flatnonzero(by_attributes).tolist():
         try:
@@ -53,6 +66,11 @@ def own_flops(graph: Graph) -> Floats:
         except (IndexError, ValueError):  # attributes of a damaged text: no number, or of another rank than the shapes
             flops[node] = math.nan
     return flops
+
+
+def _is_counted_elsewhere(op: str) -> bool:
+    """Whether an operation does none itself: it moves data, or what it calls counts; `-done` ends what was counted."""
+    return op in _MOVING or op in CALLERS or op.endswith("-done")
 
 
 def call_target(graph: Graph, node: int) -> str:
@@ -73,7 +91,9 @@ def _flops_of(graph: Graph, node: int, size: float) -> float:
     shapes = [_first_shape(graph, i) for i in operands]
     match graph.ops[int(graph.op[node])]:
         case "sort":
-            return sort_flops(size)
+            return sort_flops(size, sorted_length(graph, node))
+        case "rng-bit-generator":  # its next state, then the bits
+            return float(sum(array.elements for array in parse_type(graph.types[int(graph.type[node])]).arrays))
         case "fft":
             lengths = _numbers(graph.attribute_table.get(node, "fft_length"))
             longest = max(size, math.prod(shapes[0]) if shapes else 0)
@@ -96,10 +116,25 @@ def _library_flops(graph: Graph, node: int, shapes: Sequence[Sequence[int]], siz
     target = call_target(graph, node)
     if target.startswith(MATMULS):
         return _dot(graph, node, shapes, size)
-    if factors := _FACTORS.match(target):
-        complex_ = 4 if graph.types[int(graph.type[node])].lstrip("(").startswith("c") else 1
-        return complex_ * _factorised(factors[1], shapes)
+    if routine := _factorisation(target):
+        arrays = parse_type(graph.types[int(graph.type[node])]).arrays
+        return (4 if arrays and arrays[0].dtype.startswith("c") else 1) * _factorised(routine, shapes)
     return _convolution(graph, node, shapes) if target.startswith(CONVOLUTIONS) else math.nan
+
+
+def _factorisation(target: str) -> str:
+    """LAPACK's name of what a target does, without the letter of its dtype: `getrf` of `lapack_sgetrf_ffi`."""
+    library, _, routine = target.partition("_")
+    if library not in ("lapack", "cusolver", "cublas"):
+        return ""
+    name = (routine[1:] if library == "lapack" else routine).partition("_")[0]
+    return next((factor for factor in _FACTORS if name.startswith(factor)), "")
+
+
+def sorted_length(graph: Graph, node: int) -> float:
+    """How many elements each of the sequences has that a sort puts in order; NaN where the text doesn't say."""
+    shape, along = _first_shape(graph, node), _numbers(graph.attribute_table.get(node, "dimensions"))
+    return math.prod(shape[dim] for dim in along) if along else math.nan
 
 
 def _first_shape(graph: Graph, node: int) -> Sequence[int]:
@@ -115,10 +150,7 @@ def _numbers(value: str) -> list[int]:
 
 def _dot(graph: Graph, node: int, shapes: Sequence[Sequence[int]], size: float) -> float:
     """Two operations for each product of the sum that an element is."""
-    value = graph.attribute_table.get(node, "lhs_contracting_dims")
-    if not value and (of_library := _CONTRACTED.search(graph.attribute_table.get(node, "backend_config"))):
-        value = of_library[1]
-    contracted = _numbers(value)
+    contracted = _numbers(graph.attribute_table.get(node, "lhs_contracting_dims"))
     if not shapes or any(dim >= len(shapes[0]) for dim in contracted):
         return math.nan
     return 2 * size * math.prod(shapes[0][dim] for dim in contracted)

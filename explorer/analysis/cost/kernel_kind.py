@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.cost.flops import call_target
+from explorer.analysis.cost.flops import call_target, sorted_length
 from explorer.model.graph import Graph, Ints
 from explorer.model.results.peaks import SPECIAL
 from explorer.model.types import elements, parse_type, sort_flops
@@ -71,7 +71,9 @@ def _special(graph: Graph, kernel: Ints) -> dict[int, dict[str, float]]:
             of_kernel = rates_of_kernel.setdefault(int(kernel[node]), {})
             op = codes[int(graph.op[node])]
             count = elements(graph.types[int(graph.type[node])])
-            of_kernel[op] = of_kernel.get(op, 0.0) + (sort_flops(count) if op == "sort" else count)
+            of_kernel[op] = of_kernel.get(op, 0.0) + (
+                sort_flops(count, sorted_length(graph, node)) if op == "sort" else count
+            )
     return rates_of_kernel
 
 

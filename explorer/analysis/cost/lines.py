@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.elementwise import SEARCHES, WEIGHTS
+from explorer.analysis.cost.limits import count_limits, is_one_iteration
 from explorer.analysis.links.placement import placed
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.model.capture import Capture
@@ -131,6 +132,7 @@ def _table(split: LineSplit) -> LineTable:
     kernels = _kernels_of_lines(split, len(places))
     totals = float(flops.sum()), float(bytes_.sum())
     texts = {file: source.text.splitlines() for file, source in split.sources.items()}
+    open_ended = set((split.line[is_one_iteration(split.graph)] % len(places)).tolist())
     rows: list[LineRow] = []
     for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
         file, line = places[i]
@@ -150,9 +152,11 @@ def _table(split: LineSplit) -> LineTable:
                 bytes=float(bytes_[i]),
                 bytes_share=_share(float(bytes_[i]), totals[1]),
                 seconds=time,
+                one_iteration=i in open_ended and (flops[i] > 0 or bytes_[i] > 0),
             )
         )
-    return LineTable(rows, *totals, None if seconds is None else float(seconds.sum()))
+    whole = None if seconds is None else float(seconds.sum())
+    return LineTable(rows, *totals, whole, count_limits(split.graph).sentences)
 
 
 def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:

@@ -10,14 +10,16 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.cost.limits import count_limits
 from explorer.analysis.cost.lines import split_by_line
 from explorer.analysis.outline.source_paths import named_scopes
 from explorer.analysis.profile.attribution import segments, shares
-from explorer.analysis.profile.costs import OpCost, op_costs
+from explorer.analysis.profile.costs import OpCost, op_costs, with_counted_loops
 from explorer.analysis.profile.host import host_times
 from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolve_ops
 from explorer.analysis.profile.timeline import timeline_of
 from explorer.model.capture import Capture
+from explorer.model.count_limits import CountLimits
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import Events, Op
@@ -50,7 +52,7 @@ def build_profile(function: str, signature: str, events: Events, captures: Mappi
     ran = _Ran(events.ops, node, kind, _mean(of_runs.seconds, kept), _mean(of_runs.count, kept))
     device = float(ran.seconds.sum())
     times = {number: ran.of_program(number, len(capture.hlo.graph)) for number, capture in captures.items()}
-    timed = {number: _with_time(capture, times[number]) for number, capture in captures.items()}
+    timed = {number: _with_time(capture, times[number], events, number) for number, capture in captures.items()}
     by_program = {number: _ProgramTime(capture, times[number]) for number, capture in timed.items()}
     ops = _op_rows(ran, device, by_program)
     profile = Profile(
@@ -65,7 +67,7 @@ def build_profile(function: str, signature: str, events: Events, captures: Mappi
         unattributed=device,
         captures=timed,
         host=host_times(events, kept),
-        notes=_disturbed_note(kept),
+        notes=[*_disturbed_note(kept), *_uncounted_notes(timed.values())],
         timeline=timeline_of(events, cut, kept, [(op.program, op.name) for op in ops]),
         events=events,
     )
@@ -110,13 +112,13 @@ def _mean(of_runs: Floats, kept: NDArray[np.bool_]) -> Floats:
     return mean
 
 
-def _with_time(capture: Capture, time: Floats) -> Capture:
-    """The capture with the measure `time` of its `hlo` stage."""
+def _with_time(capture: Capture, time: Floats, events: Events, number: int) -> Capture:
+    """The capture with the measure `time` of its `hlo` stage, and its loops counted as often as they were seen."""
     stage = capture.hlo
     text, graph = stage.text, stage.graph
 
     def measures(_: Graph) -> Mapping[str, Floats]:
-        return {**graph.measures, "time": time}
+        return {**with_counted_loops(graph, events, number), "time": time}
 
     timed = replace(graph, measure=measures)
     timed_stage = Stage("hlo", lambda: (text, timed))
@@ -209,6 +211,12 @@ def _disturbed_note(kept: NDArray[np.bool_]) -> list[str]:
     out = len(kept) - int(kept.sum())
     note = f"{out} of {len(kept)} runs left out: they took much longer or shorter than the others"
     return [note] if out else []
+
+
+def _uncounted_notes(captures: Iterable[Capture]) -> list[str]:
+    """Which loops count once still: the profiler didn't see inside them, as where one was compiled as one kernel."""
+    limits = [count_limits(capture.hlo.graph) for capture in captures]
+    return [sentence for limit in limits for sentence in CountLimits(loops=limit.loops).sentences]
 
 
 def _executions(ops: Sequence[OpTime], costs: Sequence[OpCost]) -> dict[int, float]:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from explorer.analysis.cost.kernel_kind import kernel_kinds
+from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.model.capture import Capture
-from explorer.model.graph import Floats, Graph
+from explorer.model.graph import Floats, Graph, Ints
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import THUNK, Events
 from explorer.model.results.profile_rows import OpTime
@@ -83,6 +84,31 @@ def _counted(ops: Sequence[OpTime], capture: Capture, seen: Mapping[tuple[int, s
     return costs
 
 
+def with_counted_loops(graph: Graph, events: Events, program: int) -> Mapping[str, Floats]:
+    """The measures of a program, with loops of unknown length counted as often as the profiler saw them run.
+
+    What it saw nothing of, as a loop that was compiled as one, stays as the text has it.
+    """
+    measures = graph.measures
+    runs = measures.get("runs")
+    if runs is None or not np.isnan(runs).any():
+        return measures
+    seen = _starts(events)
+    nodes = [node for node in np.flatnonzero(graph.kernel == np.arange(len(graph))).tolist() if runs[node] != 0]
+    counts = [seen.get((program, graph.names[node]), math.nan) for node in nodes]
+    once = [float(runs[node]) for node in nodes]
+    executions = _executions([graph.ops[int(graph.op[node])] for node in nodes], counts, once)
+    loops = _Loops(graph, nodes, counts)
+    group = loops.nearest_seen()[graph.group]
+    open_ended = np.isnan(runs) & (group >= 0)
+    factor, counted = np.ones(len(graph)), runs.copy()
+    for at in np.unique(group[open_ended]).tolist():
+        inside = open_ended & (group == at)
+        counted[inside] = loops.seen[at] / executions
+        factor[inside] = counted[inside] / loops.static_runs(at)
+    return {**measures, **{name: measures[name] * factor for name in ("flops", "bytes")}, "runs": counted}
+
+
 def _measure(graph: Graph, name: str, node: int) -> float:
     values: Floats | None = graph.measures.get(name)
     return float(values[node]) if values is not None and node >= 0 else math.nan
@@ -123,6 +149,17 @@ class _Loops:
             if node >= 0 and count > 0:
                 group = int(graph.group[node])
                 self.seen[group] = min(self.seen.get(group, math.inf), count)
+
+    def nearest_seen(self) -> Ints:
+        """For each group, and one more for none, itself if the profiler saw it run, else the kernel's around it."""
+        nearest = np.full(len(self.graph.groups) + 1, -1, np.int32)
+        for index in range(len(self.graph.groups)):
+            at = index
+            while at >= 0 and at not in self.seen and self.graph.groups[at].kind in BOUNDARY:
+                caller = self.graph.groups[at].caller
+                at = int(self.graph.group[caller]) if caller >= 0 else -1
+            nearest[index] = at if at in self.seen else -1
+        return nearest
 
     def times(self, node: int) -> tuple[float, float]:
         """The factor for the costs of one execution, and how often the instruction runs."""

@@ -335,7 +335,8 @@ class _Reader:
         for row in np.flatnonzero(has_calls[code]).tolist():
             for how, names in called[int(code[row])]:
                 kind = "fusion" if how == "calls" and self.rows.opcodes[row] == "fusion" else _KIND.get(how, "call")
-                kind = "call" if self.rows.opcodes[row] == "call" else kind  # it runs there; a reducer is applied
+                # It runs there; a reducer is applied.
+                kind = "call" if self.rows.opcodes[row] in ("call", "call-start") else kind
                 calls += [(first + row, kind, name.strip().lstrip("%")) for name in names.strip("{}").split(",")]
         return scopes[code], frames[code], calls
 

@@ -14,6 +14,8 @@ _TOKEN = re.compile(rf"{_STRING}|/\*(?:[^*]|\*(?!/))*+\*/|[(){{}}\[\],]|[^\"(){{
 _STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
 _ESCAPED = re.compile(r"\\(.)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+# In the JSON that cuBLAS is configured by, the contracted dimensions of the left operand.
+_CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([\d,"]*)')
 _HEADER = re.compile(r"HloModule\s+([^\s,]++)")
 
 
@@ -21,7 +23,8 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
     """The pairs of a text such as `, dimensions={0,1}, to_apply=%add`, each key once.
 
     A quoted string stands without its quotes, a computation without its `%`. What XLA found out about a loop is in its
-    `backend_config`, and is given as `known_trip_count` too.
+    `backend_config`, and is given as `known_trip_count` too; what a matrix product of a library contracts is there as
+    well, and is `lhs_contracting_dims` as it is of a `dot`.
     """
     pairs: list[tuple[str, str]] = _PLAIN.findall(text)
     plain = sum(len(key) + len(value) + 3 for key, value in pairs)  # `, ` and `=` of each
@@ -35,6 +38,8 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
             value = value.replace("%", "")
         if key == "backend_config" and (trips := _TRIPS.search(value)):
             attributes["known_trip_count"] = trips[1]
+        if key == "backend_config" and (contracted := _CONTRACTED.search(value)):
+            attributes["lhs_contracting_dims"] = "{" + contracted[1].replace('"', "") + "}"
         attributes.setdefault(key, shorten_value(value))
     return list(attributes.items())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from explorer.model.text import cut_end
-from explorer.model.units import brief_duration
+from explorer.model.units import duration_text
 from explorer.view.capture.summary import CaptureSummary, Part, StageSummary
 from explorer.view.drawing import STEPS, box, canvas, text
 
@@ -87,7 +87,7 @@ def _times(summary: CaptureSummary, y: float, invites: bool) -> list[str]:
         width = max(300 * seconds / total, 2)
         parts.append(box(x, y, width, 16, colour, 2))
         if width > 80:
-            parts.append(text(x + 6, y + 12.5, f"{name} {brief_duration(seconds)}", "w"))
+            parts.append(text(x + 6, y + 12.5, f"{name} {duration_text(seconds)}", "w"))
         x += width
     environment = capture.environment
     if "jax" not in environment:  # it was compiled by another program

@@ -8,7 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from explorer.model.capture import Capture
-from explorer.model.units import brief_duration
+from explorer.model.units import duration_text
 from explorer.view.capture.summary import Part, StageSummary, summarize
 from explorer.view.rich_text import bar
 
@@ -21,7 +21,7 @@ def tree(capture: Capture) -> Tree:
     """What `rich.print(capture)` shows."""
     summary, durations = summarize(capture), capture.durations
     total = durations.trace + durations.lower + durations.compile
-    environment = [brief_duration(total)] if total else []
+    environment = [duration_text(total)] if total else []
     environment += [f"jax {capture.environment['jax']}"] if "jax" in capture.environment else []
     environment += [capture.environment["backend"]] if "backend" in capture.environment else []
     head = Text.assemble((capture.function, "bold"), capture.signature, "  ", (" · ".join(environment), "dim"))

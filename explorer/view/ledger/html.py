@@ -7,7 +7,7 @@ from hashlib import blake2b
 from html import escape
 
 from explorer.model.events.ledger import Ledger
-from explorer.model.units import brief_duration
+from explorer.model.units import duration_text
 from explorer.view.chart import Table, static_html
 from explorer.view.ledger.calls import Call, Group, group_by_family
 from explorer.view.ledger.link import Link
@@ -58,9 +58,9 @@ def tables(calls: Sequence[Call]) -> list[Table]:
 def _row(group: Group) -> tuple[str, ...]:
     sums = (sum(getattr(call, step) for call in group.calls) for step in ("trace", "lower", "compile"))
     place = next((str(call.place) for call in group.calls if call.place), "")
-    seconds = brief_duration(group.seconds)
+    seconds = duration_text(group.seconds)
     why, cure = plain(cause_of(group)), cure_of(group)
-    return (group.family.name, f"{group.compiles:,}", seconds, *map(brief_duration, sums), why, cure, place)
+    return (group.family.name, f"{group.compiles:,}", seconds, *map(duration_text, sums), why, cure, place)
 
 
 def _compile(call: Call, start: float) -> tuple[str, ...]:
@@ -69,5 +69,5 @@ def _compile(call: Call, start: float) -> tuple[str, ...]:
     where, line = (str(place), place.text) if place else ("", "")
     after = f"+{call.start - start:.1f} s"
     return (
-        call.id or call.family.name, after, brief_duration(call.seconds), what, reason.before, reason.after, where, line
+        call.id or call.family.name, after, duration_text(call.seconds), what, reason.before, reason.after, where, line
     )  # fmt: skip

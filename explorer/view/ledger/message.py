@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from explorer.model.events.ledger import Ledger
-from explorer.model.units import brief_duration
+from explorer.model.units import duration_text
 from explorer.view.ledger.variation_tables import variation_tables
 from explorer.view.ledger.verdict import Phrase, cause_of_storm, times, verdict_of
 from explorer.view.ledger.wire import Tables
@@ -69,7 +69,7 @@ def _storms(ledger: Ledger) -> list[dict[str, Any]]:
     storms: list[dict[str, Any]] = []
     for storm in ledger.storms:
         text: Phrase = [(storm.function, True)]
-        text.append((f" compiled {times(storm.compiles)}: {brief_duration(storm.seconds)}", False))
+        text.append((f" compiled {times(storm.compiles)}: {duration_text(storm.seconds)}", False))
         storms.append(
             {"function": storm.function, "text": text, "cause": cause_of_storm(storm), "cure": storm.cure}
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from explorer.model.text import cut_end
-from explorer.model.units import brief_duration
+from explorer.model.units import duration_text
 from explorer.view.drawing import STEPS, box, canvas, text
 from explorer.view.ledger.calls import Call, Group, group_by_family
 from explorer.view.ledger.verdict import Verdict, cause_of, flat, times
@@ -34,7 +34,7 @@ def picture(calls: Sequence[Call], verdict: Verdict, invites: bool = False) -> s
         y += _ROW
     if len(groups) > _MOST:
         rest = groups[_MOST:]
-        parts.append(text(16, y + 13, f"and {len(rest):,} more: {brief_duration(sum(g.seconds for g in rest))}", "m"))
+        parts.append(text(16, y + 13, f"and {len(rest):,} more: {duration_text(sum(g.seconds for g in rest))}", "m"))
         y += _ROW
     parts += _key(y + 8, invites)
     return canvas(WIDTH, y + 36, parts)
@@ -48,7 +48,7 @@ def _row(group: Group, y: float, longest: float) -> list[str]:
         width = _BARS * sum(getattr(call, step) for call in group.calls) / longest
         parts.append(box(x, y + 2, width, 14, colour, 1))
         x += width
-    parts.append(text(x + 8, y + 13, brief_duration(group.seconds), "m"))
+    parts.append(text(x + 8, y + 13, duration_text(group.seconds), "m"))
     if cause := flat(cause_of(group)):
         # Beside the bar, which is as long as all of them at most.
         at = 16.0 + _NAME + _BARS + 78

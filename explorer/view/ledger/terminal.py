@@ -12,7 +12,7 @@ from rich.text import Text
 
 from explorer.model.events.ledger import Ledger
 from explorer.model.events.prediction import Prediction
-from explorer.model.units import brief_duration
+from explorer.model.units import duration_text
 from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
 from explorer.view.ledger.message import notes_of
 from explorer.view.ledger.verdict import Phrase, cause_of, verdict_of
@@ -39,7 +39,7 @@ def tree(ledger: Ledger) -> RenderableType:
         parts += [Text(""), _functions(groups)]
     rest = groups[_FUNCTIONS:]
     if rest:
-        parts.append(Text(f"and {len(rest):,} more: {brief_duration(sum(group.seconds for group in rest))}", "dim"))
+        parts.append(Text(f"and {len(rest):,} more: {duration_text(sum(group.seconds for group in rest))}", "dim"))
     parts += [_prediction_text(prediction) for prediction in ledger.predictions[:_FORESEEN]]
     parts += [Text(note, "dim") for note in notes_of(ledger)]
     return Stacked(*parts)
@@ -69,7 +69,7 @@ def _functions(groups: Sequence[Group]) -> Table:
         place = next((str(call.place) for call in group.calls if call.place), "")
         name = Text(group.family.name, "bold" if group.reasons else "")
         why = _styled(cause_of(group)) if group.reasons else Text("")
-        cells = (name, f"{group.compiles:,}", brief_duration(group.seconds), shown, why, Text(place, "dim"))
+        cells = (name, f"{group.compiles:,}", duration_text(group.seconds), shown, why, Text(place, "dim"))
         table.add_row(*cells)
         for line in _compiles(group):
             table.add_row("", "", "", "", line, "")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.model.events.storm import Storm
-from explorer.model.units import brief_duration
+from explorer.model.units import duration_text
 from explorer.view.ledger.calls import Call, Group, group_by_family
 
 Phrase = list[tuple[str, bool]]
@@ -44,13 +44,13 @@ def verdict_of(calls: Sequence[Call]) -> Verdict:
 
 
 def _again(group: Group, total: float) -> Verdict:
-    cost = f"{brief_duration(group.seconds)} of {brief_duration(total)} spent compiling"
+    cost = f"{duration_text(group.seconds)} of {duration_text(total)} spent compiling"
     text: Phrase = [(group.family.name, True), (f" compiled {times(group.compiles)}: {cost}", False)]
     return Verdict("again", text, cause_of(group), cure_of(group), group.family.name)
 
 
 def _once(own: list[Group], groups: list[Group]) -> Verdict:
-    seconds = brief_duration(sum(group.seconds for group in groups))
+    seconds = duration_text(sum(group.seconds for group in groups))
     if not own:
         return Verdict("once", [(f"Only eager operations compiled: {seconds}.", False)], [])
     if len(own) == 1:

@@ -86,6 +86,26 @@ def test_what_the_host_did_adds_up_to_the_call():
     assert sum(found.host.values()) <= found.wall_seconds * (1 + 1e-6)
 
 
+def test_a_loop_of_unknown_length_counts_as_often_as_it_was_seen_to_run():
+    def search(x):
+        def step(carry):
+            return carry[0] + 1, jnp.sin(carry[1] @ carry[1]) * 0.01
+
+        return jax.lax.while_loop(lambda c: (c[0] < 7) | (c[1].sum() > 1e9), step, (0, x))[1]
+
+    x = jnp.ones((200, 200))
+    assert any(row.one_iteration for row in ex.explore(search, x).lines())
+    measured = ex.profile(search, x)
+    (capture,) = measured.captures.values()
+    table = capture.lines()
+    product = next(row for row in table if "@" in row.text)
+    assert product.flops == pytest.approx(7 * 2 * 200**3, rel=0.02)
+    assert not any(row.one_iteration for row in table)
+    assert table.notes == ()
+    assert next(line.flops for line in measured.lines if "@" in line.text) == pytest.approx(product.flops)
+    assert sum(op.flops for op in measured.ops) == pytest.approx(table.flops, rel=1e-5)
+
+
 def test_a_loop_has_its_own_time_and_with_that_of_its_body_a_total():
     found = ex.profile(jax.jit(looped), X, runs=3)
     loop = next(op for op in found.ops if op.op == "while")

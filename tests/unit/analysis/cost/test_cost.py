@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
+from jaxlib import _hlo, _jax
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
@@ -334,3 +335,136 @@ def test_a_damaged_text_is_counted_as_far_as_it_is_read(at, cut, put):
     for values in graph.measures.values():
         assert len(values) == len(graph)
         assert not (values < 0).any()
+
+
+SORT = """
+%less (a: f32[], b: f32[]) -> pred[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %lt = pred[] compare(%a, %b), direction=LT
+}
+
+ENTRY %e (x: f32[4,10,128]) -> f32[4,10,128] {
+  %x = f32[4,10,128]{2,1,0} parameter(0)
+  ROOT %sorted = f32[4,10,128]{2,1,0} sort(%x), dimensions={DIM}, to_apply=%less
+}
+"""
+
+
+@pytest.mark.parametrize(("dim", "comparisons"), [(0, 2), (1, 4), (2, 7)])
+def test_rows_that_are_sorted_for_themselves_count_as_short_ones(dim, comparisons):
+    graph = read(SORT.replace("DIM", str(dim)))
+    assert graph.measures["flops"][graph["sorted"].index] == 4 * 10 * 128 * comparisons
+    assert totals(graph)[0] == 4 * 10 * 128 * comparisons
+    assert graph.measures["runs"][graph["lt"].index] == 0  # its comparisons are the sort's
+
+
+UNCALLED = """
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+%left_over (l: f32[64,64]) -> f32[64,64] {
+  %l = f32[64,64]{1,0} parameter(0)
+  ROOT %lost = f32[64,64]{1,0} dot(%l, %l), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+ENTRY %e (x: f32[64]) -> f32[64] {
+  %x = f32[64]{0} parameter(0)
+  ROOT %twice = f32[64]{0} add(%x, %x)
+}
+"""
+
+
+def xlas(text, name):
+    """What XLA's own HloCostAnalysis counts of a module's text."""
+    module = _hlo.hlo_module_from_text(f"HloModule m\n{text}")
+    return _jax.hlo_module_cost_analysis(jax.devices()[0].client, module)[name]
+
+
+def test_what_nothing_calls_counts_as_nothing():
+    graph = read(UNCALLED)
+    assert totals(graph) == (xlas(UNCALLED, "flops"), xlas(UNCALLED, "bytes accessed")) == (64, 3 * 64 * 4)
+    assert graph.measures["runs"][graph["lost"].index] == 0
+
+
+OUTLINED = """
+%inside (i: f32[64,128]) -> f32[64,128] {
+  %i = f32[64,128]{1,0} parameter(0)
+  ROOT %doubled = f32[64,128]{1,0} add(%i, %i)
+}
+
+%parallel (p: f32[64,128]) -> f32[64,128] {
+  %p = f32[64,128]{1,0} parameter(0)
+  ROOT %fusion = f32[64,128]{1,0} fusion(%p), kind=kLoop, calls=%inside
+}
+
+ENTRY %e (x: f32[64,128]) -> f32[64,128] {
+  %x = f32[64,128]{1,0} parameter(0)
+  %once = f32[64,128]{1,0} call(%x), to_apply=%parallel
+  START
+}
+"""
+CALLED_AGAIN = {
+    "twice": "ROOT %again = f32[64,128]{1,0} call(%once), to_apply=%parallel",
+    "asynchronously": """%begun = ((f32[64,128]{1,0}), f32[64,128]{1,0}, s32[]) call-start(%once), to_apply=%parallel
+  ROOT %again = f32[64,128]{1,0} call-done(%begun)""",
+}
+
+
+@pytest.mark.parametrize("again", CALLED_AGAIN)
+def test_what_is_outlined_counts_where_it_runs_as_often_as_it_is_called(again):
+    text = OUTLINED.replace("START", CALLED_AGAIN[again])
+    graph = read(text)
+    assert totals(graph)[0] == 2 * 64 * 128 == xlas(text, "flops")
+    assert graph.measures["runs"][graph["fusion"].index] == 2
+
+
+def test_a_scatter_of_several_arrays_combines_each_update_once():
+    text = """
+    %both (a: f32[], b: f32[], c: f32[], d: f32[]) -> (f32[], f32[]) {
+      %a = f32[] parameter(0)
+      %b = f32[] parameter(1)
+      %c = f32[] parameter(2)
+      %d = f32[] parameter(3)
+      %s = f32[] add(%a, %c)
+      %t = f32[] multiply(%b, %d)
+      ROOT %r = (f32[], f32[]) tuple(%s, %t)
+    }
+
+    ENTRY %e (x: f32[64,128], y: f32[64,128], i: s32[10,1], u: f32[10,128]) -> (f32[64,128], f32[64,128]) {
+      %x = f32[64,128]{1,0} parameter(0)
+      %y = f32[64,128]{1,0} parameter(1)
+      %i = s32[10,1]{1,0} parameter(2)
+      %u = f32[10,128]{1,0} parameter(3)
+      ROOT %put = (f32[64,128]{1,0}, f32[64,128]{1,0}) scatter(%x, %y, %i, %u, %u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=%both
+    }
+    """  # noqa: E501
+    text = dedent(text)
+    assert totals(read(text))[0] == 2 * 10 * 128 == xlas(text, "flops")
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "(f32[64]{0}, s32[64]{0}) topk(%x), k=64, largest=true",
+        "f32[64]{0} fusion(%x), kind=kLoop, calls=%cut_off",
+        "f32[64]{0} never-heard-of(%x)",
+    ],
+)
+def test_what_no_table_knows_is_not_known_rather_than_nothing(instruction):
+    text = f"""
+    ENTRY %e (x: f32[64]) -> f32[64] {{
+      %x = f32[64]{{0}} parameter(0)
+      ROOT %strange = {instruction}
+    }}
+    """
+    assert math.isnan(cost_of(text, "strange")["flops"])
+
+
+def test_a_kernel_with_something_unknown_inside_is_not_known_as_a_whole():
+    graph = read(FUSED.replace("%twice = f32[8,16]{1,0} add(%p, %p)", "%twice = f32[8,16]{1,0} never-heard-of(%p)"))
+    assert math.isnan(graph.measures["flops"][graph["fusion"].index])
+    assert graph.measures["flops"][graph["reduce"].index] == 120

@@ -95,10 +95,10 @@ def test_the_table_reads_well():
         LineRow("model.py", 4, "return jnp.tanh(y)", 1, 1, 16_384.0, 0.016, 32_768.0, 0.286),
     ]
     assert repr(LineTable(rows, 1_064_960.0, 114_688.0, None)) == (
-        "line  source              equations  kernels   FLOPs            bytes\n"
-        "   3  y = x @ w                   1        1   1.0 M  98.4%   81.9 kB  71.4%\n"
-        "   4  return jnp.tanh(y)          1        1  16.4 k   1.6%   32.8 kB  28.6%\n"
-        "      total                                    1.1 M         114.7 kB"
+        "line  source              equations  kernels   FLOPs           bytes\n"
+        "   3  y = x @ w                   1        1   1.0 M  98.4%  81.9 kB  71.4%\n"
+        "   4  return jnp.tanh(y)          1        1  16.4 k   1.6%  32.8 kB  28.6%\n"
+        "      total                                    1.1 M          115 kB"
     )
 
 
@@ -179,3 +179,38 @@ def test_in_any_program_the_columns_add_up(program):
         assert total == pytest.approx(float(graph.measures[name][own].sum()))
     assert all(min(row.flops, row.bytes, row.seconds, row.kernels) >= 0 for row in table)
     assert len({(row.file, row.line) for row in table}) == len(table)
+
+
+def search(x, limit):
+    y = jnp.tanh(x @ x)
+    return jax.lax.while_loop(lambda c: c.sum() < limit, lambda c: c @ c + 1.0, y)
+
+
+def test_a_line_in_a_loop_of_unknown_length_says_that_one_iteration_is_counted():
+    capture = ex.explore(search, jnp.ones((32, 32)), 5.0)
+    table = capture.lines()
+    looped, straight = by_text(table, "while_loop"), by_text(table, "x @ x")
+    assert looped.one_iteration
+    assert not straight.one_iteration
+    assert looped.flops >= 2 * 32**3
+    loop = next(node.name for node in capture.hlo.graph.nodes if node.op == "while")
+    assert table.notes == (f"one iteration counted of {loop}: its length is not known",)
+    shown = repr(table).splitlines()
+    assert [line for line in shown if line.endswith("one iteration counted")] == [
+        line for line in shown if "while_loop" in line
+    ]
+    assert f"note: {table.notes[0]}" in shown
+
+
+def test_a_loop_of_known_length_has_nothing_to_say():
+    def scanned(x):
+        return jax.lax.fori_loop(0, 9, lambda _, c: c @ c, x)
+
+    table = ex.explore(scanned, jnp.ones((32, 32))).lines()
+    assert table.notes == ()
+    assert not any(row.one_iteration for row in table)
+
+
+def test_what_nobody_can_count_is_named():
+    table = ex.explore(lambda x: jax.lax.top_k(x, 3)[0], jnp.ones(64)).lines()
+    assert any(note.startswith("FLOPs of 1 kernel not known: ") for note in table.notes)

@@ -39,32 +39,7 @@ export function shortType(type: string): string {
 }
 
 export { bytesOf } from "./array_types";
-
-export function bytesText(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let unit = 0;
-  while (bytes >= 1000 && unit < units.length - 1) {
-    bytes /= 1000;
-    unit++;
-  }
-  return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${units[unit]}`;
-}
-
-export function amount(value: number): string {
-  for (const [size, unit] of [
-    [1e12, " T"],
-    [1e9, " G"],
-    [1e6, " M"],
-    [1e3, " k"],
-  ] as const)
-    if (value >= size) return (value / size).toFixed(1) + unit;
-  return String(Math.round(value));
-}
-
-export function secondsText(seconds: number): string {
-  if (seconds >= 1) return `${seconds.toFixed(seconds >= 10 ? 0 : 1)} s`;
-  return seconds >= 0.001 ? `${Math.round(seconds * 1000)} ms` : `${Math.round(seconds * 1e6)} µs`;
-}
+export { amount, bytesText, secondsText } from "./units";
 
 export const opText = (op: string): string => op.replace(/^stablehlo\./, "");
 

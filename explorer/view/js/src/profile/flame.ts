@@ -1,8 +1,9 @@
 // The flame graph, its root on top: each box is as wide as the time of what is inside it. A click shows one box alone.
 
 import { element } from "../core/dom";
+import { secondsText } from "../core/units";
 import type { Box, By, Chosen, Data } from "./data";
-import { box, button, part, shareText, strength, timeText } from "./format";
+import { box, button, part, shareText, strength } from "./format";
 
 const TITLES: Record<By, string> = { stack: "call stack", scope: "scope" };
 const LEAST = 1.5; // pixels: what is narrower is not drawn
@@ -124,7 +125,9 @@ export class FlamePane {
     const heated = entry.kind === "kernel" ? `;--heat:${strength(this.data.heat("kernel", entry.seconds))}%` : "";
     const [from, wide] = [left, width].map((part) => (100 * part).toFixed(4));
     const place = `left:${from}%;width:calc(${wide}% - 1px);top:${entry.depth * ROW}px${heated}`;
-    const label = [KINDS[entry.kind], entry.name, timeText(entry.seconds), shareText(share)].filter(Boolean).join(", ");
+    const label = [KINDS[entry.kind], entry.name, secondsText(entry.seconds), shareText(share)]
+      .filter(Boolean)
+      .join(", ");
     const made = element("div", {
       role: "treeitem",
       class: `pf-box ${kind}${isOuter ? " outer" : ""}`,
@@ -173,7 +176,7 @@ export class FlamePane {
     for (let up = at.parent; up?.parent; up = up.parent) path.unshift(up.name);
     this.#summary.replaceChildren(
       element("b", at.name),
-      ` ${timeText(at.seconds)}, ${shareText(this.data.share(at.seconds))} of the device's time`,
+      ` ${secondsText(at.seconds)}, ${shareText(this.data.share(at.seconds))} of the device's time`,
       ...(path.length ? [part("mute", ` in ${path.join(" › ")}`)] : []),
     );
   }

@@ -1,6 +1,7 @@
 // How a profile's figures are formatted, and the small elements that its panes share.
 
 import { element } from "../core/dom";
+import { secondsText } from "../core/units";
 import type { Line, Sentence } from "./data";
 
 export const part = (kind: string, ...children: (Node | string)[]): HTMLElement =>
@@ -22,21 +23,6 @@ export function button(
   const node = element("button", { type: "button", ...attributes }, ...children);
   node.addEventListener("click", act);
   return node;
-}
-
-const UNITS: [size: number, name: string][] = [
-  [1, "s"],
-  [1e-3, "ms"],
-  [1e-6, "µs"],
-  [1e-9, "ns"],
-];
-
-/** Three digits: `41.3 ms`; as explorer/model/units.py writes it. */
-export function timeText(seconds: number): string {
-  if (!(seconds > 0)) return "0 s";
-  const three = (size: number) => Number((seconds / size).toPrecision(3));
-  const [size, unit] = UNITS.find(([size]) => three(size) >= 1) ?? UNITS[3]!;
-  return `${three(size).toLocaleString("en")} ${unit}`;
 }
 
 export function shareText(share: number): string {
@@ -81,7 +67,7 @@ const MOST_HOST = 5;
 /** What the thread that called did, in one line. */
 export function hostText(host: [name: string, seconds: number][]): HTMLElement[] {
   if (!host.length) return [];
-  const parts = host.slice(0, MOST_HOST).map(([name, seconds]) => `${name} ${timeText(seconds)}`);
+  const parts = host.slice(0, MOST_HOST).map(([name, seconds]) => `${name} ${secondsText(seconds)}`);
   if (host.length > MOST_HOST) parts.push(`${host.length - MOST_HOST} more`);
   return [element("p.pf-host", `the thread that called: ${parts.join(" · ")}`)];
 }

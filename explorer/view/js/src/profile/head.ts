@@ -1,8 +1,9 @@
 // On top: where the time of a call went, in a sentence and in one bar as long as the call.
 
 import { element } from "../core/dom";
+import { secondsText } from "../core/units";
 import type { Chosen, Data, Line } from "./data";
-import { box, button, placeText, sentence, shareText, strength, timeText } from "./format";
+import { box, button, placeText, sentence, shareText, strength } from "./format";
 
 const NAMED = 6; // lines with a part of their own
 const LEAST = 0.02; // of the call
@@ -33,7 +34,7 @@ export class Head {
     const whole = Math.max(wall, device + gap) || 1;
     const named = this.data.lines.slice(0, NAMED).filter(({ seconds }) => seconds >= LEAST * whole);
     for (const line of named) {
-      const text = `line ${line.number}: ${timeText(line.seconds)}`;
+      const text = `line ${line.number}: ${secondsText(line.seconds)}`;
       const piece = button(
         {
           class: "pf-piece",
@@ -59,7 +60,7 @@ export class Head {
 
   #piece(seconds: number, whole: number, name: string, kind: string): void {
     if (!(seconds > 1e-4 * whole)) return;
-    const text = `${name}: ${timeText(seconds)}, ${shareText(seconds / whole)} of the call`;
+    const text = `${name}: ${secondsText(seconds)}, ${shareText(seconds / whole)} of the call`;
     this.#bar.append(
       element(
         "span",

@@ -1,9 +1,9 @@
 // The kernels: all, or those that something of what is chosen runs in.
 
 import { element } from "../core/dom";
-import { amount, bytesText } from "../core/labels";
+import { amount, bytesText, secondsText } from "../core/labels";
 import { type Chosen, type Data, type Kernel, nothing } from "./data";
-import { bar, box, button, code, part, placeText, roving, shareText, timeText } from "./format";
+import { bar, box, button, code, part, placeText, roving, shareText } from "./format";
 
 type Column = "time" | "of" | "total" | "count" | "wasted" | "name";
 const STEP = 60; // rows at once
@@ -128,13 +128,13 @@ export class KernelsPane {
     const cells: Record<Column, () => (Node | string)[]> = {
       name: () => [code(kernel.name), " ", part("mute", this.#about(kernel))],
       time: () => [
-        part("time", timeText(of ?? kernel.seconds)),
+        part("time", secondsText(of ?? kernel.seconds)),
         bar(data.share(of ?? kernel.seconds), data.heat("kernel", of ?? kernel.seconds)),
       ],
       of: () => [shareText((of ?? 0) / kernel.seconds)],
-      total: () => [kernel.total > kernel.seconds * 1.001 ? timeText(kernel.total) : ""],
+      total: () => [kernel.total > kernel.seconds * 1.001 ? secondsText(kernel.total) : ""],
       count: () => [`${Math.round(kernel.count).toLocaleString("en")} ×`],
-      wasted: () => [kernel.wasted === null ? part("mute", "unknown") : timeText(kernel.wasted)],
+      wasted: () => [kernel.wasted === null ? part("mute", "unknown") : secondsText(kernel.wasted)],
     };
     const made = element(
       "div",
@@ -215,7 +215,7 @@ export class KernelsPane {
         hidden > 4 * STEP ? `show ${4 * STEP} of ${hidden.toLocaleString("en")} more` : `show ${hidden} more`,
       );
       made.append(more);
-    } else if (count) made.append(`and ${count.toLocaleString("en")} more kernels with ${timeText(seconds)}`);
+    } else if (count) made.append(`and ${count.toLocaleString("en")} more kernels with ${secondsText(seconds)}`);
     return made;
   }
 

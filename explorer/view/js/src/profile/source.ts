@@ -2,8 +2,9 @@
 
 import { element } from "../core/dom";
 import { pythonSpans } from "../core/python_text";
+import { secondsText } from "../core/units";
 import { type Chosen, type Data, folded, type Line, type Order, ordered } from "./data";
-import { bar, box, button, part, roving, strength, timeText } from "./format";
+import { bar, box, button, part, roving, strength } from "./format";
 
 const TITLES: Record<Order, string> = { source: "source order", time: "by time", wasted: "by wasted time" };
 
@@ -55,14 +56,16 @@ export class SourcePane {
         : ordered(this.data.lines, order).map((line) => this.#row(line, line.text, this.data.files.length > 1));
     const { moreLines, unattributed } = this.data.message;
     if (moreLines[0])
-      shown.push(box("folded", `and ${moreLines[0].toLocaleString("en")} more lines with ${timeText(moreLines[1])}`));
+      shown.push(
+        box("folded", `and ${moreLines[0].toLocaleString("en")} more lines with ${secondsText(moreLines[1])}`),
+      );
     if (!this.data.lines.length) shown.push(box("folded", "no line is known for what ran"));
     if (unattributed > 0)
       shown.push(
         element(
           "div.pf-line.pf-nowhere",
           part("number"),
-          part("time", timeText(unattributed)),
+          part("time", secondsText(unattributed)),
           bar(this.data.share(unattributed), this.data.heat("line", unattributed), "unknown"),
           part("text", "no line is known for this"),
         ),
@@ -104,7 +107,7 @@ export class SourcePane {
   #row(line: Line, text: string, isNamed: boolean): HTMLElement {
     const by = this.#order === "wasted" ? (line.wasted ?? 0) : line.seconds;
     const heat = this.data.heat("line", by);
-    const label = `line ${line.number}, ${timeText(line.seconds)}, ${line.text}`;
+    const label = `line ${line.number}, ${secondsText(line.seconds)}, ${line.text}`;
     const made = button(
       {
         class: "pf-line pf-hot",
@@ -116,7 +119,7 @@ export class SourcePane {
       },
       () => this.choose(line),
       part("number", String(line.number)),
-      part("time", timeText(by)),
+      part("time", secondsText(by)),
       bar(this.data.share(by), heat),
       part(
         "text",
@@ -124,7 +127,8 @@ export class SourcePane {
         ...pythonSpans(text || "(its source is not known)"),
       ),
     );
-    if (line.wasted !== null) made.title = `${timeText(line.wasted)} of it wasted: over what the machine's peaks allow`;
+    if (line.wasted !== null)
+      made.title = `${secondsText(line.wasted)} of it wasted: over what the machine's peaks allow`;
     made.addEventListener("pointerenter", () => this.preview(line));
     this.#rows.push([line, made]);
     return made;

@@ -1,8 +1,9 @@
 // When each thread worked for which kernel, in one of the calls: work, waiting, and the gaps of the device.
 
 import { element } from "../core/dom";
+import { secondsText } from "../core/units";
 import type { Chosen, Data, Kernel } from "./data";
-import { box, hostText, shareText, strength, timeText } from "./format";
+import { box, hostText, shareText, strength } from "./format";
 
 /** Columns by start; seconds from the beginning of the call; `kernel` -1 for one that is not among those shown. */
 export interface Timeline {
@@ -40,7 +41,7 @@ export class Threads {
     const busy = this.#spans().reduce((sum, [from, to]) => sum + to - from, 0);
     const all = `${threads.length} ${threads.length === 1 ? "thread" : "threads"}`;
     const was = `the device was busy for ${shareText(busy / seconds)} of it, with ${all}`;
-    this.canvas.setAttribute("aria-label", `one call of ${timeText(seconds)}: ${was}`);
+    this.canvas.setAttribute("aria-label", `one call of ${secondsText(seconds)}: ${was}`);
     const rest = [
       threads.length > MOST ? `${threads.length - MOST} more threads` : "",
       more ? `${more.toLocaleString("en")} shorter stretches are not drawn` : "",
@@ -147,7 +148,7 @@ export class Threads {
       to.fillStyle = mute;
       to.textAlign = at === 0 ? "left" : "center";
       if (x(at) < this.root.clientWidth - 20)
-        to.fillText(at === 0 ? "0" : timeText(at).replace(/\.0+ /, " "), x(at), height - AXIS / 2);
+        to.fillText(at === 0 ? "0" : secondsText(at).replace(/\.0+ /, " "), x(at), height - AXIS / 2);
     }
     to.textAlign = "left";
   }
@@ -169,7 +170,7 @@ export class Threads {
       const its = this.data.kernels[kernel[i]!];
       const name = `${waits[i] ? "waits for others at " : ""}${its?.name ?? "a small kernel"}`;
       const line = its?.lines[0] ? `, line ${its.lines[0].line.number}` : "";
-      this.#tip.textContent = `${name}: ${timeText(end[i]! - start[i]!)}${line}`;
+      this.#tip.textContent = `${name}: ${secondsText(end[i]! - start[i]!)}${line}`;
       const { left, top, width } = this.canvas.getBoundingClientRect();
       const x = Math.min(event.clientX - left + 10, width - 280);
       this.#tip.style.transform = `translate(${x}px, ${event.clientY - top + 14}px)`;

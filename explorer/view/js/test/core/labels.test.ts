@@ -30,9 +30,13 @@ test("elements are the first array's", () => {
 test("quantities have a unit a person reads", () => {
   assert.equal(bytesText(2_100_000), "2.1 MB");
   assert.equal(bytesText(999), "999 B");
+  assert.equal(bytesText(999_999), "1.0 MB");
+  assert.equal(bytesText(2.4113e15), "2.4 PB");
   assert.equal(amount(5_800_000), "5.8 M");
-  assert.equal(secondsText(0.0412), "41 ms");
-  assert.equal(secondsText(1.44), "1.4 s");
+  assert.equal(amount(2411.3e12), "2.4 P");
+  assert.equal(amount(999_990), "1.0 M");
+  assert.equal(secondsText(0.0412), "41.2 ms");
+  assert.equal(secondsText(1.444), "1.44 s");
   assert.equal(count(1, "kernel"), "1 kernel");
   assert.equal(count(1234, "kernel"), "1,234 kernels");
 });

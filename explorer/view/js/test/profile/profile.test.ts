@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
+import { secondsText } from "../../src/core/units";
 import { chosenBox, chosenKernel, chosenLine, Data, folded, type Message, ordered } from "../../src/profile/data";
-import { shareText, strength, timeText } from "../../src/profile/format";
+import { shareText, strength } from "../../src/profile/format";
 import { named } from "../../src/profile/threads";
 
 /** Two lines of one file; `dot` is of the first, `fusion` of both. */
@@ -158,7 +158,7 @@ test("where everything takes little, nothing is hot", () => {
 });
 
 test("times have three digits and the unit that fits", () => {
-  assert.deepEqual([0.0413, 0.00123, 4.2e-8, 0.9999e-3, 75, 0, 1.5].map(timeText), [
+  assert.deepEqual([0.0413, 0.00123, 4.2e-8, 0.9999e-3, 75, 0, 1.5].map(secondsText), [
     "41.3 ms",
     "1.23 ms",
     "42 ns",
