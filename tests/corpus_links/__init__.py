@@ -1,0 +1,11 @@
+"""How many links are right? Real models and generated programs, of whose instructions it is known what they come from.
+
+    python -m tests.corpus_links
+
+prints a row for each model: its instructions, the grades of their links, and how many are wrong, before the passes are
+recorded and after it.
+
+The truth about a real model comes from a second program, in which each equation is evaluated in a named scope of its
+own (`tagging.py`); both programs must be equal by position (`truth.py`). Where XLA keeps one instruction for several
+equal ones, a link to any of those is right.
+"""
