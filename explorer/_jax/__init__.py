@@ -3,22 +3,28 @@
 from explorer._jax.dispatch import dispatcher, with_fast_path
 from explorer._jax.modules import hlo_text, mlir_text
 from explorer._jax.native import Native, load_native, native_code
-from explorer._jax.profiling import release_profiler
+from explorer._jax.numbering import NumberedProgram, is_numbered, number_equations, numbers_in
+from explorer._jax.profiling import may_profile, release_profiler
 from explorer._jax.pytrees import registered_fields
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
 from explorer._jax.traces import foreign_tracers, inner_jaxprs, scan_inputs, user_stack
 
 __all__ = [
     "Native",
+    "NumberedProgram",
     "Undecided",
     "at_sizes",
     "dispatcher",
     "foreign_tracers",
     "hlo_text",
     "inner_jaxprs",
+    "is_numbered",
     "load_native",
+    "may_profile",
     "mlir_text",
     "native_code",
+    "number_equations",
+    "numbers_in",
     "registered_fields",
     "release_profiler",
     "scan_inputs",

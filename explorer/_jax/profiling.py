@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, get_ident
@@ -23,6 +25,14 @@ try:
 except ImportError:  # pragma: no cover - the public way is there
     _session = None
 
+try:
+    # Nothing public says which plugins are loaded.
+    from jaxlib.xla_client import pjrt_plugin_loaded as _is_loaded  # pyright: ignore
+except ImportError:  # pragma: no cover - then a plugin counts as loaded where it is installed
+    _is_loaded: Any = bool
+
+_TPU_PLUGIN = "libtpu"
+
 _lock = Lock()
 _holder = [0]  # the thread that has the lock
 
@@ -35,6 +45,34 @@ def release_profiler() -> None:
     state: Any = getattr(_profiler, "_profile_state", None)
     with suppress(AttributeError):
         state.reset()
+
+
+def may_profile() -> bool:
+    """Whether XLA's profiler can start here: a TPU plugin of another version than jaxlib's ends the process in it.
+
+    Measured: libtpu 0.0.52 beside jaxlib 0.10.2, which was made for 0.0.42.
+    """
+    if not _is_loaded("tpu"):
+        return True
+    try:
+        installed = version(_TPU_PLUGIN)
+    except PackageNotFoundError:  # one that came with the machine: nothing says that it doesn't fit
+        return True
+    return fits(installed, requires("jax") or ())
+
+
+def fits(installed: str, requirements: Iterable[str]) -> bool:
+    """Whether a TPU plugin's version is the one that JAX's requirements name; they may name none.
+
+    Example:
+        >>> fits("0.0.42.1", ['libtpu==0.0.42.*; extra == "tpu"']), fits("0.0.52", ['libtpu==0.0.42.*; extra == "tpu"'])
+        (True, False)
+    """
+    wanted = [match[1] for text in requirements if (match := _WANTED.match(text)) is not None]
+    return not wanted or any(f"{installed}.".startswith(start) for start in wanted)
+
+
+_WANTED = re.compile(rf"{_TPU_PLUGIN}==([\d.]+?\.)\*")
 
 
 class Recording:

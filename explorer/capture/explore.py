@@ -15,10 +15,10 @@ import jax
 from explorer.capture.call import Call, takes_call
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
-from explorer.capture.passes import recorder
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.readers.stablehlo import read_stablehlo
+from explorer.capture.recording import Program, recorder
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
@@ -224,7 +224,7 @@ def compile_stages(request: CompileRequest) -> Compilation:
         stages=(*capture.stages, hlo),
         cost=_cost(compiled),
         memory=_memory(compiled),
-        record_passes=recorder(lowered, request.options),
+        record=recorder(Program(traced, lowered, hlo, request.options)),
     )
     return Compilation(traced, lowered, compiled, capture)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from explorer._jax import release_profiler
+from explorer._jax import may_profile, release_profiler
 
 START = "pipeline-start"  # stands among the runs where a pipeline starts, as it does among the snapshots
 
@@ -38,8 +38,11 @@ class Recording:
 
 @contextmanager
 def timed() -> Generator[Recording]:
-    """Record the passes that run within. It needs JAX's profiler, of which a process has one."""
+    """Record the passes that run within; none where JAX's profiler, of which a process has one, is taken or unfit."""
     recording = Recording()
+    if not may_profile():
+        yield recording
+        return
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0
     options.host_tracer_level = 1

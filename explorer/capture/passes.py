@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import monotonic, sleep
-from typing import Any
 
-import jax
-
-from explorer._jax.suppress_recording import suppress_recording
-from explorer.capture.pass_times import START, Run, timed
+from explorer.capture.equation_paths import EquationPaths
+from explorer.capture.pass_times import START, Run
 from explorer.capture.versions import VersionsBuilder
 from explorer.errors import NotRecordedError
 from explorer.model.passes import Passes, measured
@@ -26,48 +20,7 @@ _SNAPSHOT = re.compile(
 )
 _FIRST = re.compile(r"(?P<module>.+?)\.(?:\w+_)?before_optimizations\.txt")
 _LAST = re.compile(r"(?P<module>.+?)\.(?:(?:sm_\d+\.)?\w+_)?after_optimizations\.txt")
-# A CPU's code is generated after the last pass that is recorded, and that takes most of the time. The option also tells
-# the compilation from the user's own for JAX's persistent cache, which knows no dump options.
-_LIGHT = {"xla_backend_optimization_level": 0}
-_PATIENCE = 2.0  # seconds
-
 MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of text
-
-
-def record_passes(lowered: Any, options: dict[str, Any] | None = None) -> Passes:
-    """Compile a lowered program once more, recording the module after every pass.
-
-    Args:
-        lowered: A `jax.stages.Lowered`.
-        options: XLA's compiler options that it was compiled with.
-
-    Raises:
-        NotRecordedError: The compiler wrote nothing.
-    """
-    with TemporaryDirectory(prefix="explorer-passes-", ignore_cleanup_errors=True) as folder:
-        dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
-        light = _LIGHT if jax.default_backend() == "cpu" else {}
-        with _nothing_cached(), suppress_recording(), timed() as recording:
-            lowered.compile(compiler_options={**light, **(options or {}), **dump})
-        _settle(Path(folder))
-        if not modules_in(folder):
-            raise NotRecordedError(
-                "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
-                'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
-            )
-        return read_passes(folder, runs=recording.runs)
-
-
-def recorder(lowered: Any, options: dict[str, Any] | None) -> Callable[[], Passes]:
-    """What records a program's passes when it is called, and lets go of the program then."""
-    held = [lowered]
-
-    def record() -> Passes:
-        passes = record_passes(held[0], options)
-        held.clear()
-        return passes
-
-    return record
 
 
 def modules_in(folder: str | Path) -> tuple[str, ...]:
@@ -80,13 +33,22 @@ def modules_in(folder: str | Path) -> tuple[str, ...]:
     return tuple(sorted(sizes, key=lambda module: (-sizes[module], module)))
 
 
-def read_passes(folder: str | Path, module: str | None = None, *, runs: Sequence[Run] = ()) -> Passes:
+def read_passes(
+    folder: str | Path,
+    module: str | None = None,
+    *,
+    runs: Sequence[Run] = (),
+    paths: EquationPaths | None = None,
+    rename: Callable[[Set[str]], Mapping[str, str]] | None = None,
+) -> Passes:
     """The passes of one module in a folder that `--xla_dump_to` and `--xla_dump_hlo_pass_re=.*` wrote.
 
     Args:
         folder: Where the dump is.
         module: The start of its files' names, `module_0006.jit_f`; the one with the most text if not given.
         runs: The passes that ran, with their times, where that is known.
+        paths: The equations by their numbers, where the dump is of a numbered program.
+        rename: Given the names of all instructions and computations, those that are to have another one, with it.
 
     Raises:
         NotRecordedError: The folder has no snapshot of it.
@@ -98,7 +60,7 @@ def read_passes(folder: str | Path, module: str | None = None, *, runs: Sequence
         raise NotRecordedError(
             f"{folder} holds {what}.\n  Hint: dump with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'."
         )
-    return _Reading(_files(folder, module or there[0])).read(runs)
+    return _Reading(_files(folder, module or there[0]), paths).read(runs, rename)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +89,13 @@ def _files(folder: Path, module: str) -> list[_File]:
 class _Reading:
     """One module's snapshots, read one after the other: of each, only the lines that are new are kept."""
 
-    def __init__(self, files: Sequence[_File]) -> None:
+    def __init__(self, files: Sequence[_File], paths: EquationPaths | None) -> None:
         self.files = files
-        self.versions = VersionsBuilder()
+        self.versions = VersionsBuilder(paths)
         self.steps: list[tuple[Run, int]] = []  # each with the snapshot after it
         self.left_out = 0
 
-    def read(self, runs: Sequence[Run]) -> Passes:
+    def read(self, runs: Sequence[Run], rename: Callable[[Set[str]], Mapping[str, str]] | None) -> Passes:
         before = ""
         for file in self.files:
             if len(self.versions) > MOST_LINES:
@@ -145,7 +107,7 @@ class _Reading:
             if before:
                 self.steps.append((Run(name, file.pipeline), self.versions.snapshots - 1))
             before = text
-        versions = self.versions.build()
+        versions = self.versions.build(rename(self.versions.all_names()) if rename is not None else None)
         ran = [(run.name, run.pipeline, run.seconds, at) for run, at in _merged(runs, self.steps)]
         omitted = f"the last {self.left_out:,} snapshots are left out: the program is too large"
         return Passes(
@@ -188,26 +150,3 @@ def _find(runs: Sequence[Run], start: int, fits: Callable[[Run], bool]) -> int:
 def _file_name(run: Run) -> tuple[str, str]:
     """Name and pipeline as they stand in a file's name."""
     return re.sub(r"[^\w.\-]", "_", run.name), re.sub(r"[^\w.\-]", "_", run.pipeline)
-
-
-def _settle(folder: Path) -> None:
-    """Wait until nothing is written to a folder any more: newer compilers dump on threads of their own."""
-    until, before = monotonic() + _PATIENCE, None
-    while monotonic() < until:
-        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-        if sizes == before and all(sizes.values()):
-            return
-        before = sizes
-        sleep(0.002)
-
-
-@contextmanager
-def _nothing_cached() -> Generator[None]:
-    """A compilation from the persistent cache dumps nothing, and one for recording is not worth keeping there."""
-    name = "jax_persistent_cache_min_compile_time_secs"
-    before: Any = getattr(jax.config, name)
-    jax.config.update(name, float("inf"))
-    try:
-        yield
-    finally:
-        jax.config.update(name, before)

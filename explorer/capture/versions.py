@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.readers.hlo import read_hlo
+from explorer.capture.readers.hlo_frames import read_metadata
 from explorer.errors import UnreadableTextError
+from explorer.model.equation_sets import EXACT, INFERRED, EquationSets
 from explorer.model.graph import Frame, Graph, Ints
 from explorer.model.text_versions import Snapshot, Versions, follow
 
@@ -35,9 +39,17 @@ class VersionsBuilder:
 
     New lines are read with the next snapshots' new lines, as long as these have the same tables of frames: a module
     has hundreds of snapshots, and most add a few lines.
+
+    Args:
+        paths: The equations by their numbers, where these are in the metadata.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paths: EquationPaths | None = None) -> None:
+        self._paths = paths
+        self._op_names: dict[str, int] = {}
+        self._op_name_of_row = array("i")  # as it was last
+        self._first_op_name = array("i")
+        self._relabelled: list[tuple[int, int, int]] = []  # snapshot, row, and its op_name from then on
         self.lines: list[str] = []
         self.snapshots = 0
         self._rows: list[int] = []  # of the last snapshot
@@ -107,10 +119,26 @@ class VersionsBuilder:
         if name is not None:
             row = self._row_of_name.get((computation, name[1]), -1)
             if row >= 0 and self.lines[row] == clean:
+                self._relabel(row, line)
                 return row
             self._name_of_row[len(self.lines)] = computation, name[1]
         self.lines.append(clean)
+        self._first_op_name.append(self._op_name(line))
+        self._op_name_of_row.append(self._first_op_name[-1])
         return len(self.lines) - 1
+
+    def _op_name(self, line: str) -> int:
+        """The code of a line's op_name, -1 for none; nobody asks where the equations have no numbers."""
+        if self._paths is None or "op_name=" not in line:
+            return -1
+        return self._op_names.setdefault(read_metadata(line)[0], len(self._op_names))
+
+    def _relabel(self, row: int, line: str) -> None:
+        """Note what a line's metadata says now, if it is something else than before."""
+        op_name = self._op_name(line)
+        if op_name != self._op_name_of_row[row]:
+            self._op_name_of_row[row] = op_name
+            self._relabelled.append((self.snapshots, row, op_name))
 
     def _flush(self) -> None:
         """Read the new lines, as a module that has no others; and note how the snapshots follow from each other."""
@@ -185,23 +213,54 @@ class VersionsBuilder:
             parent = index[i] = self._frames.setdefault(frame, len(self._frames))
         return parent
 
-    def build(self) -> Versions:
-        """The snapshots taken so far, as values."""
+    def build(self, names: Mapping[str, str] | None = None) -> Versions:
+        """The snapshots taken so far, as values.
+
+        Args:
+            names: Of instructions and computations, by the name that they have in the texts, where it is another one.
+        """
         self._flush()
         columns = {name: _ints(column) for name, column in self._columns.items()}
+        names = names or {}
         return Versions(
-            lines=self.lines,
+            lines=[*map(partial(_renamed, names), self.lines)] if names else self.lines,
             **columns,
             operand_start=_ints(self._operand_start),
             operand=_ints(self._operand),
-            names=[name for _, name in self._keys],
+            names=[names.get(name, name) for _, name in self._keys],
             computation=np.asarray([self._computations[computation] for computation, _ in self._keys], np.int32),
-            computations=list(self._computations),
+            computations=[names.get(name, name) for name in self._computations],
             ops=list(self._ops),
             types=list(self._types),
             frames=list(self._frames),
             snapshots=self._runs,
+            equations=self._equations(),
+            relabelled=np.asarray([(shot, row) for shot, row, _ in self._relabelled], np.int32).reshape(-1),
         )
+
+    def all_names(self) -> set[str]:
+        """The names of all instructions and computations so far."""
+        self._flush()
+        return {name for _, name in self._keys} | self._computations.keys()
+
+    def _equations(self) -> EquationSets | None:
+        """Those of each line, then of each state that a line took on later."""
+        if self._paths is None:
+            return None
+        by_code = [*map(self._paths.resolve, self._op_names)]
+        codes = [*self._first_op_name, *(op_name for _, _, op_name in self._relabelled)]
+        rows = [(row, equation) for row, code in enumerate(codes) if code >= 0 for equation in by_code[code].rows]
+        pairs = np.asarray(rows, np.int32).reshape(-1, 2)
+        grade = [EXACT if code < 0 or by_code[code].certain else INFERRED for code in codes]
+        return EquationSets.of_pairs(pairs[:, 0], pairs[:, 1], np.asarray(grade, np.int8))
+
+
+_ANY_NAME = re.compile(r"(?<=%)[\w.\-]+|(?<=[(, ])[\w.\-]+(?=: )")
+
+
+def _renamed(names: Mapping[str, str], line: str) -> str:
+    """A line with each name of `names` replaced: after a `%`, or as a parameter in a computation's signature."""
+    return _ANY_NAME.sub(lambda name: names.get(name[0], name[0]), line)
 
 
 def _ints(column: array[int]) -> Ints:

@@ -11,7 +11,7 @@ inferred is inferred anew where a capture is read, by what Explorer knows then; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
 from os import PathLike
@@ -76,6 +76,7 @@ def encode(capture: Capture) -> bytes:
             | _memory(blobs, capture, of_stage)
             for of_stage in facts
         ],
+        "recording_note": capture.recording_note,
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
         "lines": _lines(capture),
     }
@@ -123,16 +124,19 @@ def decode(data: bytes) -> Capture:
             # Captures from before there were rules have none.
             findings=Findings.from_dict(header["findings"]) if "findings" in header else Findings(()),
             read_source=sources.get,
-            read_passes=_read_passes(header.get("passes"), blobs),
+            read_passes=_read_passes(header.get("passes"), blobs, header["stages"]),
+            recording_note=text(header.get("recording_note", "")),
             exact_sets=read_exact_sets(header["stages"], blobs),
         )
 
 
-def _read_passes(header: dict[str, Any] | None, blobs: memoryview) -> Callable[[], Passes] | None:
+def _read_passes(
+    header: dict[str, Any] | None, blobs: memoryview, stages: Sequence[dict[str, Any]]
+) -> Callable[[], Passes] | None:
     def read() -> Passes:
         assert header is not None
         with refusal():
-            return unpack_passes(header, blobs)
+            return unpack_passes(header, blobs, len(stages[0]["names"]) if stages else 0)
 
     return None if header is None else read
 

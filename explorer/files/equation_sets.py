@@ -19,6 +19,12 @@ def pack_sets(sets: EquationSets, blobs: Blobs) -> dict[str, Any]:
     return {name: blobs.column(getattr(sets, name)) for name in _COLUMNS}
 
 
+def read_sets(header: dict[str, Any], blobs: memoryview) -> EquationSets:
+    """What `pack_sets` was given; whether it leads out of its graphs is the caller's to ask."""
+    code, start, node, grade = (read_column(header[name], blobs) for name in _COLUMNS)
+    return EquationSets(code, start, node, grade.astype(np.int8))
+
+
 def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: memoryview) -> dict[str, EquationSets]:
     """What is on record of each stage; what was inferred is left out, to be inferred anew.
 
@@ -29,8 +35,7 @@ def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: memoryview) -> dict
     for stage in stages:
         if "sets" not in stage:  # the first stage, and files of formats 1 and 2
             continue
-        code, start, node, grade = (read_column(stage["sets"][name], blobs) for name in _COLUMNS)
-        sets = EquationSets(code, start, node, grade.astype(np.int8))
+        sets = read_sets(stage["sets"], blobs)
         if not sets.fits(len(texts(stage["names"])), len(texts(stages[0]["names"]))):
             raise ValueError("a link leads out of the capture")
         if (sets.grade == EXACT).any():

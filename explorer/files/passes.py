@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from explorer.files.container import Blobs, read_column, read_numbers, read_table, table
+from explorer.files.equation_sets import pack_sets, read_sets
 from explorer.model.graph import Frame, Ints
 from explorer.model.pass_history import LINK_KINDS, PassLink
 from explorer.model.passes import Pass, Passes
@@ -52,7 +53,15 @@ def _pack_versions(versions: Versions, blobs: Blobs) -> dict[str, Any]:
         "runs": blobs.column(np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)])),
         "run_counts": blobs.column([len(shot.runs) for shot in versions.snapshots]),
         "firsts": blobs.column([shot.first for shot in versions.snapshots]),
+        **_pack_equations(versions, blobs),
     }
+
+
+def _pack_equations(versions: Versions, blobs: Blobs) -> dict[str, Any]:
+    """Nothing where the equations had no numbers."""
+    if versions.equations is None:
+        return {}
+    return {"equations": pack_sets(versions.equations, blobs), "relabelled": blobs.column(versions.relabelled)}
 
 
 def _pack_links(links: Sequence[PassLink], blobs: Blobs) -> dict[str, Any]:
@@ -65,13 +74,13 @@ def _pack_links(links: Sequence[PassLink], blobs: Blobs) -> dict[str, Any]:
     }
 
 
-def unpack_passes(header: dict[str, Any], blobs: memoryview) -> Passes:
-    """The passes that `pack_passes` was given.
+def unpack_passes(header: dict[str, Any], blobs: memoryview, equations: int = 0) -> Passes:
+    """The passes that `pack_passes` was given; `equations` is how many nodes the first stage has.
 
     Raises:
         ValueError, KeyError, …: What it was given doesn't fit the format; the caller says so.
     """
-    versions = _unpack_versions(header, blobs)
+    versions = _unpack_versions(header, blobs, equations)
     counts = {name: read_column(header["counts"][name], blobs).tolist() for name in _COUNTS}
     seconds = read_numbers(header["seconds"], blobs).tolist()
     passes = [
@@ -91,7 +100,7 @@ def unpack_passes(header: dict[str, Any], blobs: memoryview) -> Passes:
     return Passes(versions, passes, is_complete=header["complete"], omitted=header["omitted"])
 
 
-def _unpack_versions(header: dict[str, Any], blobs: memoryview) -> Versions:
+def _unpack_versions(header: dict[str, Any], blobs: memoryview, equations: int) -> Versions:
     start, size = header["lines"]
     lines = bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass").split("\n")
     runs = read_column(header["runs"], blobs)
@@ -105,9 +114,33 @@ def _unpack_versions(header: dict[str, Any], blobs: memoryview) -> Versions:
         snapshots=[
             Snapshot(runs[begin:end], first) for begin, end, first in zip([0, *ends], ends, firsts, strict=False)
         ],
+        **_read_equations(header, blobs),
     )
     _check(versions)
+    _check_equations(versions, equations)
     return versions
+
+
+def _read_equations(header: dict[str, Any], blobs: memoryview) -> dict[str, Any]:
+    """The equations of each line; nothing where the file has none, as before format 3."""
+    if "equations" not in header:
+        return {}
+    return {
+        "equations": read_sets(header["equations"], blobs),
+        "relabelled": read_column(header["relabelled"], blobs),
+    }
+
+
+def _check_equations(versions: Versions, equations: int) -> None:
+    """Raise ValueError if those of a line lead out of the jaxpr, or a later state out of the lines."""
+    if versions.equations is None:
+        return
+    began, line = versions.relabelled.reshape(-1, 2).T
+    rows = len(versions.lines)
+    if not versions.equations.fits(rows + len(line), equations) or (
+        len(line) and not (0 <= line.min() <= line.max() < rows and began.min() >= 0)
+    ):
+        raise ValueError("the equations of the passes lead out of the capture")
 
 
 def _check(versions: Versions) -> None:

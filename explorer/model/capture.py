@@ -22,6 +22,7 @@ from explorer.model.line_table import LineTable
 from explorer.model.links import Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.passes import Passes
+from explorer.model.recording import Recording
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
@@ -45,6 +46,7 @@ class Constant:
 
 
 _SMALL = 2_000  # instructions
+_FROM_RECORDING = ("links", "all_fates", "wire")  # computed before a recording, they are not what they are after it
 _MOMENT = 1.0  # seconds
 
 
@@ -73,7 +75,8 @@ class Capture(Pictured):
         findings: What may go wrong with it, as far as the trace alone tells; `explorer.lint` looks closer.
         read_source: Gives the source of a file that frames name, or None.
         read_passes: Gives the passes that are kept with the capture, where they are.
-        record_passes: Records them by compiling once more, where that can be done.
+        record: Records them, and `exact_sets`, by compiling once more, where that can be done.
+        recording_note: Why the recording gave no exact links; empty where it did, or where there is none.
         exact_sets: By each stage of which it is on record, from which equations its nodes come; `links` has them.
     """
 
@@ -91,7 +94,8 @@ class Capture(Pictured):
     findings: Findings = field(default_factory=lambda: Findings(()))
     read_source: Callable[[str], Source | None] = _no_source
     read_passes: Callable[[], Passes] | None = None
-    record_passes: Callable[[], Passes] | None = None
+    record: Callable[[], Recording] | None = None
+    recording_note: str = ""
     exact_sets: Mapping[str, EquationSets] = field(default_factory=dict[str, EquationSets])
 
     @cached_property
@@ -110,7 +114,8 @@ class Capture(Pictured):
     def passes(self) -> Passes:
         """What each pass of the compiler did; the first access records them, which takes one more compilation.
 
-        They are kept in the capture from then on, and saved with it.
+        They are kept in the capture from then on, and saved with it. With them come the links that are exact, and what
+        follows from these: `links`, `fates`, `coverage` and the rest are others before and after.
 
         Raises:
             NotRecordedError: A capture that was saved or displayed without them can't record them any more.
@@ -120,15 +125,18 @@ class Capture(Pictured):
             >>> "fusion" in [done.name for done in explorer.explore(lambda x: jnp.sin(x) * 2 + 1, jnp.ones(8)).passes]
             True
         """
-        read = self.read_passes or self.record_passes
-        if read is None:
+        if self.read_passes is not None:
+            return self.read_passes()
+        if self.record is None:
             raise NotRecordedError(
                 f"the compiler's passes were not recorded in this capture of {self.function}.\n"
                 "  Hint: explore the function again and look at `.passes` before saving, or use %explore --passes."
             )
-        passes = read()
-        self.__dict__.pop("wire", None)  # it was encoded without them
-        return passes
+        recording = self.record()
+        for name in _FROM_RECORDING:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(exact_sets=recording.exact_sets, recording_note=recording.note)
+        return recording.passes
 
     @property
     def has_passes(self) -> bool:
@@ -140,7 +148,7 @@ class Capture(Pictured):
 
         Where that fails they stay unrecorded, and a view does without.
         """
-        if self.has_passes or self.record_passes is None or self.durations.compile > _MOMENT:
+        if self.has_passes or self.record is None or self.durations.compile > _MOMENT:
             return
         if len(self.stages) == 3 and len(self.hlo.graph.names) <= _SMALL:
             with suppress(Exception):

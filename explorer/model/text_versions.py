@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from explorer.model.equation_sets import EquationSets
 from explorer.model.graph import Frame, Ints
 
 
@@ -42,6 +43,9 @@ class Versions:
         operand_start, operand: Compressed rows, as in a graph; an operand is a key.
         names, computation: Of each key: the instruction's name, and its computation, an index into `computations`.
         snapshots: The first is the module before all passes.
+        equations: Of each line the equations that its metadata names, where the recording numbered them; after the
+            lines come states that a line took on later, when its metadata alone changed.
+        relabelled: For each of these states the snapshot that it began in and its line, shape `[2 * states]`, in order.
     """
 
     lines: Sequence[str]
@@ -58,6 +62,8 @@ class Versions:
     types: Sequence[str]
     frames: Sequence[Frame]
     snapshots: Sequence[Snapshot]
+    equations: EquationSets | None = None
+    relabelled: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
     # The snapshot asked for last: passes are walked in order, and each snapshot follows from the one before it.
     _last: list[tuple[int, Ints]] = field(default_factory=list[tuple[int, Ints]], init=False, repr=False)
 
@@ -73,6 +79,25 @@ class Versions:
             rows = _replayed(rows, self.snapshots[at], end)
         self._last[:] = [(snapshot, rows)]
         return rows
+
+    def equation_rows(self, snapshot: int) -> Ints:
+        """For each of the `rows` of a snapshot, the row of `equations` that it has there; empty without these."""
+        if self.equations is None:
+            return np.zeros(0, np.int32)
+        at = np.arange(len(self.lines), dtype=np.int32)
+        began, line = self.relabelled.reshape(-1, 2).T
+        past = np.flatnonzero(began <= snapshot)
+        at[line[past]] = (len(self.lines) + past).astype(np.int32)  # of several the last: they are in order
+        return at[self.rows(snapshot)]
+
+    def present(self, snapshot: int) -> Ints:
+        """The equations that some instruction of a snapshot comes from, ascending; empty where that isn't recorded."""
+        if self.equations is None:
+            return np.zeros(0, np.int32)
+        codes = np.unique(self.equations.code[self.equation_rows(snapshot)])
+        start, node = self.equations.start, self.equations.node
+        sets = [node[start[code] : start[code + 1]] for code in codes.tolist() if code >= 0]
+        return np.unique(np.concatenate(sets)) if sets else np.zeros(0, np.int32)
 
     def text(self, snapshot: int) -> str:
         rows: list[int] = self.rows(snapshot).tolist()

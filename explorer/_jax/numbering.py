@@ -1,0 +1,136 @@
+"""Equations numbered in their name stacks: XLA's `op_name` then says of each instruction which equation it came from.
+
+A numbered program is the plain one but for these names: its StableHLO is the same to the letter. JAX's caches take it
+for another one, so it is compiled beside the program that the user's call runs, never instead of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, NamedTuple, cast
+
+from explorer._jax.traces import inner_jaxprs
+
+# A word that no scope of a user's has, and that XLA leaves as it is where it makes names of scopes.
+_NUMBER = re.compile(r"EQ(\d{1,9})E")
+
+
+class NumberedProgram(NamedTuple):
+    """A program whose equations have numbers.
+
+    Attributes:
+        traced: A `jax.stages.Traced` like the plain one, to be lowered.
+        paths: For each argument, constant and equation, in the order in which a reader goes through the jaxpr and those
+            in it: the numbers of the equations around it, outermost first, and its own. Empty for what has no number.
+    """
+
+    traced: Any
+    paths: Sequence[tuple[int, ...]]
+
+
+def number_equations(traced: Any) -> NumberedProgram | None:
+    """The same program with its equations numbered, each jaxpr's once; None where this JAX keeps it in another way."""
+    numbering = _Numbering()
+    try:
+        jaxpr = numbering.number(traced.jaxpr)
+        numbered = copy.copy(traced)
+        # What `lower` reads; nothing public makes a Traced of another jaxpr.
+        numbered._params = {**traced._params, "jaxpr": jaxpr}
+        if getattr(numbered, "_lojax", None) is not None:  # 0.12 keeps here what it lowers, once it is made
+            numbered._lojax = None
+    except (AttributeError, TypeError, KeyError):
+        return None
+    return NumberedProgram(numbered, [*numbering.paths(getattr(jaxpr, "jaxpr", jaxpr), ())])
+
+
+def numbers_in(op_name: str) -> list[tuple[int, ...]]:
+    """The numbers in an `op_name`, those of each of the operations that XLA merged into one; without those of none.
+
+    Example:
+        >>> numbers_in("jit(f)/jvp(EQ3E)/while/body/EQ7E/add;jit(f)/EQ9E/mul;copy")
+        [(3, 7), (9,)]
+    """
+    return [
+        tuple(map(int, numbers)) for part in op_name.split(";") if (numbers := cast("list[str]", _NUMBER.findall(part)))
+    ]
+
+
+def is_numbered(name: str) -> bool:
+    """Whether the name of an instruction was made from a number."""
+    return _NUMBER.search(name) is not None
+
+
+class _Numbering:
+    """Numbers each equation of a jaxpr and of those in it, in order."""
+
+    def __init__(self) -> None:
+        self._next = count()
+        # By id, which the original, kept beside, holds on to. An inner function that is called twice is one object and
+        # stays one: JAX lowers it once.
+        self._numbered: dict[int, tuple[Any, Any]] = {}
+        self._numbers: dict[int, list[int]] = {}  # of the equations of each jaxpr made here, by its id
+
+    def number(self, jaxpr: Any) -> Any:
+        if id(jaxpr) not in self._numbered:
+            inner = getattr(jaxpr, "jaxpr", jaxpr)  # up to 0.10 one with its constants is around one without
+            made = self._open(jaxpr) if inner is jaxpr else jaxpr.replace(jaxpr=self.number(inner))
+            self._numbered[id(jaxpr)] = made, jaxpr
+        return self._numbered[id(jaxpr)][0]
+
+    def _open(self, jaxpr: Any) -> Any:
+        numbers: list[int] = []
+        equations: list[Any] = []
+        for equation in jaxpr.eqns:
+            numbers.append(next(self._next))
+            equations.append(self._equation(equation, numbers[-1]))
+        # From 0.11 a jaxpr has its constants itself, and would lose them.
+        constants = {"consts": list(jaxpr.consts)} if hasattr(jaxpr, "consts") else {}
+        made = jaxpr.replace(eqns=equations, **constants)
+        self._numbers[id(made)] = numbers
+        return made
+
+    def _equation(self, equation: Any, number: int) -> Any:
+        info = equation.source_info
+        params: dict[str, Any] = {}
+        seen: set[int] = set()
+        for name, value in equation.params.items():
+            params[name] = self._value(value, seen)
+        stack = info.name_stack.extend(f"EQ{number}E")
+        return equation.replace(params=params, source_info=info.replace(name_stack=stack))
+
+    def _value(self, value: Any, seen: set[int]) -> Any:
+        if _is_jaxpr(value):
+            return self._branch(value, seen)
+        if isinstance(value, (tuple, list)):
+            values = cast("Sequence[Any]", value)
+            if any(map(_is_jaxpr, values)):
+                numbered = [self._branch(item, seen) if _is_jaxpr(item) else item for item in values]
+                make: Any = getattr(values, "_make", type(values))  # a named tuple's own
+                return make(numbered)
+        return value  # pyright: ignore[reportUnknownVariableType] - any parameter
+
+    def _branch(self, jaxpr: Any, seen: set[int]) -> Any:
+        """A jaxpr of an equation; where it has one twice, as equal branches of a `cond`, each gets its own numbers."""
+        if id(jaxpr) in seen:
+            self._numbered.pop(id(jaxpr), None)
+            self._numbered.pop(id(getattr(jaxpr, "jaxpr", jaxpr)), None)
+        seen.add(id(jaxpr))
+        return self.number(jaxpr)
+
+    def paths(self, jaxpr: Any, around: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """The path of each argument, constant and equation of a jaxpr made here."""
+        for _ in (*jaxpr.constvars, *jaxpr.invars):
+            yield ()
+        for equation, number in zip(jaxpr.eqns, self._numbers[id(jaxpr)], strict=True):
+            own = (*around, number)
+            yield own
+            for _, inner in inner_jaxprs(equation.params):
+                yield from self.paths(inner, own)
+
+
+def _is_jaxpr(value: Any) -> bool:
+    inner = getattr(value, "jaxpr", value)
+    return hasattr(inner, "eqns") and hasattr(inner, "invars")

@@ -1,0 +1,173 @@
+"""From the numbers in a program's `op_name`s to the equations of its jaxpr.
+
+An equation is named by its path: the numbers of the calls, loops and branches that it is in, and its own. A function
+that is called twice has one number for each of its equations, and the call's number tells the calls apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from explorer._jax import numbers_in
+from explorer.model.equation_sets import EXACT, INFERRED, EquationSets
+from explorer.model.graph import Graph
+
+# What runs as a part of whoever calls it: it belongs to equations inside of, or equal to, the caller's.
+_APPLIED = frozenset(("apply", "reducer", "region"))
+_PARTS = _APPLIED | {"call", "body", "condition", "branch", "function", "cond", "do"}
+
+
+class Equations(NamedTuple):
+    """Rows of the jaxpr; where it is `certain` all of them, else one of them or more."""
+
+    rows: tuple[int, ...]
+    certain: bool
+
+
+_NONE = Equations((), True)
+
+
+class EquationPaths:
+    """The equations of a jaxpr by their paths.
+
+    Args:
+        paths: Of each row of the jaxpr's graph, empty for what has no number.
+        arguments: The rows of the program's arguments, by what a user calls them: `params['w']`.
+    """
+
+    def __init__(self, paths: Sequence[tuple[int, ...]], arguments: Mapping[str, int]) -> None:
+        self._paths = paths
+        self.arguments = arguments
+        self._row_of_path: dict[tuple[int, ...], int] = {}
+        self._rows_of_number: dict[int, list[int]] = {}
+        for row, path in enumerate(paths):
+            if path:
+                self._row_of_path[path] = row
+                self._rows_of_number.setdefault(path[-1], []).append(row)
+        self._candidates_of: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def resolve(self, op_name: str, callers: Sequence[int] = ()) -> Equations:
+        """The equations that an `op_name` names.
+
+        Args:
+            op_name: Of an instruction; several merged ones are separated by semicolons.
+            callers: The equations of all that call the computation that it is in, where it is a part of each of them.
+        """
+        rows: set[int] = set()
+        certain = True
+        for numbers in numbers_in(op_name):
+            candidates = self._candidates(numbers)
+            if len(candidates) > 1:
+                inside = self._inside(candidates, callers)
+                candidates = [row for rows in inside for row in rows] or candidates
+                # In what all callers share, it is one equation of each.
+                certain = certain and bool(inside) and all(len(rows) == 1 for rows in inside)
+            rows.update(candidates)
+        return Equations(tuple(sorted(rows)), certain)
+
+    def _candidates(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """The equation of this path; where it lacks the number of a call, all that it can be."""
+        exact = self._row_of_path.get(numbers)
+        if exact is not None:
+            return (exact,)
+        if numbers not in self._candidates_of:
+            rows = self._rows_of_number.get(numbers[-1], ())
+            self._candidates_of[numbers] = tuple(row for row in rows if _is_within(numbers, self._paths[row]))
+        return self._candidates_of[numbers]
+
+    def _inside(self, rows: Iterable[int], callers: Sequence[int]) -> list[list[int]]:
+        """Of some equations, those inside of each caller; nothing if some caller has none, and so is none."""
+        inside: dict[tuple[int, ...], list[int]] = {self._paths[caller]: [] for caller in callers}
+        for row in rows:
+            path = self._paths[row]
+            for depth in range(len(path)):
+                if path[: depth + 1] in inside:
+                    inside[path[: depth + 1]].append(row)
+        return [*inside.values()] if all(inside.values()) else []
+
+
+def _is_within(numbers: Sequence[int], path: Sequence[int]) -> bool:
+    """Whether the numbers stand in a path, in this order, with or without others between them."""
+    rest = iter(path)
+    return all(number in rest for number in numbers)
+
+
+def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
+    """The equations of each node of a stage whose scopes have numbers.
+
+    A node without a number in a computation that its callers apply, such as the sum of a reduction, is of theirs. What
+    bears the name of an argument is that argument, or another view of it.
+    """
+    callers = _callers_by_group(graph)
+    equations: list[Equations] = [_NONE] * len(graph)
+    members = _members(graph)
+    scopes: list[int] = graph.scope.tolist()
+    for group in (*_callers_first(graph, callers), -1):
+        kind = graph.groups[group].kind if group >= 0 else ""
+        around = _together([equations[node] for node in callers[group]]) if kind in _PARTS else _NONE
+        by_scope: dict[int, Equations] = {}
+        for node in members[group]:
+            scope = scopes[node]
+            if scope not in by_scope:
+                by_scope[scope] = _equations(graph.scopes[scope], kind, around, paths)
+            equations[node] = by_scope[scope]
+    counts = np.asarray([len(of_node.rows) for of_node in equations], np.int32)
+    rows = np.asarray([row for of_node in equations for row in of_node.rows], np.int32)
+    grade = np.asarray([EXACT if of_node.certain else INFERRED for of_node in equations], np.int8)
+    return EquationSets.of_pairs(np.repeat(np.arange(len(graph), dtype=np.int32), counts), rows, grade)
+
+
+def _equations(scope: str, kind: str, around: Equations, paths: EquationPaths) -> Equations:
+    """Those of a node with this `op_name` in a computation of this kind, whose callers are of `around`."""
+    named = paths.resolve(scope, around.rows)
+    if named.rows or kind in _APPLIED:
+        return named if named.rows else around
+    if scope in paths.arguments:
+        return Equations((paths.arguments[scope],), True)
+    # JAX lowers a primitive through a function of its own, whose operations have no number. An instruction that XLA
+    # added to a loop has no name at all.
+    return around if "/" in scope or (scope and kind == "function") else _NONE
+
+
+def _together(several: Sequence[Equations]) -> Equations:
+    rows = {row for equations in several for row in equations.rows}
+    return Equations(tuple(sorted(rows)), all(equations.certain for equations in several))
+
+
+def _callers_by_group(graph: Graph) -> list[list[int]]:
+    """The nodes that call each computation: a reducer, or a function of StableHLO, may have several."""
+    callers: list[set[int]] = [{group.caller} - {-1} for group in graph.groups]
+    for call in graph.calls:
+        callers[call.group].add(call.node)
+    return [*map(sorted, callers)]
+
+
+def _members(graph: Graph) -> list[list[int]]:
+    """The nodes of each group; at the end, those of none."""
+    members: list[list[int]] = [[] for _ in range(len(graph.groups) + 1)]
+    for node, group in enumerate(graph.group.tolist()):
+        members[group].append(node)
+    return members
+
+
+def _callers_first(graph: Graph, callers: Sequence[Sequence[int]]) -> list[int]:
+    """The groups, each after all those that call it; a circle in damaged input is cut."""
+    group_of: list[int] = graph.group.tolist()
+    order: list[int] = []
+    state = [0] * len(graph.groups)  # 1 while what calls it is visited, 2 when it is in the order
+    for start in range(len(state)):
+        todo = [start]
+        while todo:
+            group = todo[-1]
+            if state[group] == 0:
+                state[group] = 1
+                todo += [outer for node in callers[group] if (outer := group_of[node]) >= 0 and state[outer] == 0]
+                continue
+            todo.pop()
+            if state[group] == 1:
+                state[group] = 2
+                order.append(group)
+    return order
