@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int32]
 Pairs = Iterable[tuple[str, str]]
 
+Nested = str | tuple["Nested", ...]
+"""A value's brackets as tuples, and what stands between its commas and colons."""
+
 LONGEST_VALUE = 4000
 """Characters of a value that are kept; a tensor's literal or a kernel in a backend_config may have millions."""
 
@@ -124,6 +127,34 @@ def tabulate(codes: Sequence[int] | Ints, sets: Iterable[Pairs]) -> AttributeCol
         keys=list(keys),
         values=list(values),
     )
+
+
+def read_nested(value: str) -> tuple[Nested, ...]:
+    """What an attribute's brackets hold: braces and parentheses as tuples, which commas and colons divide.
+
+    A bracket that is never closed ends with the value; one that closes nothing is left out.
+
+    Example:
+        >>> read_nested("{ {0}: (2, {}, may-alias) }")
+        (('0',), ('2', (), 'may-alias'))
+    """
+    for sign in "{}(),:":
+        value = value.replace(sign, f" {sign} ")
+    opened: list[list[Nested]] = [[]]
+    for token in value.split():
+        if token in "{(":
+            opened.append([])
+        elif token in "})":
+            if len(opened) > 1:
+                closed = tuple(opened.pop())
+                opened[-1].append(closed)
+        elif token not in ",:":
+            opened[-1].append(token)
+    while len(opened) > 1:
+        closed = tuple(opened.pop())
+        opened[-1].append(closed)
+    outer = opened[0]
+    return outer[0] if len(outer) == 1 and isinstance(outer[0], tuple) else tuple(outer)
 
 
 def is_shortened(value: str) -> bool:

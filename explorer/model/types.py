@@ -61,6 +61,11 @@ class ArrayType:
         return int(size[1]) if size else 0
 
     @cached_property
+    def size_in_bits(self) -> int:
+        """Of all elements, without padding."""
+        return self.bits * self.elements
+
+    @cached_property
     def allocated(self) -> int:
         """Bytes in memory: less than a byte takes one, unless the layout says that elements are packed."""
         packed = _PACKED.search(self.layout)
@@ -79,6 +84,16 @@ class ArrayType:
         """The dimensions as they lie in memory, the densest first; empty without a layout."""
         order = self.layout.strip("{}").partition(":")[0]
         return tuple(int(dim) for dim in order.split(",") if dim.strip().isdecimal())
+
+    @cached_property
+    def stored(self) -> tuple[object, ...]:
+        """What two arrays must have in common to lie in memory in the same way; no layout is the usual one."""
+        order = self.minor_to_major or tuple(reversed(range(len(self.dims))))
+        return self.dtype, self.dims, order, self.tiling, self.memory_space, self.allocated
+
+    def is_stored_as(self, other: ArrayType) -> bool:
+        """Whether an array lies in memory as another one does, so that it may be written in its place."""
+        return self is other or self.stored == other.stored
 
     @cached_property
     def tiling(self) -> str:
@@ -110,7 +125,7 @@ class Type:
         """Which arrays are an element's; none for an index that leads out of the type."""
         if not 0 <= index < len(self.starts):
             return slice(0, 0)
-        return slice(self.starts[index], (*self.starts[1:], len(self.arrays))[index])
+        return slice(self.starts[index], self.starts[index + 1] if index + 1 < len(self.starts) else len(self.arrays))
 
     @cached_property
     def elements(self) -> int:
@@ -120,7 +135,7 @@ class Type:
     @cached_property
     def bytes(self) -> int:
         """Bytes of all arrays, without padding."""
-        return math.ceil(sum(array.bits * array.elements for array in self.arrays) / 8)
+        return -(-sum(array.size_in_bits for array in self.arrays) // 8)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -160,11 +175,16 @@ def parse_type(text: str) -> Type:
             starts.append(len(arrays))
         depth += opens
         if part[1]:
-            dims = tuple(dim.strip() for dim in part[2].split(",") if dim.strip())
-            arrays.append(ArrayType(part[1], dims, part[3] or ""))
+            arrays.append(_array(part[1], part[2], ",", part[3] or ""))
         elif part[5] is not None:
-            arrays.append(ArrayType(part[5], tuple(part[4].split("x")[:-1])))
+            arrays.append(_array(part[5], part[4], "x", ""))
     return Type(tuple(arrays), tuple(starts))
+
+
+@lru_cache(maxsize=1 << 16)
+def _array(dtype: str, dims: str, divider: str, layout: str) -> ArrayType:
+    """One for all that are written alike: a module has few kinds of arrays, and tuples in tuples repeat them."""
+    return ArrayType(dtype, tuple(dim.strip() for dim in dims.split(divider) if dim.strip()), layout)
 
 
 def measure_types(types: Sequence[str]) -> TypeSizes:

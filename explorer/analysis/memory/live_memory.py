@@ -7,66 +7,77 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.memory.liveness import Walk
+from explorer.analysis.memory.liveness import Lifetimes, lifetimes
+from explorer.analysis.memory.schedule import Schedule, schedule_of
+from explorer.errors import NotRecordedError
 from explorer.model.capture import Capture
 from explorer.model.graph import Graph, Ints, Node
-from explorer.model.live_memory import KINDS, Donation, LiveMemory
-from explorer.model.types import parse_type
+from explorer.model.live_memory import KINDS, Donation, LiveMemory, Sizes
 
 
 def read_memory(graph: Graph) -> LiveMemory:
     """When each buffer of an HLO module is alive; its order is the schedule where the module is scheduled."""
-    walk = Walk(graph)
-    kinds = np.full(len(walk.node), KINDS.index("temp"), np.int32)
-    arguments = [value for values in walk.arguments.values() for value in values]
-    aliased = walk.aliased()
-    for kind, values in (
-        ("constant", walk.constants),
-        ("output", walk.outputs),
-        ("aliased", aliased),
-        ("argument", arguments),
-        ("donated", walk.donated()),
+    schedule = schedule_of(graph)
+    alive, values = lifetimes(schedule), schedule.values
+    kinds = np.full(len(values), KINDS.index("temp"), np.int32)
+    constants = {value for leaves in schedule.constants.values() for value in leaves}
+    for kind, members in (
+        ("constant", constants),
+        ("output", alive.outputs),
+        ("aliased", alive.aliased),
+        ("argument", alive.arguments),
+        ("donated", alive.donated),
     ):
-        kinds[list(values)] = KINDS.index(kind)
-    size = np.asarray(walk.size, np.int64)
-    kept = np.flatnonzero(size)  # tokens and what only renames something weigh nothing
+        kinds[list(members)] = KINDS.index(kind)
+    kept = np.flatnonzero(np.asarray(values.size, object))  # tokens and what only renames something weigh nothing
 
-    def column(values: list[int]) -> Ints:
-        return np.asarray(values, np.int32)[kept]
+    def column(rows: Sequence[int]) -> Ints:
+        return np.asarray(rows, np.int32)[kept]
 
     return LiveMemory(
         graph=graph,
-        order=np.asarray(walk.steps, np.int32),
-        node=column(walk.node),
-        array=column(walk.array),
-        size=size[kept],
+        order=np.asarray(schedule.steps, np.int32),
+        node=column(values.node),
+        array=column(values.array),
+        size=_sizes(values.size)[kept],
         kind=kinds[kept],
-        space=column(walk.space),
-        start=column(walk.start),
-        end=column(walk.end),
-        donations=_donations(walk, graph, set(arguments) - walk.donated(), set(walk.outputs) - aliased),
+        space=column([type_.memory_space for type_ in values.type]),
+        start=column(alive.start),
+        end=column(alive.end),
+        donations=_donations(schedule, alive),
         is_scheduled=graph.attributes.get("is_scheduled") == "true",
     )
 
 
+def _sizes(sizes: Sequence[int]) -> Sizes:
+    """Bytes as int64, or as Python's own integers where all together might not fit in that: 2**40 × 2**40 elements."""
+    return np.asarray(sizes, np.int64 if sum(sizes) < 1 << 62 else object)
+
+
 def live_memory(capture: Capture) -> LiveMemory:
-    """What is in memory at each step of a capture's optimised program."""
+    """What is in memory at each step of a capture's optimised program.
+
+    Raises:
+        NotRecordedError: The capture has none.
+    """
+    if not any(stage.name == "hlo" for stage in capture.stages):
+        there = ", ".join(stage.name for stage in capture.stages) or "no stage"
+        raise NotRecordedError(
+            f"what is in memory is decided with the schedule of the optimised program (hlo); this capture has {there}. "
+            "Hint: explorer.explore(function, *arguments) compiles it."
+        )
     return read_memory(capture.hlo.graph)
 
 
-def _donations(walk: Walk, graph: Graph, arguments: set[int], outputs: set[int]) -> tuple[Donation, ...]:
+def _donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:
     """Each output takes the place of one argument of its type, as XLA would have it."""
-
-    def types_of(values: Sequence[int]) -> list[str]:
-        types = [parse_type(graph.types[int(graph.type[walk.node[value]])]) for value in values]
-        return [str(type_.arrays[walk.array[value]]) for type_, value in zip(types, values, strict=True)]
-
-    given, written = sorted(arguments), sorted(outputs - arguments)
-    types = types_of([*given, *written])
-    free = Counter(types[len(given) :])
+    values = schedule.values
+    written = alive.outputs - alive.aliased - alive.arguments
+    free = Counter(str(values.type[value]) for value in written)
     donations: list[Donation] = []
-    for value, type_ in zip(given, types, strict=False):
-        if free[type_] > 0 and walk.size[value]:
+    for value in sorted(alive.arguments - alive.donated):
+        type_ = str(values.type[value])
+        if free[type_] > 0 and values.size[value]:
             free[type_] -= 1
-            donations.append(Donation(Node(graph, walk.node[value]), type_, walk.size[value]))
+            donations.append(Donation(Node(schedule.code.graph, values.node[value]), type_, values.size[value]))
     return tuple(donations)
