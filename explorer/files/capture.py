@@ -226,11 +226,14 @@ def _memory(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
     except Exception:  # what the text does wrong is no reason not to show the rest of it
         return {"memory": None}
     columns = {name: getattr(memory, name) for name in ("order", "node", "array", "kind", "space", "start", "end")}
-    low, high = memory.size & 0xFFFFFF, memory.size >> 24  # a buffer of a GPU may have more bytes than an int32 counts
-    columns |= {"low": low.astype(np.int32), "high": high.astype(np.int32)}
+    # A buffer of a GPU may have more bytes than an int32 counts; of 2**55 and more, all lose as many low bits.
+    shift = max(int(memory.size.max(initial=0)).bit_length() - 55, 0)
+    size = memory.size >> shift
+    columns |= {"low": (size & 0xFFFFFF).astype(np.int32), "high": (size >> 24).astype(np.int32)}
     ranges = {
         "kinds": list(KINDS),
         "scheduled": memory.is_scheduled,
+        "shift": shift,
         "columns": {name: blobs.column(values) for name, values in columns.items()},
         "donations": blobs.column([donation.argument.index for donation in memory.donations]),
     }

@@ -121,7 +121,8 @@ def _compiled(function: Callable[..., Any], made: PointCall) -> Capture:
 def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
     """The row with the bytes that the compiler planned."""
     try:
-        live = float(capture.live_memory.peak)
+        memory = capture.live_memory
+        live = float(memory.peak) if memory.is_scheduled else math.nan
     except Exception:  # a text that runs in no order that can be followed: XLA's own figures are still there
         live = math.nan
     constants = sum(constant.bytes for constant in capture.constants)

@@ -162,7 +162,7 @@ class Capture(Pictured):
     @cached_property
     @attached
     def live_memory(self) -> LiveMemory:
-        """What is in memory at each step of the optimised program; UnknownNameError where there is none.
+        """What is in memory at each step of the optimised program; NotRecordedError where there is none.
 
         Example:
             >>> import explorer, jax.numpy as jnp

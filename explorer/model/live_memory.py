@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,11 @@ from explorer.model.types import parse_type
 from explorer.model.units import bytes_text
 
 KINDS = ("argument", "donated", "constant", "temp", "output", "aliased")
+NO_SCHEDULE = "no schedule: not a peak"
+_HOST = 5  # Layout::kHostMemorySpace, of every backend
 _SHOWN = 8  # rows of a table before it says how many more there are
 
-Sizes = NDArray[np.int64]
+Sizes = NDArray[Any]  # of int64 or, where those would overflow, of Python's integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,16 @@ class Donation:
 class LiveMemory:
     """What is alive at each step of a module's schedule.
 
-    An estimate from live ranges: what must be there, without what an allocator adds (alignment, gaps between buffers).
-    A loop's body counts once, at the loop.
+    A model of XLA's own buffer assignment: the peak is the most bytes that buffers take up at one step, where arguments
+    that are not donated and constants count throughout, outputs from when they are written, and a loop's body once, at
+    the loop. It is not what an allocator reserves: that is more by alignment, by gaps between buffers, and by the
+    tables of pointers that tuples are (`capture.memory` has XLA's own figures: `argument`, `output`, `temp`, `alias`).
+    Of 67 programs compiled for a CPU it is never above what the buffers of XLA's assignment take up at their fullest
+    moment, and within 2 % of that for 66; of 57 also within 2 % of all that XLA reserves (`python -m
+    tests.corpus_memory`).
+
+    Where the text has no schedule (`is_scheduled` is False), its own order was taken for one, and nothing here is a
+    peak: whoever runs it decides on an order of their own.
 
     Columns have one row a buffer, shape `[n]`.
 
@@ -74,12 +85,12 @@ class LiveMemory:
             node is the first of the text.
         node: Index of the node that makes the buffer.
         array: Which of the node's arrays it is, a tuple's counted flat.
-        size: Bytes, int64.
+        size: Bytes, int64; Python's own integers (dtype object) where they might not fit in that.
         kind: Codes into `KINDS`.
-        space: Memory space.
+        space: Memory space, 0 for the device's own: the others count for themselves (`peaks`).
         start, end: First and last step alive.
         donations: Arguments that could be donated and are not.
-        is_scheduled: Whether the text says that its order is the schedule; else it is an order that could be.
+        is_scheduled: Whether the text says that its order is the schedule.
     """
 
     graph: Graph
@@ -99,17 +110,19 @@ class LiveMemory:
 
     @cached_property
     def timeline(self) -> Sizes:
-        """Bytes alive at each step, shape `[steps]`, int64."""
-        change = np.zeros(len(self.order) + 1, np.int64)
-        own = self.space == 0
-        np.add.at(change, self.start[own], self.size[own])
-        np.subtract.at(change, self.end[own] + 1, self.size[own])
-        return np.cumsum(change[:-1])
+        """Bytes alive at each step in the device's own memory, shape `[steps]`."""
+        return self._timeline(0)
 
     @property
     def peak(self) -> int:
-        """Bytes alive at the fullest step; 0 where nothing runs."""
+        """Bytes alive at the fullest step; 0 where nothing runs. No peak where `is_scheduled` is False."""
         return int(self.timeline.max(initial=0))
+
+    @property
+    def peaks(self) -> dict[int, int]:
+        """Bytes alive at the fullest step of each memory space that is used, the device's own (0) first."""
+        spaces: list[int] = np.unique(self.space).tolist()
+        return {space: int(self._timeline(space).max(initial=0)) for space in spaces}
 
     @property
     def peak_step(self) -> int:
@@ -143,38 +156,52 @@ class LiveMemory:
         """Bytes alive at a step (the peak if none is given) by kind, the kinds there are."""
         step = self.peak_step if step is None else step
         alive = (self.start <= step) & (step <= self.end) & (self.space == 0)
-        sums = np.bincount(self.kind[alive], self.size[alive].astype(np.float64), len(KINDS)).astype(np.int64)
-        return {kind: size for kind, size in zip(KINDS, sums.tolist(), strict=True) if size}
+        sizes: dict[str, int] = {kind: int(self.size[alive & (self.kind == i)].sum()) for i, kind in enumerate(KINDS)}
+        return {kind: size for kind, size in sizes.items() if size}
+
+    @property
+    def headline(self) -> str:
+        """The peak, where and of what; where there is no schedule, that this is none."""
+        at = self.peak_at
+        if at is None:
+            return "nothing runs"
+        what = ", ".join(f"{kind} {bytes_text(size)}" for kind, size in self.totals().items())
+        where = f"at {at.name}, step {self.peak_step:,} of {len(self.order) - 1:,}: {what}"
+        if self.is_scheduled:
+            return f"peak {bytes_text(self.peak)} {where}"
+        return f"{NO_SCHEDULE}; in the order of the text at most {bytes_text(self.peak)} {where}"
 
     def table(self, rows: int = _SHOWN) -> str:
         """The peak and the largest buffers alive at it, as text."""
-        peak = self.peak_at
-        if peak is None:
-            return "nothing runs"
-        what = ", ".join(f"{kind} {bytes_text(size)}" for kind, size in self.totals().items())
-        lines = [
-            f"peak {bytes_text(self.peak)} at {peak.name}, step {self.peak_step:,} of {len(self.order) - 1:,}: {what}"
-        ]
-        alive = self.at()
+        alive = self.at() if len(self.order) else ()
         cells = [
-            (bytes_text(b.bytes), b.kind, b.node.name, b.type, f"{b.start:,}–{b.end:,}", _place(b))
+            (bytes_text(b.bytes), _kind(b), b.node.name, b.type, f"{b.start:,}–{b.end:,}", _place(b))
             for b in alive[:rows]
         ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [self.headline]
         for first, *rest in cells:
             row = "  ".join(cell.ljust(width) for cell, width in zip(rest, widths[1:], strict=True))
             lines.append(f"  {first.rjust(widths[0])}  {row}".rstrip())
         if len(alive) > rows:
             others = sum(b.bytes for b in alive[rows:] if not b.space)
             lines.append(f"  and {len(alive) - rows:,} more, together {bytes_text(others)}")
+        apart = [f"{space_name(space)} {bytes_text(size)}" for space, size in self.peaks.items() if space]
+        if apart:
+            lines.append(f"  besides, {'at most' if self.is_scheduled else 'in this order'} in {', '.join(apart)}")
         if self.donations:
             could = bytes_text(sum(donation.bytes for donation in self.donations))
             what = "1 argument" if len(self.donations) == 1 else f"{len(self.donations):,} arguments"
             whose = "its type" if len(self.donations) == 1 else "their types"
             lines.append(f"  {what} of {could} could be donated: an output has {whose}")
-        if not self.is_scheduled:
-            lines.append("  the text has no schedule: its own order was taken for one")
         return "\n".join(lines)
+
+    def _timeline(self, space: int) -> Sizes:
+        change = np.zeros(len(self.order) + 1, self.size.dtype)
+        own = self.space == space
+        np.add.at(change, self.start[own], self.size[own])
+        np.subtract.at(change, self.end[own] + 1, self.size[own])
+        return np.cumsum(change[:-1])
 
     def _buffer(self, row: int) -> Buffer:
         node = Node(self.graph, int(self.node[row]))
@@ -190,6 +217,20 @@ class LiveMemory:
 
     def __repr__(self) -> str:
         return f"LiveMemory({self.table()})"
+
+
+def space_name(space: int) -> str:
+    """A memory space as HLO's layouts write it; which one the others are depends on the device: 1 is a TPU's VMEM.
+
+    Example:
+        >>> space_name(5), space_name(1)
+        ('host memory S(5)', 'memory space S(1)')
+    """
+    return f"{'host memory' if space == _HOST else 'memory space'} S({space})"
+
+
+def _kind(buffer: Buffer) -> str:
+    return f"{buffer.kind} S({buffer.space})" if buffer.space else buffer.kind
 
 
 def _place(buffer: Buffer) -> str:

@@ -9,6 +9,7 @@ from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
 from explorer.model.capture import Capture
 from explorer.model.graph import Group
 from explorer.model.hierarchy import Hierarchy
+from explorer.model.live_memory import NO_SCHEDULE
 from explorer.model.stage import Stage
 from explorer.model.units import bytes_text
 from explorer.view.findings.text_parts import summarize_rules
@@ -118,9 +119,10 @@ def _groups(stage: Stage) -> Part:
 
 
 def _peak_text(capture: Capture) -> str:
-    """`memory peak 22.6 MB`; nothing where there is no schedule to tell it from."""
+    """`memory peak 22.6 MB`; why there is none where the text has no schedule."""
     try:
-        return f"memory peak {bytes_text(capture.live_memory.peak)}"
+        memory = capture.live_memory
+        return f"memory peak {bytes_text(memory.peak)}" if memory.is_scheduled else f"memory: {NO_SCHEDULE}"
     except Exception:  # a text that runs in no order that can be followed is still shown
         return ""
 

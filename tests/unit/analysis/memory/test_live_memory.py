@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.memory.live_memory import read_memory
 from explorer.capture.readers.hlo import read_hlo
-from explorer.errors import UnreadableTextError
+from explorer.errors import NotRecordedError, UnreadableTextError
 from explorer.model.live_memory import LiveMemory
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text
+from tests.corpus_memory.score import outcome, outcomes
 
 A = jnp.ones((256, 256))
 BAKED = np.random.default_rng(0).normal(size=(256, 256)).astype(np.float32)
@@ -107,16 +108,21 @@ def hlo(body: str, header: str = "") -> LiveMemory:
 # Held against XLA -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_is_alive_at_the_peak_fits_what_xla_allocates_and_fills_it_well(case):
-    made = compiled(case)
-    stats = made.memory_analysis()
-    memory = memory_of(made.as_text())
-    constants = int(memory.size[memory.kind == 2].sum())  # lie in the executable, in none of XLA's figures
-    allocated = (
-        stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
-    )
-    assert 0.75 * allocated <= memory.peak <= allocated + constants
+SAMPLE = ("sort_pairs", "several_outputs", "histogram", "scan_carry_donated", "cond_branches", "mlp_remat", "svd")
+
+
+@pytest.mark.parametrize("program", SAMPLE)
+def test_the_peak_is_what_the_buffers_that_xla_assigned_take_up_at_their_fullest(program, tmp_path):
+    found = outcome(program, tmp_path)
+    assert found.is_near, found
+
+
+@pytest.mark.slow
+def test_the_peak_of_every_program_is_near_xlas_and_of_none_above():
+    found = list(outcomes())
+    assert not [outcome for outcome in found if outcome.is_above]
+    assert [outcome.program for outcome in found if not outcome.is_near] in ([], ["random_numbers"])
+    assert len(found) >= 60
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -192,6 +198,51 @@ def test_a_donated_argument_is_free_after_its_last_reader():
     assert [b.kind for b in donated.buffers] == ["donated", "temp", "aliased"]
     assert [d.argument.name for d in kept.donations] == ["x"]
     assert donated.donations == ()
+
+
+def test_arrays_are_sorted_where_they_are():
+    body = """%less (a: f32[], b: f32[], c: s32[], d: s32[]) -> pred[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  %c = s32[] parameter(2)
+  %d = s32[] parameter(3)
+  ROOT %l = pred[] compare(%a, %b), direction=LT
+}
+
+ENTRY %e (x: f32[1024]) -> (f32[1024], s32[1024]) {
+  %x = f32[1024]{0} parameter(0)
+  %k = f32[1024]{0} sine(%x)
+  %i = s32[1024]{0} iota(), iota_dimension=0
+  ROOT %s = (f32[1024]{0}, s32[1024]{0}) sort(%k, %i), dimensions={0}, to_apply=%less
+}"""
+    assert hlo(body).timeline.tolist() == [4096, 8192, 12288, 12288]
+    # An argument stays, and what is sorted twice has one place only.
+    assert hlo(body.replace("sort(%k, %i)", "sort(%x, %i)")).timeline.tolist() == [4096, 8192, 8192, 12288]
+    assert hlo(body.replace("sort(%k, %i)", "sort(%k, %k)")).timeline.tolist() == [4096, 8192, 12288, 16384]
+
+
+@pytest.mark.parametrize(
+    ("operation", "shares"),
+    [
+        ("f32[32,32]{1,0} cosine(%a)", True),
+        ("f32[32,32]{0,1} cosine(%a)", False),  # another layout
+        ("s32[32,32]{1,0} bitcast-convert(%a)", False),  # another type
+        ("f32[32,32]{1,0} copy(%a)", False),  # copies anew
+        ("f32[32,32]{1,0:S(5)} cosine(%a)", False),  # another memory, where it counts for itself
+        ("f32[32,32]{1,0} reverse(%a), dimensions={0}", False),
+    ],
+)
+def test_a_place_is_taken_over_by_what_lies_there_in_the_same_way(operation, shares):
+    memory = hlo(f"""ENTRY %e (x: f32[32,32]) -> f32[0] {{
+  %x = f32[32,32]{{1,0}} parameter(0)
+  %a = f32[32,32]{{1,0}} sine(%x)
+  %b = {operation}
+  ROOT %c = f32[0]{{0}} custom-call(%b), custom_call_target="f"
+}}""")
+    (a, b) = (next(buffer for buffer in memory.buffers if buffer.node.name == name) for name in "ab")
+    assert (a.end == b.start - 1) == shares
+    assert memory.peaks == ({0: 8192, 5: 4096} if b.space else {0: 8192 if shares else 12288})
+    assert ("host memory S(5) 4.1 kB" in repr(memory)) == bool(b.space)
 
 
 def test_an_async_copy_keeps_its_source_until_it_is_done_and_host_memory_is_apart():
@@ -289,12 +340,50 @@ def test_the_repr_tells_the_peak_and_who_is_there():
     )
 
 
-def test_a_text_without_a_schedule_says_so():
+def test_a_text_without_a_schedule_has_no_peak_wherever_it_is_shown():
     text = "HloModule m\n\nENTRY %e (x: f32[8]) -> f32[8] {\n  ROOT %x = f32[8]{0} parameter(0)\n}"
-    memory = memory_of(text)
-    assert not memory.is_scheduled
-    assert "no schedule" in repr(memory)
-    assert memory.peak == 32
+    capture = ex.open_hlo(text)
+    assert not capture.live_memory.is_scheduled
+    for shown in (repr(capture.live_memory), capture.live_memory.table(), capture.live_memory.headline):
+        assert "no schedule: not a peak" in shown
+        assert "peak 32 B" not in shown
+    scheduled = ex.open_hlo(text.replace("HloModule m", "HloModule m, is_scheduled=true"))
+    assert "peak 32 B" in scheduled.live_memory.headline
+
+
+def test_a_capture_without_an_optimised_program_says_so():
+    capture = ex.open_hlo(
+        "module @m {\n  func.func public @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {\n"
+        "    return %arg0 : tensor<8xf32>\n  }\n}"
+    )
+    with pytest.raises(NotRecordedError, match="has stablehlo"):
+        _ = capture.live_memory
+
+
+def test_absurd_sizes_are_counted_exactly(tmp_path):
+    dims = ",".join(["1099511627776"] * 2)
+    text = f"""HloModule m, is_scheduled=true
+
+ENTRY %e (x: f32[{dims}]) -> f32[{dims}] {{
+  %x = f32[{dims}]{{1,0}} parameter(0)
+  %a = f32[{dims}]{{1,0}} sine(%x)
+  ROOT %b = f32[{dims}]{{1,0}} cosine(%a)
+}}"""
+    memory = ex.open_hlo(text).live_memory
+    assert memory.peak == memory.totals()["argument"] * 2 == 2 * 4 * 2**80
+    assert memory.at()[0].bytes == 4 * 2**80
+    assert "B at a, step 1 of 2" in repr(memory)
+    assert ex.open_hlo(text).to_html(tmp_path / "absurd.html").exists()
+
+
+def test_the_arrays_of_tuples_in_tuples_are_parsed_once():
+    depth = 1200
+    types = ["(f32[2]{0}, " * level + "s32[]" + ")" * level for level in range(depth)]
+    shape = parse_type(types[-1])
+    assert (len(shape), len(shape.starts), shape.element(1)) == (depth, 2, slice(1, depth))
+    assert sum(shape.sizes) == 8 * (depth - 1) + 4
+    # Each type names all arrays of those before: 720,000, of two kinds.
+    assert len({id(array) for type_ in types for array in parse_type(type_).arrays}) == 2
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ export interface LineCost {
 interface MemoryHeader {
   kinds: string[];
   scheduled: boolean;
+  /** Low bits that all sizes have lost, of a module with arrays of 2**55 bytes and more. */
+  shift: number;
   columns: Record<string, Place>;
   donations: Place;
 }
@@ -192,7 +194,7 @@ function readFates({ kinds, reasons, mapped, columns }: FatesHeader, blobs: Uint
   });
 }
 
-function readMemory({ kinds, scheduled, columns, donations }: MemoryHeader, blobs: Uint8Array): Memory {
+function readMemory({ kinds, scheduled, shift, columns, donations }: MemoryHeader, blobs: Uint8Array): Memory {
   const read = (name: string) => column(columns[name]!, blobs);
   const [low, high] = [read("low"), read("high")];
   return new Memory({
@@ -205,7 +207,7 @@ function readMemory({ kinds, scheduled, columns, donations }: MemoryHeader, blob
     space: read("space"),
     start: read("start"),
     end: read("end"),
-    size: Float64Array.from(low, (bytes, row) => high[row]! * 0x1000000 + bytes),
+    size: Float64Array.from(low, (bytes, row) => (high[row]! * 0x1000000 + bytes) * 2 ** shift),
     donations: column(donations, blobs),
   });
 }
