@@ -25,8 +25,8 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "explorer"
-MOST_TESTS = 60  # of those that cover a line; past that, those of the files that cover it least broadly
-SECONDS = 240
+MOST_TESTS = 150  # of a line's own room, and as many of others'
+SECONDS = 400
 
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -114,11 +114,17 @@ def coverage(folder: Path) -> dict[str, dict[int, set[str]]]:
 
 
 def tests_for(mutant: Mutant, covered: dict[str, dict[int, set[str]]]) -> list[str]:
-    """The tests that run a mutant's line, the most particular first: those that run the fewest lines of its file."""
+    """The tests that run a mutant's line: its own room's first, each time those that run the fewest lines of its file.
+
+    The most particular of all alone won't do: those that touch a file least look least at what it gives.
+    """
     of_file = covered.get(mutant.file, {})
     tests = of_file.get(mutant.line, set())
     breadth = {test: sum(test in others for others in of_file.values()) for test in tests}
-    return sorted(tests, key=lambda test: (breadth[test], test))[:MOST_TESTS]
+    room = "tests/unit/" + "/".join(Path(mutant.file).parts[1:-1])
+    own = sorted((test for test in tests if test.startswith(room)), key=lambda test: (breadth[test], test))
+    particular = sorted(tests - set(own), key=lambda test: (breadth[test], test))
+    return own[:MOST_TESTS] + particular[:MOST_TESTS]
 
 
 def survives(mutant: Mutant, tests: list[str], tree: Path) -> bool:
