@@ -19,6 +19,7 @@ import jax
 
 from explorer._jax import is_numbered, number_equations
 from explorer._jax.suppress_recording import suppress_recording
+from explorer.analysis.links.folding import folded_equations, with_folded
 from explorer.capture.equation_paths import EquationPaths, equation_sets
 from explorer.capture.pass_times import Run, timed
 from explorer.capture.passes import modules_in, read_passes
@@ -85,7 +86,8 @@ def record(program: Program) -> Recording:
             names = partial(_names, names_by_position(program.hlo.graph, graph), lowered, program.lowered)
             passes = read_passes(dump.folder, runs=dump.runs, paths=paths, rename=names)
             stablehlo = read_stablehlo(lowered.as_text(debug_info=True))
-            return Recording(passes, {"stablehlo": equation_sets(stablehlo, paths), "hlo": equation_sets(graph, paths)})
+            hlo = with_folded(equation_sets(graph, paths), graph, folded_equations(passes.versions))
+            return Recording(passes, {"stablehlo": equation_sets(stablehlo, paths), "hlo": hlo})
     return _record_plain(program, "with its equations numbered, this compiles to another program")
 
 
