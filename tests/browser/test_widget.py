@@ -29,3 +29,32 @@ def test_a_selection_in_the_widget_is_a_trait(lab: Lab, browser: Browser):
     assert "tanh" in live.python("widget.selection")
     assert live.python("cap.selection == cap.nodes_at(5) != ()") == "True"
     live.shut_down()
+
+
+LARGE = """
+import jax.numpy as jnp
+import explorer as ex
+from explorer.model import capture
+capture._SMALL = 0  # as if the program were a large one, whose passes aren't recorded unasked
+
+def f(x):
+    y = jnp.tanh(x)
+    return y * 2
+
+cap = ex.explore(f, jnp.ones((8, 16)))
+cap
+""".strip()
+
+
+def test_a_large_program_is_recorded_on_request_and_the_open_view_has_the_passes(lab: Lab, browser: Browser):
+    live = browser.open(lab, lab.write("record.ipynb", LARGE))
+    live.run_all()
+    view = View(live.page)
+    assert live.python("cap.has_passes") == "False"
+    view.root.get_by_role("button", name="record the passes").click()
+    anew = View(live.page)
+    expect(anew.root.locator(".record")).to_be_empty(timeout=60_000)
+    assert live.python("cap.coverage('hlo', 'exact') > 0.5") == "True"
+    anew.root.locator('[data-mode="passes"], [data-stage="passes"]').locator("visible=true").first.click()
+    expect(anew.root.locator(".explorer-passes")).to_contain_text("that changed something")
+    live.shut_down()

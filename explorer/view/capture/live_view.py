@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from threading import Lock, Thread
 from typing import Any
 from weakref import ref
 
@@ -40,6 +41,7 @@ class LiveView:
         self._filter: tuple[Node, ...] = ()
         self._colour = ""
         self._values: dict[str, Any] = {}
+        self._records = Lock()
 
     @property
     def selection(self) -> tuple[Node, ...]:
@@ -115,7 +117,34 @@ class LiveView:
             if view is not None:
                 view.receive(change["new"], wire)
 
+        def answer(_: Any, message: Any, __: object) -> None:
+            view = reference()
+            if view is not None and message == {"ask": "record"}:
+                Thread(target=view.record, daemon=True).start()
+
         wire.observe(keep, "selected")
+        wire.on_msg(answer)
+
+    def record(self) -> None:
+        """Record the compiler's passes, unless it is being done, and show the capture anew in every live view.
+
+        The kernel is free meanwhile if this is called on a thread of its own.
+        """
+        if not self._records.acquire(blocking=False):
+            return
+        self._send({"recording": "started", "expected": self._capture.durations.compile})
+        try:
+            _ = self._capture.passes
+            self._send({"recording": "done"}, self._capture.wire)
+        except Exception as error:  # what the compiler can't do twice is said where it was asked for
+            self._send({"recording": "failed", "why": str(error) or type(error).__name__})
+        finally:
+            self._records.release()
+        self._publish()
+
+    def _send(self, message: dict[str, Any], *buffers: bytes) -> None:
+        for wire in self._wires:
+            wire.send(message, list(buffers))
 
     def receive(self, message: Mapping[str, Any], wire: Any) -> None:
         """Keep what the browser says is selected; it is checked, as anything from outside."""
@@ -133,9 +162,14 @@ class LiveView:
 
     def _message(self) -> dict[str, Any]:
         colour = {"by": self._colour, **self._values}
-        return {"stage": self._stage, "highlight": self._rows(self._highlight), "filter": self._rows(self._filter)} | (
-            {"colour": colour} if self._colour else {}
-        )
+        capture = self._capture
+        return {
+            "stage": self._stage,
+            "highlight": self._rows(self._highlight),
+            "filter": self._rows(self._filter),
+            **({"colour": colour} if self._colour else {}),
+            **({"records": True} if capture.record is not None and not capture.has_passes else {}),
+        }
 
     def _rows(self, nodes: tuple[Node, ...]) -> dict[str, Any] | None:
         return {"stage": self._home(nodes).name, "nodes": [node.index for node in nodes]} if nodes else None

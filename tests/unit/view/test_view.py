@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import jax.numpy as jnp
@@ -15,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
+from explorer.errors import NotRecordedError
+from explorer.files.capture import decode
 from explorer.model.capture import Capture, Durations
 from explorer.view.base85 import ALPHABET, pack, unpack
 from explorer.view.bundle_placement import includes_bundle
@@ -218,3 +221,36 @@ def test_what_the_browser_selects_is_a_python_value_and_is_checked():
     assert widget.selection == [node.name for node in capture.selection]
     widget.selected = {"stage": "no such stage", "nodes": [0]}
     assert capture.selection == ()
+
+
+def test_a_large_program_is_recorded_when_the_page_asks_and_shown_anew(monkeypatch):
+    monkeypatch.setattr("explorer.model.capture._SMALL", 0)
+    capture = ex.explore(two_steps, jnp.ones((8, 16)))
+    widget = capture.widget()
+    assert not capture.has_passes
+    assert widget.shown["records"]
+    sent = []
+    monkeypatch.setattr(widget, "send", lambda message, buffers=(): sent.append((message, buffers)))
+    before = capture.wire
+    capture.view.record()
+    (started, _), (done, (wire,)) = sent
+    assert started == {"recording": "started", "expected": capture.durations.compile}
+    assert done == {"recording": "done"}
+    assert wire == capture.wire != before
+    assert "records" not in widget.shown
+    assert decode(wire).coverage("hlo", "exact") == capture.coverage("hlo", "exact") > 0.5
+
+
+def test_a_recording_that_fails_says_why_in_the_page(monkeypatch):
+    monkeypatch.setattr("explorer.model.capture._SMALL", 0)
+
+    def fail():
+        raise NotRecordedError("the compiler wrote nothing")
+
+    capture = replace(ex.explore(two_steps, jnp.ones((8, 16))), record=fail)
+    widget = capture.widget()
+    sent = []
+    monkeypatch.setattr(widget, "send", lambda message, buffers=(): sent.append(message))
+    capture.view.record()
+    assert sent[-1] == {"recording": "failed", "why": "the compiler wrote nothing"}
+    assert widget.shown["records"]

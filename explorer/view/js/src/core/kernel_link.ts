@@ -16,6 +16,8 @@ export interface Steering {
   filter?: NodesOfStage | null;
   /** A column of the view's menu, or numbers of Python's own. */
   colour?: ({ by: string } & Partial<NodesOfStage & { values: (number | null)[] }>) | null;
+  /** The passes aren't recorded, and can be. */
+  records?: boolean;
 }
 
 /** The traits of Python's models; each model has those that its view needs. */

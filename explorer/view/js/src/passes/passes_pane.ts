@@ -48,6 +48,7 @@ function missing(): HTMLElement {
     element(
       "p",
       "To have them here: ",
+      "press “record the passes” under this pane while the kernel runs, or ",
       element("code", "%explore --passes f(x)"),
       ", or look at ",
       element("code", "capture.passes"),

@@ -9,14 +9,23 @@ const STEPS = ["trace", "lower", "compile"];
 export class Foot {
   readonly root = element("div.explorer-foot");
 
-  constructor(private readonly session: Session) {}
+  constructor(
+    private readonly session: Session,
+    private readonly recorder: HTMLElement,
+  ) {}
 
   fill(): void {
     const { header } = this.session.capture;
     const { jax, backend } = header.environment;
     const about =
       header.failure || (jax ? `jax ${jax} · ${backend ?? "?"}` : Object.values(header.environment).join(" · "));
-    this.root.replaceChildren(...this.#times(), this.#linked(), element("span.stretch"), element("span", about));
+    this.root.replaceChildren(
+      ...this.#times(),
+      this.#linked(),
+      this.recorder,
+      element("span.stretch"),
+      element("span", about),
+    );
   }
 
   /** The equations whose fate is unknown; in HLO, of those that it was made of. */

@@ -8,14 +8,22 @@ import { DiffViewer } from "./diff_viewer";
 import sheets from "./sheets";
 import { type Options, Viewer } from "./viewer";
 
-export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<Viewer | DiffViewer> {
+/** Show a capture or a diff in an element; what is given back ends it. */
+export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<{ dispose(): void }> {
   addStyle(host);
   const { header, blobs } = await opened(wire);
+  const replace = (wire: Uint8Array, shown: Pick<Options, "stage" | "mode">) => {
+    viewer.dispose();
+    void mount(host, wire, { ...options, ...shown }).then((next) => (shownNow = next));
+  };
   const viewer =
-    "diff" in header ? new DiffViewer(header.diff, blobs, options.id) : new Viewer(captureOf(header, blobs), options);
+    "diff" in header
+      ? new DiffViewer(header.diff, blobs, options.id)
+      : new Viewer(captureOf(header, blobs), { ...options, recorded: replace });
+  let shownNow: { dispose(): void } = viewer;
   host.replaceChildren(viewer.root);
   await viewer.start();
-  return viewer;
+  return { dispose: () => shownNow.dispose() };
 }
 
 // Not a <style>: a strict page forbids those, and one in the head doesn't reach into a shadow root.

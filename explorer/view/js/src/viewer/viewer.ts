@@ -13,6 +13,7 @@ import { SourcePane } from "../source/source_pane";
 import { Bar } from "./bar";
 import { Foot } from "./foot";
 import { type Pane, type PaneKind, paneKinds } from "./panes";
+import { Recorder } from "./recorder";
 import { SaveMenu } from "./save_menu";
 
 const LOWEST = 330; // pixels of the panes: the details need them
@@ -22,6 +23,9 @@ export interface Options {
   stage?: string;
   /** The widget that shows it, if one does; else the wire registered under `id`. */
   model?: Model;
+  mode?: Mode;
+  /** Called with the capture as it is once its passes are recorded, and with what was shown of it. */
+  recorded?: (wire: Uint8Array, shown: Pick<Options, "stage" | "mode">) => void;
 }
 
 export class Viewer {
@@ -32,6 +36,7 @@ export class Viewer {
   readonly #details: DetailsPane;
   readonly #bar: Bar;
   readonly #foot: Foot;
+  readonly #recorder: Recorder;
   readonly #save: SaveMenu;
   readonly #kinds: PaneKind[];
   readonly #paneOf = new Map<Mode, Pane>();
@@ -46,11 +51,13 @@ export class Viewer {
     private readonly options: Options,
   ) {
     const session = (this.session = new Session(capture, options.stage));
+    session.mode = options.mode ?? session.mode;
     this.#graph = new GraphPane(session);
     this.#kinds = paneKinds(this.#graph);
     this.#source = new SourcePane(session);
     this.#details = new DetailsPane(session, (node) => this.#reveal(node));
-    this.#foot = new Foot(session);
+    this.#recorder = new Recorder(options.id, options.model, (wire) => this.#recorded(wire));
+    this.#foot = new Foot(session, this.#recorder.root);
     const tools = [
       { label: "zoom in (+)", sign: "+", act: () => this.#graph.zoom(1.25) },
       { label: "zoom out (−)", sign: "−", act: () => this.#graph.zoom(0.8) },
@@ -102,7 +109,13 @@ export class Viewer {
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
   }
 
+  #recorded(wire: Uint8Array): void {
+    const { stage, mode } = this.session;
+    this.options.recorded?.(wire, { stage: stage.name, mode });
+  }
+
   dispose(): void {
+    this.#recorder.dispose();
     for (const stop of this.#stops) stop();
     for (const pane of this.#paneOf.values()) pane.dispose?.();
   }

@@ -1,0 +1,81 @@
+// Asking Python for the recording compile, and for the capture that comes of it.
+
+import { element } from "../core/dom";
+import { type Model, onModel } from "../core/kernel_link";
+import { secondsText } from "../core/labels";
+
+/** What Python says of it; see `LiveView.record` in explorer/view/capture/live_view.py. */
+interface Message {
+  recording?: "started" | "done" | "failed";
+  /** Seconds of the user's own compile. */
+  expected?: number;
+  why?: string;
+}
+
+const TICK = 500; // milliseconds
+
+/** A button where a kernel can record, progress while it does, nothing else. */
+export class Recorder {
+  readonly root = element("span.record", { role: "status" });
+  #model: Model | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  readonly #stop: () => void;
+  readonly #shown = () => this.#invite();
+  readonly #heard = (message: Message, buffers: DataView[]) => this.#receive(message, buffers);
+
+  constructor(
+    id: string,
+    model: Model | undefined,
+    private readonly recorded: (wire: Uint8Array) => void,
+  ) {
+    this.#stop = onModel(id, (model) => this.#follow(model), model);
+  }
+
+  dispose(): void {
+    clearInterval(this.#timer);
+    this.#follow(undefined);
+    this.#stop();
+  }
+
+  #follow(model: Model | undefined): void {
+    if (model === this.#model) return;
+    this.#model?.off("change:shown", this.#shown);
+    this.#model?.off("msg:custom", this.#heard);
+    this.#model = model;
+    model?.on("change:shown", this.#shown);
+    model?.on("msg:custom", this.#heard);
+    this.#invite();
+  }
+
+  #invite(): void {
+    if (this.#timer !== undefined) return;
+    if (!this.#model?.get("shown")?.records) {
+      this.root.replaceChildren();
+      return;
+    }
+    const title = "Compile once more beside your own program: exact links, and what each pass of the compiler did";
+    const button = element("button", { type: "button", title }, "record the passes");
+    button.addEventListener("click", () => this.#model?.send({ ask: "record" }));
+    this.root.replaceChildren(button);
+  }
+
+  #receive({ recording, expected, why }: Message, buffers: DataView[]): void {
+    if (recording === undefined) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    const wire = buffers[0];
+    if (recording === "started") this.#progress(expected ?? 0);
+    else if (recording === "failed") this.root.replaceChildren(`not recorded: ${why ?? "the kernel gave no reason"}`);
+    else if (wire) this.recorded(new Uint8Array(wire.buffer, wire.byteOffset, wire.byteLength));
+  }
+
+  #progress(expected: number): void {
+    const start = performance.now();
+    const say = () => {
+      const seconds = (performance.now() - start) / 1000;
+      this.root.replaceChildren(`recording… ${secondsText(seconds)}; your compile took ${secondsText(expected)}`);
+    };
+    say();
+    this.#timer = setInterval(say, TICK);
+  }
+}
