@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from explorer.measure.time import time
     from explorer.measure.what_if import what_if
     from explorer.model.attributes import AttributeColumns, Attributes
+    from explorer.model.attribution import Attribution, SourceLine
     from explorer.model.capture import Constant, Durations
     from explorer.model.events.event import Event, Place, Reason
     from explorer.model.events.family_counts import Cause, FamilyCounts, Summary, Totals
@@ -75,6 +76,7 @@ load = Capture.load
 __all__ = [
     "AttributeColumns",
     "Attributes",
+    "Attribution",
     "Binary",
     "Bounds",
     "Buffer",
@@ -138,6 +140,7 @@ __all__ = [
     "Series",
     "ShapeBounds",
     "Source",
+    "SourceLine",
     "Specialization",
     "StackTree",
     "Stage",
@@ -219,6 +222,7 @@ _NAMES = {
     "explorer.model.graph": "ComputationCall Frame Graph Group Node",
     "explorer.model.hierarchy": "Hierarchy",
     "explorer.model.line_table": "LineRow LineTable",
+    "explorer.model.attribution": "Attribution SourceLine",
     "explorer.model.links": "Links",
     "explorer.model.live_memory": "Buffer LiveMemory",
     "explorer.model.passes": "Effect Pass Passes",

@@ -5,7 +5,8 @@
     op == "copy"  name != dot.3     a whole field, not a part of it
     /^dot\\.\\d+$/  name:/fusion/      a regular expression, anywhere or in one field
     dtype:bf16  shape:8,*,64        an array of this dtype, of these dimensions
-    line:12  line:10-20  file:train.py  function:attention      the source: its innermost place, or the stack
+    line:12  line:10-20  line:train.py:12  file:train.py        the line of the user's code that it belongs to
+    through:12  through:linear.py:90  function:attention        any frame of its stack: calls, and libraries' code
     in:body                         inside a group of this name or kind
     target:getrf                    a custom call whose target has this in it
     attr:replica_groups  attr:dimensions={1}    an attribute; one with this in its value
@@ -25,15 +26,30 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.outline.source_paths import stacks
+from explorer.analysis.attribution import through_frames
 from explorer.errors import QueryError
-from explorer.model.graph import Graph, Node
+from explorer.model.attribution import SourceLine
+from explorer.model.graph import Frame, Graph, Node
 from explorer.model.types import ArrayType, parse_type
 
 Mask = NDArray[np.bool_]
 Test = Callable[[Graph], Mask]
 
-_TEXTS = ("name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line", "target", "attr")
+_TEXTS = (
+    "name",
+    "op",
+    "type",
+    "scope",
+    "dtype",
+    "shape",
+    "file",
+    "function",
+    "in",
+    "line",
+    "through",
+    "target",
+    "attr",
+)
 # What holds a custom call's target: in HLO, StableHLO, and a jaxpr's `ffi_call`.
 TARGET_KEYS = ("custom_call_target", "call_target_name", "target_name")
 _NUMBERS = ("bytes", "elements", "rank", "operands", "users", "line")
@@ -47,7 +63,7 @@ _FIELD = re.compile(r"([A-Za-z_]\w*):(?=\S)")
 _REGEX = re.compile(r"/((?:[^/\\\s]|\\.)+)/(?=[\s)]|$)")
 _STRING = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµ%]*)$")
-_RANGE = re.compile(r"(\d+)-(\d+)$")
+_LINES = re.compile(r"(?:(.*):)?(\d+)(?:-(\d+))?$")
 _COMPARE: dict[str, Callable[[NDArray[np.float32], np.float32], Mask]] = {
     "<": np.less,
     "<=": np.less_equal,
@@ -140,20 +156,20 @@ class _Parser:
             raise self.error(f"no node has a field `{field}`; there are {', '.join((*_TEXTS, *_NUMBERS[:-1]))}", start)
         if sign not in ("=", "==", "!="):
             raise self.error(f"`{field}` is text: it can be ==, != or `{field}:part`, not {sign}", start)
-        test = _on_text(field, _same(field, value))
+        test = _on_lines(self, field, value, start) if field == "through" else _on_text(field, _same(field, value))
         return test if sign != "!=" else lambda graph: ~test(graph)
 
     def text(self, field: str) -> Test:
         start = self.at
         kind, value = self.value()
+        if field in ("line", "through"):
+            return _on_lines(self, field, value, start)
         if kind == "regex":
             try:
                 pattern = re.compile(value, re.IGNORECASE)
             except re.error as error:
                 raise self.error(f"this regular expression can't be read: {error}", start) from None
             return _on_text(field, lambda text: pattern.search(text) is not None)
-        if field == "line":
-            return _line(self, value, start)
         if field in ("shape", "dtype"):
             return _on_text(field, _same(field, value))
         if field == "attr":
@@ -221,6 +237,9 @@ def _number(text: str) -> float | None:
 
 def _numbers(graph: Graph, field: str, query: str, number: float, sign: str) -> Mask:
     measures = graph.measures
+    if field == "line":
+        of_places = np.asarray([place.line for place in graph.attribution.places], np.float64)
+        return graph.attribution.mask(_compared(of_places, sign, number))
     if field in measures:
         values = measures[field]
     elif field in _NUMBERS:
@@ -231,6 +250,10 @@ def _numbers(graph: Graph, field: str, query: str, number: float, sign: str) -> 
             f"this query can't be answered: no number `{field}` is known of this graph's nodes.\n  {query}\n"
             f"  Hint: there are {there}."
         )
+    return _compared(values, sign, number)
+
+
+def _compared(values: NDArray[np.float64], sign: str, number: float) -> Mask:
     with np.errstate(invalid="ignore"):
         # In single precision, as the wire has them; NaN is unknown, which is not "different" either.
         return _COMPARE[sign](values.astype(np.float32), np.float32(number)) & ~np.isnan(values)
@@ -242,9 +265,6 @@ def _column(graph: Graph, field: str) -> NDArray[np.float64]:
             return np.diff(graph.operand_start).astype(np.float64)
         case "users":
             return np.diff(graph.user_columns[0]).astype(np.float64)
-        case "line":
-            lines = np.asarray([*(float(frame.line) for frame in graph.frames), np.nan])
-            return lines[graph.frame]
         case "bytes":
             return graph.sizes.bytes[graph.type]
         case "elements":
@@ -253,19 +273,25 @@ def _column(graph: Graph, field: str) -> NDArray[np.float64]:
             return graph.sizes.rank[graph.type]
 
 
-def _line(parser: _Parser, value: str, start: int) -> Test:
-    if span := _RANGE.match(value):
-        low, high = float(span[1]), float(span[2])
-    elif value.isdecimal():
-        low = high = float(value)
-    else:
-        raise parser.error(f"a line is a number or a range like 10-20, not {value!r}", start)
+def _on_lines(parser: _Parser, field: str, value: str, start: int) -> Test:
+    """`12`, `10-20` or `train.py:12`: the lines that a node belongs to, or that its stack goes through."""
+    lines = _LINES.match(value)
+    if lines is None:
+        raise parser.error(f"a line is `12`, a range like `10-20`, or `train.py:12`, not {value!r}", start)
+    file, low, high = (lines[1] or "").lower(), int(lines[2]), int(lines[3] or lines[2])
 
-    def test(graph: Graph) -> Mask:
-        lines = _column(graph, "line")
-        return (lines >= low) & (lines <= high)
+    def passes(places: Sequence[SourceLine] | Sequence[Frame]) -> list[bool]:
+        return [low <= place.line <= high and _is_file(place.file, file) for place in places]
 
-    return test
+    if field == "line":
+        return lambda graph: graph.attribution.mask(passes(graph.attribution.places))
+    return lambda graph: through_frames(graph, passes(graph.frames))
+
+
+def _is_file(path: str, wanted: str) -> bool:
+    """Whether a path is the one meant: all of it or its last parts; any is, if none was given."""
+    own = path.lower()
+    return not wanted or own == wanted or own.endswith((f"/{wanted}", f"\\{wanted}"))
 
 
 def _on_text(field: str, test: Callable[[str], bool]) -> Test:
@@ -297,8 +323,10 @@ def _on_text(field: str, test: Callable[[str], bool]) -> Test:
                 return _on_attributes(graph, lambda key, value: test(f"{key}={value}"))
             case "target":
                 return _on_attributes(graph, lambda key, value: key in TARGET_KEYS and test(value))
+            case "file":
+                return graph.attribution.mask([test(place.file) for place in graph.attribution.places])
             case _:
-                return _on_stack(graph, field, test)
+                return through_frames(graph, [test(frame.function) for frame in graph.frames])
 
     return mask
 
@@ -339,16 +367,6 @@ def _within(graph: Graph, test: Callable[[str], bool]) -> Mask:
     for group in tree.groups:  # a parent comes before its children
         passes.append(test(group.name) or test(group.kind) or (group.parent >= 0 and passes[group.parent]))
     return np.asarray([*passes, False], bool)[tree.group]
-
-
-def _on_stack(graph: Graph, field: str, test: Callable[[str], bool]) -> Mask:
-    """`file` is where a node was made; `function` may be anywhere on its stack."""
-    if field == "file":
-        passes = [test(frame.file) for frame in graph.frames]
-    else:
-        own = [test(frame.function) for frame in graph.frames]
-        passes = [any(own[i] for i in stack) for stack in stacks(graph)]
-    return np.asarray([*passes, False], bool)[graph.frame]
 
 
 def _same(field: str, value: str) -> Callable[[str], bool]:

@@ -27,6 +27,7 @@ from explorer.files.passes import pack_passes, unpack_passes
 from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
 from explorer.files.whole import write_whole
 from explorer.model.attributes import AttributeColumns, Attributes
+from explorer.model.attribution import SourceLine
 from explorer.model.capture import Capture, Constant, Durations
 from explorer.model.equation_sets import EquationSets
 from explorer.model.fates import KINDS as FATES
@@ -36,10 +37,11 @@ from explorer.model.graph import Floats, Frame, Graph, Group, Ints
 from explorer.model.hierarchy import Hierarchy
 from explorer.model.live_memory import KINDS
 from explorer.model.passes import Passes
-from explorer.model.source import Source
+from explorer.model.source import Source, is_library_file
 from explorer.model.stage import Stage
 
 _COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
+_ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 
 
 def encode(capture: Capture) -> bytes:
@@ -70,6 +72,7 @@ def encode(capture: Capture) -> bytes:
         "constants": [asdict(constant) for constant in capture.constants],
         "findings": capture.findings.to_dict(),
         "sources": [asdict(source) for source in capture.sources.values()],
+        "libraries": [file for file in capture.sources if is_library_file(file)],
         "stages": [
             _stage(blobs, of_stage)
             | _fates(blobs, fates, mapped, of_stage.stage.name)
@@ -154,7 +157,7 @@ class _Facts(NamedTuple):
 
 def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
     stage, content, sets, tree, measures, attributes = facts
-    graph, placed = stage.graph, stage.graph.placed
+    graph, placed, attribution = stage.graph, stage.graph.placed, stage.graph.attribution
     return {
         "name": stage.name,
         "text": blobs.add(content.encode("utf-8", "surrogatepass")),
@@ -170,7 +173,8 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "groups": table(blobs, graph.groups, Group),
         "frames": table(blobs, graph.frames, Frame),
         "coverage": float((placed >= 0).mean()) if len(placed) else 0.0,
-        "placed": blobs.column(placed),
+        "places": table(blobs, attribution.places, SourceLine),
+        "attribution": {name: blobs.column(getattr(attribution, name)) for name in _ATTRIBUTION},
         **({} if sets is None else {"sets": pack_sets(sets, blobs)}),
         "tree": table(blobs, tree.groups, Group),
         "tree_of": blobs.column(tree.group),
@@ -253,7 +257,7 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
                 scopes=texts(header["scopes"]),
                 groups=read_table(header["groups"], blobs, Group),
                 frames=read_table(header["frames"], blobs, Frame),
-                **{name: read_column(place, blobs) for name, place in header["columns"].items()},
+                **{name: read_column(header["columns"][name], blobs) for name in _COLUMNS},  # pyright: ignore
                 measure=lambda _: measures,
                 unread=tuple(read_column(header["unread"], blobs).tolist()) if "unread" in header else (),
                 attributes=texts_by_name(header.get("attributes", {})),

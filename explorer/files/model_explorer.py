@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.model.capture import Capture
-from explorer.model.graph import Frame, Graph
+from explorer.model.graph import Graph
 
 
 def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
@@ -41,17 +41,16 @@ def model_explorer_graph(graph: Graph, name: str) -> dict[str, Any]:
     tree = graph.hierarchy
     namespaces = _namespaces([(group.name, group.parent) for group in tree.groups])
     measures = {key: values.tolist() for key, values in graph.measures.items()}
-    places = [_place(graph.stack(i)) for i in range(len(graph.frames))]
     starts, operands = graph.operand_start.tolist(), graph.operand.tolist()
     nodes: list[dict[str, Any]] = []
-    columns: list[list[int]] = [c.tolist() for c in (graph.op, graph.type, graph.scope, graph.frame, tree.group)]
-    for i, (op, code, scope, frame, group) in enumerate(zip(*columns, strict=True)):
+    columns: list[list[int]] = [c.tolist() for c in (graph.op, graph.type, graph.scope, tree.group)]
+    for i, (op, code, scope, group) in enumerate(zip(*columns, strict=True)):
         type_ = str(graph.types[code])
         attributes: dict[str, str] = {
             "name": str(graph.names[i]),
             "type": type_,
             "scope": str(graph.scopes[scope]),
-            "source": places[frame] if frame >= 0 else "",
+            "source": str(graph.attribution.place(i) or ""),
             **{key: f"{values[i]:,.6g}" for key, values in measures.items() if math.isfinite(values[i])},
         }
         for key, value in graph.attribute_table.of(i).items():
@@ -87,10 +86,6 @@ def _namespaces(groups: list[tuple[str, int]]) -> list[str]:
             used[path] += 1
         paths.append(path)
     return paths
-
-
-def _place(stack: tuple[Frame, ...]) -> str:
-    return str(stack[0]) if stack else ""
 
 
 def _pairs(values: dict[str, str]) -> list[dict[str, str]]:

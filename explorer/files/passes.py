@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from explorer.analysis.attribution import innermost_own
 from explorer.files.container import Blobs, read_column, read_numbers, read_table, table
 from explorer.files.equation_sets import pack_sets, read_sets
 from explorer.model.graph import Frame, Ints
@@ -50,6 +51,7 @@ def _pack_versions(versions: Versions, blobs: Blobs) -> dict[str, Any]:
         "columns": {name: blobs.column(getattr(versions, name)) for name in _COLUMNS},
         **{name: list(getattr(versions, name)) for name in _STRINGS},
         "frames": table(blobs, versions.frames, Frame),
+        "own": blobs.column(innermost_own(versions.frames)),
         "runs": blobs.column(np.concatenate([np.zeros(0, np.int32), *(shot.runs for shot in versions.snapshots)])),
         "run_counts": blobs.column([len(shot.runs) for shot in versions.snapshots]),
         "firsts": blobs.column([shot.first for shot in versions.snapshots]),

@@ -6,6 +6,7 @@ from dataclasses import fields
 from math import nan
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.attribution import own_frame
 from explorer.errors import OptionError
 from explorer.files.frames import frame_of
 from explorer.model.results.benchmark_comparison import Comparison, Ratio
@@ -111,7 +112,7 @@ def roofline_frame(roofline: Roofline) -> pd.DataFrame:
 
 
 def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
-    """A row for each line, op, equation or thing that the host did; of a stack, the place of its innermost frame."""
+    """A row for each line, op, equation or thing that the host did; of a stack, the user's innermost line."""
     if kind == "host":
         return frame_of([{"name": name, "seconds": seconds} for name, seconds in profile.host.items()], _HOST)
     if kind == "lines":
@@ -121,7 +122,7 @@ def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
     if kind == "ops":
         columns = _names(OpTime)
         frame = frame_of(profile.ops, columns)
-        frame["stack"] = [str(op.stack[0]) if op.stack else "" for op in profile.ops]
+        frame["stack"] = [str(own_frame(op.stack) or "") for op in profile.ops]
         return frame
     raise OptionError(f"a profile has tables of lines, ops, equations and host; it got {kind!r}.")
 

@@ -13,11 +13,12 @@ from typing import Any
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
+from explorer.model.attribution import Attribution
 from explorer.model.displayable import Pictured
 from explorer.model.equation_sets import GRADES, EquationSets
 from explorer.model.fates import Fate, Fates
 from explorer.model.findings.findings import Findings
-from explorer.model.graph import Node
+from explorer.model.graph import Graph, Node
 from explorer.model.line_table import LineTable
 from explorer.model.links import Links
 from explorer.model.live_memory import LiveMemory
@@ -98,6 +99,15 @@ class Capture(Pictured):
     recording_note: str = ""
     exact_sets: Mapping[str, EquationSets] = field(default_factory=dict[str, EquationSets])
 
+    def __post_init__(self) -> None:
+        # So that `graph.where("line:3")` knows what only the capture does: the equations of other stages.
+        object.__setattr__(self, "stages", tuple(stage.attributed(self._attribute) for stage in self.stages))
+
+    @attached
+    def _attribute(self, graph: Graph) -> Attribution:
+        """The lines that the nodes of a stage's graph belong to."""
+        ...
+
     @cached_property
     def sources(self) -> Mapping[str, Source]:
         """By file name, the source of every file that a stack goes through; the function's own file first."""
@@ -135,6 +145,8 @@ class Capture(Pictured):
         recording = self.record()
         for name in _FROM_RECORDING:
             self.__dict__.pop(name, None)
+        for stage in self.stages:
+            stage.forget_attribution()
         self.__dict__.update(exact_sets=recording.exact_sets, recording_note=recording.note)
         return recording.passes
 
@@ -191,18 +203,35 @@ class Capture(Pictured):
     def hlo(self) -> Stage:
         return self.stage("hlo")
 
-    def nodes_at(self, line: int, stage: str = "hlo", *, file: str | None = None) -> tuple[Node, ...]:
-        """The nodes whose Python stack goes through a line of the user's source.
+    def nodes_at(
+        self, line: int, stage: str = "hlo", *, file: str | None = None, through: bool = False
+    ) -> tuple[Node, ...]:
+        """The nodes that belong to a line of the user's source, as in the view, the line table and `where("line:3")`.
+
+        A node belongs to the line of the innermost frame in the user's own code, a kernel to those of all that is
+        inside it; `node.place.how` says how that is known.
 
         Args:
             line: Line of the source, from 1.
             stage: Where to look.
             file: The source file; the one that defines the function if not given.
+            through: Give all nodes whose stack goes through the line instead: of a call, all that it led to. So are
+                lines of libraries found.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> def double(x):
+            ...     return x * 2
+            >>> def f(x):
+            ...     return double(x)
+            >>> cap = explorer.explore(f, jnp.ones(8))
+            >>> cap.nodes_at(2, "jaxpr"), cap.nodes_at(2, "jaxpr", through=True)
+            ((), (b = f32[8] mul(a),))
         """
         graph = self.stage(stage).graph
         file = self.file if file is None else file
-        hit = [any(f.file == file and f.line == line for f in graph.stack(i)) for i in range(len(graph.frames))]
-        return tuple(Node(graph, i) for i, frame in enumerate(graph.frame.tolist()) if frame >= 0 and hit[frame])
+        nodes = graph.nodes_through(file, line) if through else graph.attribution.nodes(file, line)
+        return tuple(Node(graph, i) for i in nodes.tolist())
 
     def coverage(self, stage: str, grade: str = "") -> float:
         """The share of a stage's nodes, 0 to 1, that know a place in the user's source; or that are linked so surely.

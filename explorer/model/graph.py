@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.attributes import Attributes, tabulate
+from explorer.model.attribution import Attribution, SourceLine
 from explorer.model.types import TypeSizes, measure_types
 
 if TYPE_CHECKING:
@@ -135,6 +136,19 @@ class Node:
         return self.graph.stack(int(self.graph.frame[self.index]))
 
     @property
+    def place(self) -> SourceLine | None:
+        """The line of the user's code that it belongs to and how that is known; None for an argument or a constant.
+
+        Of a kernel, the line that it is named for: it belongs to each line of what is inside.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(lambda x: jnp.tanh(x), jnp.ones(8)).jaxpr.graph["b"].place.how
+            'own'
+        """
+        return self.graph.attribution.place(self.index)
+
+    @property
     def attributes(self) -> Mapping[str, str]:
         """What the compiler printed of it beside its type and operands, by key: `dimensions`, `custom_call_target`.
 
@@ -176,6 +190,7 @@ class Graph:
         unread: Lines of the text, from 0, that should hold nodes but could not be read.
         attributes: What the text says of the module as a whole: `name`, `is_scheduled`, `input_output_alias`.
         node_attributes: Those of each node; `attribute_table` has them, also where there are none.
+        attribute: Gives the lines that the nodes belong to, in a capture, which knows more than the graph alone.
     """
 
     names: Sequence[str]
@@ -196,6 +211,7 @@ class Graph:
     unread: tuple[int, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     node_attributes: Attributes | None = None
+    attribute: Callable[[Graph], Attribution] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -241,9 +257,24 @@ class Graph:
             frame = self.frames[frame].parent
         return tuple(frames)
 
+    @cached_property
+    def attribution(self) -> Attribution:
+        """Which line of the user's code each node belongs to: the one answer that every surface gives."""
+        return self.attribute(self) if self.attribute is not None else self._attribution_alone()
+
+    @attached
+    def _attribution_alone(self) -> Attribution:
+        """The same without what the other stages of a capture know."""
+        ...
+
     @attached
     def to_model_explorer_json(self, path: str | PathLike[str], name: str = "graph") -> Path:
         """Write the graph as a file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path."""
+        ...
+
+    @attached
+    def nodes_through(self, file: str, line: int) -> Ints:
+        """The indices of the nodes whose stack goes through a line, a library's too; ascending."""
         ...
 
     @cached_property

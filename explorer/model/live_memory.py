@@ -234,5 +234,5 @@ def _kind(buffer: Buffer) -> str:
 
 
 def _place(buffer: Buffer) -> str:
-    frame = next(iter(buffer.source), None)
-    return f"{frame.function.rpartition('.')[2]}:{frame.line}" if frame else ""
+    place = buffer.node.place
+    return f"{place.function.rpartition('.')[2]}:{place.line}" if place is not None else ""

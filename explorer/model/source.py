@@ -51,11 +51,29 @@ def is_library_file(file: str) -> bool:
     return file.startswith(_LIBRARY_ROOTS) or _LIBRARY_PATH.search(file) is not None
 
 
+def library_of(file: str) -> str:
+    """The package or module that a library's file belongs to; empty for the user's own.
+
+    Example:
+        >>> library_of("/home/me/.venv/lib/python3.12/site-packages/flax/linen/linear.py")
+        'flax'
+        >>> library_of("/home/me/train.py")
+        ''
+    """
+    if not is_library_file(file):
+        return ""
+    *_, start = [0, *(match.end() for match in _LIBRARY_PATH.finditer(file))]
+    # One that runs from a checkout is known by its folder.
+    root = next((root for root in _LIBRARY_ROOTS if not start and file.startswith(root)), "")
+    name = os.path.basename(root.rstrip(os.sep)) if root else re.split(r"[/\\]", file[start:])[0]
+    return name.removesuffix(".py").strip("<>")
+
+
 # The standard library: `lib/python3.12/` on Unix; on Windows `Lib\` in a folder that is called after Python or conda
 # (`C:\Python312\Lib\`, `miniconda3\envs\ml\Lib\`), for a user may have a folder `Lib` too.
 _LIBRARY_PATH = re.compile(
-    r"(?:^|[/\\])(?:site|dist)-packages[/\\]"
-    r"|(?:^|[/\\])lib(?:64)?[/\\]python\d+(?:\.\d+)?t?[/\\]"
+    r"(?:^|(?<=[/\\]))(?:site|dist)-packages[/\\]"
+    r"|(?:^|(?<=[/\\]))lib(?:64)?[/\\]python\d+(?:\.\d+)?t?[/\\]"
     r"|(?i:python|conda|miniforge|mambaforge)[^\\]*\\(?:envs\\[^\\]+\\)?Lib\\"
     r"|^<frozen |^<string>$"
 )

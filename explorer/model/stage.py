@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from explorer.model.attribution import Attribution
 from explorer.model.graph import Graph
 
 
@@ -18,10 +19,12 @@ class Stage:
     Args:
         name: `jaxpr`, `stablehlo`, `hlo`.
         read: Returns the text and its graph.
+        origin: The stage that it was made of by `attributed`, if it was.
     """
 
     name: str
     read: Callable[[], tuple[str, Graph]]
+    origin: Stage | None = None
 
     @cached_property
     def text(self) -> str:
@@ -37,6 +40,20 @@ class Stage:
         # Lets go of what was read from: an executable with its memory.
         self.read = lambda: content
         return content
+
+    def attributed(self, attribute: Callable[[Graph], Attribution]) -> Stage:
+        """The same stage, read once for both, with a graph that asks `attribute` for the lines of its nodes."""
+        origin = self.origin or self
+
+        def read() -> tuple[str, Graph]:
+            return origin.text, replace(origin.graph, attribute=attribute)
+
+        return Stage(self.name, read, origin)
+
+    def forget_attribution(self) -> None:
+        """Let the lines of the nodes be decided anew, where more is known of the capture now."""
+        if "_content" in self.__dict__:
+            self.graph.__dict__.pop("attribution", None)
 
     def __repr__(self) -> str:
         return f"Stage({self.name!r})"

@@ -7,7 +7,8 @@ What a kernel costs is split over the lines of what is inside it:
 - seconds by both: what the arithmetic takes, a power more than an addition (weights.py), and what the bytes do. So a
   kernel that does little for each byte is split as its bytes are, and one that does much as its arithmetic.
 
-So each column adds up to the program; what no line is known for is a row of its own.
+So each column adds up to the program; what no line is known for is a row of its own. Which line an instruction belongs
+to, `analysis/attribution.py` decides.
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.elementwise import SEARCHES, WEIGHTS
 from explorer.analysis.cost.limits import count_limits, is_one_iteration
-from explorer.analysis.links.placement import placed
-from explorer.analysis.links.relocation import relocate_unattributed
+from explorer.model.attribution import Attribution
 from explorer.model.capture import Capture
 from explorer.model.graph import Floats, Frame, Graph, Ints
 from explorer.model.line_table import LineRow, LineTable
-from explorer.model.source import Source, is_library_file
+from explorer.model.source import Source
 from explorer.model.types import elements
 
 _BYTE = 4.0  # additions in the time of moving a byte: between a cache's and the memory's, for one core of today
@@ -35,27 +35,39 @@ _DEEPEST = 16  # calls in each other: of loops, branches and fusions
 
 @dataclass(frozen=True, eq=False)
 class LineSplit:
-    """The nodes of a capture's `hlo` stage by the line that they come from.
+    """The nodes of a capture's `hlo` stage by the line that they belong to.
 
     Args:
         graph: Of the `hlo` stage.
+        jaxpr: The graph of the jaxpr, where the capture has one.
         sources: Of the capture.
-        places: (file, line) of each line that any node comes from.
+        places: (file, line) of each line that any node belongs to.
         line: For each node the index of its line in `places`, -1 for none, shape `[n]`.
-        by: For each node, the node whose place it has: itself, or what it belongs to; -1 for none, shape `[n]`.
-        lost: For each node whose place is that of an equation, the equation's row in the jaxpr.
-        equations: How many equations each line makes, shape `[len(places) + 1]`.
+        equations, kernels: How many equations and kernels each line has, shape `[len(places) + 1]`; the last is for
+            those of no line.
         kernel: For each node, the kernel that runs it; -1 for plumbing, shape `[n]`.
     """
 
     graph: Graph
+    jaxpr: Graph | None
     sources: Mapping[str, Source]
     places: Sequence[tuple[str, int]]
     line: Ints
-    by: Ints
-    lost: Mapping[int, int]
-    equations: Ints
+    equations: NDArray[np.int64]
+    kernels: NDArray[np.int64]
     kernel: Ints
+
+    def stack(self, node: int) -> tuple[Frame, ...]:
+        """The stack that a node's line is of: its own, that of whom it serves, or that of the equation that it is."""
+        at, row = self.origin(node)
+        if row >= 0 and self.jaxpr is not None:
+            return self.jaxpr.stack(int(self.jaxpr.frame[row]))
+        return self.graph.stack(int(self.graph.frame[at])) if at >= 0 else ()
+
+    def origin(self, node: int) -> tuple[int, int]:
+        """The node whose place a node has, -1 for none, and the jaxpr's row where that is an equation's, else -1."""
+        attribution = self.graph.attribution
+        return int(attribution.by[node]), int(attribution.equation[node])
 
     def times(self) -> InstructionTimes | None:
         """The seconds that each instruction has of each kernel's; None where none were measured."""
@@ -80,32 +92,40 @@ class LineSplit:
 
 
 def split_by_line(capture: Capture) -> LineSplit:
-    """Find the line of every node of the `hlo` stage, for the table, the parts of lines, and those of instructions."""
+    """The lines of the nodes of the `hlo` stage, for the table, the parts of lines, and those of instructions."""
     stages = {stage.name: stage.graph for stage in capture.stages}
-    graph, jaxpr, sources = stages["hlo"], stages.get("jaxpr"), capture.sources
-    own = own_files(sources)
+    graph, jaxpr = stages["hlo"], stages.get("jaxpr")
     number: dict[tuple[str, int], int] = {}
-    lost = relocate_unattributed(capture)
-    by = placed(graph, [*lost]) if lost else graph.placed
-    line = _lines_of(graph, own, by, number)
-    equations = np.zeros(0, np.int64)
-    if jaxpr is not None:
-        line_of_row = _lines_of(jaxpr, own, jaxpr.placed, number)
-        for node, row in lost.items():
-            line[by == node] = line_of_row[row]
-        line_of_row = line_of_row[jaxpr.is_equation]
-        equations = np.bincount(line_of_row[line_of_row >= 0], minlength=len(number))
-    equations = np.append(equations, np.zeros(len(number) + 1 - len(equations), np.int64))
-    return LineSplit(graph, sources, [*number], line, by, lost, equations.astype(np.int32), graph.kernel)
+    of_hlo = _numbers(graph.attribution, number)
+    of_jaxpr = _numbers(jaxpr.attribution, number) if jaxpr is not None else of_hlo
+    runs = graph.kernel == np.arange(len(graph.names), dtype=np.int32)
+    return LineSplit(
+        graph,
+        jaxpr,
+        capture.sources,
+        [*number],
+        of_hlo[graph.attribution.line],
+        np.zeros(len(number) + 1, np.int64)
+        if jaxpr is None
+        else _count(jaxpr.attribution, jaxpr.is_equation, of_jaxpr, len(number)),
+        _count(graph.attribution, runs, of_hlo, len(number)),
+        graph.kernel,
+    )
 
 
-def _lines_of(graph: Graph, own: set[str], by: Ints, number: dict[tuple[str, int], int]) -> Ints:
-    """For each node, the number of its line, -1 for none; lines that have none yet get the next numbers."""
-    codes: list[int] = []
-    for frame in innermost_own_frames(graph, own):
-        codes.append(number.setdefault((frame.file, frame.line), len(number)) if frame.file else -1)
-    table = np.asarray([*codes, -1], np.int32)
-    return table[np.where(by >= 0, graph.frame[by], -1)]
+def _numbers(attribution: Attribution, number: dict[tuple[str, int], int]) -> Ints:
+    """For each place its number, and -1 at the end; places that have none yet get the next ones."""
+    codes = [number.setdefault((place.file, place.line), len(number)) for place in attribution.places]
+    return np.asarray([*codes, -1], np.int32)
+
+
+def _count(attribution: Attribution, counts: NDArray[np.bool_], number: Ints, size: int) -> NDArray[np.int64]:
+    """How many of the nodes that count belong to each line; last, how many of them belong to none."""
+    of_place = np.repeat(number[:-1], np.diff(attribution.start))
+    of_lines = np.bincount(of_place[counts[attribution.node]], minlength=size)
+    has_line = np.zeros(len(counts), bool)
+    has_line[attribution.node] = True
+    return np.append(of_lines, (counts & ~has_line).sum())
 
 
 def line_table(capture: Capture) -> LineTable:
@@ -129,7 +149,6 @@ def _share(part: float, total: float) -> float:
 def _table(split: LineSplit) -> LineTable:
     places = [*split.places, ("", 0)]  # the last is for what no line is known for
     flops, bytes_, seconds = _costs_of_lines(split)
-    kernels = _kernels_of_lines(split, len(places))
     totals = float(flops.sum()), float(bytes_.sum())
     texts = {file: source.text.splitlines() for file, source in split.sources.items()}
     open_ended = set((split.line[is_one_iteration(split.graph)] % len(places)).tolist())
@@ -137,7 +156,7 @@ def _table(split: LineSplit) -> LineTable:
     for i in sorted(range(len(places)), key=lambda i: (not places[i][0], *places[i])):
         file, line = places[i]
         time = None if seconds is None else float(seconds[i])
-        if not (split.equations[i] or kernels[i] or flops[i] or bytes_[i] or time):
+        if not (split.equations[i] or split.kernels[i] or flops[i] or bytes_[i] or time):
             continue
         lines = texts.get(file, [])
         rows.append(
@@ -146,7 +165,7 @@ def _table(split: LineSplit) -> LineTable:
                 line,
                 text=_text_of(lines, line),
                 equations=int(split.equations[i]),
-                kernels=int(kernels[i]),
+                kernels=int(split.kernels[i]),
                 flops=float(flops[i]),
                 flops_share=_share(float(flops[i]), totals[0]),
                 bytes=float(bytes_[i]),
@@ -165,13 +184,6 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
     File and line are empty and 0 for what no line is known for; none at all where no time was measured.
     """
     return split_by_line(capture).parts()
-
-
-def _kernels_of_lines(split: LineSplit, count: int) -> NDArray[np.int64]:
-    """How many kernels each line has something in."""
-    runs = split.kernel >= 0
-    pairs = np.unique(np.stack([split.kernel[runs], split.line[runs]]), axis=1)
-    return np.bincount(pairs[1] % count, minlength=count)
 
 
 def _costs_of_lines(split: LineSplit) -> tuple[Floats, Floats, Floats | None]:
@@ -297,20 +309,3 @@ def _moved_bytes(graph: Graph, kernel: Ints) -> _MovedBytes:
 
 def _sums(at: Ints, values: Floats, count: int) -> Floats:
     return np.bincount(at, values, count).astype(np.float64)
-
-
-def own_files(sources: Mapping[str, Source]) -> set[str]:
-    """The files that are the user's; all of them where only libraries are known."""
-    return {file for file in sources if not is_library_file(file)} or set(sources)
-
-
-def innermost_own_frames(graph: Graph, own: set[str]) -> list[Frame]:
-    """For each frame of a graph, the innermost of its stack in the user's own files; itself where there is none."""
-    frames, innermost = graph.frames, list[Frame]()
-    for frame in frames:
-        at, steps = frame, 0
-        # The steps end the walk where parents of damaged input go in a circle.
-        while at.file not in own and 0 <= at.parent < len(frames) and steps < len(frames):
-            at, steps = frames[at.parent], steps + 1
-        innermost.append(at if at.file in own else frame)
-    return innermost

@@ -14,7 +14,7 @@ from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
 from explorer.errors import ArgumentsError, UnknownNameError
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
-from explorer.model.graph import Frame, Node
+from explorer.model.graph import Node
 
 _PLUMBING = frozenset(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast"])
 _MOST_HELD = 4
@@ -207,15 +207,10 @@ def _fusion(node: Node, inside: Sequence[Node]) -> Fusion:
     ]
     more = len(named) - _MOST_HELD
     holds = ", ".join(named[:_MOST_HELD]) + f" and {more} other{'s' * (more > 1)}" * (more > 0)
-    places = dict.fromkeys(_place(inner.source) for inner in inside if inner.source)
+    places = dict.fromkeys(
+        f"{place.function.rpartition('.')[2]}:{place.line}" for inner in inside if (place := inner.place) is not None
+    )
     return Fusion(node.name, holds, tuple(places), len(inside), node)
-
-
-def _place(stack: Sequence[Frame]) -> str:
-    """`function:line` of the innermost frame; a lambda or a comprehension goes by the function around it."""
-    named = (frame.function.rpartition(".")[2] for frame in stack)
-    function = next((name for name in named if name and not name.startswith("<")), stack[0].function)
-    return f"{function}:{stack[0].line}"
 
 
 def _fusion_texts(ranked: Sequence[tuple[Fusion, int]]) -> list[str]:

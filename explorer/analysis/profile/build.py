@@ -238,7 +238,6 @@ class _ProgramTime:
 
     def __init__(self, capture: Capture, time: Floats) -> None:
         self.graph = graph = capture.hlo.graph
-        self.jaxpr = capture.jaxpr.graph if any(stage.name == "jaxpr" for stage in capture.stages) else None
         self.split = split_by_line(capture)
         self.most = _most(self.split.times(), len(graph.names))
         self.stacks: dict[int, tuple[Frame, ...]] = {}
@@ -251,20 +250,15 @@ class _ProgramTime:
         return float(values[node]) if values is not None else float("nan")
 
     def stack(self, node: int) -> tuple[Frame, ...]:
-        """Of the instruction inside that takes most, or of what it belongs to; one object for all of one place."""
-        at = int(self.split.by[self.most[node]])
-        lost = self.split.lost.get(at)
-        frame = int(self.graph.frame[at]) if lost is None and at >= 0 else -1
-        key = frame if lost is None else -2 - lost
+        """Of the instruction inside that takes most, or of whom it serves; one object for all of one place."""
+        at, row = self.split.origin(int(self.most[node]))
+        key = -2 - row if row >= 0 else int(self.graph.frame[at]) if at >= 0 else -1
         if key not in self.stacks:
-            if lost is not None and self.jaxpr is not None:
-                self.stacks[key] = self.jaxpr.stack(int(self.jaxpr.frame[lost]))
-            else:
-                self.stacks[key] = self.graph.stack(frame)
+            self.stacks[key] = self.split.stack(int(self.most[node]))
         return self.stacks[key]
 
     def scope(self, node: int) -> str:
-        code = int(self.graph.scope[max(int(self.split.by[self.most[node]]), 0)])
+        code = int(self.graph.scope[max(self.split.origin(int(self.most[node]))[0], 0)])
         if code not in self.scopes:
             self.scopes[code] = "/".join(named_scopes(self.graph.scopes[code]))
         return self.scopes[code]

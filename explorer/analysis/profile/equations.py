@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.analysis.cost.lines import innermost_own_frames, own_files, split_by_line
+from explorer.analysis.cost.lines import split_by_line
 from explorer.model.capture import Capture
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import EquationTime
@@ -36,14 +36,13 @@ def _of(capture: Capture, number: int, module: str, device: float) -> list[Equat
         return []
     of_node = np.bincount(times[1], times[2], len(capture.hlo.graph.names))
     for node in np.flatnonzero(of_node > 0).tolist():
-        rows = [split.lost[node]] if node in split.lost else linked.get(node, ())
+        row = split.origin(node)[1] if split.origin(node)[0] == node else -1
+        rows = [row] if row >= 0 else linked.get(node, ())
         for row in rows:
             seconds[row] += of_node[node] / len(rows)
-    places = innermost_own_frames(jaxpr, own_files(capture.sources))
     times_of_equations: list[EquationTime] = []
     for equation in np.flatnonzero(seconds > 0).tolist():
-        frame = int(jaxpr.frame[equation])
-        place = places[frame] if frame >= 0 else None
+        place = jaxpr.attribution.place(equation)
         times_of_equations.append(
             EquationTime(
                 jaxpr.names[equation],

@@ -5,7 +5,6 @@ A loop's body hangs below the line that made the loop, as its stack says.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import dropwhile
@@ -16,8 +15,8 @@ from explorer.model.graph import Frame
 from explorer.model.results.flame import By, Flame, FlameNode, depth_first
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import OpPart, OpTime
+from explorer.model.source import library_of
 
-_LIBRARY = re.compile(r".*[/\\](?:(?:site|dist)-packages|lib[/\\]python[\d.]*)[/\\]([^/\\]+)")
 _NO_SCOPE, _NO_LINE = "no named scope", "no line is known"
 
 
@@ -108,7 +107,7 @@ def _scopes(scope: str) -> list[FlameNode]:
 
 def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[FlameNode]:
     """The boxes of a stack, the outermost call first."""
-    frames = [(frame, _package(frame.file)) for frame in reversed(stack)]
+    frames = [(frame, library_of(frame.file)) for frame in reversed(stack)]
     if not frames:
         yield FlameNode(_NO_LINE, "none", 0.0)
     # What is around the user's outermost frame only runs the user's program: a notebook's kernel, a test runner.
@@ -120,12 +119,6 @@ def _frames(stack: Sequence[Frame], labels: Mapping[str, str]) -> Iterator[Flame
         if name != around:  # a call within another on one line is the same place; a library is one box
             yield FlameNode(name, "package", 0.0) if package else FlameNode(name, "frame", 0.0, frame=frame)
         around = name
-
-
-def _package(file: str) -> str:
-    """The library that a file belongs to: `flax`; empty for the user's own."""
-    path = _LIBRARY.match(file)
-    return path[1].removesuffix(".py") if path else ""
 
 
 def _program_names(ops: Sequence[OpTime]) -> dict[int, str]:

@@ -37,7 +37,6 @@ class _Places:
     def __init__(self, capture: Capture) -> None:
         self.split = split = split_by_line(capture)
         self.graph = graph = split.graph
-        self.jaxpr = capture.jaxpr.graph if split.lost else graph
         self.stacks: dict[tuple[int, int], tuple[Frame, ...]] = {}
         self.scopes: dict[str, str] = {}
         self.differentiates = any(phase(scope) == "backward" for scope in graph.scopes)
@@ -63,21 +62,16 @@ class _Places:
         return [(sum(seconds), stacks[stack], scope) for (stack, scope), seconds in by_place.items()]
 
     def place(self, node: int) -> tuple[tuple[Frame, ...], str]:
-        """An instruction's own place, or that of what it belongs to; an equation's where it was lost on the way."""
-        at = int(self.split.by[node])
-        row = self.split.lost.get(at)
+        """The stack that an instruction's line is of, one object for each, and the scope there."""
+        at, row = self.split.origin(node)
         if at < 0:
             return (), ""
-        if row is not None:
-            return self.stack(self.jaxpr, row, 1), self.scope(self.jaxpr, row)
-        return self.stack(self.graph, at, 0), self.scope(self.graph, at)
-
-    def stack(self, graph: Graph, node: int, stage: int) -> tuple[Frame, ...]:
-        """One object for one frame: that is what it is known by."""
-        key = (int(graph.frame[node]), stage)
+        jaxpr = self.split.jaxpr
+        graph, of = (jaxpr, row) if row >= 0 and jaxpr is not None else (self.graph, at)
+        key = (int(graph.frame[of]), int(row >= 0))
         if key not in self.stacks:
-            self.stacks[key] = graph.stack(key[0])
-        return self.stacks[key]
+            self.stacks[key] = self.split.stack(node)
+        return self.stacks[key], self.scope(graph, of)
 
     def scope(self, graph: Graph, node: int) -> str:
         path = graph.scopes[int(graph.scope[node])]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from explorer.analysis.attribution import own_frame
 from explorer.analysis.cost.lines import line_parts
 from explorer.analysis.profile.costs import OpCost, op_costs
 from explorer.analysis.profile.first_touch import first_touch_note
@@ -49,7 +50,7 @@ def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
 def _point(op: OpTime, cost: OpCost, peaks: Peaks, parts: Parts, texts: Mapping[tuple[str, int], str]) -> Point:
     how: Any = {"is_matmul": cost.is_matmul, "runs": cost.runs, "special": cost.special}
     work = (cost.flops, cost.bytes, cost.dtype)
-    frame = next(iter(op.stack), None)
+    frame = own_frame(op.stack)
     lines = tuple(parts) or (((frame.file, frame.line, 1.0),) if frame else ())
     file, line = lines[0][:2] if lines else ("", 0)
     return Point(

@@ -49,6 +49,16 @@ def test_a_query_finds(query, names):
     assert [node.name for node in GRAPH.where(query)] == names
 
 
+def test_the_view_is_given_the_same_lines():
+    attribution = GRAPH.attribution
+    assert SHARED["graph"]["places"] == [
+        {"file": place.file, "line": place.line, "function": place.function} for place in attribution.places
+    ]
+    assert SHARED["graph"]["attribution"] == {
+        name: getattr(attribution, name).tolist() for name in SHARED["graph"]["attribution"]
+    }
+
+
 @pytest.mark.parametrize("query", SHARED["faults"])
 def test_a_query_that_can_not_be_read_is_refused_with_a_hint(query):
     with pytest.raises(ex.QueryError, match=r"this query can't be (read|answered): (?s:.*)Hint: ") as caught:

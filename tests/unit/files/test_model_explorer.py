@@ -62,8 +62,8 @@ def test_the_graph_is_the_one_we_show(capture, written):
         attributes = {pair["key"]: pair["value"] for pair in theirs["attrs"]}
         assert attributes["name"] == node.name
         assert attributes["type"] == node.type
-        if node.source:
-            assert attributes["source"] == str(node.source[0])
+        if node.place:
+            assert attributes["source"] == str(node.place)
     kinds = written["graphs"][0]["groupNodeAttributes"]
     assert any(kinds[node["namespace"]]["kind"] == "fusion" for node in nodes if node["namespace"])
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 import explorer as ex
+from explorer.analysis.attribution import attribute
 from explorer.analysis.links.placement import placed
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.capture.readers.hlo import read_hlo
@@ -111,8 +112,9 @@ ENTRY main {
     )
     by = placed(graph)
     assert graph.names[by[graph["copy.1"].index]] == "sine"
-    known = placed(graph, [graph["transposed"].index])
-    assert graph.names[known[graph["copy.1"].index]] == "transposed"
+    attribution = attribute(graph, graph, {graph["transposed"].index: graph["sine"].index})
+    assert graph.names[attribution.by[graph["copy.1"].index]] == "transposed"
+    assert attribution.place(graph["copy.1"].index) == ex.SourceLine("model.py", 3, "", "serves")
 
 
 def test_a_product_that_a_transpose_was_folded_into_stays_in_its_own_line():

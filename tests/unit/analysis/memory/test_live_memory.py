@@ -330,12 +330,15 @@ def test_a_step_that_is_not_there_is_refused(capture):
 
 
 def test_the_repr_tells_the_peak_and_who_is_there():
-    memory = ex.explore(lambda x: jnp.sin(x) @ x, jnp.ones((64, 64))).live_memory
+    def f(x):
+        return jnp.sin(x) @ x
+
+    memory = ex.explore(f, jnp.ones((64, 64))).live_memory
     assert re.sub(r":\d+\b", ":N", repr(memory)) == (
         "LiveMemory(peak 49.2 kB at ynn_fusion, step 2 of 2: argument 16.4 kB, temp 16.4 kB, output 16.4 kB\n"
         "  16.4 kB  argument  x.1           f32[64,64]  0–2\n"
-        "  16.4 kB  temp      wrapped_sine  f32[64,64]  1–2  <lambda>:N\n"
-        "  16.4 kB  output    ynn_fusion    f32[64,64]  2–2  <lambda>:N\n"
+        "  16.4 kB  temp      wrapped_sine  f32[64,64]  1–2  f:N\n"
+        "  16.4 kB  output    ynn_fusion    f32[64,64]  2–2  f:N\n"
         "  1 argument of 16.4 kB could be donated: an output has its type)"
     )
 

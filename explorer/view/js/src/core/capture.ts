@@ -2,6 +2,7 @@
 
 import type { Memory } from "../memory/memory";
 import type { Passes } from "../passes/passes";
+import type { Attribution } from "./attribution";
 import type { Fates } from "./fates";
 import type { Frame, Graph } from "./graph";
 import type { EquationSets } from "./links";
@@ -14,12 +15,13 @@ export interface Source {
 }
 
 export class Stage {
-  /** Everything is read at first use; the frames alone are enough for the source pane's colours. */
+  /** Everything is read at first use; the lines alone are enough for the source pane's colours. */
   constructor(
     readonly name: string,
     private readonly readText: () => string,
     private readonly readGraph: () => Graph,
     private readonly readFrames: () => Frame[],
+    private readonly readAttribution: () => Attribution,
     readonly size: number,
     readonly coverage: number,
     private readonly readMemory?: () => Memory,
@@ -29,11 +31,16 @@ export class Stage {
   #text_?: string[];
   #graph_?: Graph;
   #frames_?: Frame[];
+  #attribution_?: Attribution;
   #memory_?: Memory | undefined;
   #fates_?: Fates | undefined;
   #sets_?: EquationSets | undefined;
   get frames(): Frame[] {
     return (this.#frames_ ??= this.readFrames());
+  }
+  /** Which line of the source each node belongs to. */
+  get attribution(): Attribution {
+    return (this.#attribution_ ??= this.readAttribution());
   }
   get lines(): string[] {
     return (this.#text_ ??= this.readText().split("\n"));

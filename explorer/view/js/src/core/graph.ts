@@ -1,6 +1,7 @@
 // A capture in the browser: the same columns as explorer/model/graph.py, read by index.
 
 import type { Attributes } from "./attributes";
+import type { Attribution } from "./attribution";
 import { type Buckets, buckets, push } from "./buckets";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "./item";
 
@@ -34,8 +35,8 @@ interface Columns {
   frame: Int32Array;
   line: Int32Array;
   frames: Frame[];
-  /** Whose place a node has: its own, that of what it belongs to by structure, or -1. */
-  placed: Int32Array;
+  /** Which line of the source each node belongs to. */
+  attribution: Attribution;
   /** Numbers of each node, by name (`flops`, `bytes`); NaN where there is none. */
   measures: Record<string, Float32Array>;
   groups: Group[];
@@ -189,6 +190,20 @@ export class Graph {
         if (this.c.line[node]! >= 0) this.#rowNode[this.c.line[node]!] = node;
     }
     return this.#rowNode[row] ?? -1;
+  }
+
+  /** The nodes whose stack goes through a frame that passes: for a call, all that it led to. */
+  through(passes: (frame: Frame) => boolean): number[] {
+    const { frames, frame } = this.c;
+    const own = frames.map(passes);
+    const leads = frames.map((_, i) => {
+      for (let at = i, steps = 0; at >= 0 && steps <= frames.length; at = frames[at]!.parent, steps++)
+        if (own[at]) return true;
+      return false;
+    });
+    const nodes: number[] = [];
+    for (let node = 0; node < this.size; node++) if (leads[frame[node]!]) nodes.push(node);
+    return nodes;
   }
 
   /** The innermost frame first. */

@@ -1,12 +1,26 @@
 // The language of the search field, as explorer/analysis/query.py has it: both are held to test/queries.json.
 
 import { arrays, bytesOf, elements } from "./array_types";
-import type { Frame, Graph } from "./graph";
+import type { Graph } from "./graph";
 
 type Test = (graph: Graph) => Uint8Array;
 type OnText = (text: string) => boolean;
 
-const TEXTS = ["name", "op", "type", "scope", "dtype", "shape", "file", "function", "in", "line", "target", "attr"];
+const TEXTS = [
+  "name",
+  "op",
+  "type",
+  "scope",
+  "dtype",
+  "shape",
+  "file",
+  "function",
+  "in",
+  "line",
+  "through",
+  "target",
+  "attr",
+];
 /** Where a custom call's target stands: in HLO, in StableHLO, in a jaxpr's `ffi_call`. */
 export const TARGETS = ["custom_call_target", "call_target_name", "target_name"];
 const NUMBERS = ["bytes", "elements", "rank", "operands", "users", "line"];
@@ -97,12 +111,13 @@ class Parser {
       throw this.#error(`no node has a field ${field}; there are ${[...TEXTS, ...NUMBERS.slice(0, -1)].join(", ")}`);
     if (!/^(=|==|!=)$/.test(sign!))
       throw this.#error(`${field} is text: it can be ==, != or ${field}:part, not ${sign}`);
-    const test = onText(field, same(field, value));
+    const test = field === "through" ? this.#onLines(field, value) : onText(field, same(field, value));
     return sign === "!=" ? inverted(test) : test;
   }
 
   #text(field: string): Test {
     const { kind, value } = this.#value();
+    if (field === "line" || field === "through") return this.#onLines(field, value);
     if (kind === "regex") {
       let pattern: RegExp;
       try {
@@ -112,7 +127,6 @@ class Parser {
       }
       return onText(field, (text) => pattern.test(text));
     }
-    if (field === "line") return this.#line(value);
     if (field === "shape" || field === "dtype") return onText(field, same(field, value));
     if (field === "attr")
       return onText(
@@ -123,11 +137,17 @@ class Parser {
     return onText(field, (text) => text.toLowerCase().includes(part));
   }
 
-  #line(value: string): Test {
-    const span = /^(\d+)(?:-(\d+))?$/.exec(value);
-    if (!span) throw this.#error(`a line is a number or a range like 10-20, not ${value}`);
-    const [low, high] = [Number(span[1]), Number(span[2] ?? span[1])];
-    return numbers("line", 0, (line) => line >= low && line <= high);
+  /** `12`, `10-20` or `train.py:12`: the lines that a node belongs to, or that its stack goes through. */
+  #onLines(field: "line" | "through", value: string): Test {
+    const span = /^(?:(.*):)?(\d+)(?:-(\d+))?$/.exec(value);
+    if (!span) throw this.#error(`a line is 12, a range like 10-20, or train.py:12, not ${value}`);
+    const [low, high] = [Number(span[2]), Number(span[3] ?? span[2])];
+    const file = (span[1] ?? "").toLowerCase();
+    const passes = (place: { file: string; line: number }) =>
+      low <= place.line && place.line <= high && isFile(place.file.toLowerCase(), file);
+    return field === "line"
+      ? ({ c }) => c.attribution.mask(c.attribution.places.map(passes))
+      : (graph) => masked(graph, graph.through(passes));
   }
 
   /** A regular expression, a quoted string, or a word up to the next space or parenthesis that closes a group. */
@@ -188,6 +208,16 @@ class Parser {
   }
 }
 
+/** Whether a path is the one meant: all of it or its last parts; any is, if none was given. */
+const isFile = (path: string, wanted: string): boolean =>
+  !wanted || path === wanted || path.endsWith(`/${wanted}`) || path.endsWith(`\\${wanted}`);
+
+function masked({ size }: Graph, nodes: number[]): Uint8Array {
+  const mask = new Uint8Array(size);
+  for (const node of nodes) mask[node] = 1;
+  return mask;
+}
+
 function joined(tests: Test[], join: (a: number, b: number) => number): Test {
   if (tests.length === 1) return tests[0]!;
   return (graph) => {
@@ -208,9 +238,11 @@ function numberOf(text: string): number | undefined {
 }
 
 function numbers(field: string, number: number, compare: (a: number, b: number) => boolean): Test {
+  const single = Math.fround(number); // as the wire carries the others
+  if (field === "line")
+    return ({ c }) => c.attribution.mask(c.attribution.places.map(({ line }) => compare(Math.fround(line), single)));
   return (graph) => {
     const value = column(graph, field);
-    const single = Math.fround(number); // as the wire carries the others
     // NaN is unknown, which is not "different" either.
     return Uint8Array.from({ length: graph.size }, (_, node) =>
       !Number.isNaN(value(node)) && compare(Math.fround(value(node)), single) ? 1 : 0,
@@ -229,7 +261,6 @@ function column(graph: Graph, field: string): (node: number) => number {
   const columns: Record<string, () => (node: number) => number> = {
     operands: () => (node) => c.operandStart[node + 1]! - c.operandStart[node]!,
     users: () => (node) => graph.users(node).length,
-    line: () => (node) => c.frames[c.frame[node]!]?.line ?? NaN,
     bytes: () => ofType(bytesOf),
     elements: () => ofType(elements),
     rank: () => ofType((type) => arrays(type)[0]?.dims.length ?? NaN),
@@ -260,12 +291,14 @@ function onText(field: string, test: OnText): Test {
       dtype: () => ofTypes((type) => arrays(type).map(({ dtype }) => dtype)),
       shape: () => ofTypes((type) => arrays(type).map(({ dims }) => dims.join(","))),
       in: () => within(c.groups, c.groupOf, test),
-      file: () =>
-        onFrames(
-          c,
-          c.frames.map((frame) => test(frame.file)),
+      file: () => isIn(c.attribution.mask(c.attribution.places.map((place) => test(place.file)))),
+      function: () =>
+        isIn(
+          masked(
+            graph,
+            graph.through((frame) => test(frame.function)),
+          ),
         ),
-      function: () => onFrames(c, onStacks(c.frames, test)),
       attr: () => onAttributes(graph, (key, value) => test(`${key}=${value}`)),
       target: () => onAttributes(graph, (key, value) => TARGETS.includes(key) && test(value)),
     };
@@ -285,18 +318,10 @@ function within(
   return (node) => passes[groupOf[node]!] === true;
 }
 
-function onFrames(c: { frame: Int32Array }, passes: boolean[]): (node: number) => boolean {
-  return (node) => passes[c.frame[node]!] === true;
-}
-
-function onStacks(frames: Frame[], test: OnText): boolean[] {
-  const own = frames.map((frame) => test(frame.function));
-  return frames.map((_, i) => {
-    for (let at = i, steps = 0; at >= 0 && steps <= frames.length; at = frames[at]!.parent, steps++)
-      if (own[at]) return true;
-    return false;
-  });
-}
+const isIn =
+  (mask: Uint8Array) =>
+  (node: number): boolean =>
+    mask[node] === 1;
 
 function onAttributes(graph: Graph, test: (key: string, value: string) => boolean): (node: number) => boolean {
   const mask = graph.attributes?.mask(test);

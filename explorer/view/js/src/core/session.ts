@@ -1,12 +1,19 @@
 // What is shown and what is in focus: the one state that every pane draws.
 
-import { Lines, lineKey } from "../source/source_lines";
+import { Lines } from "../source/source_lines";
+import { lineKey } from "./attribution";
 import type { Capture, Stage } from "./capture";
-import type { Frame } from "./graph";
 import { type Item, isGroup, isNode, nodeItem } from "./item";
 import { find, QueryError } from "./query";
 
 export type Mode = "graph" | "text" | "table" | "lines" | "memory" | "passes";
+
+/** A line of the source; `through`: with all that it led to as a call, not only what belongs to it. */
+export interface FocusLine {
+  file: string;
+  line: number;
+  through?: boolean;
+}
 
 /** What is lit: nodes of the current stage and lines of the source, however they were reached. */
 export interface Focus {
@@ -14,7 +21,7 @@ export interface Focus {
   lines: Set<string>;
   /** What was chosen, if anything; the details pane describes it. */
   item?: Item;
-  line?: { file: string; line: number };
+  line?: FocusLine;
   query?: string;
   /** What the nodes have in common, where it is neither a line nor a query. */
   name?: string;
@@ -96,7 +103,7 @@ export class Session {
     this.stage = to;
     const { line, query, nodes } = this.focus;
     this.preview = NOTHING;
-    if (line) this.focus = this.#ofLine(line.file, line.line);
+    if (line) this.focus = this.#ofLine(line);
     else if (query) this.focus = this.#ofQuery(query);
     else if (nodes.size) {
       const linked = new Set([...nodes].flatMap((node) => this.capture.linked(from, node, to)));
@@ -142,8 +149,8 @@ export class Session {
     this.#notify(goes ? "stage" : "focus");
   }
 
-  focusLine(file: string, line: number): void {
-    this.focus = this.#ofLine(file, line);
+  focusLine(file: string, line: number, through = false): void {
+    this.focus = this.#ofLine({ file, line, through });
     this.#notify("focus");
   }
 
@@ -162,7 +169,7 @@ export class Session {
   }
 
   previewLine(file: string, line: number): void {
-    this.preview = this.#ofLine(file, line);
+    this.preview = this.#ofLine({ file, line });
     this.#notify("preview");
   }
 
@@ -179,18 +186,22 @@ export class Session {
     return { nodes, lines, item };
   }
 
-  /** Every node whose stack goes through the line: for a call, all that it led to. */
-  #ofLine(file: string, line: number): Focus {
+  /** What belongs to a line; or every node whose stack goes through it: for a call, all that it led to. */
+  #ofLine({ file, line, through }: FocusLine): Focus {
     const { graph } = this.stage;
-    const { frames, frame } = graph.c;
-    const through = new Uint8Array(frames.length);
-    frames.forEach((f, i) => {
-      for (let at: Frame | undefined = f, steps = 0; at && steps < 64 && !through[i]; at = frames[at.parent], steps++)
-        if (at.line === line && at.file === file) through[i] = 1;
-    });
-    const nodes = new Set<number>();
-    for (let node = 0; node < graph.size; node++) if (frame[node]! >= 0 && through[frame[node]!]) nodes.add(node);
-    return { nodes, lines: new Set([lineKey(file, line)]), line: { file, line } };
+    const nodes = through
+      ? graph.through((frame) => frame.line === line && frame.file === file)
+      : graph.c.attribution.nodes(file, line);
+    const of = { file, line, ...(through ? { through } : {}) };
+    return { nodes: new Set(nodes), lines: new Set([lineKey(file, line)]), line: of };
+  }
+
+  /** What the calls on a line led to, of the current stage; empty for a line that calls nothing of the program. */
+  calledFrom({ file, line, through }: FocusLine): number[] {
+    if (through) return [];
+    const { graph } = this.stage;
+    const own = new Set(graph.c.attribution.nodes(file, line));
+    return graph.through((frame) => frame.line === line && frame.file === file).filter((node) => !own.has(node));
   }
 
   #ofQuery(query: string): Focus {

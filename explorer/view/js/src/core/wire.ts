@@ -5,6 +5,7 @@ import { type PassesHeader, readPasses } from "../passes/wire";
 import type { Finding } from "../source/finding_badge";
 import type { DiffHeader } from "../viewer/diff_viewer";
 import { Attributes } from "./attributes";
+import { Attribution, type SourceLine } from "./attribution";
 import { Capture, type Source, Stage } from "./capture";
 import { Fates } from "./fates";
 import { type Frame, Graph, type Group } from "./graph";
@@ -28,7 +29,9 @@ interface StageHeader {
   groups: Record<string, Column>;
   frames: Record<string, Column>;
   coverage: number;
-  placed: Place;
+  /** From format 3 on. */
+  places?: Record<string, Column>;
+  attribution?: Record<"line" | "mark" | "by" | "equation" | "start" | "node", Place>;
   /** Links to the first stage; in format 2 `keys` instead, by the stage linked to, of the first to all. */
   sets?: Record<string, Place>;
   keys?: Record<string, Place>;
@@ -88,6 +91,8 @@ export interface Header {
   /** Files from before there were rules have none. */
   findings?: { findings: Finding[] };
   sources: Source[];
+  /** The files among them that are no code of the user's; from format 3 on. */
+  libraries?: string[];
   stages: StageHeader[];
   passes?: PassesHeader | null;
   lines: LineCost[];
@@ -137,7 +142,7 @@ function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): 
         frame: columns("frame"),
         line: columns("line"),
         frames: stage.frames,
-        placed: column(header.placed, blobs),
+        attribution: stage.attribution,
         measures: Object.fromEntries(
           Object.entries(header.measures).map(([name, place]) => [name, numbers(place, blobs)]),
         ),
@@ -150,6 +155,7 @@ function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): 
         readAttributes: header.attribute_columns && (() => readAttributes(header, blobs)),
       }),
     () => rows<Frame>(header.frames, blobs),
+    () => readAttribution(header, header.names.length, blobs),
     header.names.length,
     header.coverage,
     header.memory ? () => readMemory(header.memory!, blobs) : undefined,
@@ -176,6 +182,23 @@ function readAttributes({ attribute_keys, attribute_values, attribute_columns }:
     value: read("value"),
     keys: attribute_keys ?? [],
     values: attribute_values ?? [],
+  });
+}
+
+function readAttribution({ places, attribution }: StageHeader, size: number, blobs: Uint8Array): Attribution {
+  const none = new Int32Array(size).fill(-1);
+  const empty = new Int32Array(0);
+  // Captures up to format 2 don't say which node belongs to which line.
+  if (!places || !attribution)
+    return new Attribution([], { line: none, mark: none, by: none, equation: none, start: empty, node: empty });
+  const read = (name: keyof typeof attribution) => column(attribution[name], blobs);
+  return new Attribution(rows<SourceLine>(places, blobs), {
+    line: read("line"),
+    mark: read("mark"),
+    by: read("by"),
+    equation: read("equation"),
+    start: read("start"),
+    node: read("node"),
   });
 }
 

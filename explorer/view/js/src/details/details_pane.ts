@@ -1,5 +1,6 @@
 // The details of what is chosen; of the whole program while nothing is.
 
+import { lineKey, type SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
 import type { Frame, Graph } from "../core/graph";
 import { groupItem, isGroup, isNode } from "../core/item";
@@ -17,9 +18,8 @@ import {
   shortType,
   units,
 } from "../core/labels";
-import type { Session } from "../core/session";
+import type { FocusLine, Session } from "../core/session";
 import { amountOf, Costs, type Measure, percent } from "../lines/line_costs";
-import { lineKey } from "../source/source_lines";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
 const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name
@@ -43,6 +43,7 @@ export class DetailsPane {
     this.root.scrollTop = 0;
     if (isGroup(focus.item)) this.root.replaceChildren(...this.#group(focus.item.group));
     else if (isNode(focus.item)) this.root.replaceChildren(...this.#node(focus.item.node));
+    else if (focus.line && !focus.nodes.size) this.root.replaceChildren(...this.#emptyLine(focus.line));
     else if (focus.nodes.size) this.root.replaceChildren(...this.#selection([...focus.nodes]));
     else this.root.replaceChildren(...this.#program());
   }
@@ -85,7 +86,9 @@ export class DetailsPane {
       title(what),
       note(units(stage.name, nodes.length) + (runs.length ? ` in ${count(runs.length, "kernel")}` : "")),
     ];
-    const line = focus.line && this.#costsOf.at(lineKey(focus.line.file, focus.line.line));
+    if (focus.line?.through) parts.push(note("All that the calls on this line led to."));
+    if (focus.line) parts.push(...this.#called(focus.line));
+    const line = focus.line && !focus.line.through && this.#costsOf.at(lineKey(focus.line.file, focus.line.line));
     if (line)
       parts.push(
         facts(
@@ -101,11 +104,29 @@ export class DetailsPane {
     return parts;
   }
 
+  /** A line that nothing of this stage belongs to, and what it calls. */
+  #emptyLine(line: FocusLine): Node[] {
+    return [
+      title(`line ${line.line}`),
+      note("Nothing of this stage belongs to this line itself."),
+      ...this.#called(line),
+    ];
+  }
+
+  #called(line: FocusLine): Node[] {
+    const { length } = this.session.calledFrom(line);
+    if (!length) return [];
+    const { name } = this.session.stage;
+    return [
+      list([["with what it calls", units(name, length)]], 0, () => this.session.focusLine(line.file, line.line, true)),
+    ];
+  }
+
   #node(node: number): Node[] {
     const { session } = this;
     const { graph, name } = session.stage;
     const inside = graph.within(node).slice(1);
-    const place = session.lines.place(graph, graph.c.placed[node]!);
+    const place = session.lines.place(graph, node);
     const parts: Node[] = [title(graph.name(node), session.lines.colour(place))];
     parts.push(
       note(inside.length ? `1 ${opText(graph.op(node))} of ${units(name, inside.length)}` : opText(graph.op(node))),
@@ -114,11 +135,7 @@ export class DetailsPane {
     if (graph.scope(node)) rows.push(["scope", graph.scope(node)]);
     parts.push(facts(rows), ...attributes(graph.attributes?.of(node) ?? []));
     parts.push(...this.#fate(node), ...this.#madeOf(node));
-    const owner = graph.c.placed[node]!;
-    const stack = owner >= 0 ? graph.stack(owner) : [];
-    parts.push(heading("from"), stack.length ? this.#stack(stack) : note("The compiler kept no place for it."));
-    if (stack.length && owner !== node)
-      parts.push(note(`The compiler kept no place for it: this is ${graph.name(owner)}'s, to which it belongs.`));
+    parts.push(...this.#origin(node, place));
     for (const stage of session.capture.stages) {
       // The kernels of a fate need no second list.
       if (
@@ -250,7 +267,25 @@ export class DetailsPane {
     this.reveal(node);
   }
 
-  #stack(frames: Frame[]): Node {
+  /** The stack that a node's line is of, and how that is known where it isn't its own. */
+  #origin(node: number, place: SourceLine | undefined): Node[] {
+    const { capture, stage } = this.session;
+    const { graph } = stage;
+    const { attribution } = graph.c;
+    const owner = attribution.owner(node);
+    const equation = attribution.equation(owner);
+    const first = capture.stages[0]!.graph;
+    const stack = equation === undefined ? graph.stack(owner) : first.stack(equation);
+    if (!stack.length) return [heading("from"), note("The compiler kept no place for it.")];
+    const parts = [heading("from"), this.#stack(stack, place)];
+    if (owner !== node) parts.push(note(`The compiler kept no place for it: it serves ${graph.name(owner)}.`));
+    if (equation !== undefined)
+      parts.push(note(`The compiler kept no place for it: this is that of the equation ${first.name(equation)}.`));
+    return parts;
+  }
+
+  /** A stack as buttons: the line that it belongs to, and for the others what their calls led to. */
+  #stack(frames: Frame[], place: SourceLine | undefined): Node {
     const parent = element("div.list");
     for (const frame of frames) {
       const button = element(
@@ -259,7 +294,9 @@ export class DetailsPane {
         `${frame.function.split(".").pop() || "?"}`,
         element("em", `line ${frame.line}`),
       );
-      button.addEventListener("click", () => this.session.focusLine(frame.file, frame.line));
+      const isOwn = frame.file === place?.file && frame.line === place.line;
+      button.title = isOwn ? "what belongs to this line" : "all that the calls on this line led to";
+      button.addEventListener("click", () => this.session.focusLine(frame.file, frame.line, !isOwn));
       parent.append(button);
     }
     return parent;

@@ -44,7 +44,7 @@ const CATEGORIES: Record<string, Category> = {
   },
   scope: {
     title: "scope",
-    of: (graph, node) => scopeOf(graph.scope(graph.c.placed[node]! >= 0 ? graph.c.placed[node]! : node)),
+    of: (graph, node) => scopeOf(graph.scope(graph.c.attribution.owner(node))),
   },
   sharding: {
     title: "sharding",

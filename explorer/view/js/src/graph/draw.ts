@@ -1,7 +1,8 @@
 // One box, one line of the graph, as SVG.
 
+import type { SourceLine } from "../core/attribution";
 import { svg } from "../core/dom";
-import type { Frame, Graph } from "../core/graph";
+import type { Graph } from "../core/graph";
 import { type Item, isGroup, isNode, isRest } from "../core/item";
 import { shareOf } from "../core/kernel_titles";
 import { cut, units } from "../core/labels";
@@ -150,18 +151,9 @@ export function place(drawn: SVGElement, box: Box): void {
   drawn.setAttribute("transform", `translate(${box.x} ${box.y})`);
 }
 
-/** Where a node comes from; one that lost its own place has that of what it holds, or of what it belongs to. */
-export function sourceOf(session: Session, node: number): Frame | undefined {
-  const { graph } = session.stage;
-  const { lines } = session;
-  const own = lines.place(graph, node);
-  if (own) return own;
-  for (const inner of graph.within(node)) {
-    const place = lines.place(graph, inner);
-    if (place) return place;
-  }
-  return lines.place(graph, graph.c.placed[node]!);
-}
+/** The line that a node belongs to. */
+export const sourceOf = ({ stage, lines }: Session, node: number): SourceLine | undefined =>
+  lines.place(stage.graph, node);
 
 function text(content: string, x: number, y: number, kind: string): SVGTextElement {
   const node = svg("text", { x, y, class: kind });

@@ -353,7 +353,9 @@ export class GraphPane {
       return focus.query
         ? `nothing found for “${focus.query}”`
         : focus.line
-          ? `line ${focus.line.line} left no trace in this stage`
+          ? this.session.calledFrom(focus.line).length
+            ? `line ${focus.line.line} only calls: see the details`
+            : `line ${focus.line.line} left no trace in this stage`
           : "";
     if (focus.item !== undefined) return "";
     const runs = stage.name === "hlo" ? kernelsOf(stage.graph, focus.nodes).length : 0;

@@ -1,10 +1,10 @@
 // The line table: what each line of the source became, and what that costs.
 
+import { lineKey } from "../core/attribution";
 import { element } from "../core/dom";
 import { number } from "../core/labels";
 import type { Session } from "../core/session";
 import type { LineCost } from "../core/wire";
-import { lineKey } from "../source/source_lines";
 import { amountOf, Costs, type Measure, OF, shareBar } from "./line_costs";
 
 interface Column {

@@ -1,7 +1,8 @@
 // Memory over the schedule: the curve, and below it who is alive at the chosen moment.
 
+import { lineKey, type SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
-import type { Frame, Graph } from "../core/graph";
+import type { Graph } from "../core/graph";
 import { isNode } from "../core/item";
 import { bytesText, count, kernelsOf, number } from "../core/labels";
 import { Rows } from "../core/row_list";
@@ -26,7 +27,7 @@ interface Entry {
   colour: number;
   kind: string;
   rows: number[];
-  place?: Frame;
+  place?: SourceLine;
 }
 
 export class MemoryPane {
@@ -203,12 +204,9 @@ export class MemoryPane {
     }).filter((node) => node !== undefined);
   }
 
-  #place(row: number): Frame | undefined {
-    const { graph } = this;
-    const { kinds, kind, node } = this.memory!.c;
-    return /^(temp|output|aliased)$/.test(kinds[kind[row]!]!)
-      ? this.session.lines.place(graph, graph.c.placed[node[row]!]!)
-      : undefined;
+  /** The line of what makes a buffer. */
+  #place(row: number): SourceLine | undefined {
+    return this.session.lines.place(this.graph, this.memory!.c.node[row]!);
   }
 
   #ofBuffer(row: number): Entry {
@@ -236,7 +234,7 @@ export class MemoryPane {
     for (const row of alive) {
       const place = this.#place(row);
       const own = kinds[kind[row]!]!;
-      const key = place ? `${place.file}:${place.line}` : own;
+      const key = keyOf(place) ?? own;
       let entry = entries.get(key);
       if (!entry) {
         const title = place ? this.#codeOf(place) : own === "temp" ? "of no known line" : NAMES[own]!;
@@ -258,7 +256,7 @@ export class MemoryPane {
     return [...entries.values()].sort((a, b) => b.bytes - a.bytes);
   }
 
-  #codeOf(place: Frame): string {
+  #codeOf(place: SourceLine): string {
     const source = this.session.lines.sources.find(({ file }) => file === place.file);
     const code = source?.text.split("\n", place.line)[place.line - 1]?.trim();
     return `${where(place)}  ${code ?? ""}`;
@@ -291,7 +289,10 @@ export class MemoryPane {
       bar,
       element("span", { role: "cell" }, entry.note),
     );
-    if (entry.rows.some((at) => focus.nodes.has(memory.c.node[at]!))) row.classList.add("lit");
+    const { line } = focus;
+    const isOfLine = line && !line.through && lineKey(line.file, line.line) === keyOf(entry.place);
+    const isLit = line && !line.through ? isOfLine : entry.rows.some((at) => focus.nodes.has(memory.c.node[at]!));
+    if (isLit) row.classList.add("lit");
     return row;
   }
 
@@ -354,8 +355,9 @@ export class MemoryPane {
     const { lines } = this.session;
     if (focus.line) return lines.colourOf(focus.line.file, focus.line.line);
     const { item } = focus;
-    return isNode(item) ? lines.colour(lines.place(this.graph, this.graph.c.placed[item.node]!)) : -1;
+    return isNode(item) ? lines.colour(lines.place(this.graph, item.node)) : -1;
   }
 }
 
-const where = (place: Frame): string => `${place.function.split(".").pop() || "?"}:${place.line}`;
+const keyOf = (place: SourceLine | undefined): string | undefined => place && lineKey(place.file, place.line);
+const where = (place: SourceLine): string => `${place.function.split(".").pop() || "?"}:${place.line}`;

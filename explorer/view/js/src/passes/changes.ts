@@ -20,8 +20,6 @@ const LOOKS: [Look, string][] = [
 
 /** What is shown of the changes beyond themselves. */
 export interface Around {
-  /** Places in the user's source, for a table of frames. */
-  places(frames: Frame[]): (Frame | undefined)[];
   /** Show a line of it, where there is a pane for that. */
   goLine?(place: Frame): void;
   /** What a change is one of. */

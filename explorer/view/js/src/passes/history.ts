@@ -88,9 +88,9 @@ export class HistoryList {
   }
 
   #source(key: Key): Node[] {
-    const { frame, frames } = this.passes.versions.c;
+    const { frame, frames, own } = this.passes.versions.c;
     const row = this.#rowsOf.get(key)?.find((at) => frame[at]! >= 0);
-    const place = row === undefined ? undefined : this.around.places(frames)[frame[row]!];
+    const place = row === undefined ? undefined : frames[own[frame[row]!]!];
     if (!place) return [];
     const text = `${place.function.split(".").pop()} · line ${place.line}`;
     if (!this.around.goLine) return [element("small", { title: place.file }, text)];

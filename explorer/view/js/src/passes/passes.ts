@@ -40,6 +40,8 @@ export interface VersionColumns {
   ops: string[];
   types: string[];
   frames: Frame[];
+  /** For each frame, the innermost of its stack that is in the user's own code. */
+  own: Int32Array;
   runs: Int32Array;
   runCounts: Int32Array;
   firsts: Int32Array;

@@ -15,7 +15,6 @@ export class PassesPane {
       const of = `${number(passes.all.length)} ${passes.isComplete ? "that ran" : "recorded"}`;
       const all = `${number(passes.shown.length)} that changed something, of ${of}`;
       this.#changes = new ChangesPane([passes], {
-        places: (frames) => session.lines.framePlaces(frames),
         goLine: (place) => session.focusLine(place.file, place.line),
         ran: (position) => `${position + 1} of ${all}`,
       });

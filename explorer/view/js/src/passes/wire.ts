@@ -17,6 +17,7 @@ export interface PassesHeader {
   ops: string[];
   types: string[];
   frames: Record<string, Column>;
+  own: Place;
   runs: Place;
   run_counts: Place;
   firsts: Place;
@@ -41,6 +42,7 @@ export function readPasses(header: PassesHeader, blobs: Uint8Array): Passes {
       ops: header.ops,
       types: header.types,
       frames: rows<Frame>(header.frames, blobs),
+      own: column(header.own, blobs),
       runs: column(header.runs, blobs),
       runCounts: column(header.run_counts, blobs),
       firsts: column(header.firsts, blobs),

@@ -1,5 +1,6 @@
 // The user's source, with the colour of the kernels each line became, and its share of what they cost.
 
+import { lineKey } from "../core/attribution";
 import type { Source } from "../core/capture";
 import { element } from "../core/dom";
 import { isInKernel, kernelsOf, number } from "../core/labels";
@@ -7,7 +8,6 @@ import { pythonSpans } from "../core/python_text";
 import type { Session } from "../core/session";
 import { Costs, type Measure, OF, shareBar } from "../lines/line_costs";
 import { badge, type Finding } from "./finding_badge";
-import { COLOURS, lineKey } from "./source_lines";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches
 const AROUND = 4; // lines of context then
@@ -132,36 +132,31 @@ export class SourcePane {
     return element("span.count", { title: this.#costs.about(line) }, shareBar(this.#costs.share(line, this.#by)));
   }
 
-  /** For each line, how many nodes of the stage it made, by the colour of the kernel that runs them. */
+  /** For each line, how many nodes of the stage belong to it, by the colour of the kernel that runs them. */
   #counts(): Map<string, Map<number, number>> {
     const { stage, lines } = this.session;
     const { graph } = stage;
-    const frames = lines.frames(graph);
-    const { frame, groupOf } = graph.c;
-    // Counted by frame and colour first: there are few of them, and a hundred thousand nodes.
-    const colourOfGroup = new Map<number, number>();
-    const tally = new Int32Array(frames.length * (COLOURS + 1));
-    for (let node = 0; node < graph.size; node++) {
-      const at = frame[node]!;
-      if (at < 0) continue;
+    const { groupOf, attribution } = graph.c;
+    const colourOfGroup = new Map<number, number>(); // there are few groups, and a hundred thousand nodes
+    const colourOf = (node: number, own: number): number => {
+      if (!isInKernel(graph, node)) return own;
       const group = groupOf[node]!;
-      let colour = colourOfGroup.get(group);
-      if (colour === undefined) {
-        const [kernel = -1] = isInKernel(graph, node) ? kernelsOf(graph, [node]) : [];
-        colour = frames[graph.c.frame[kernel] ?? -1]?.colour ?? -1;
-        colourOfGroup.set(group, colour);
+      if (!colourOfGroup.has(group)) {
+        const [kernel = -1] = kernelsOf(graph, [node]);
+        colourOfGroup.set(group, lines.colour(attribution.place(kernel)));
       }
-      tally[at * (COLOURS + 1) + (colour < 0 ? frames[at]!.colour : colour) + 1]!++;
-    }
+      return colourOfGroup.get(group)!;
+    };
     const counts = new Map<string, Map<number, number>>();
-    tally.forEach((n, i) => {
-      const { place } = frames[Math.floor(i / (COLOURS + 1))]!;
-      if (!n || !place) return;
-      const key = lineKey(place.file, place.line);
-      const of = counts.get(key) ?? counts.set(key, new Map()).get(key)!;
-      const colour = Math.max((i % (COLOURS + 1)) - 1, 0);
-      of.set(colour, (of.get(colour) ?? 0) + n);
-    });
+    for (const [code, { file, line }] of attribution.places.entries()) {
+      const own = Math.max(lines.colourOf(file, line), 0);
+      const of = new Map<number, number>();
+      for (const node of attribution.nodesAt(code)) {
+        const colour = colourOf(node, own);
+        of.set(colour < 0 ? own : colour, (of.get(colour < 0 ? own : colour) ?? 0) + 1);
+      }
+      if (of.size) counts.set(lineKey(file, line), of);
+    }
     return counts;
   }
 

@@ -124,7 +124,7 @@ export class Bar {
 }
 
 const HELP = `words: softmax exp
-in a field: op:dot  scope:attention  line:12  shape:8,*  dtype:bf16  function:block  in:body
+in a field: op:dot  scope:attention  line:12  through:12  shape:8,*  dtype:bf16  function:block  in:body
 attributes: target:getrf  attr:replica_groups  attr:dimensions={1}
 whole: op == "copy"
 numbers: bytes > 1MB  flops >= 2G  rank == 3  users > 4

@@ -41,7 +41,7 @@ export class DiffViewer {
     const stages: Passes[] = header.stages.map((stage) => readPasses(stage, blobs));
     const [a, b] = header.functions;
     const sides: [string, string] = a === b ? ["before", "after"] : [a, b];
-    this.#changes = new ChangesPane(stages, { places: (frames) => frames, ran: () => "", sides });
+    this.#changes = new ChangesPane(stages, { ran: () => "", sides });
     this.#changes.root.classList.add("shown");
     const [from, to] = header.titles;
     const title = element(

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Attributes } from "../../src/core/attributes";
+import { Attribution } from "../../src/core/attribution";
 import { Graph } from "../../src/core/graph";
 import { find, QueryError } from "../../src/core/query";
 import shared from "../queries.json";
@@ -34,7 +35,14 @@ const graph = new Graph({
   frame: Int32Array.from(known.frame),
   line: new Int32Array(known.names.length),
   frames: known.frames.map((frame) => ({ column: 0, end_line: 0, end_column: 0, ...frame })),
-  placed: Int32Array.from(known.names, (_, i) => i),
+  attribution: new Attribution(known.places, {
+    line: Int32Array.from(known.attribution.line),
+    mark: Int32Array.from(known.attribution.mark),
+    by: Int32Array.from(known.attribution.by),
+    equation: Int32Array.from(known.attribution.equation),
+    start: Int32Array.from(known.attribution.start),
+    node: Int32Array.from(known.attribution.node),
+  }),
   groupOf: Int32Array.from(known.group, (group) => group - 1), // the picture has no box for the entry
   groups: known.groups.slice(1).map((group) => ({ ...group, parent: group.parent - 1 })),
   measures: Object.fromEntries(

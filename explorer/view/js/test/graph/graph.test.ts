@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Attribution } from "../../src/core/attribution";
 import { Capture, Stage } from "../../src/core/capture";
 import { Graph, type Group } from "../../src/core/graph";
 import { groupItem, type Item, isGroup, isRest, nodeItem } from "../../src/core/item";
@@ -52,7 +53,7 @@ function graphOf(rows: Row[], groups: (Partial<Group> & { repeat?: number; diffe
     frame: new Int32Array(rows.length).fill(-1),
     line: Int32Array.from(rows, (row, i) => row.line ?? i),
     frames: [],
-    placed: new Int32Array(rows.length).fill(-1),
+    attribution: noLines(rows.length),
     measures: Object.fromEntries(
       measures.map((name) => [name, Float32Array.from(rows, (row) => row.values?.[name] ?? NaN)]),
     ),
@@ -69,12 +70,20 @@ function graphOf(rows: Row[], groups: (Partial<Group> & { repeat?: number; diffe
   });
 }
 
+/** No node belongs to a line. */
+function noLines(size: number): Attribution {
+  const none = new Int32Array(size).fill(-1);
+  const empty = new Int32Array(0);
+  return new Attribution([], { line: none, mark: none, by: none, equation: none, start: empty, node: empty });
+}
+
 const stageOf = (graph: Graph, name = "hlo", text = ""): Stage =>
   new Stage(
     name,
     () => text,
     () => graph,
     () => [],
+    () => noLines(graph.size),
     graph.size,
     1,
   );

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { lineKey } from "../../src/core/attribution";
 import { Fates } from "../../src/core/fates";
 import type { Graph } from "../../src/core/graph";
 import { Costs, percent } from "../../src/lines/line_costs";
-import { lineKey } from "../../src/source/source_lines";
 
 const line = (number: number, flops: number, bytes: number) => ({
   file: "a.py",

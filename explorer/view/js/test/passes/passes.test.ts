@@ -26,6 +26,7 @@ function versions(): Versions {
       ops: ["parameter", "tanh", "exp", "iota"],
       types: ["f32[2]"],
       frames: [],
+      own: new Int32Array(0),
       runs: Int32Array.of(-1, 4, 0, 2, -1, 1, 3, 1, 0, 1, -1, 1, 2, 2),
       runCounts: Int32Array.of(2, 6, 6),
       firsts: Int32Array.of(0, 4, 5),

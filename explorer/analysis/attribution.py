@@ -1,0 +1,169 @@
+"""What belongs to a line of the source: decided here, once for each stage, for every surface.
+
+A node belongs to the line of the innermost frame of its stack that is in the user's own code. Where it has none:
+
+1. An instruction that lost its metadata has the line of the equation that it was (`links/relocation.py`).
+2. What the compiler added for another node, such as the copies and transposes of layout assignment, serves that node:
+   its first reader, or the kernel or loop around it, or what it reads.
+3. What only a library's frames made has the innermost of these.
+4. Arguments, constants and plumbing without a frame belong to no line: they do nothing, and who reads them is said
+   elsewhere.
+
+A kernel belongs to the lines of all instructions inside it. What its reducers do is done for the reduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import dropwhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.analysis.links.placement import spread_places
+from explorer.analysis.links.relocation import relocate_unattributed
+from explorer.analysis.outline.source_paths import stacks
+from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
+from explorer.model.capture import Capture
+from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.source import is_library_file
+
+# Without a frame of their own these belong to no line, and lend none: an argument is read by many lines.
+_SOURCES = frozenset(["parameter", "constant", "stablehlo.constant"])
+_PLUMBING = _SOURCES | {"tuple", "get-tuple-element", "after-all", "opt-barrier", "return", "func.return"}
+_DEEPEST = 8  # fusions in each other, and lambdas
+
+
+def attribute_in(capture: Capture, graph: Graph) -> Attribution:
+    """The lines that the nodes of one stage of a capture belong to.
+
+    Args:
+        capture: Gives the equations of nodes that lost their frames.
+        graph: Of one of its stages.
+    """
+    stage = next((stage.name for stage in capture.stages if stage.graph is graph), "")
+    if stage != "hlo":
+        return attribute(graph)
+    lost = relocate_unattributed(capture)
+    return attribute(graph, capture.jaxpr.graph, lost) if lost else attribute(graph)
+
+
+def attribute(graph: Graph, first: Graph | None = None, lost: Mapping[int, int] | None = None) -> Attribution:
+    """The lines that the nodes of a graph belong to.
+
+    Args:
+        graph: Of any stage.
+        first: The graph of the stage that the equations are in.
+        lost: For each node that has the place of an equation, the equation's row in `first`.
+    """
+    lost = lost or {}
+    places = _Places()
+    own = places.codes(graph)
+    equation = np.full(len(graph.names), -1, np.int32)
+    if first is not None and lost:
+        equation[list(lost)] = list(lost.values())
+    by = _owners(graph, lost)
+    line = np.where(by >= 0, own[graph.frame[by]], np.int32(-1))
+    equation = np.where(by >= 0, equation[by], np.int32(-1))
+    is_lost = equation >= 0
+    if first is not None and is_lost.any():
+        line[is_lost] = places.codes(first)[first.frame[equation[is_lost]]]
+    mark = np.where(by == np.arange(len(by)), np.where(is_lost, EQUATION, OWN), SERVES)
+    is_library = np.asarray([*(is_library_file(place.file) for place in places.rows), False], bool)[line]
+    mark = np.where(line < 0, NONE, np.where(is_library & (mark == OWN), LIBRARY, mark)).astype(np.int32)
+    by[line < 0] = -1
+    start, node = _members(graph, line, len(places.rows))
+    return Attribution(places.rows, line, mark, by, equation, start, node)
+
+
+def innermost_own(frames: Sequence[Frame]) -> Ints:
+    """For each frame, the innermost of its stack that is in the user's own code; itself where there is none."""
+    own = np.full(len(frames), -1, np.int32)
+    for i in range(len(frames)):
+        at, steps = i, 0
+        # The steps end the walk where parents of damaged input go in a circle.
+        while is_library_file(frames[at].file) and 0 <= frames[at].parent < len(frames) and steps < len(frames):
+            at, steps = frames[at].parent, steps + 1
+        own[i] = i if is_library_file(frames[at].file) else at
+    return own
+
+
+def own_frame(stack: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of a stack that is in the user's own code, the innermost where none is; None for no stack."""
+    return next((frame for frame in stack if not is_library_file(frame.file)), next(iter(stack), None))
+
+
+def nodes_through(graph: Graph, file: str, line: int) -> Ints:
+    """The nodes whose stack goes through a line: for a call, all that it led to."""
+    passes = [frame.file == file and frame.line == line for frame in graph.frames]
+    return np.flatnonzero(through_frames(graph, passes)).astype(np.int32)
+
+
+def through_frames(graph: Graph, passes: Sequence[bool]) -> NDArray[np.bool_]:
+    """Whether the stack of each node goes through one of the frames that pass, shape `[n]`."""
+    through = [any(passes[at] for at in stack) for stack in stacks(graph)]
+    return np.asarray([*through, False], bool)[graph.frame]
+
+
+def _named_function(frames: Sequence[Frame], at: int) -> str:
+    """The function that a frame stands in; a lambda or a comprehension is the text of the function around it."""
+    for _ in range(_DEEPEST):
+        parts = [*dropwhile(lambda part: part.startswith("<"), reversed(frames[at].function.split(".")))]
+        if parts or not 0 <= frames[at].parent < len(frames):
+            return ".".join(reversed(parts)) or frames[at].function
+        at = frames[at].parent
+    return frames[at].function
+
+
+class _Places:
+    """The distinct lines of one or two graphs, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.rows: list[SourceLine] = []
+        self._code: dict[tuple[str, int], int] = {}
+
+    def codes(self, graph: Graph) -> Ints:
+        """The number of each frame's line, -1 for one without a file, and -1 at the end: for no frame."""
+        codes: list[int] = []
+        own: list[int] = innermost_own(graph.frames).tolist()
+        for at in own:
+            frame = graph.frames[at]
+            code = -1
+            if frame.file:
+                code = self._code.setdefault((frame.file, frame.line), len(self.rows))
+                if code == len(self.rows):
+                    self.rows.append(SourceLine(frame.file, frame.line, _named_function(graph.frames, at)))
+            codes.append(code)
+        return np.asarray([*codes, -1], np.int32)
+
+
+def _owners(graph: Graph, lost: Mapping[int, int]) -> Ints:
+    """For each node, the node whose place it has: itself, whom it serves, or -1."""
+    is_placed = graph.frame >= 0
+    is_placed[list(lost)] = True
+    at = np.where(is_placed, np.arange(len(is_placed), dtype=np.int32), np.int32(-1))
+    sources, plumbing = (
+        np.asarray([op in names for op in graph.ops] or [False])[graph.op] & ~is_placed
+        for names in (_SOURCES, _PLUMBING)
+    )
+    around = np.asarray([group.caller for group in graph.groups] + [-1], np.int32)[graph.group]
+    # What a body is given stands for the loop or the kernel around it; only the program's own arguments lend nothing.
+    return np.where(plumbing, np.int32(-1), spread_places(graph, at, sources & (around < 0), readers_first=True))
+
+
+def _members(graph: Graph, line: Ints, count: int) -> tuple[Ints, Ints]:
+    """The nodes of each line, and the kernels around them: compressed rows."""
+    node = np.arange(len(line), dtype=np.int32)
+    pairs = [(line, node)]
+    caller = np.asarray([g.caller if g.kind == "fusion" else -1 for g in graph.groups] + [-1], np.int32)
+    at = caller[graph.group]
+    for _ in range(_DEEPEST):
+        if not (at >= 0).any():
+            break
+        pairs.append((np.where(at >= 0, line, np.int32(-1)), at))
+        at = np.where(at >= 0, caller[graph.group[at]], np.int32(-1))
+    lines, nodes = (np.concatenate(column).astype(np.int64) for column in zip(*pairs, strict=True))
+    has_line = lines >= 0
+    both: NDArray[np.int64] = np.unique(lines[has_line] * max(len(line), 1) + nodes[has_line])
+    start = np.searchsorted(both, np.arange(count + 1, dtype=np.int64) * max(len(line), 1))
+    return start.astype(np.int32), (both % max(len(line), 1)).astype(np.int32)

@@ -1,0 +1,87 @@
+"""Which line of the user's own code each node of a stage belongs to, and how that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+
+# How a line is known: by the node's own frames; by those of the equation that it is; because it serves a node that
+# knows one, as the copies of layout assignment do; by a library's frame, where its stack has none of the user's.
+MARKS = ("", "own", "equation", "serves", "library")
+NONE, OWN, EQUATION, SERVES, LIBRARY = range(len(MARKS))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of Python that a node belongs to.
+
+    Args:
+        file, line: The line, from 1.
+        function: The function that it stands in, as frames call it.
+        how: `own`: the node's own frames say so. `equation`: the equation's that it is. `serves`: it is there for a
+            node of that line, as a copy that layout assignment adds. `library`: no frame of it is the user's.
+    """
+
+    file: str
+    line: int
+    function: str
+    how: str = "own"
+
+    def __str__(self) -> str:
+        name = f" ({self.function})" if self.function else ""
+        return f"{self.file}:{self.line}{name}" + (f", {self.how}" if self.how in ("equation", "serves") else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """The one answer to what belongs to a line of the source, for one stage: each surface takes it from here.
+
+    A node belongs to one line at most: that of the innermost frame in the user's own code. A kernel also belongs to
+    each line that an instruction inside it belongs to. Arguments and constants without a frame belong to none.
+
+    Columns have one row a node, shape `[n]`, int32.
+
+    Args:
+        places: The lines that any node belongs to, each once.
+        line: Index into `places`, -1 for none.
+        mark: Index into `MARKS`.
+        by: The node whose place it has: itself, or what it serves; -1 for none.
+        equation: Where the place is that of an equation, the equation's row in the first stage; else -1.
+        start, node: Compressed rows, shapes `[places + 1]` and `[members]`: the nodes that belong to each place,
+            ascending, a kernel once for each of its lines.
+    """
+
+    places: Sequence[SourceLine]
+    line: Ints
+    mark: Ints
+    by: Ints
+    equation: Ints
+    start: Ints
+    node: Ints
+
+    @cached_property
+    def codes(self) -> Mapping[tuple[str, int], int]:
+        """The index of each place by file and line."""
+        return {(place.file, place.line): code for code, place in enumerate(self.places)}
+
+    def nodes(self, file: str, line: int) -> Ints:
+        """The nodes that belong to a line, ascending; empty for a line that none belongs to."""
+        code = self.codes.get((file, line), -1)
+        return self.node[self.start[code] : self.start[code + 1]] if code >= 0 else self.node[:0]
+
+    def mask(self, passes: Sequence[bool] | NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether each node belongs to one of the places that pass, shape `[n]`; `passes` has one entry a place."""
+        mask = np.zeros(len(self.line), bool)
+        mask[self.node[np.repeat(np.asarray(passes, bool), np.diff(self.start))]] = True
+        return mask
+
+    def place(self, node: int) -> SourceLine | None:
+        """The line that a node belongs to, of a kernel the one that it is named for; None for none."""
+        code = int(self.line[node])
+        return replace(self.places[code], how=MARKS[int(self.mark[node])]) if code >= 0 else None

@@ -1,0 +1,178 @@
+"""What belongs to a line: one answer on every surface, and the right one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import explorer as ex
+from explorer.analysis.attribution import attribute
+from explorer.capture.readers.hlo import read_hlo
+from tests.examples.corpus import CORPUS
+from tests.examples.training import training_step
+from tests.support.line_surfaces import disagreements, every_line, kernels_apart_from_their_inside, misplaced
+
+
+def norm(x):
+    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+
+
+def block(w, x):
+    y = norm(x)
+    z = jnp.tanh(y @ w)
+    return z + x
+
+
+def objective(ws, x):
+    for w in ws:
+        x = block(w, x)
+    return (x * x).sum()
+
+
+def update(ws, x):
+    grads = jax.grad(objective)(ws, x)
+    return [w - 0.1 * g for w, g in zip(ws, grads, strict=True)]
+
+
+FIRST = {function.__name__: function.__code__.co_firstlineno for function in (norm, block, objective, update)}
+X = jnp.ones((8, 16))
+CALL, NORM = FIRST["objective"] + 2, FIRST["norm"] + 1
+
+
+@pytest.fixture(scope="module")
+def capture():
+    return ex.explore(update, [jnp.eye(16)] * 2, X)
+
+
+def check(capture):
+    assert disagreements(capture) == []
+    assert misplaced(capture) == []
+    assert kernels_apart_from_their_inside(capture) == []
+
+
+def test_every_surface_gives_the_same_nodes_for_every_line(capture):
+    assert len(every_line(capture)) > 8
+    check(capture)
+
+
+@pytest.mark.parametrize("name", ["attention", "scan, differentiated", "sort", "network", "convolution", "shard_map"])
+def test_every_surface_agrees_on(name):
+    function, *arguments = CORPUS[name]
+    check(ex.explore(function, *arguments))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CORPUS)
+def test_every_surface_agrees_on_the_corpus(name):
+    function, *arguments = CORPUS[name]
+    check(ex.explore(function, *arguments))
+
+
+@pytest.mark.slow
+def test_every_surface_agrees_on_a_training_step():
+    step, arguments = training_step(2)
+    check(ex.explore(step, *arguments))
+
+
+def test_a_loaded_capture_gives_the_same(capture, tmp_path):
+    capture.save(tmp_path / "update.capture")
+    loaded = ex.load(tmp_path / "update.capture")
+    check(loaded)
+    for stage in ("jaxpr", "stablehlo", "hlo"):
+        for file, line in every_line(capture):
+            names = [[node.name for node in each.nodes_at(line, stage, file=file)] for each in (capture, loaded)]
+            assert names[0] == names[1]
+
+
+def test_a_line_that_only_calls_has_nothing_of_its_own_and_leads_to_what_it_calls(capture):
+    assert capture.nodes_at(CALL) == capture.hlo.graph.where(f"line:{CALL}") == ()
+    through = capture.nodes_at(CALL, "jaxpr", through=True)
+    assert through == capture.jaxpr.graph.where(f"through:{CALL}")
+    assert set(capture.nodes_at(NORM, "jaxpr")) <= set(through)
+
+
+def test_a_librarys_line_is_found_on_demand():
+    layer = pytest.importorskip("flax.linen").Dense(4)
+    params = layer.init(jax.random.key(0), X)
+
+    def apply(params, x):
+        return jnp.tanh(layer.apply(params, x))
+
+    capture = ex.explore(apply, params, X)
+    check(capture)
+    own = apply.__code__.co_firstlineno + 1
+    (dot,) = capture.jaxpr.graph.where("op:dot_general")
+    assert (dot.place.line, dot.place.how) == (own, "own")
+    library = dot.source[0]
+    assert "linear.py" in library.file
+    assert capture.nodes_at(library.line, "jaxpr", file=library.file) == ()
+    assert dot in capture.nodes_at(library.line, "jaxpr", file=library.file, through=True)
+    assert dot in capture.jaxpr.graph.where(f"through:linear.py:{library.line}")
+
+
+def test_what_only_a_library_made_is_its():
+    layer = pytest.importorskip("flax.linen").Dense(4)
+    capture = ex.explore(layer.apply, layer.init(jax.random.key(0), X), X)
+    (dot,) = capture.jaxpr.graph.where("op:dot_general")
+    assert dot.place.how == "library"
+    assert dot in capture.nodes_at(dot.place.line, "jaxpr", file=dot.place.file)
+
+
+LAYOUT = """HloModule m, is_scheduled=true
+fused (p: f32[8], q: f32[8]) -> f32[8] {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  s = f32[8] sine(p), metadata={source_file="model.py" source_line=3}
+  ROOT a = f32[8] add(s, q), metadata={source_file="model.py" source_line=4}
+}
+ENTRY main (x: f32[8], y: f32[8]) -> (f32[8], f32[8]) {
+  x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  copy.1 = f32[8] copy(x)
+  kernel = f32[8] fusion(copy.1, y), kind=kLoop, calls=fused, metadata={source_file="model.py" source_line=4}
+  copy.2 = f32[8] copy(kernel)
+  copy.3 = f32[8] copy(y)
+  ROOT out = (f32[8], f32[8]) tuple(copy.2, copy.3)
+}
+"""
+
+
+def test_a_copy_of_layout_assignment_belongs_to_what_it_serves_and_says_so():
+    graph = read_hlo(LAYOUT)
+    how = {node.name: (node.place and (node.place.line, node.place.how)) for node in graph.nodes}
+    assert how["copy.1"] == how["copy.2"] == (4, "serves")
+    assert how["kernel"] == (4, "own")
+    assert how["x"] == how["y"] == how["out"] is None
+    assert how["copy.3"] is None  # who else reads the argument is no reason for it
+
+
+def test_a_kernel_belongs_to_each_line_of_what_is_inside():
+    graph = read_hlo(LAYOUT)
+    assert [node.name for node in graph.where("line:3")] == ["s", "kernel"]
+    assert [node.name for node in graph.where("line:4")] == ["a", "copy.1", "kernel", "copy.2"]
+
+
+def test_an_equations_line_is_taken_where_the_instruction_lost_its_own():
+    graph = read_hlo(LAYOUT)
+    first = read_hlo(LAYOUT.replace("source_line=3", "source_line=9"))
+    attribution = attribute(graph, first, {graph["copy.3"].index: first["s"].index})
+    assert attribution.place(graph["copy.3"].index) == ex.SourceLine("model.py", 9, "", "equation")
+    assert attribution.equation[graph["copy.3"].index] == first["s"].index
+    assert attribution.nodes("model.py", 9).tolist() == [graph["copy.3"].index]
+
+
+def test_a_program_without_frames_belongs_to_no_line():
+    graph = read_hlo("HloModule m\nENTRY main {\n  x = f32[8] parameter(0)\n  ROOT y = f32[8] add(x, x)\n}\n")
+    assert [node.place for node in graph.nodes] == [None, None]
+    assert graph.where("line:1") == graph.where("line > 0") == graph.where("file:model") == ()
+
+
+def test_frames_that_go_in_a_circle_end():
+    graph = read_hlo(LAYOUT)
+    library = "/home/me/.venv/lib/python3.12/site-packages/flax/linear.py"
+    circle = [replace(frame, file=library, parent=(i + 1) % len(graph.frames)) for i, frame in enumerate(graph.frames)]
+    damaged = replace(graph, frames=circle)
+    assert damaged["a"].place == ex.SourceLine(library, 4, "", "library")
