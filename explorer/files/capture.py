@@ -208,10 +208,16 @@ def _fates(blobs: Blobs, all_fates: Mapping[str, Fates], mapped: Mapping[str, fl
     if stage not in all_fates:
         return {}
     fates = all_fates[stage]
-    columns = {
-        name: blobs.column(getattr(fates, name)) for name in ("kind", "inferred", "why", "kernel_start", "kernel")
+    names = ("kind", "inferred", "kernel_start", "kernel", "why", "before", "after", "step")
+    return {
+        "fates": {
+            "kinds": list(FATES),
+            "texts": list(fates.texts),
+            "passes": {str(number): name for number, name in fates.pass_names.items()},
+            "mapped": mapped[stage],
+            "columns": {name: blobs.column(getattr(fates, name)) for name in names},
+        }
     }
-    return {"fates": {"kinds": list(FATES), "reasons": fates.reasons, "mapped": mapped[stage], "columns": columns}}
 
 
 def _lines(capture: Capture) -> list[dict[str, Any]]:

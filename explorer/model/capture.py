@@ -268,7 +268,8 @@ class Capture(Pictured):
         ...
 
     def fates_of(self, stage: str) -> Fates:
-        """What became of every equation of a stage before `hlo`, column-wise."""
+        """What became of every equation of a stage before `hlo`, column-wise; a small program's passes are recorded."""
+        self.record_small()
         return self.all_fates[stage]
 
     def fate(self, node: Node) -> Fate:
@@ -281,7 +282,7 @@ class Capture(Pictured):
             ...     if node.op != "parameter":
             ...         print(node.op, capture.fate(node))
             sin fused into sine_add_fusion
-            sin eliminated (the same as b, which stands for both; inferred)
+            sin merged by cse (pass 1): the same as b, which stands for both
             add fused into sine_add_fusion
         """
         stage = next((stage.name for stage in self.stages if stage.graph is node.graph), "")
@@ -290,7 +291,7 @@ class Capture(Pictured):
         return self.fates_of(stage)[node.index]
 
     def fates(self, stage: str = "jaxpr") -> dict[str, int]:
-        """How many equations of a stage were kept, fused, duplicated, folded, eliminated, inlined, or are unmapped."""
+        """How many equations of a stage were kept, fused, merged, folded, eliminated, …, or are of unknown fate."""
         return dict(self.fates_of(stage).counts)
 
     def mapped(self, stage: str = "jaxpr") -> float:

@@ -1,8 +1,8 @@
-"""What became of each equation: kept, fused, duplicated, folded, eliminated, inlined, or not known."""
+"""What became of each equation, which pass did it, and the lines before and after that pass."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from explorer.model.graph import Graph, Ints, Node
 
-KINDS = ("", "kept", "fused", "duplicated", "folded", "eliminated", "inlined", "unmapped")
+KINDS = (*("", "kept", "fused", "duplicated", "merged", "folded", "eliminated", "inlined", "rewritten", "unknown"),)
 """What the codes of `Fates.kind` mean; the first is for what is no equation: arguments, constants."""
+
+IMPORT, LOWERING = 0, -1
+"""Pass numbers: XLA's import of StableHLO counts as pass 0; what JAX's lowering left out met no pass."""
+NO_PASS = -2
+_PASS_NAMES = {IMPORT: "import", LOWERING: "lowering"}
 
 
 @dataclass(frozen=True)
@@ -20,21 +25,40 @@ class Fate:
     """What became of one equation.
 
     Args:
-        kind: One of `KINDS`.
-        kernels: The kernels (instructions of the `hlo` stage) it runs in, in program order.
+        kind: One of `KINDS`: *kept* as a kernel of its own; *fused* into kernels that contain it, *duplicated* in
+            several; *merged* with an equal one; *folded* into a constant; *eliminated*; *inlined*, a call or loop in
+            whose place stands what it calls; *rewritten* as another operation; *unknown*.
+        kernels: The kernels (instructions of the `hlo` stage) it runs in, in program order; of an unknown fate those
+            that it may run in.
         inferred: True if it follows from structure, False if the compiler's own metadata says so.
-        why: The reason, in words.
+        why: What happened, in words or as a formula: `tanh.1 × 1 → tanh.1`.
+        pass_name: The pass that ended, merged or rewrote it; `import` is XLA's reading of StableHLO, `lowering` JAX's
+            of the jaxpr. Empty where none did, or it isn't known.
+        pass_number: 0 for the import, `n` for `capture.passes[n - 1]`; None for the lowering, and without a pass.
+        before, after: The line before that pass and what stands in its place after it, empty if nothing does.
     """
 
     kind: str
     kernels: tuple[Node, ...] = ()
     inferred: bool = False
     why: str = ""
+    pass_name: str = ""
+    pass_number: int | None = None
+    before: str = ""
+    after: str = ""
+
+    @property
+    def step(self) -> str:
+        """The pass with its number, `algsimp (pass 3)`; empty if no pass is known."""
+        return self.pass_name if self.pass_number is None else f"{self.pass_name} (pass {self.pass_number})"
 
     def __repr__(self) -> str:
         names = ", ".join(node.name for node in self.kernels[:3])
         more = f" and {len(self.kernels) - 3} more" if len(self.kernels) > 3 else ""
-        where = f" {'into' if self.kind == 'fused' else 'as'} {names}{more}" if names else ""
+        word = {"fused": " into", "unknown": ", perhaps in"}.get(self.kind, " as")
+        where = f"{word} {names}{more}" if names else ""
+        if self.pass_name:
+            return f"{self.kind}{where} by {self.step}" + (f": {self.why}" if self.why else "")
         notes = [part for part in (self.why, "inferred" if self.inferred else "") if part]
         return f"{self.kind}{where}" + (f" ({'; '.join(notes)})" if notes else "")
 
@@ -48,8 +72,10 @@ class Fates:
         kind: Code into `KINDS`, shape `[n]`.
         inferred: True where the fate follows from structure, shape `[n]`.
         kernel_start, kernel: Compressed rows: those of node `i` are `kernel[kernel_start[i]:kernel_start[i + 1]]`.
-        why: Code into `reasons`, shape `[n]`.
-        reasons: In words.
+        why, before, after: Codes into `texts`, shape `[n]`.
+        texts: In words, or lines of the compiler's text.
+        step: Number of the pass, `IMPORT`, `LOWERING` or `NO_PASS`, shape `[n]`.
+        pass_names: By number, of the passes that are named here.
     """
 
     hlo: Graph
@@ -58,15 +84,24 @@ class Fates:
     kernel_start: Ints
     kernel: Ints
     why: Ints
-    reasons: Sequence[str]
+    before: Ints
+    after: Ints
+    texts: Sequence[str]
+    step: Ints
+    pass_names: Mapping[int, str]
 
     def __getitem__(self, node: int) -> Fate:
         kernels = self.kernel[self.kernel_start[node] : self.kernel_start[node + 1]].tolist()
+        step = int(self.step[node])
         return Fate(
             KINDS[int(self.kind[node])],
             tuple(Node(self.hlo, i) for i in kernels),
             bool(self.inferred[node]),
-            self.reasons[int(self.why[node])],
+            self.texts[int(self.why[node])],
+            _PASS_NAMES.get(step) or self.pass_names.get(step, ""),
+            step if step >= 0 else None,
+            self.texts[int(self.before[node])],
+            self.texts[int(self.after[node])],
         )
 
     @cached_property
@@ -79,4 +114,4 @@ class Fates:
     def mapped(self) -> float:
         """The share of equations, 0 to 1, whose fate is known."""
         total = sum(self.counts.values())
-        return 1.0 - self.counts.get("unmapped", 0) / total if total else 0.0
+        return 1.0 - self.counts.get("unknown", 0) / total if total else 0.0

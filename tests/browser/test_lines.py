@@ -129,10 +129,10 @@ def test_a_kernel_lists_the_equations_it_was_made_of(view: View, capture: ex.Cap
             assert told.first.locator(".inferred").count() == fate.inferred
 
 
-def test_the_foot_tells_how_many_equations_are_unmapped(view: View, capture: ex.Capture):
-    unmapped = capture.fates("jaxpr").get("unmapped", 0)
+def test_the_foot_tells_of_how_many_equations_the_fate_is_unknown(view: View, capture: ex.Capture):
+    unknown = capture.fates("jaxpr").get("unknown", 0)
     linked = int(100 * capture.coverage("hlo"))
-    expect(view.root.locator(".explorer-foot")).to_contain_text(f"linked {linked}% · {unmapped} unmapped")
+    expect(view.root.locator(".explorer-foot")).to_contain_text(f"linked {linked}% · {unknown} of unknown fate")
 
 
 def test_without_the_optimised_program_lines_count_their_operations(

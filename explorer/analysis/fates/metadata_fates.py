@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.kernels import PLUMBING
+from explorer.analysis.fates.operations import hlo_name
+from explorer.model.fates import NO_PASS
 from explorer.model.graph import Graph
 
 # Equations that only call; a scatter or a reduction does something itself.
@@ -31,12 +33,15 @@ _APART = "told from others like it by what it reads, serves and follows"
 
 @dataclass(slots=True)
 class Row:
-    """The fate of one equation; `kernels` are rows of the `hlo` stage."""
+    """The fate of one equation, as in `Fate`; `kernels` are rows of the `hlo` stage, `step` is the pass's number."""
 
     kind: str = ""
     kernels: tuple[int, ...] = ()
     inferred: bool = False
     why: str = ""
+    step: int = NO_PASS
+    before: str = ""
+    after: str = ""
 
 
 def only_calls(op: str) -> bool:
@@ -99,7 +104,7 @@ class MetadataFates:
     Args:
         graph: Of the stage.
         hlo: The instructions.
-        rows: Of each node of the stage its fate; `unmapped` where no instruction bears its name.
+        rows: Of each node of the stage its fate; `unknown` where no instruction bears its name.
         linked: For each node that has any, the instructions that bear its name.
         callers: The nodes that call a group.
         attributed: The kernels that bear the name of any equation of the stage.
@@ -121,41 +126,42 @@ class NamedEquations(NamedTuple):
         is_equation: Which nodes are equations, shape `[n]`.
         shares: Of each node, how many equations its instructions may belong to; 0 if structure told it apart.
         linked: For each node that has any, the instructions that bear its name.
+        computes: Which of them do more than bring a value into another form or place, shape `[n]`.
     """
 
     graph: Graph
     is_equation: NDArray[np.bool_]
     shares: Sequence[int]
     linked: dict[int, list[int]]
+    computes: NDArray[np.bool_]
 
 
 def metadata_fates(equations: NamedEquations, hlo: Instructions) -> MetadataFates:
     """Find the fates of a stage's equations by the instructions that they are linked to."""
-    graph, is_equation, shares, linked = equations
+    graph, is_equation, shares, linked, computes = equations
     callers = {group.caller for group in graph.groups}
     lists = {id(rows): rows for rows in linked.values()}.values()
     attributed = {hlo.kernel[i] for i in chain.from_iterable(lists)}
-    own_code = [hlo.code.get(_hlo_name(op), -1) for op in graph.ops]
+    own_code = [hlo.code.get(hlo_name(op), -1) for op in graph.ops]
     is_only_call = [only_calls(op) for op in graph.ops]
-    shared: dict[tuple[int, int, bool, int], Row] = {}  # equations with the same instructions have the same fate
+    # Equations with the same instructions have the same fate.
+    shared: dict[tuple[int, int, bool, int, bool], Row] = {}
     rows: list[Row] = []
     codes: list[int] = graph.op.tolist()
-    for node, (op, does) in enumerate(zip(codes, is_equation.tolist(), strict=True)):
+    for node, (op, does, runs) in enumerate(zip(codes, is_equation.tolist(), computes.tolist(), strict=True)):
         instructions, calls = linked.get(node, _NONE), node in callers
-        key = (id(instructions), op, calls, shares[node])
+        key = (id(instructions), op, calls, shares[node], runs)
         if not does:
             rows.append(Row())
             continue
         row = shared.get(key)
         if row is None:
+            if runs:
+                # A form of an operand that is left behind says nothing of the operation.
+                instructions = [i for i in instructions if hlo.flags[i] & (_MAIN | _LOOP | _FUSION | _VALUE)]
             row = shared[key] = _row(hlo, instructions, own_code[op], shares[node], calls and is_only_call[op])
         rows.append(row)
     return MetadataFates(graph, hlo, rows, linked, callers, attributed)
-
-
-def _hlo_name(op: str) -> str:
-    """What HLO calls an operation; one of a jaxpr may be several there, of which each has its own instructions."""
-    return op.removeprefix("stablehlo.").replace("_in_dim", "").replace("_", "-")
 
 
 def _row(hlo: Instructions, linked: Sequence[int], own_code: int, share: int, is_only_call: bool) -> Row:
@@ -190,13 +196,14 @@ def _running(hlo: Instructions, runs: Sequence[int], share: int) -> Row:
     flags = hlo.flags
     main = _preferred(runs, lambda i: flags[i] & _MAIN)
     kernels = tuple(sorted({hlo.kernel[i] for i in main} - {-1}))
+    if share > 1:
+        return Row("unknown", kernels, True, f"one of {share} equations that the instructions there may be of")
     times = _most_copies(hlo, main) if len(kernels) > 1 else 0
-    if times > max(share, 1):
-        return Row("duplicated", kernels, share != 1, f"computed {times} times, in {len(kernels)} kernels")
+    if times > 1:
+        return Row("duplicated", kernels, not share, f"computed {times} times, in {len(kernels)} kernels")
     mine = Counter(hlo.kernel[i] for i in runs)
     is_alone = all(not flags[i] & _FUSION or mine[i] >= hlo.inside[i] > 0 for i in kernels)
-    why = f"one of {share} equations that its instructions may be of" if share > 1 else "" if share else _APART
-    return Row("kept" if is_alone else "fused", kernels, share != 1, why)
+    return Row("kept" if is_alone else "fused", kernels, not share, "" if share else _APART)
 
 
 def _most_copies(hlo: Instructions, rows: Sequence[int]) -> int:
@@ -211,4 +218,4 @@ def _plumbing(kinds: Sequence[int]) -> Row:
         return Row("folded", (), False, "its value is a constant of the program")
     if any(flag & _FREE for flag in kinds):
         return Row("eliminated", (), False, "only another view of the same bytes")
-    return Row("unmapped")
+    return Row("unknown")

@@ -15,7 +15,9 @@ def test_a_capture_opens_with_its_stages_passes_fates_and_lines():
     assert repr(capture) == "Capture(loss: jaxpr → stablehlo → hlo)"
     assert len(capture.hlo.graph) == 273
     assert len(capture.passes) == 33
-    assert capture.fates() == {"kept": 6, "fused": 27, "duplicated": 1, "folded": 1, "eliminated": 3, "unmapped": 6}
+    # Its passes name no equations: what only the place in a kernel's surroundings would tell is unknown.
+    fates = {"kept": 5, "fused": 21, "duplicated": 1, "folded": 1, "eliminated": 2, "rewritten": 1, "unknown": 13}
+    assert capture.fates() == fates
     assert capture.coverage("hlo") == 1
     assert {row.line for row in capture.lines() if row.kernels} >= {6, 7, 13}
     assert capture.live_memory.peak > 0

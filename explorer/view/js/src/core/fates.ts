@@ -5,16 +5,25 @@ import type { Graph } from "./graph";
 
 interface Columns {
   kinds: string[];
-  reasons: string[];
+  /** In words, or lines of the compiler's text. */
+  texts: string[];
+  /** The names of passes by their numbers. */
+  passes: Record<string, string>;
   /** The share of the equations whose fate is determined. */
   mapped: number;
   kind: Int32Array;
   inferred: Int32Array;
+  /** Codes into `texts`. */
   why: Int32Array;
+  before: Int32Array;
+  after: Int32Array;
+  /** The number of the pass that did it: 0 the import, -1 the lowering, -2 none. */
+  step: Int32Array;
   kernelStart: Int32Array;
   kernel: Int32Array;
 }
 
+export const [IMPORT, LOWERING, NO_PASS] = [0, -1, -2];
 const FARTHEST = 24; // equations walked from one without a kernel to the next that has one
 
 export class Fates {
@@ -24,11 +33,24 @@ export class Fates {
 
   /** Empty for what is no equation: an argument, a constant. */
   kind = (node: number): string => this.c.kinds[this.c.kind[node]!] ?? "";
-  why = (node: number): string => this.c.reasons[this.c.why[node]!] ?? "";
+  why = (node: number): string => this.#text(this.c.why, node);
+  /** The line before the pass that ended it, and the one that stands in its place. */
+  before = (node: number): string => this.#text(this.c.before, node);
+  after = (node: number): string => this.#text(this.c.after, node);
+  step = (node: number): number => this.c.step[node] ?? NO_PASS;
   isInferred = (node: number): boolean => this.c.inferred[node] === 1;
   kernels = (node: number): number[] => [
     ...this.c.kernel.subarray(this.c.kernelStart[node]!, this.c.kernelStart[node + 1]!),
   ];
+
+  #text = (column: Int32Array, node: number): string => this.c.texts[column[node]!] ?? "";
+
+  /** `algsimp (pass 3)`; empty where no pass ended it. */
+  stepText(step: number): string {
+    if (step === LOWERING) return "JAX's lowering";
+    if (step === IMPORT) return "the import (pass 0)";
+    return step > 0 ? `${this.c.passes[step] ?? "?"} (pass ${step})` : "";
+  }
 
   /** The nodes of each fate, the most frequent first. */
   counts(): [kind: string, nodes: number[]][] {

@@ -50,7 +50,8 @@ interface StageHeader {
 
 interface FatesHeader {
   kinds: string[];
-  reasons: string[];
+  texts: string[];
+  passes: Record<string, string>;
   mapped: number;
   columns: Record<string, Place>;
 }
@@ -202,16 +203,19 @@ function readAttribution({ places, attribution }: StageHeader, size: number, blo
   });
 }
 
-function readFates({ kinds, reasons, mapped, columns }: FatesHeader, blobs: Uint8Array): Fates {
+function readFates({ kinds, texts, passes, mapped, columns }: FatesHeader, blobs: Uint8Array): Fates {
   const read = (name: string) => column(columns[name]!, blobs);
-  const [kind, inferred, why] = [read("kind"), read("inferred"), read("why")];
   return new Fates({
     kinds,
-    reasons,
+    texts,
+    passes,
     mapped,
-    kind,
-    inferred,
-    why,
+    kind: read("kind"),
+    inferred: read("inferred"),
+    why: read("why"),
+    before: read("before"),
+    after: read("after"),
+    step: read("step"),
     kernelStart: read("kernel_start"),
     kernel: read("kernel"),
   });

@@ -211,7 +211,9 @@ export class DetailsPane {
     if (!fates || !kind) return [];
     const kernels = fates.kernels(node);
     const to = session.capture.stage("hlo");
-    const parts = [heading("what became of it"), sentence(kind, fates.isInferred(node), fates.why(node))];
+    const step = fates.stepText(fates.step(node));
+    const what = step ? `${kind} by ${step}` : kind;
+    const parts = [heading("what became of it"), sentence(what, fates.isInferred(node), fates.why(node))];
     if (!kernels.length) return parts;
     const rows = kernels
       .slice(0, MOST)

@@ -29,16 +29,16 @@ export class Foot {
   }
 
   /** The equations whose fate is unknown; in HLO, of those that it was made of. */
-  get #unmapped(): { text: string; title: string } {
+  get #unknown(): { text: string; title: string } {
     const { stage, capture } = this.session;
     const { fates, name } = stage.fates ? stage : (capture.stages[0] ?? stage);
     if (!fates) return { text: "", title: "" };
     const counts = fates.counts();
     const all = counts.reduce((sum, [, nodes]) => sum + nodes.length, 0);
-    const missing = counts.find(([kind]) => kind === "unmapped")?.[1].length ?? 0;
+    const missing = counts.find(([kind]) => kind === "unknown")?.[1].length ?? 0;
     const what = units(name, all);
     return {
-      text: ` · ${number(missing)} unmapped`,
+      text: ` · ${number(missing)} of unknown fate`,
       title: `; of ${what}, ${counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`).join(", ")}`,
     };
   }
@@ -78,8 +78,8 @@ export class Foot {
     const title = `${percent(coverage)} of the nodes know a line of the source: ${own} from the compiler, ${rest}`;
     return element(
       "span",
-      { title: `${title}${this.#unmapped.title}` },
-      `linked ${percent(coverage)}${this.#unmapped.text}`,
+      { title: `${title}${this.#unknown.title}` },
+      `linked ${percent(coverage)}${this.#unknown.text}`,
     );
   }
 }

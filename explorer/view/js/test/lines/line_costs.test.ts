@@ -46,11 +46,15 @@ function chain(): [Fates, Graph] {
   const users = [[1], [2], [3], []];
   const fates = new Fates({
     kinds: ["", "fused", "folded"],
-    reasons: [""],
+    texts: [""],
+    passes: {},
     mapped: 1,
     kind: Int32Array.of(0, 2, 1, 1),
     inferred: Int32Array.of(0, 1, 0, 0),
     why: new Int32Array(4),
+    before: new Int32Array(4),
+    after: new Int32Array(4),
+    step: new Int32Array(4).fill(-2),
     kernelStart: Int32Array.of(0, 0, 0, 1, 2),
     kernel: Int32Array.of(7, 7),
   });

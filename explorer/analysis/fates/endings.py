@@ -1,0 +1,192 @@
+"""How an instruction ended in one pass: what the modules before and after it say of what took its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from explorer.analysis.fates.formulas import literal
+from explorer.analysis.fates.operations import NEUTRAL
+from explorer.analysis.fates.row_lives import Change
+from explorer.model.pass_history import PassLink
+
+_DEEPEST = 24  # readers that died with their readers, one in the other
+_OF_ITSELF = ("maximum", "minimum", "and", "or")
+_MOVES = {"fused": "lives", "inlined": "lives"}
+_REPLACED = {**_MOVES, "rewritten": "lives", "merged": "merged", "replaced": "eliminated"}
+# What puts the same elements elsewhere; what computes something does something else.
+_ELEMENTS_ELSEWHERE = frozenset(
+    (
+        *("reverse", "transpose", "reshape", "slice", "dynamic-slice", "pad", "concatenate", "broadcast", "copy"),
+        *("gather", "dynamic-update-slice", "iota", "constant", "fusion", "bitcast"),
+    )
+)
+_SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bitcast")
+
+
+class Ending(NamedTuple):
+    """How an instruction left the program, or what it goes on as.
+
+    Args:
+        kind: `lives` if it goes on as the row `after`, else a kind of fate.
+        before: The row that the pass took away: its own, or that of the expression it was part of.
+        after: The row that stands in its place, -1 for none.
+        why: In words, empty where the lines say it.
+        is_shared: What it goes on as stands for its reader too.
+        passes_on: `after` is what became of something that it read, which ended with it.
+    """
+
+    kind: str
+    before: int
+    after: int = -1
+    why: str = ""
+    is_shared: bool = False
+    passes_on: bool = False
+
+
+def ending(change: Change, row: int, depth: int = 0) -> Ending:
+    """What became of a row that a pass took away.
+
+    Args:
+        change: What the pass did.
+        row: A row before it that is not there after it.
+        depth: How many readers have been followed.
+    """
+    if row in change.same:
+        return Ending("lives", row, change.same[row])
+    links: dict[str, PassLink] = {}
+    for link in change.links.get(change.key(row), ()):
+        links.setdefault(link.kind, link)
+    operand = change.row_before.get(identity(change, row), -1)
+    if operand >= 0 and not links.keys() & _MOVES.keys():
+        # What took its place is its operand, which may be another instruction after the pass, too.
+        return Ending("eliminated", row, _goes_on_as(change, operand, depth))
+    for kind, fate in _REPLACED.items():
+        after = change.row_after.get(links[kind].new, -1) if kind in links else -1
+        if after >= 0:
+            return _stands_for(change, row, after, fate)
+    if "unused" in links:
+        return Ending("eliminated", row, why="nothing read it")
+    reader = change.row_before.get(links["with"].new, -1) if "with" in links else -1
+    if reader >= 0 and depth < _DEEPEST:
+        return _with_reader(change, row, reader, depth)
+    return _of_readers(change, row, depth)
+
+
+def identity(change: Change, row: int) -> int:
+    """The key of the operand whose value an instruction gives as it is; -1 if it gives another."""
+    op, operands = change.op(row), change.versions.operands(row)
+    if op == "select" and len(operands) == 3:
+        chosen = literal(change, change.row_before.get(operands[0], -1), change.row_before)
+        if chosen in ("true", "false"):
+            return operands[1 if chosen == "true" else 2]
+        return operands[1] if operands[1] == operands[2] else -1
+    if op in NEUTRAL and len(operands) == 2:
+        neutral, sides = NEUTRAL[op]
+        for side in sides:
+            if literal(change, change.row_before.get(operands[side], -1), change.row_before) == neutral:
+                return operands[1 - side]
+    if op in _OF_ITSELF and len(operands) == 2 and operands[0] == operands[1]:
+        return operands[0]
+    types = change.versions.type
+    operand = change.row_before.get(operands[0], -1) if operands else -1
+    return operands[0] if op in _SAME_IF_TYPE_IS and operand >= 0 and types[operand] == types[row] else -1
+
+
+def _goes_on_as(change: Change, row: int, depth: int) -> int:
+    """The row after a pass that has the value of a row before it, -1 if it can't be told."""
+    after = change.row_after.get(change.key(row), change.successor(row))
+    if after >= 0:
+        return after
+    return ending(change, row, depth + 1).after if depth < _DEEPEST else -1
+
+
+def _stands_for(change: Change, row: int, after: int, kind: str) -> Ending:
+    if change.op(after) == "constant" and change.op(row) != "constant":
+        return Ending("folded", row, after)
+    if kind == "lives" and displaced(change, row, after):
+        return Ending("eliminated", row, after, passes_on=True)
+    return Ending(kind, row, after)
+
+
+def _with_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
+    """The ending of what only `reader` read, which the pass took away too."""
+    key, taken = change.key(row), identity(change, reader)
+    if taken >= 0 and taken != key:
+        operand = _goes_on_as(change, change.row_before.get(taken, reader), depth)
+        return Ending("eliminated", reader, operand)
+    readers = ending(change, reader, depth + 1)
+    if readers.kind == "merged":
+        # The whole expression was there twice: what its other copy reads in this place is the same.
+        operands, others = (change.versions.operands(at) for at in (reader, readers.after))
+        if key in operands and len(operands) == len(others):
+            after = change.row_after.get(others[operands.index(key)], -1)
+            if after >= 0 and change.op(after) == change.op(row):
+                return Ending("merged", row, after)
+        return Ending("merged", readers.before, readers.after)
+    if readers.passes_on or (taken == key and readers.kind == "eliminated" and change.is_new(readers.after)):
+        return _stands_for(change, row, readers.after, "lives")
+    if readers.kind != "lives":
+        return readers
+    op, new = change.op(row), change.op(readers.after)
+    if new == change.op(reader):
+        return _read_instead(change, row, reader, readers.after)
+    # A transposed product becomes another product; `1 / sqrt(x)` becomes `rsqrt(x)`, which does what both did.
+    return Ending("lives", readers.before, readers.after, is_shared=new != op)
+
+
+def displaced(change: Change, row: int, after: int) -> bool:
+    """Whether a row that bears the name of one that is gone does what another one did, which that one read.
+
+    What replaces an instruction gets its metadata: `transpose(dot(a, b))` leaves a product that is called transpose.
+    """
+    op = change.op(after)
+    if op == change.op(row):
+        return False
+    if change.op(row) in _ELEMENTS_ELSEWHERE and op not in _ELEMENTS_ELSEWHERE:
+        return True
+    todo = [row]
+    for at in todo:  # grows while it is walked
+        if len(todo) > _DEEPEST:
+            return False
+        for key in change.versions.operands(at):
+            operand = change.row_before.get(key, -1)
+            if operand >= 0 and change.row_after.get(key, -1) < 0 and operand not in todo:
+                if change.op(operand) == op:
+                    return True
+                todo.append(operand)
+    return False
+
+
+def _of_readers(change: Change, row: int, depth: int) -> Ending:
+    """The ending of what several read, or whose reader was rewritten: known if all of them say the same."""
+    readers = change.readers(change.key(row)) if depth < _DEEPEST else []
+    endings = [_of_reader(change, row, reader, depth) for reader in readers]
+    if endings and all(each.kind == endings[0].kind for each in endings):
+        return endings[0]
+    return Ending("unknown", row, why="what took its place can't be told from the module after it")
+
+
+def _of_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
+    after = change.same.get(reader, -1)
+    if after >= 0:
+        return _read_instead(change, row, reader, after)
+    if change.row_after.get(change.key(reader), -1) == reader:
+        return Ending("unknown", row)  # it still reads what is gone: the text is damaged
+    return _with_reader(change, row, reader, depth)
+
+
+def _read_instead(change: Change, row: int, reader: int, after: int) -> Ending:
+    """The ending of what `reader` read, which was rewritten in place as `after`."""
+    olds, news = Counter(change.versions.operands(reader)), Counter(change.versions.operands(after))
+    instead = list(news - olds)  # whatever its place: operands may be swapped
+    if len(instead) > 1:
+        instead = [new for new in instead if not literal(change, change.row_after.get(new, -1), change.row_after)]
+    other = change.row_after.get(instead[0], -1) if len(instead) == 1 else -1
+    if other < 0 or change.op(reader) != change.op(after):
+        return Ending("eliminated", reader, after)
+    if change.row_before.get(change.key(other), -1) < 0:
+        return _stands_for(change, row, other, "lives")
+    types = change.versions.type
+    is_alike = change.op(other) == change.op(row) and types[other] == types[row]
+    return _stands_for(change, row, other, "merged" if is_alike else "eliminated")

@@ -1,0 +1,131 @@
+"""What the recorded passes say of each equation: that it runs to the end, or which pass ended it, and how.
+
+Each line of each snapshot names the equations that it is of. The last snapshot that has an equation's own operation
+tells the pass that took it away: the next one. What the lines before and after that pass say of what took its place is
+followed to the end, since what is rewritten may lose its name and live on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.analysis.fates.endings import Ending, displaced, ending
+from explorer.analysis.fates.formulas import formula
+from explorer.analysis.fates.row_lives import Change, changes, last_snapshots
+from explorer.model.graph import Ints
+from explorer.model.passes import Passes
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What the passes say of one equation.
+
+    Args:
+        kind: `lives` if it is there at the end under its own number; `rewritten` if what a pass put into its place is;
+            else how it ended, a kind of fate.
+        row: Of the last snapshot, what stands for it; -1 if nothing does.
+        position: Of the pass that ended or rewrote it among those that changed something; -1 if none did.
+        before, after: Its line before that pass, and that of what took its place.
+        why: What the pass did to it, in words or as a formula.
+        other: The row after the pass that stands for it, -1 for none.
+    """
+
+    kind: str = "lives"
+    row: int = -1
+    position: int = -1
+    before: str = ""
+    after: str = ""
+    why: str = ""
+    other: int = -1
+
+
+@dataclass(frozen=True)
+class _Tracked:
+    """An equation and the row that stands for it; and, where that has lost its number, how it came to that."""
+
+    equation: int
+    row: int
+    life: Life = Life()
+    is_shared: bool = False
+
+
+class Tracker:
+    """Follows equations from snapshot to snapshot.
+
+    Args:
+        passes: What was recorded.
+        row, equation: Pairs, shape `[pairs]`: the lines that name an equation, without what only comes along with it.
+        own: Of each, whether the line does what the equation does in StableHLO, under that name.
+    """
+
+    def __init__(self, passes: Passes, row: Ints, equation: Ints, own: NDArray[np.bool_]) -> None:
+        self.passes = passes
+        self.last: list[int] = last_snapshots(passes.versions).tolist()
+        self._final = len(passes.versions.snapshots) - 1
+        self._rows: dict[int, list[int]] = {}
+        self._own: dict[int, list[int]] = {}
+        for at, of, does in zip(row.tolist(), equation.tolist(), own.tolist(), strict=True):
+            self._rows.setdefault(of, []).append(at)
+            if does:
+                self._own.setdefault(of, []).append(at)
+        self._pending: dict[int, list[_Tracked]] = {}
+        self._lives: dict[int, Life] = {}
+
+    def lives(self) -> Mapping[int, Life]:
+        """By equation, what the passes say of it; those without a row are not there."""
+        for equation, rows in self._rows.items():
+            # In the order of the text: of rows that go together, the last one is nearest to the equation's result.
+            own = self._own.get(equation, rows)
+            row = max(own, key=lambda at: (self.last[at], at))
+            self._go_on(_Tracked(equation, row))
+        for change in changes(self.passes):
+            for at in range(change.step.first, change.step.snapshot):
+                for tracked in self._pending.pop(at, ()):
+                    self._go_on(self._after(change, tracked))
+        for tracked in chain.from_iterable(self._pending.values()):
+            life = replace(tracked.life, kind="unknown", why="the recording ends before it does")
+            self._lives[tracked.equation] = life
+        return self._lives
+
+    def _go_on(self, tracked: _Tracked) -> None:
+        if tracked.row < 0 or self.last[tracked.row] == self._final:
+            self._lives[tracked.equation] = replace(tracked.life, row=tracked.row)
+        else:
+            self._pending.setdefault(self.last[tracked.row], []).append(tracked)
+
+    def _after(self, change: Change, tracked: _Tracked) -> _Tracked:
+        """What stands for an equation after a pass that took its row away."""
+        row = tracked.row
+        if row in change.same:
+            return replace(tracked, row=change.same[row])
+        # What was there before is another part of the equation: a reduction's own addition, in its computation.
+        there = [at for at in self._rows[tracked.equation] if change.is_new(at)]
+        if there and tracked.life.kind == "lives":
+            if not displaced(change, row, there[-1]):
+                return replace(tracked, row=there[-1])
+            end = Ending("eliminated", row, there[-1])
+        else:
+            end = ending(change, row)
+        if end.kind == "lives":
+            life = _life(change, end) if tracked.life.kind == "lives" else tracked.life
+            return replace(tracked, row=end.after, life=life, is_shared=tracked.is_shared or end.is_shared)
+        # What stood for two ends for the one whose number it has: the other was gone when they became one.
+        life = replace(tracked.life, kind="eliminated") if tracked.is_shared else _life(change, end)
+        return replace(tracked, row=-1, life=life)
+
+
+def _life(change: Change, end: Ending) -> Life:
+    lines = change.versions.lines
+    return Life(
+        "rewritten" if end.kind == "lives" else end.kind,
+        position=change.position,
+        before=lines[end.before].strip(),
+        after=lines[end.after].strip() if end.after >= 0 else "",
+        why=end.why or formula(change, end.before, end.after),
+        other=end.after,
+    )

@@ -1,0 +1,106 @@
+"""The life of each line that the recorded passes have: its last snapshot, and what took its place there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from explorer.analysis.fates.operations import HELPERS
+from explorer.model.graph import Ints
+from explorer.model.pass_history import PassLink
+from explorer.model.passes import Pass, Passes
+from explorer.model.text_versions import Versions
+
+
+def last_snapshots(versions: Versions) -> Ints:
+    """The last snapshot that has each row, shape `[rows]`; a row that left never comes back."""
+    last = np.full(len(versions.lines), -1, np.int32)
+    for snapshot in range(len(versions.snapshots)):
+        last[versions.rows(snapshot)] = snapshot
+    return last
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What one pass did between two snapshots.
+
+    Args:
+        step: The pass.
+        position: Its place among those that changed something; -1 if it did no more than count names anew.
+        before, after: The rows of the snapshots.
+        same: By row before, the row that the same instruction has after, where it was rewritten in place.
+        links: By key, what became of each instruction that died.
+    """
+
+    versions: Versions
+    step: Pass
+    position: int
+    before: Ints
+    after: Ints
+    same: Mapping[int, int]
+    links: Mapping[int, Sequence[PassLink]]
+
+    @cached_property
+    def row_before(self) -> Mapping[int, int]:
+        return self._rows(self.before)
+
+    @cached_property
+    def row_after(self) -> Mapping[int, int]:
+        return self._rows(self.after)
+
+    def _rows(self, rows: Ints) -> dict[int, int]:
+        rows = rows[self.versions.key[rows] >= 0]
+        return dict(zip(self.versions.key[rows].tolist(), rows.tolist(), strict=True))
+
+    def key(self, row: int) -> int:
+        return int(self.versions.key[row])
+
+    def op(self, row: int) -> str:
+        return self.versions.ops[int(self.versions.op[row])]
+
+    @cached_property
+    def _new(self) -> frozenset[int]:
+        return frozenset(np.setdiff1d(self.after, self.before).tolist())
+
+    def is_new(self, row: int) -> bool:
+        """Whether a row is there after it and was not before."""
+        return row in self._new
+
+    def successor(self, row: int) -> int:
+        """The only new row that is of the same equations as one that is gone; -1 if there is none, or several."""
+        equations = self.versions.equations
+        if equations is None or equations.code[row] < 0:
+            return -1
+        alike = self.after[equations.code[self.after] == equations.code[row]]
+        new = [at for at in alike.tolist() if self.op(at) not in HELPERS and self.key(at) not in self.row_before]
+        return new[0] if len(new) == 1 else -1
+
+    def readers(self, key: int) -> list[int]:
+        """The rows before it that read an instruction."""
+        start, operand = self.versions.operand_start, self.versions.operand
+        readers = np.searchsorted(start, np.flatnonzero(operand == key), "right") - 1
+        return readers[np.isin(readers, self.before)].tolist()
+
+
+def changes(passes: Passes) -> Iterator[Change]:
+    """Every change from snapshot to snapshot, in order: of the passes that did something, and of those that renamed."""
+    versions = passes.versions
+    links: dict[int, dict[int, list[PassLink]]] = {}
+    for link in passes.links:
+        links.setdefault(link.position, {}).setdefault(link.old, []).append(link)
+    position = -1
+    for step in passes.all:
+        position += step.is_consequential
+        if step.first == step.snapshot:
+            continue
+        before, after = versions.rows(step.first), versions.rows(step.snapshot)
+        if step.is_consequential:
+            same = dict(passes.effects[position].changed)
+            yield Change(versions, step, position, before, after, same, links.get(position, {}))
+        else:
+            # Only the numbers in names differ: line follows line.
+            same = dict(zip(before.tolist(), after.tolist(), strict=len(before) == len(after)))
+            yield Change(versions, step, -1, before, after, same, {})

@@ -1,0 +1,105 @@
+"""Which pass ended an operation, with the lines before and after it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import explorer as ex
+from explorer.model.fates import Fate
+from tests.corpus_fates.score import Score, scores, table
+
+X = jnp.ones((13, 17))
+
+
+def fates_of(function, *arguments):
+    """By primitive, in program order."""
+    capture = ex.explore(function, *arguments)
+    found: dict[str, list[Fate]] = {}
+    for node in capture.jaxpr.graph.nodes:
+        found.setdefault(node.op, []).append(capture.fate(node))
+    return capture, found
+
+
+def test_what_the_import_takes_away_never_meets_a_pass():
+    _, found = fates_of(lambda x: jnp.sum(((x * 1.0).T.T + 0) * 0.25), X)
+    gone = [found["mul"][0], *found["transpose"], found["add"][0]]
+    assert [(fate.kind, fate.pass_name, fate.pass_number) for fate in gone] == [("eliminated", "import", 0)] * 4
+    assert repr(gone[0]) == "eliminated by import (pass 0): x × 1.0 → x"
+    assert gone[0].before == "%1 = stablehlo.multiply %arg0, %0 : tensor<13x17xf32>"
+    assert "parameter(0)" in gone[0].after
+    assert found["mul"][1].kind == "fused"
+
+
+def test_each_of_several_runs_of_a_pass_is_named_for_what_it_took_away():
+    capture, found = fates_of(lambda x: jnp.where(True, x + 2 - 2, 0) * 8 / 8, X)
+    gone = {op: found[op][0] for op in ("add", "sub", "select_n", "mul", "div")}
+    assert {fate.kind for fate in gone.values()} == {"eliminated"}
+    assert {fate.pass_name for fate in gone.values()} == {"algsimp"}
+    assert gone["select_n"].pass_number < gone["add"].pass_number < gone["sub"].pass_number
+    for fate in gone.values():
+        step = capture.passes[fate.pass_number - 1]
+        assert step.name == "algsimp"
+        assert fate.before in step.before
+        assert fate.before not in step.after
+        assert not fate.after or fate.after in step.after
+    assert gone["sub"].why.endswith("+ 0 → x.1")
+
+
+def test_the_equal_one_that_stands_for_another_is_named():
+    _, found = fates_of(lambda x: jnp.tanh(x) * jnp.tanh(x), X)
+    assert found["tanh"][0].kind == "fused"
+    assert repr(found["tanh"][1]) == "merged by cse (pass 1): the same as b, which stands for both"
+
+
+def test_what_is_computed_while_compiling_is_folded_by_the_pass_that_did_it():
+    values = np.linspace(1, 2, X.size, dtype=np.float32).reshape(X.shape)
+    _, found = fates_of(lambda x: lax.scan(lambda c, _: (c + jnp.log(jnp.asarray(values)), None), x, None, 3)[0], X)
+    assert [(fate.kind, fate.pass_name) for fate in found["log"]] == [("folded", "constant_folding")]
+
+
+def test_what_another_operation_does_now_is_rewritten_and_its_kernel_has_that_one():
+    capture, found = fates_of(lambda x: 1 / jnp.sqrt(x), X)
+    alive = [*found["sqrt"], *found["div"]]
+    assert {fate.kind for fate in alive} <= {"kept", "fused", "rewritten"}
+    (rewritten,) = [fate for fate in alive if fate.kind == "rewritten"]
+    assert rewritten.pass_name == "algsimp"
+    assert "rsqrt(" in rewritten.after
+    (kernel,) = rewritten.kernels
+    inside = {node.op for node in capture.hlo.graph.nodes if node.group and node.group.caller == kernel.index}
+    assert "rsqrt" in {kernel.op, *inside}
+
+
+def test_a_name_that_an_instruction_took_over_is_no_sign_of_life():
+    """XLA gives what replaces an instruction that one's metadata: a select bears the names of two negations."""
+    _, found = fates_of(lambda x: lax.select(~~(x > 0), x, x * 3), X)
+    assert [(fate.kind, fate.pass_name) for fate in found["not"]] == [("eliminated", "import")] * 2
+    assert found["select_n"][0].kind == "fused"
+
+
+def test_a_result_that_a_caller_does_not_take_is_left_out_by_the_lowering():
+    inner = jax.jit(lambda x: (jnp.ceil(x), jnp.sin(x)))
+    _, found = fates_of(lambda x: inner(x)[1], X)
+    (fate,) = found["ceil"]
+    assert (fate.kind, fate.pass_name, fate.pass_number) == ("eliminated", "lowering", None)
+
+
+def test_a_loaded_capture_tells_the_same(tmp_path):
+    capture, _ = fates_of(lambda x: jnp.where(True, x + 2 - 2, 0) * 8 / 8, X)
+    capture.save(tmp_path / "f.capture")
+    loaded = ex.load(tmp_path / "f.capture")
+    for stage in ("jaxpr", "stablehlo"):
+        mine, theirs = ([c.fate(n) for n in c.stage(stage).graph.nodes] for c in (capture, loaded))
+        assert list(map(repr, mine)) == list(map(repr, theirs))
+        assert [(fate.before, fate.after) for fate in mine] == [(fate.before, fate.after) for fate in theirs]
+
+
+@pytest.mark.slow
+def test_every_end_is_the_pass_that_the_dumps_say_and_nothing_is_fused_that_no_kernel_has():
+    """A sample of the corpus; `python -m tests.corpus_fates` has all of it."""
+    total = sum(scores(range(0, 240, 8)), Score())
+    assert not total.wrong, table(total, 30)
+    assert total.named >= 0.9 * total.ended
