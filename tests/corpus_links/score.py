@@ -4,12 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import explorer as ex
 from explorer.model.capture import Capture
+from explorer.model.graph import Node
+from tests.corpus_links.fingerprints import read_fingerprints
+from tests.corpus_links.generated import generate
 from tests.corpus_links.tagging import tagged_program
 from tests.corpus_links.truth import Truth, read_truth
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a capture says of one instruction: its grade, and the rows of the jaxpr's graph."""
+
+    capture: Capture
+    node: Node
+
+    @cached_property
+    def grade(self) -> str:
+        return self.capture.links.grade(self.node, "jaxpr")
+
+    @cached_property
+    def rows(self) -> frozenset[int]:
+        return frozenset(linked.index for linked in self.capture.links.linked(self.node, "jaxpr"))
+
+    def describe(self, true: frozenset[int]) -> str:
+        jaxpr, node = self.capture.jaxpr.graph, self.node
+        said, named = (
+            ", ".join(f"{jaxpr.names[row]} {jaxpr.ops[int(jaxpr.op[row])]}" for row in sorted(rows)[:5]) or "nothing"
+            for rows in (self.rows, true)
+        )
+        return f"{node.name} ({node.op}, {node.scope}): {self.grade} {said}; true: {named}"
 
 
 @dataclass
@@ -22,7 +50,7 @@ class Judgement:
         wrong_inferred: Inferred ones without any equation that it is of.
         ambiguous: Inferred ones with such an equation and others.
         partial: Exact ones that miss an equation of a merged instruction.
-        wrong: Each wrong one: instruction, what is said, what is true.
+        wrong: Each wrong one in words.
     """
 
     exact: int = 0
@@ -32,26 +60,26 @@ class Judgement:
     wrong_inferred: int = 0
     ambiguous: int = 0
     partial: int = 0
-    wrong: list[tuple[str, str, frozenset[int], frozenset[int]]] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> int:
         return self.exact + self.inferred + self.unknown
 
-    def add(self, name: str, grade: str, said: frozenset[int], named: frozenset[int], true: frozenset[int]) -> None:
-        """Judge one link: the rows of the jaxpr that it leads to against those that it should, merged ones included."""
-        setattr(self, grade, getattr(self, grade) + 1)
+    def add(self, link: Link, named: frozenset[int], true: frozenset[int]) -> None:
+        """Judge a link by the equations that the compiler names, and by all that the instruction is of."""
+        setattr(self, link.grade, getattr(self, link.grade) + 1)
         is_wrong = False
-        if grade == "exact":
-            is_wrong = not said or not said <= true
+        if link.grade == "exact":
+            is_wrong = not link.rows or not link.rows <= true
             self.wrong_exact += is_wrong
-            self.partial += not is_wrong and not named <= said
-        elif grade == "inferred":
-            is_wrong = not said & true
+            self.partial += not is_wrong and not named <= link.rows
+        elif link.grade == "inferred":
+            is_wrong = not link.rows & true
             self.wrong_inferred += is_wrong
-            self.ambiguous += not is_wrong and not said <= true
+            self.ambiguous += not is_wrong and not link.rows <= true
         if is_wrong:
-            self.wrong.append((name, grade, said, named))
+            self.wrong.append(link.describe(named))
 
     def __add__(self, other: Judgement) -> Judgement:
         names = ("exact", "inferred", "unknown", "wrong_exact", "wrong_inferred", "ambiguous", "partial", "wrong")
@@ -66,7 +94,8 @@ class Outcome:
         instructions: Of the optimised program.
         named: Those that carry an `op_name`; `compared`: those of them that the truth is about.
         structure, recorded: The links before the recording of the passes, and after it.
-        unmapped: The share of the equations, after it, of which it isn't known what became of them; `equations`: all.
+        equations: Of its jaxpr.
+        unmapped: Those of them of which it isn't known, after the recording, what became of them.
     """
 
     model: str
@@ -76,8 +105,13 @@ class Outcome:
     structure: Judgement
     recorded: Judgement
     equations: int
-    unmapped: float
-    capture: Capture | None = None
+    unmapped: int
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Outcome:
+        """An outcome from what `dataclasses.asdict` gives of it."""
+        judged = {key: Judgement(**values[key]) for key in ("structure", "recorded")}
+        return cls(**{**values, **judged})
 
 
 def outcomes(models: Mapping[str, Callable[[], tuple[Any, ...]]], names: Sequence[str] = ()) -> Iterator[Outcome]:
@@ -92,59 +126,96 @@ def outcome(name: str, function: Callable[..., Any], *args: Any) -> Outcome:
     truth = read_truth(capture, tagged_program(function, *args))
     structure = judge(capture, truth)
     _ = capture.passes
-    recorded = judge(capture, truth)
-    return summarize(name, capture, truth, structure, recorded)
-
-
-def summarize(name: str, capture: Capture, truth: Truth, structure: Judgement, recorded: Judgement) -> Outcome:
-    fates = capture.fates_of("jaxpr")
     return Outcome(
         name,
         len(capture.hlo.graph),
         truth.named,
         truth.compared,
         structure,
-        recorded,
-        int(capture.jaxpr.graph.is_equation.sum()),
-        1 - fates.mapped,
-        capture,
+        judge(capture, truth),
+        *_fates(capture),
     )
+
+
+def _fates(capture: Capture) -> tuple[int, int]:
+    counts = capture.fates()
+    return sum(counts.values()), counts.get("unmapped", 0)
+
+
+def generated_outcomes(seeds: Sequence[int]) -> tuple[Outcome, Outcome]:
+    """All generated programs of these seeds as one row, judged by tags, and as another, judged by fingerprints."""
+    by_tags, by_prints = [], []
+    for seed in seeds:
+        function, *args = generate(seed)
+        capture, tagged = ex.explore(function, *args), tagged_program(function, *args)
+        truth, prints = read_truth(capture, tagged), read_fingerprints(capture, tagged)
+        before = judge(capture, truth), judge_by_prints(capture, prints)
+        _ = capture.passes
+        fates, size, name = _fates(capture), len(capture.hlo.graph), f"generated {seed}"
+        by_tags.append(Outcome(name, size, truth.named, truth.compared, before[0], judge(capture, truth), *fates))
+        after = judge_by_prints(capture, prints)
+        by_prints.append(Outcome(name, size, len(prints), len(prints), before[1], after, *fates))
+    return merge(f"{len(seeds)} generated: tags", by_tags), merge("the same: fingerprints", by_prints)
+
+
+def merge(name: str, outcomes: Sequence[Outcome]) -> Outcome:
+    """All of them as one."""
+    columns = {key: [getattr(each, key) for each in outcomes] for key in Outcome.__dataclass_fields__ if key != "model"}
+    empty: dict[str, Any] = {"structure": Judgement(), "recorded": Judgement()}
+    return Outcome(name, **{key: sum(values, empty.get(key, 0)) for key, values in columns.items()})
 
 
 def judge(capture: Capture, truth: Truth) -> Judgement:
     """Judge the link of each instruction whose truth is known, by its line in the HLO's text."""
     judgement = Judgement()
     for node in capture.hlo.graph.nodes:
+        link = Link(capture, node)
         if node.line in truth.rows:
-            said = frozenset(linked.index for linked in capture.links.linked(node, "jaxpr"))
-            judgement.add(
-                node.name, capture.links.grade(node, "jaxpr"), said, truth.rows[node.line], truth.merged[node.line]
-            )
+            judgement.add(link, truth.rows[node.line], truth.merged[node.line])
+        elif node.line in truth.unnamed and link.grade == "exact":
+            judgement.add(link, frozenset(), frozenset())
+    return judgement
+
+
+def judge_by_prints(capture: Capture, prints: Mapping[int, frozenset[int]]) -> Judgement:
+    """Judge the link of each instruction with a fingerprint; an exact one may name what else was merged with that."""
+    judgement = Judgement()
+    for node in capture.hlo.graph.nodes:
+        if (own := prints.get(node.line)) is not None:
+            link = Link(capture, node)
+            judgement.add(link, own, own | link.rows if own & link.rows and link.grade == "exact" else own)
     return judgement
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """One row for each model, and the totals below."""
     grades = f"{'exact':>7}{'inferr.':>8}{'unknown':>8}{'ambig.':>7}{'✗exact':>7}{'✗inf.':>7}"
-    rows = [
-        f"{'':<26}{'':>8}{'op_name':>8}{'of them':>9}  {'from structure alone':^44}  {'when recorded':^44}{'un-':>9}",
-        f"{'model':<26}{'instr.':>8}{'':>8}{'compared':>9}  {grades}  {grades}{'mapped':>9}",
-    ]
-    rows += [
+    return "\n".join(
+        [
+            f"{'':<26}{'':>8}{'op_name':>8}{'of them':>9}  "
+            f"{'from structure alone':^44}  {'when recorded':^44}{'un-':>9}",
+            f"{'model':<26}{'instr.':>8}{'':>8}{'compared':>9}  {grades}  {grades}{'mapped':>9}",
+            *map(_row, outcomes),
+        ]
+    )
+
+
+def _row(each: Outcome) -> str:
+    return (
         f"{each.model:<26}{each.instructions:>8}{each.named:>8}{each.compared:>9}  "
-        f"{_counts(each.structure)}  {_counts(each.recorded)}{each.unmapped:>9.1%}"
-        for each in outcomes
-    ]
-    structure, recorded = (sum((getattr(o, key) for o in outcomes), Judgement()) for key in ("structure", "recorded"))
-    named, compared, equations = (sum(getattr(o, key) for o in outcomes) for key in ("named", "compared", "equations"))
-    unmapped = sum(each.unmapped * each.equations for each in outcomes) / max(equations, 1)
-    rows += [
-        f"{'all':<26}{sum(each.instructions for each in outcomes):>8}{named:>8}{compared:>9}  "
-        f"{_counts(structure)}  {_counts(recorded)}{unmapped:>9.1%}",
-        f"{'':<51}  {_shares(structure)}  {_shares(recorded)}",
-        f"{len(outcomes)} models. From structure alone {_sentence(structure)}; when recorded {_sentence(recorded)}.",
-    ]
-    return "\n".join(rows)
+        f"{_counts(each.structure)}  {_counts(each.recorded)}{each.unmapped / each.equations:>9.1%}"
+    )
+
+
+def totals(outcomes: Sequence[Outcome]) -> str:
+    """All models as one row, as shares, and in words."""
+    each = merge(f"all {len(outcomes)}", outcomes)
+    return (
+        f"{_row(each)}\n{'':<51}  {_shares(each.structure)}  {_shares(each.recorded)}\n"
+        f"From structure alone {_sentence(each.structure)}.\nWhen recorded {_sentence(each.recorded)}, and "
+        f"{each.recorded.exact / each.named:.1%} of the instructions that carry an op_name are linked exactly.\n"
+        f"Of {each.equations:,} equations {each.unmapped / each.equations:.1%} are unmapped."
+    )
 
 
 def _counts(each: Judgement) -> str:
@@ -170,17 +241,7 @@ def _sentence(each: Judgement) -> str:
     )
 
 
-def wrong_links(outcome: Outcome) -> Iterator[str]:
-    """Each wrong link of a model, with what is said and what is true."""
-    assert outcome.capture is not None
-    hlo, jaxpr = outcome.capture.hlo.graph, outcome.capture.jaxpr.graph
-
-    def described(rows: frozenset[int]) -> str:
-        return ", ".join(f"{jaxpr.names[row]} {jaxpr.ops[int(jaxpr.op[row])]}" for row in sorted(rows)[:5]) or "nothing"
-
-    for when in ("structure", "recorded"):
-        for name, grade, said, true in getattr(outcome, when).wrong:
-            yield (
-                f"{outcome.model}, {when}: {name} ({hlo[name].op}, {hlo[name].scope}) is {grade}ly"
-                f" {described(said)}; true: {described(true)}"
-            )
+def wrong_links(outcome: Outcome, *when: str) -> Iterator[str]:
+    """Each wrong link of a model, with what is said and what is true: from `structure` and when `recorded`."""
+    for moment in when or ("structure", "recorded"):
+        yield from (f"{outcome.model}, {moment}: {wrong}" for wrong in getattr(outcome, moment).wrong)

@@ -15,9 +15,11 @@ from tests.corpus_links.tagging import TaggedProgram
 
 _TAG = re.compile(r"(?:^|[/(])T(\d+)T(?=[/)]|$)")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = ")
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
+_APPLIED = re.compile(r"(?:to_apply|select|scatter|comparator)=%?([\w.\-]+)")
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 _NAME = re.compile(r"%[\w.\-]+")
-OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 Path = tuple[int, ...]
 """The tags of the calls around an equation, the outermost first, and its own."""
 
@@ -27,15 +29,19 @@ class Truth:
     """The rows of the jaxpr's graph that an instruction comes from, by its line in the HLO's text, from 0.
 
     Args:
-        rows: By line, as the tags have it. XLA joins the paths of merged instructions: then they are several.
+        rows: By line, as the tags have it. XLA joins the paths of merged instructions: then they are several. An
+            argument's path is its own `op_name`; what a reduction applies to each pair of elements, of which XLA names
+            the primitive alone, is of the reduction.
         merged: By line, these and the equations of the same value of which no instruction is left: XLA keeps one of
             equal instructions, which then stands for all.
+        unnamed: The lines whose `op_name` says of no equation: nothing can be known of them for certain.
         named: How many instructions carry an `op_name`.
         compared: How many of them stand at the same position in both programs; of the others nothing is said.
     """
 
     rows: Mapping[int, frozenset[int]]
     merged: Mapping[int, frozenset[int]]
+    unnamed: frozenset[int]
     named: int
     compared: int
 
@@ -48,22 +54,30 @@ def read_truth(capture: Capture, tagged: TaggedProgram) -> Truth:
         ends[path[-1]].append(path)
     inner = {tag: {each for _, tags in bodies.values() for each in tags} for tag, bodies in tagged.tagger.inner.items()}
     plain_lines, tagged_lines = (_instructions(text) for text in (capture.hlo.text, tagged.text))
+    graph = capture.jaxpr.graph
+    arguments = {node.scope: node.index for node in graph.nodes if node.op == "parameter" and node.scope}
     rows: dict[int, frozenset[int]] = {}
-    named = {line for line, text in plain_lines if OP_NAME.search(text)}
+    named = {line for line, text in plain_lines if _OP_NAME.search(text)}
     compared = 0
     for (line, _), (_, text) in _aligned(plain_lines, tagged_lines):
         if line not in named:
             continue
         compared += 1
-        name = OP_NAME.search(text)
+        name = _OP_NAME.search(text)
         tags = list(_segments(name[1], inner)) if name else []
         sets = [{paths[path] for path in ends[segment[-1]] if path[-len(segment) :] == segment} for segment in tags]
-        if found := frozenset[int]().union(*sets):
-            rows[line] = found
+        if not tags and name and (path := re.sub(r"\\(.)", r"\1", name[1])) in arguments:
+            sets = [{arguments[path]}]
+        rows[line] = frozenset[int]().union(*sets)
+    for line, callers in _applied_by(capture.hlo.text).items():
+        if line in rows and not rows[line]:
+            rows[line] = frozenset[int]().union(*(rows.get(caller, ()) for caller in callers))
+    unnamed = frozenset(line for line, found in rows.items() if not found)
+    rows = {line: found for line, found in rows.items() if found}
     left = frozenset[int]().union(*rows.values())
     merged = {row: equals - left for row, equals in equal_values(paths, tagged).items()}
-    also = {line: found.union(*(merged[row] for row in found)) for line, found in rows.items()}
-    return Truth(rows, also, len(named), compared)
+    also = {line: found.union(*(merged.get(row, ()) for row in found)) for line, found in rows.items()}
+    return Truth(rows, also, unnamed, len(named), compared)
 
 
 def equation_paths(graph: Graph, tagged: TaggedProgram) -> dict[Path, int]:
@@ -106,6 +120,21 @@ def _segments(name: str, inner: Mapping[int, set[int]]) -> Iterator[Path]:
             path = (*path, tag)
         if path:
             yield path
+
+
+def _applied_by(text: str) -> dict[int, list[int]]:
+    """The lines of computations that instructions apply to elements, each with the lines of these instructions."""
+    bodies: defaultdict[str, list[int]] = defaultdict(list)
+    callers: defaultdict[str, list[int]] = defaultdict(list)
+    computation = ""
+    for number, line in enumerate(text.splitlines()):
+        if match := _COMPUTATION.match(line):
+            computation = match[1]
+        elif _INSTRUCTION.match(line):
+            bodies[computation].append(number)
+            for name in _APPLIED.findall(line) if " call(" not in line else ():
+                callers[name].append(number)
+    return {line: callers[name] for name, lines in bodies.items() if name in callers for line in lines}
 
 
 def _instructions(text: str) -> list[tuple[int, str]]:
