@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from explorer.analysis.cost.limits import count_limits, is_one_iteration
 from explorer.errors import CaptureFileError
 from explorer.files.container import Blobs, pack, read_column, read_numbers, read_table, refusal, table, unpack
 from explorer.files.equation_sets import pack_sets, read_exact_sets
@@ -82,6 +83,7 @@ def encode(capture: Capture) -> bytes:
         "recording_note": capture.recording_note,
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
         "lines": _lines(capture),
+        "limits": list(count_limits(graphs[-1]).sentences) if graphs else [],
     }
     return pack(header, blobs)
 
@@ -180,6 +182,8 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "tree_of": blobs.column(tree.group),
         "repeat": blobs.column(tree.repeat),
         "differ": blobs.column(tree.differ),
+        "difference": tree.difference,
+        "one_iteration": blobs.column(np.flatnonzero(is_one_iteration(graph)).astype(np.int32)),
         "twin": blobs.column(tree.twin),
     }
 

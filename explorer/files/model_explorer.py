@@ -10,7 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from explorer.analysis.cost.limits import is_one_iteration
 from explorer.model.capture import Capture
+from explorer.model.count_limits import ONE_ITERATION
 from explorer.model.graph import Graph
 
 
@@ -41,6 +43,7 @@ def model_explorer_graph(graph: Graph, name: str) -> dict[str, Any]:
     tree = graph.hierarchy
     namespaces = _namespaces([(group.name, group.parent) for group in tree.groups])
     measures = {key: values.tolist() for key, values in graph.measures.items()}
+    one_iteration = is_one_iteration(graph).tolist()
     starts, operands = graph.operand_start.tolist(), graph.operand.tolist()
     nodes: list[dict[str, Any]] = []
     columns: list[list[int]] = [c.tolist() for c in (graph.op, graph.type, graph.scope, tree.group)]
@@ -52,6 +55,7 @@ def model_explorer_graph(graph: Graph, name: str) -> dict[str, Any]:
             "scope": str(graph.scopes[scope]),
             "source": str(graph.attribution.place(i) or ""),
             **{key: f"{values[i]:,.6g}" for key, values in measures.items() if math.isfinite(values[i])},
+            "counted": ONE_ITERATION if one_iteration[i] else "",
         }
         for key, value in graph.attribute_table.of(i).items():
             attributes.setdefault(key if key not in attributes else f"{key} (attribute)", value)  # jit has a `name` too

@@ -59,8 +59,8 @@ def _no_source(file: str) -> Source | None:
 class Capture(Pictured):
     """What was seen of one function compiled for one signature.
 
-    As text it is a tree: the stages, and the last one's groups with their share of the kernels. Its picture, 960 pixels
-    wide, is of these groups, each as wide as its share.
+    As text it is a tree: the stages, and the last one's groups with their share of the time, FLOPs or bytes. Its
+    picture, 960 pixels wide, is of these groups, each as wide as the number of its kernels.
 
     Args:
         function: The function's name.

@@ -152,6 +152,11 @@ class Type:
         """That of the array with most bytes; empty where there is none."""
         return max(self.arrays, key=lambda array: array.bits * array.elements).dtype if self.arrays else ""
 
+    def __str__(self) -> str:
+        """Without layouts: `f32[8,128]`, `(f32[8], s32[])`."""
+        is_array = len(self.arrays) == 1 == len(self.starts)
+        return str(self.arrays[0]) if is_array else f"({', '.join(map(str, self.arrays))})"
+
 
 @dataclass(frozen=True)
 class TypeSizes:

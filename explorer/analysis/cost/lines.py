@@ -171,7 +171,7 @@ def _table(split: LineSplit) -> LineTable:
                 bytes=float(bytes_[i]),
                 bytes_share=_share(float(bytes_[i]), totals[1]),
                 seconds=time,
-                one_iteration=i in open_ended and (flops[i] > 0 or bytes_[i] > 0),
+                one_iteration=i in open_ended and bool(flops[i] > 0 or bytes_[i] > 0),
             )
         )
     whole = None if seconds is None else float(seconds.sum())

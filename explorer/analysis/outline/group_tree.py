@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.model.graph import Graph, Group, Ints
+from explorer.model.hierarchy import Hierarchy
 
 _MADE = ("phase", "function", "scope", "inputs")  # may go again where they hold one thing; a computation's stay
 
@@ -18,7 +19,8 @@ class Tree:
     belongs may still change.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, shared: int = 0) -> None:
+        self.shared = shared  # calls deep: in the functions down to there everything was made
         self.group = np.full(len(graph.names), -1, np.int32)
         self.twin = np.arange(len(graph.names), dtype=np.int32)
         self.name: list[str] = []
@@ -27,10 +29,14 @@ class Tree:
         self.caller: list[int] = []
         self.repeat: list[int] = []
         self.differ: list[int] = []
+        self.difference: list[str] = []
         self.level: list[int] = []  # the index in a stack of the frame of this function's own lines
         self.children: dict[int, list[int]] = {}
         self.boxes: set[int] = set()  # computations: what is in one stays in it
         self._index: dict[tuple[int, str, str, int], int] = {}
+
+    def level_of(self, group: int) -> int:
+        return self.level[group] if group >= 0 else 0
 
     def add(self, name: str, kind: str, parent: int, *, caller: int = -1, level: int = 0) -> int:
         index = len(self.name)
@@ -40,6 +46,7 @@ class Tree:
         self.caller.append(caller)
         self.repeat.append(0)
         self.differ.append(0)
+        self.difference.append("")
         self.level.append(level)
         if caller < 0:
             self.children.setdefault(parent, []).append(index)
@@ -54,7 +61,7 @@ class Tree:
         path = (parent, name, kind, key)
         index = self._index.get(path)
         if index is None:
-            level = (self.level[parent] if parent >= 0 else 0) if level is None else level
+            level = self.level_of(parent) if level is None else level
             index = self._index[path] = self.add(name, kind, parent, level=level)
         return index
 
@@ -105,7 +112,7 @@ class Tree:
         self, parent: int, common: int, name: str, nodes: Ints, number: Ints, count: int
     ) -> tuple[int, list[int]]:
         """Make a group in `parent` of `count` iterations; each takes its nodes along with their groups in `common`."""
-        at = self.add(name, "repeat", parent, level=self.level[common] if common >= 0 else 0)
+        at = self.add(name, "repeat", parent, level=self.level_of(common))
         self.repeat[at] = count
         level = self.level[at]
         iterations = [self.add(name, "iteration", at, level=level) for _ in range(count)]
@@ -131,7 +138,7 @@ class Tree:
         moved = [copy(int(pair) // width - 1, int(pair) % width) for pair in pairs]
         self.group[nodes] = np.asarray(moved, np.int32)[row]
 
-    def finish(self) -> tuple[list[Group], Ints, list[int], list[int], Ints]:
+    def finish(self) -> Hierarchy:
         """The groups from the outside in, without those that hold nothing or only one thing."""
         order = self._order()
         held = self._counts(order)
@@ -141,11 +148,14 @@ class Tree:
         groups: list[Group] = []
         repeat: list[int] = []
         differ: list[int] = []
+        difference: list[str] = []
         for index in order:
             parent, may_go = self.parent[index], index in removable
             is_empty = not held[index] and self.caller[index] < 0
-            if is_empty or (may_go and self._is_all_of(parent, held)):
+            if is_empty or self._is_of_everything(index) or (may_go and self._is_all_of(parent, held)):
                 new[index] = new[parent]
+                if self._is_of_everything(index) and parent in labels:
+                    labels[index] = labels[parent]
                 continue
             name, kind = self._label(index, labels.get(parent), may_go)
             if may_go and held[index] == 1:
@@ -156,14 +166,15 @@ class Tree:
             groups.append(Group(name, kind, int(new[parent]), self.caller[index]))
             repeat.append(self.repeat[index])
             differ.append(self.differ[index])
-        return groups, new[self.group], repeat, differ, self.twin
+            difference.append(self.difference[index])
+        return Hierarchy(groups, new[self.group], repeat, differ, self.twin, difference)
 
     def _counts(self, order: list[int]) -> NDArray[np.intp]:
         """How many nodes and groups that hold something each group holds itself."""
         held = np.bincount(self.group + 1, minlength=len(self.name) + 1)[1:]
         for index in reversed(order):
             if held[index] and self.parent[index] >= 0:
-                held[self.parent[index]] += 1
+                held[self.parent[index]] += held[index] if self._is_of_everything(index) else 1
         return held
 
     def _removable(self, order: list[int]) -> set[int]:
@@ -171,6 +182,10 @@ class Tree:
         repeats = {self.parent[index] for index in order if self.kind[index] == "repeat"}
         made = {index for index in order if self.kind[index] in _MADE and index not in self.boxes}
         return {index for index in made if self.kind[index] != "phase" or index not in repeats}
+
+    def _is_of_everything(self, index: int) -> bool:
+        """Is it a function that everything was made in?"""
+        return self.kind[index] == "function" and self.level[index] <= self.shared and index not in self.boxes
 
     def _is_all_of(self, parent: int, held: NDArray[np.intp]) -> bool:
         """Does an iteration or a part hold nothing but this one group?"""

@@ -3,7 +3,7 @@
 A training step is 100,000 instructions in a handful of computations. Inside each computation the nodes are grouped by
 forward, backward and update (JAX marks them in the scope path), then by the Python functions on their stack and the
 scopes they named; what is equal and repeats becomes one group of its iterations. A computation that a node calls hangs
-under that node.
+under that node; those that nothing calls are one group, apart from the program.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.analysis.links.keys import phase
 from explorer.analysis.outline.group_tree import Tree
 from explorer.analysis.outline.loop_context import Loop, group_loop_context
+from explorer.analysis.outline.near_repeats import NearRepeat, merge_near
 from explorer.analysis.outline.repeats import Repeats
 from explorer.analysis.outline.source_paths import SourcePaths, Step, parameter_names
 from explorer.model.graph import Graph, Group, Ints
 from explorer.model.hierarchy import Hierarchy
+from explorer.model.types import parse_type
+from explorer.model.units import count_text
 
 _RETURNS = ("return", "func.return", "stablehlo.return", "tuple")
 _NEARLY = 0.9  # of a loop's nodes are in the group that holds it: the others are strays
@@ -33,8 +36,6 @@ _WORTH = 12  # nodes in equal parts side by side: fewer are read as they are
 _MOST = 0.5  # of the nodes around must be in such parts
 _NAMED = 5  # parameters that a name tells
 _NUMBERS = re.compile(r"[\W_]*\d+")
-_TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>$")
-_LAYOUT = re.compile(r"\{[^}]*\}")
 
 
 def nest(graph: Graph) -> Hierarchy:
@@ -47,8 +48,8 @@ class _Nesting:
     def __init__(self, graph: Graph, trips: Mapping[int, int]) -> None:
         self.graph = graph
         self.trips = trips
-        self.tree = Tree(graph)
         self.places = SourcePaths(graph)
+        self.tree = Tree(graph, self.places.shared)
         flat = np.asarray([*(group.kind in BOUNDARY for group in graph.groups), False], bool)
         self.repeats = Repeats(graph, self.places.frame, self.places.line, ~flat[graph.group])
         # Most programs differentiate nothing: then no scope needs to be parsed.
@@ -62,7 +63,10 @@ class _Nesting:
         entries = [i for i, g in enumerate(graph.groups) if g.caller < 0]
         members = _members(graph)
         called = _called_by_group(graph)
-        # The entry alone needs no box of its own: it is the picture.
+        # The entry alone needs no box of its own: it is the picture. What nothing calls is no part of the program.
+        has_entry = any(graph.groups[i].kind == "entry" for i in entries)
+        uncalled = [i for i in entries if graph.groups[i].kind != "entry"] if has_entry else []
+        aside = tree.add(count_text(len(uncalled), "computation"), "uncalled", -1) if uncalled else -1
         todo = entries[:]
         seen: set[int] = set()
         while todo:
@@ -72,7 +76,7 @@ class _Nesting:
             seen.add(computation)
             g = graph.groups[computation]
             has_box = g.caller >= 0 or (len(entries) > 1 and g.kind != "entry")
-            self.fill(members[computation], g, self.box(g) if has_box else -1)
+            self.fill(members[computation], g, self.box(g, -1 if g.caller >= 0 else aside) if has_box else -1)
             # Backwards: the stack gives the first first.
             todo.extend(reversed(called.get(computation, ())))
         loose = np.flatnonzero(graph.group < 0)
@@ -82,12 +86,12 @@ class _Nesting:
         # A counterpart in an inner loop may have one in an outer loop in turn.
         while (tree.twin[tree.twin] != tree.twin).any():
             tree.twin = tree.twin[tree.twin]
-        return Hierarchy(*tree.finish())
+        return tree.finish()
 
-    def box(self, computation: Group) -> int:
+    def box(self, computation: Group, parent: int) -> int:
         """Add the group of a computation that is drawn as a box of its own; its index."""
         name, kind, caller = computation.name.removeprefix("jaxpr="), computation.kind, computation.caller
-        box = self.tree.add(name, kind, -1, caller=caller)
+        box = self.tree.add(name, kind, parent, caller=caller)
         self.tree.boxes.add(box)
         self.tree.repeat[box] = self.trips.get(caller, 0) if kind in _RUN_OFTEN else 0
         return box
@@ -206,25 +210,30 @@ class _Nesting:
         """Make groups in `common`, or in its place, of the iterations that are equal; each one's iterations."""
         tree = self.tree
         classes, exact = self.equal_iterations(nodes, iteration)
+        loops = merge_near(self.repeats, nodes, iteration, classes, tree.twin)
         every = int(tree.is_below(common)[tree.group].sum())
         layers = self.layers_name(common, nodes)
         whole = not layers and self.is_whole(common, len(nodes), every, _ENOUGH)
-        if len(classes[0]) < 2 and not (whole and len(classes) <= _SINGLES):
+        if len(loops[0].numbers) < 2 and not (whole and len(loops) <= _SINGLES):
             return []
         name, parent = self.place(common, nodes, layers, whole)
         made: list[list[int]] = []
         groups: list[int] = []
         last = int(iteration.max())
-        for alike in classes:
-            kept = np.isin(iteration, alike)
-            number = np.searchsorted(alike, iteration[kept]).astype(np.int32)
-            if len(alike) > 1:
-                at, iterations = tree.repeat_in(parent, common, name, nodes[kept], number, len(alike))
-                tree.differ[at] = self.repeats.twins(nodes[kept], number, tree.twin, inside=exact)
-                made.append(iterations)
+        for loop in loops:
+            numbers = loop.numbers
+            kept = np.isin(iteration, numbers)
+            number = np.searchsorted(numbers, iteration[kept]).astype(np.int32)
+            if len(numbers) > 1:
+                at, iterations = tree.repeat_in(parent, common, name, nodes[kept], number, len(numbers))
+                tree.difference[at] = loop.difference
+                tree.differ[at] = loop.differ + self.pair_equal(loop, nodes, iteration, exact)
+                # The usual iteration first: what it has no repeat in, the others hardly have one in.
+                usual = iterations[numbers.index(loop.classes[0][0])]
+                made.append([usual, *(at for at in iterations if at != usual)])
                 groups.append(at)
             elif whole:
-                which = {0: "first ", last: "last "}.get(alike[0], "another ")
+                which = {0: "first ", last: "last "}.get(numbers[0], "another ")
                 at = tree.add(which + name, "single", parent, level=tree.level[common])
                 tree.move(nodes[kept], number, common, [at])
                 groups.append(at)
@@ -234,6 +243,14 @@ class _Nesting:
         if whole:
             tree.group[tree.is_below(common)[tree.group] & (np.diff(self.graph.operand_start) == 0)] = parent
         return made
+
+    def pair_equal(self, loop: NearRepeat, nodes: Ints, iteration: Ints, exact: bool) -> int:
+        """Give the nodes of equal iterations their counterparts; how many of the usual one differ inside."""
+        differ: list[int] = []
+        for alike in loop.classes:
+            kept = np.isin(iteration, alike)
+            differ.append(self.repeats.twins(nodes[kept], iteration[kept], self.tree.twin, inside=exact))
+        return differ[0]
 
     def fold_parts(self, nodes: Ints, part: Ints) -> bool:
         """Make groups of equal parts side by side, if they are most of what is there."""
@@ -271,7 +288,7 @@ class _Nesting:
 
     def lines(self, group: int, nodes: Ints) -> list[int]:
         """The lines, of the function that `group` is in, that nodes come from."""
-        level = self.tree.level[group] if group >= 0 else 0
+        level = self.tree.level_of(group)
         stacks = {self.places.stack(frame) for frame in np.unique(self.places.frame[nodes]).tolist()}
         return sorted({self.graph.frames[stack[level]].line for stack in stacks if len(stack) > level} - {0})
 
@@ -280,9 +297,7 @@ class _Nesting:
         names = parameter_names(self.graph, nodes)
         if 0 < len(names) <= _NAMED:
             return ", ".join(names)
-        type_ = self.graph.types[int(self.graph.type[nodes[-1]])]
-        tensor = _TENSOR.match(type_)
-        return f"{tensor[2]}[{tensor[1].rstrip('x').replace('x', ',')}]" if tensor else _LAYOUT.sub("", type_)
+        return str(parse_type(self.graph.types[int(self.graph.type[nodes[-1]])]))
 
 
 def _members(graph: Graph) -> list[Ints]:

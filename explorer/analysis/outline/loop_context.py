@@ -57,7 +57,7 @@ def _group_sides(
 ) -> None:
     """Add a group for each side of a loop that is worth one, named as in `names` where an earlier phase named it."""
     function = loop.parent
-    level = tree.level[function] if function >= 0 else 0
+    level = tree.level_of(function)
     sides = _sides(tree, graph, places, loop, level)
     is_phase = _phase_order(tree, function) >= 0
     parent = _lift_only_function(tree, function) if is_phase else function

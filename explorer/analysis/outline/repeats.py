@@ -45,17 +45,25 @@ class Repeats:
         self._searched = np.flatnonzero(searched).astype(np.int32)
 
     @cached_property
-    def _token(self) -> Ints:
+    def token(self) -> Ints:
         """Equal for nodes that the same line makes in the same way; a scope's numbers count layers."""
+        return self._equal(self.made_by, self.graph.type)
+
+    @cached_property
+    def made_by(self) -> Ints:
+        """The same, whatever their types are."""
         graph = self.graph
         codes: dict[str, int] = {}
         plain = [codes.setdefault(_NUMBER.sub("#", scope), len(codes)) for scope in graph.scopes] or [0]
-        columns = (self._place, np.asarray(plain, np.int32)[graph.scope], graph.op, graph.type)
+        return self._equal(self._place, np.asarray(plain, np.int32)[graph.scope], graph.op)
+
+    def _equal(self, *columns: Ints) -> Ints:
+        """Numbers that are equal for nodes with equal columns; -1 for a node that is not searched."""
         token = np.zeros(len(self._searched), np.int64)
         for column in columns:
             width = int(column.max(initial=0)) + 2
             _, token = np.unique(token * width + column[self._searched] + 1, return_inverse=True)
-        every = np.full(len(graph.names), -1, np.int32)
+        every = np.full(len(self.graph.names), -1, np.int32)
         every[self._searched] = token
         return every
 
@@ -136,7 +144,7 @@ class Repeats:
         """
         if len(nodes) < _FEWEST:
             return None
-        token = self._token[nodes]
+        token = self.token[nodes]
         times = np.bincount(token)[token].astype(np.int32)
         edges = self._edges(nodes)[:2]
         votes: Counter[int] = Counter(times.tolist())
@@ -272,6 +280,11 @@ class Repeats:
         exact = self._hashes[0][rows]
         return int((exact != exact[0]).any(axis=0).sum())
 
+    def pair(self, nodes: Ints, counterparts: Ints, twin: Ints) -> None:
+        """Write into `twin` each node's counterpart, and those of all that they call."""
+        twin[nodes] = counterparts
+        self._twins_inside(np.stack((counterparts, nodes)), twin)
+
     def _twins_inside(self, rows: Ints, twin: Ints) -> None:
         """The same for all that the nodes call: what equal nodes call is equal."""
         called = self._called
@@ -285,6 +298,17 @@ class Repeats:
                     twin[mine] = theirs if len(mine) == len(theirs) else b
                     if len(mine) == len(theirs) and self._has_calls[x]:
                         todo.append((mine.tolist(), theirs.tolist()))
+
+    def with_insides(self, nodes: Ints) -> Ints:
+        """The nodes, and all that they call."""
+        start, order = self._by_group
+        parts, todo = [nodes], nodes.tolist()
+        while todo:
+            for group in self._called.get(todo.pop(), ()):
+                inside = order[start[group] : start[group + 1]]
+                parts.append(inside)
+                todo += inside.tolist() if self._has_calls[group] else []
+        return np.concatenate(parts)
 
     @cached_property
     def _called(self) -> dict[int, list[int]]:
@@ -315,7 +339,7 @@ class Repeats:
         same = iteration[source] == iteration[reader]
         source, reader = source[same], reader[same]
         position = position[same].astype(np.uint64)
-        value = self._hashes[0][nodes] if inside else _mix(self._token[nodes].astype(np.uint64))
+        value = self._hashes[0][nodes] if inside else _mix(self.token[nodes].astype(np.uint64))
         for _ in range(_ROUNDS):
             sums = value.copy()
             np.add.at(sums, reader, _mix(value[source] + position))

@@ -22,6 +22,7 @@ _CONTROL = re.compile(
     r"^(?:while|body|cond|scan|branch_\d+_fun|checkpoint|remat\d?|rematted_computation|closed_call|core_call|shard_map"
     r"|custom_[jv]vp_call\w*|pjit|jit|main)$"
 )
+_NEARLY_ALL = 0.995  # of the nodes
 _NO_NAME = re.compile(r"[,>()=\[\]']|^$")  # the subscripts of an einsum are no scope of the user's
 
 
@@ -93,6 +94,26 @@ class SourcePaths:
         self._steps: dict[tuple[int, int], list[Step]] = {}
         has_frames = bool((graph.frame >= 0).any())
         self.scopes = [named_scopes(scope, with_jit=not has_frames) for scope in graph.scopes]
+
+    @cached_property
+    def shared(self) -> int:
+        """How many calls deep the function is that everything was made in: a launcher's `run` and `main` tell nothing.
+
+        What a few nodes of a large program have no part in, as a function that was lowered elsewhere and kept, counts.
+        """
+        frames, times = np.unique(self.frame[self.frame >= 0], return_counts=True)
+        stacks_ = [self.stack(int(frame)) for frame in frames]
+        enough, depth = _NEARLY_ALL * times.sum(), 0
+        path: tuple[int, ...] = ()
+        while True:
+            weight: Counter[int] = Counter()
+            for stack, count in zip(stacks_, times.tolist(), strict=True):
+                if len(stack) > depth + 1 and stack[:depth] == path:
+                    weight[stack[depth]] += count
+            ((at, most),) = weight.most_common(1) or [(-1, 0)]
+            if most < enough or not most:
+                return depth
+            path, depth = (*path, at), depth + 1
 
     def stack(self, frame: int) -> tuple[int, ...]:
         return self.stacks[frame] if frame >= 0 else ()

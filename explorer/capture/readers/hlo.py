@@ -52,6 +52,7 @@ _KIND = {
     "body": "body",
     "condition": "condition",
 }
+_KIND_OF_OP = {"call": "call", "call-start": "call", "custom-call": "apply"}
 _NO_OPERANDS = ("constant", "parameter", "iota")  # their parentheses hold a value
 _VALUES = {"constant": "literal", "parameter": "parameter_number"}
 _TABLE = "FileNames"
@@ -335,8 +336,8 @@ class _Reader:
         for row in np.flatnonzero(has_calls[code]).tolist():
             for how, names in called[int(code[row])]:
                 kind = "fusion" if how == "calls" and self.rows.opcodes[row] == "fusion" else _KIND.get(how, "call")
-                # It runs there; a reducer is applied.
-                kind = "call" if self.rows.opcodes[row] in ("call", "call-start") else kind
+                # What is called runs there; a reducer, or what a library is given to compare by, is applied.
+                kind = _KIND_OF_OP.get(self.rows.opcodes[row], kind)
                 calls += [(first + row, kind, name.strip().lstrip("%")) for name in names.strip("{}").split(",")]
         return scopes[code], frames[code], calls
 

@@ -37,7 +37,7 @@ def _flat(part: Part, depth: int) -> list[tuple[str, str]]:
         times = f" ×{len(child.children)}" if child.repeats else ""
         rows.append(("\u2003" * (depth + 1) + child.name + times, f"{child.size:,}"))
         if depth < _LEVELS:
-            rows += _flat(child.children[0] if child.repeats else child, depth + 1)
+            rows += _flat(child.usual if child.repeats else child, depth + 1)
     return rows
 
 
@@ -135,7 +135,7 @@ def _icicle(
             has_room = fits and int((share - 24) / 7.3) - len(label) > len(size)
             cells.append(_Cell(x, y, share, own, label if fits else "", size if has_room else ""))
             # Iterations that are equal are drawn once, as wide as all of them.
-            inside, of = (child.children[0], " each") if child.repeats else (child, each)
+            inside, of = (child.usual, " each") if child.repeats else (child, each)
             end = max(end, _icicle(inside, x, share, y + _ROW, levels - 1, cells, own, of))
         x += share
     return end

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
+from explorer.analysis.cost.limits import count_limits
 from explorer.model.capture import Capture
-from explorer.model.graph import Group
+from explorer.model.graph import Floats, Group
 from explorer.model.hierarchy import Hierarchy
 from explorer.model.live_memory import NO_SCHEDULE
 from explorer.model.stage import Stage
@@ -16,6 +19,8 @@ from explorer.view.findings.text_parts import summarize_rules
 
 _TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "before": "HLO before", "hlo": "HLO"}
 _UNITS = {"jaxpr": "equations", "stablehlo": "operations", "before": "instructions", "hlo": "instructions"}
+_NAMED_BY_KIND = ("body", "condition", "branch")
+_INTENSE = 10  # FLOPs a byte: above, arithmetic takes the time, below, memory does; as the viewer has it
 _FEW = 16  # operations: a stage without groups is shown by those
 _PHASES = ("forward", "backward", "update")
 
@@ -27,8 +32,14 @@ class Part:
     name: str
     order: float  # where it stands among its siblings
     size: int = 0
-    repeats: bool = False  # its children are its iterations, equal to each other
+    cost: float = 0.0  # its part of the summary's measure
+    repeats: bool = False  # its children are its iterations, equal to each other or nearly so
     children: list[Part] = field(default_factory=list["Part"])
+
+    @property
+    def usual(self) -> Part:
+        """Of its iterations, the one that stands for all: the first or the last may be another than the others."""
+        return sorted(self.children, key=lambda child: (child.size, child.cost))[len(self.children) // 2]
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,9 @@ class CaptureSummary:
         capture: What it is of.
         stages: In the compiler's order.
         groups: Those of the last stage; None where there is no stage.
+        measure: What the groups' cost is counted in: `time`, `FLOPs`, `bytes`; or where nothing is known of that, as
+            before HLO, the number of what they hold.
+        limits: What the counts leave open, a sentence each.
         findings: `▲ 2 warnings: large-constant in line 3`; empty where there are none.
         peak: `memory peak 22.6 MB`; empty where that is not known.
     """
@@ -65,19 +79,43 @@ class CaptureSummary:
     capture: Capture
     stages: Sequence[StageSummary]
     groups: Part | None
+    measure: str
+    limits: Sequence[str]
     findings: str
     peak: str
 
 
 def summarize(capture: Capture) -> CaptureSummary:
     """Look at each stage once."""
-    groups = _groups(capture.stages[-1]) if capture.stages else None
+    last = capture.stages[-1] if capture.stages else None
+    measure, costs = _costs(last) if last is not None else ("", np.zeros(0))
+    groups = _groups(last, costs) if last is not None else None
+    limits = count_limits(last.graph).sentences if last is not None else ()
     # What another program compiled is shown without its peak: its text may be huge, and follow no schedule.
     peak = _peak_text(capture) if "jax" in capture.environment else ""
     # All stages are asked before any is described: what answers is loaded and warm.
     coverages = [capture.coverage(stage.name) for stage in capture.stages]
     stages = [*map(_stage, capture.stages, coverages)]
-    return CaptureSummary(capture, stages, groups, summarize_rules(capture.findings), peak)
+    return CaptureSummary(capture, stages, groups, measure, limits, summarize_rules(capture.findings), peak)
+
+
+def _costs(stage: Stage) -> tuple[str, Floats]:
+    """What runs of a stage costs, by node, and in what: the time where it was measured, else what takes it."""
+    graph = stage.graph
+    kernels = running_nodes(graph) if stage.name == "hlo" else np.arange(len(graph), dtype=np.int32)
+    measures = {name: values[kernels] for name, values in graph.measures.items()}
+    flops, moved = measures.get("flops"), measures.get("bytes")
+    if measures.get("time", np.zeros(0)).sum() > 0:
+        measure, values = "time", measures["time"]
+    elif flops is None or moved is None or (not flops.any() and not moved.any()):
+        measure, values = _UNITS.get(stage.name, "nodes"), np.ones(len(kernels))
+    elif flops.sum() > _INTENSE * moved.sum():  # not where some kernel's FLOPs are unknown: the sum is NaN then
+        measure, values = "FLOPs", flops
+    else:
+        measure, values = "bytes", moved
+    costs = np.zeros(len(graph))
+    costs[kernels] = np.nan_to_num(values)
+    return measure, costs
 
 
 def _stage(stage: Stage, coverage: float) -> StageSummary:
@@ -98,23 +136,27 @@ def _nodes_inside(tree: Hierarchy, nodes: Iterable[int]) -> list[list[int]]:
     return inside
 
 
-def _part(group: Group, nodes: Sequence[int]) -> Part:
-    return Part(group.name, _order(group, nodes), len(nodes), group.kind == "repeat")
+def _part(group: Group, nodes: Sequence[int], costs: Floats) -> Part:
+    cost = float(costs[list(nodes)].sum())
+    # A loop's body has a number of the compiler's for a name: what it is says more.
+    name = group.kind if group.kind in _NAMED_BY_KIND else group.name
+    return Part(name, _order(group, nodes), len(nodes), cost, group.kind == "repeat")
 
 
-def _groups(stage: Stage) -> Part:
+def _groups(stage: Stage, costs: Floats) -> Part:
     """The stage's groups, in program order, with what runs in each."""
     graph, tree = stage.graph, stage.graph.hierarchy
     counted = running_nodes(graph).tolist() if stage.name == "hlo" else range(len(graph.names))
-    root = Part("", 0, len(counted))
-    parts = list(map(_part, tree.groups, _nodes_inside(tree, counted)))
+    root = Part("", 0, len(counted), float(costs.sum()))
+    inside = _nodes_inside(tree, counted)
+    parts = [_part(group, nodes, costs) for group, nodes in zip(tree.groups, inside, strict=True)]
     for group, part in zip(tree.groups, parts, strict=True):
         if part.size and group.kind not in (*BOUNDARY, "inputs", "outputs"):
             (parts[group.parent] if group.parent >= 0 else root).children.append(part)
     for part in (root, *parts):
         part.children.sort(key=lambda child: child.order)
     if not root.children and len(counted) <= _FEW:
-        root.children = [Part(graph.names[node], node, 1) for node in counted]
+        root.children = [Part(graph.names[node], node, 1, float(costs[node])) for node in counted]
     return root
 
 

@@ -1,20 +1,21 @@
-"""A capture in a terminal: its stages, and the last one's groups with their share of the kernels."""
+"""A capture in a terminal: its stages, and the last one's groups with their share of what the program costs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.text import Text
 from rich.tree import Tree
 
 from explorer.model.capture import Capture
-from explorer.model.units import duration_text
+from explorer.model.units import duration_text, share_text
 from explorer.view.capture.summary import Part, StageSummary, summarize
 from explorer.view.rich_text import bar
 
 _DEEPEST = 4
 _MOST = 8  # groups of one group
-_LEAST = 0.01  # share of the whole
+_LEAST = 0.01  # share of the cost
 
 
 def tree(capture: Capture) -> Tree:
@@ -31,51 +32,66 @@ def tree(capture: Capture) -> Tree:
     branches = [root.add(_stage(stage, summary.peak)) for stage in summary.stages]
     if summary.groups is not None:
         last = summary.stages[-1]
-        _grow(branches[-1], summary.groups, summary.groups.size, last.unit if last.kernels is None else "kernels", 1)
+        of = _Whole(summary.groups.cost, summary.measure, last.unit if last.kernels is None else "kernels")
+        _grow(branches[-1], summary.groups, of, 1)
+        for limit in summary.limits:
+            branches[-1].add(Text(limit, "yellow"))
     return root
 
 
 def _stage(stage: StageSummary, peak: str) -> Text:
     label = Text.assemble((stage.title, "bold cyan"), f"  {stage.nodes:,} {stage.unit}")
     if stage.kernels is not None:
-        label.append(f" · {stage.kernels:,} kernels" + (f" · {peak}" if peak else ""))
+        label.append(f" · {_count(stage.kernels, 'kernels')}" + (f" · {peak}" if peak else ""))
     label.append(f" · linked {stage.linked}", "dim")
     return label
 
 
-def _grow(branch: Tree, part: Part, whole: int, unit: str, depth: int, times: int = 1) -> None:
+class _Whole(NamedTuple):
+    """What a share is a share of: an amount of a measure; and what the parts are counted in."""
+
+    cost: float
+    measure: str
+    unit: str
+
+    def share(self, cost: float) -> float:
+        return cost / self.cost if self.cost else 0.0
+
+
+def _grow(branch: Tree, part: Part, whole: _Whole, depth: int, times: int = 1) -> None:
     """The parts of a part, in program order; what is small is counted together.
 
-    Iterations that are equal are shown once: what is in one runs `times` times.
+    Of iterations that are equal, or nearly so, one is shown: what is in it runs `times` times.
     """
     children = part.children
     if part.repeats:
-        children, times = part.children[0].children, times * len(part.children)
-    large = _large(children, times, _LEAST * whole)
+        children, times = part.usual.children, times * len(part.children)
+    large = _large(children, times, _LEAST * whole.cost)
     if not large:
         return
     for child in large:
-        below = branch.add(_label(child, whole, unit, times))
+        below = branch.add(_label(child, whole, times))
         if depth < _DEEPEST:
-            _grow(below, child, whole, unit, depth + 1, times)
+            _grow(below, child, whole, depth + 1, times)
     small = len(children) - len(large)
     if small:
         size = sum(child.size for child in children) - sum(child.size for child in large)
-        branch.add(Text(f"and {small:,} more: {_count(size, unit)}", "dim"))
+        branch.add(Text(f"and {small:,} more: {_count(size, whole.unit)}", "dim"))
 
 
 def _large(parts: Sequence[Part], times: int, least: float) -> Sequence[Part]:
     """The largest parts, in program order; all of them if only one would be left out, as a line says that too."""
-    indices = sorted(range(len(parts)), key=lambda i: -parts[i].size)[:_MOST]
-    large = [parts[i] for i in sorted(indices) if parts[i].size * times >= least]
+    indices = sorted(range(len(parts)), key=lambda i: -parts[i].cost)[:_MOST]
+    large = [parts[i] for i in sorted(indices) if parts[i].cost * times >= least]
     return parts if len(parts) - len(large) == 1 else large
 
 
-def _label(part: Part, whole: int, unit: str, times: int) -> Text:
-    share = part.size * times / max(whole, 1)
+def _label(part: Part, whole: _Whole, times: int) -> Text:
+    share = whole.share(part.cost * times)
     name = f"{part.name} ×{len(part.children)}" if part.repeats else part.name
-    count = _count(part.size, unit) + (" each" if times > 1 else "")
-    return Text.assemble(name, (f"  {count} ", "dim"), (bar(share), "cyan"), (f" {share:.0%}", "dim"))
+    count = _count(part.size, whole.unit) + (" each" if times > 1 else "")
+    of = f" {share_text(share)} of {whole.measure}"
+    return Text.assemble(name, (f"  {count} ", "dim"), (bar(share), "cyan"), (of, "dim"))
 
 
 def _count(number: int, unit: str) -> str:

@@ -214,3 +214,14 @@ def test_a_loop_of_known_length_has_nothing_to_say():
 def test_what_nobody_can_count_is_named():
     table = ex.explore(lambda x: jax.lax.top_k(x, 3)[0], jnp.ones(64)).lines()
     assert any(note.startswith("FLOPs of 1 kernel not known: ") for note in table.notes)
+
+
+def test_a_saved_capture_and_its_exports_say_so_too(tmp_path):
+    capture = ex.explore(search, jnp.ones((32, 32)), 5.0)
+    capture.save(tmp_path / "search.capture")
+    loaded = ex.load(tmp_path / "search.capture")
+    assert repr(loaded.lines()) == repr(capture.lines())
+    assert capture.lines().notes[0] in capture.to_text()
+    exported = capture.to_model_explorer_json(tmp_path / "search.json").read_text()
+    assert "one iteration counted" in exported
+    assert loaded.lines().to_frame()["one_iteration"].sum() == 1

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
+from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.outline.hierarchy import nest
 from explorer.analysis.outline.source_paths import named_scopes
 from explorer.capture.readers.graph_builder import GraphBuilder
@@ -190,3 +191,86 @@ def test_an_empty_graph_has_no_groups():
 def test_a_function_of_one_operation_has_no_groups_of_its_own():
     tree = nest(ex.explore(jnp.tanh, jnp.ones(3)).jaxpr.graph)
     assert {group.kind for group in tree.groups} <= {"inputs"}
+
+
+def launched(function):
+    """The function, called as a program is that a launcher runs."""
+
+    def main(*args):
+        return function(*args)
+
+    def _run_main(*args):
+        return main(*args)
+
+    def run(*args):
+        return _run_main(*args)
+
+    return run
+
+
+def test_a_launchers_frames_are_no_groups():
+    def norm(x):
+        return (x - x.mean()) / (x.std() + 1)
+
+    def model(x):
+        y = jnp.tanh(norm(x) * 2)
+        return y + norm(x)
+
+    for stage in ex.explore(launched(model), jnp.ones((4, 4))).stages:
+        tree = nest(stage.graph)
+        names = " ".join(group.name for group in tree.groups)
+        assert not {"run", "_run_main", "main", "model"} & set(names.split())
+        if stage.name == "jaxpr":
+            assert [name for name in children(tree, -1) if name == "norm"] == ["norm", "norm"]
+
+
+def test_a_launchers_frames_are_no_groups_in_what_is_differentiated_either(step):
+    function, arguments = training_step(2)
+    tree = nest(ex.explore(launched(function), *arguments).jaxpr.graph)
+    assert tree.groups
+    plain = nest(step.jaxpr.graph)
+    assert sorted(group.name for group in tree.groups) == sorted(group.name for group in plain.groups)
+    assert set(children(tree, -1)) == set(children(plain, -1))
+
+
+def test_a_function_that_not_everything_was_made_in_stays_a_group():
+    def norm(x):
+        return (x - x.mean()) / (x.std() + 1)
+
+    tree = nest(ex.explore(lambda x: jnp.tanh(norm(x)), jnp.ones((4, 4))).jaxpr.graph)
+    assert "norm" in children(tree, -1)
+
+
+def dump(uncalled):
+    """A module of which nothing calls most computations, as of a large model's dump."""
+    parts = [
+        f"""%left.{i} (p.{i}: f32[64,64]) -> f32[64,64] {{
+  %p.{i} = f32[64,64]{{1,0}} parameter(0)
+  ROOT %dot.{i} = f32[64,64]{{1,0}} dot(%p.{i}, %p.{i}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+"""
+        for i in range(uncalled)
+    ]
+    entry = """ENTRY %main (x: f32[64,64]) -> f32[64,64] {
+  %x = f32[64,64]{1,0} parameter(0)
+  %y = f32[64,64]{1,0} add(%x, %x)
+  ROOT %z = f32[64,64]{1,0} multiply(%y, %x)
+}
+"""
+    return ex.open_hlo("HloModule mixtral\n\n" + "\n".join([*parts[::2], entry, *parts[1::2]]))
+
+
+def test_computations_that_nothing_calls_are_one_group_after_the_entry_and_count_as_nothing():
+    capture = dump(170)
+    graph = capture.hlo.graph
+    tree = nest(graph)
+    (aside,) = [i for i, group in enumerate(tree.groups) if group.kind == "uncalled"]
+    assert tree.groups[aside] == Group("170 computations", "uncalled", -1)
+    assert sum(group.parent == aside for group in tree.groups) == 170
+    assert set(children(tree, -1)) <= {"inputs", "170 computations"}
+    assert int(tree.group[graph["z"].index]) == -1
+    assert capture.lines().flops == 2 * 64 * 64
+    assert len(running_nodes(graph)) == 2
+    assert "2 kernels" in capture.to_text()
+    assert (graph.kernel[[graph[f"dot.{i}"].index for i in range(170)]] == -1).all()
+    assert len(graph.where("in:uncalled")) == 340

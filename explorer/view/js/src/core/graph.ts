@@ -47,6 +47,10 @@ interface Columns {
   repeat?: Int32Array;
   /** How many nodes of a repeat's iteration differ from one to another in what they call. */
   differ?: Int32Array;
+  /** Of each repeat, in words what differs between iterations that are only nearly equal. */
+  difference?: string[];
+  /** The nodes of loops whose length nobody knows: one iteration of these is counted. */
+  oneIteration?: Int32Array | undefined;
   /** Each node's counterpart in the first of the iterations that are equal. */
   twin?: Int32Array;
   /** Absent where the capture keeps none. */
@@ -81,6 +85,9 @@ export class Graph {
   /** Which iteration of a repeat is drawn, from 0. */
   readonly shown = new Map<number, number>();
   readonly #opRuns: boolean[];
+  /** Is in the program, not in a computation that nothing calls. */
+  readonly #isPart: Uint8Array;
+  #ofOneIteration?: ReadonlySet<number>;
   #twinPlaces?: Int32Array;
   #ownAttributes?: Attributes | undefined;
   #kernelSums?: Int32Array; // how many of order[0…i] run as kernels
@@ -106,6 +113,11 @@ export class Graph {
       c.groupOf.map((group) => (group < 0 ? top : group)),
     );
     this.#opRuns = c.ops.map((op) => !NO_KERNEL.test(op));
+    this.#isPart = new Uint8Array(top + 1).fill(1);
+    // A parent comes before its children.
+    c.groups.forEach(({ kind, parent }, group) => {
+      if (kind === "uncalled" || (parent >= 0 && !this.#isPart[parent])) this.#isPart[group] = 0;
+    });
     this.isChip = new Uint8Array(this.size);
     const chipOps = c.ops.map((op) => CHIPS.test(op));
     const returnOps = c.ops.map((op) => RETURNS.test(op));
@@ -266,6 +278,11 @@ export class Graph {
     return isGroup(item) ? (this.c.repeat?.[item.group] ?? 0) : 0;
   }
 
+  /** Is what is counted of a node one iteration of a loop that nobody knows the length of? */
+  isOneIteration(node: number): boolean {
+    return (this.#ofOneIteration ??= new Set(this.c.oneIteration)).has(node);
+  }
+
   /** What opening a group shows, in program order, chips left out. */
   children(group: number): Item[] {
     const nodes = Array.from(this.#nodesIn(group)).filter((node) => !this.isChip[node]);
@@ -282,7 +299,8 @@ export class Graph {
   #when(group: number): number {
     const { kind, name } = this.c.groups[group]!;
     if (kind === "inputs") return -4;
-    if (kind === "outputs") return Infinity;
+    if (kind === "outputs") return 1e12;
+    if (kind === "uncalled") return 1e13; // no part of the program: after it
     if (kind === "phase") return ["forward", "backward", "update"].indexOf(name.split(" ")[0]!) - 3;
     const nodes = this.below(group);
     return nodes.reduce((all, node) => all + node, 0) / nodes.length;
@@ -346,6 +364,9 @@ export class Graph {
   isKernel(node: number): boolean {
     const group = this.c.groups[this.c.groupOf[node]!];
     if (group && (group.kind === "fusion" || group.kind === "apply")) return false;
-    return this.#opRuns[this.c.op[node]!]!;
+    return (
+      this.#opRuns[this.c.op[node]!]! &&
+      this.#isPart[this.c.groupOf[node]! < 0 ? this.c.groups.length : this.c.groupOf[node]!] === 1
+    );
   }
 }

@@ -91,12 +91,18 @@ function wordsOf(graph: Graph, node: number): string {
       primitive !== "broadcast_in_dim"
         ? primitive
         : op;
-    const word = WORDS[named] ?? named.replace(/_/g, " ");
+    const word = targetOf(graph, inner) ?? WORDS[named] ?? named.replace(/_/g, " ");
     if (!words.includes(word)) words.push(word);
   }
   const best = [...words].sort((a, b) => weightOf(b) - weightOf(a)).slice(0, MOST_WORDS);
   return words.filter((word) => best.includes(word)).join(", ");
 }
+
+/** What a custom call calls. */
+export const targetOf = (graph: Graph, node: number): string | undefined =>
+  /(^|\.)custom[-_]call$/.test(graph.op(node))
+    ? graph.attributes?.get(node, "custom_call_target", "call_target_name")
+    : undefined;
 
 export interface Share {
   measure: string;
@@ -150,10 +156,19 @@ export function shareOf(graph: Graph, item: Item): Share | undefined {
   return shares.find(({ measure }) => measure === "time") ?? shares.sort((a, b) => b.share - a.share)[0];
 }
 
+/** Is a measure of what an item runs that of one iteration, as nobody knows how often its loop runs? */
+export function isOneIteration(graph: Graph, item: Item, measure = "flops"): boolean {
+  if (measure === "time" || !graph.c.oneIteration?.length) return false;
+  const [from, to] = graph.range(item);
+  for (let at = from; at < to; at++) if (graph.isOneIteration(graph.order[at]!)) return true;
+  return false;
+}
+
 export function shareText(graph: Graph, item: Item): string {
   const largest = shareOf(graph, item);
   if (!largest || largest.share < LEAST) return "";
   const percent = 100 * largest.share;
   const digits = percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, "") : Math.round(percent);
-  return `${digits}% ${MEASURES.find(([name]) => name === largest.measure)![1]}`;
+  const [, of] = MEASURES.find(([name]) => name === largest.measure)!;
+  return `${digits}% ${of}${isOneIteration(graph, item, largest.measure) ? ", one iteration counted" : ""}`;
 }

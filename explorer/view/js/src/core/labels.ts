@@ -3,7 +3,7 @@
 import type { Stage } from "./capture";
 import type { Graph } from "./graph";
 import { type GroupItem, groupItem, type Item, isGroup, isRest } from "./item";
-import { computes, shareText } from "./kernel_titles";
+import { computes, shareText, targetOf } from "./kernel_titles";
 
 export const STAGE_TITLES: Record<string, string> = {
   jaxpr: "jaxpr",
@@ -55,8 +55,10 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
   const type = shortType(graph.type(node));
   const op = opText(graph.op(node));
   const inner = graph.inside(item);
+  const target = targetOf(graph, node);
   const name = graph.name(node);
-  if (isInKernel(graph, node) && !inner.length) return { title: cut(op === "parameter" ? name : op, 30), sub: "" };
+  if (isInKernel(graph, node) && !inner.length)
+    return { title: cut(op === "parameter" ? name : (target ?? op), 30), sub: "" };
   const isNamed = stage === "hlo";
   const title = op === "parameter" ? graph.scope(node) || name : isNamed ? name : op;
   const share = stage === "hlo" ? shareText(graph, item) : "";
@@ -67,6 +69,8 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
       ? { title: cut(words, 34), sub: joined(cut(name, 30), share) }
       : { title: cut(name, 34), sub: joined(cut(type, 22), share) };
   }
+  // The instruction's own name stays, so that it can be found in the text.
+  if (target) return { title: cut(target, 34), sub: joined(cut(isNamed ? name : type, 26), share) };
   if (inner.length) {
     const times = Math.max(0, ...inner.map((group) => graph.times(groupItem(group))));
     return {
@@ -83,6 +87,7 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
 function groupLabel(graph: Graph, stage: string, item: GroupItem): Label {
   const { kind, name, caller } = graph.c.groups[item.group]!;
   const times = graph.times(item);
+  if (kind === "uncalled") return { title: "nothing calls these", sub: `${name}, no part of the program` };
   if (kind === "inputs") return { title: name, sub: count(graph.count(item), "array") };
   if (kind === "outputs") {
     const results = graph.nodesOf(item)[0];
@@ -98,17 +103,25 @@ function groupLabel(graph: Graph, stage: string, item: GroupItem): Label {
       : name;
   const share = stage === "hlo" ? shareText(graph, item) : "";
   if (kind !== "repeat")
-    return { title: cut(title, 34) + (times ? ` ×${number(times)}` : ""), sub: contents(graph, stage, item) };
-  const [first] = graph.iterations(item.group).map(groupItem);
+    return {
+      title: cut(title, 34) + (times ? ` ×${number(times)}` : isLoop(graph, item) ? " ×?" : ""),
+      sub: contents(graph, stage, item),
+    };
+  const iterations = graph.iterations(item.group).map(groupItem);
+  const first = iterations[iterations.length >> 1]; // the first or the last may be another than the others
   const kernels = first !== undefined && stage === "hlo" ? graph.kernelsIn(first) : 0;
   const content = kernels ? count(kernels, "kernel") : first === undefined ? "" : units(stage, graph.count(first));
   const each = content && `${content} each`;
   const differ = graph.c.differ?.[item.group] ?? 0;
   return {
     title: `${cut(title, 30)} ×${number(times)}`,
-    sub: joined(each + (differ ? `, ${number(differ)} not alike` : ""), share),
+    sub: joined(each + (differ || graph.c.difference?.[item.group] ? ", not all alike" : ""), share),
   };
 }
+
+/** Is it the body of a loop of which nobody knows how often it runs? */
+const isLoop = (graph: Graph, { group }: GroupItem): boolean =>
+  graph.c.groups[group]!.kind === "body" && graph.isOneIteration(graph.below(group)[0] ?? -1);
 
 const joined = (...parts: string[]): string => parts.filter(Boolean).join(" · ");
 

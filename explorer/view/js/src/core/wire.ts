@@ -41,6 +41,8 @@ interface StageHeader {
   unread: Place;
   repeat: Place;
   differ: Place;
+  difference?: string[];
+  one_iteration?: Place;
   twin: Place;
   attribute_keys?: string[];
   attribute_values?: string[];
@@ -67,6 +69,8 @@ export interface LineCost {
   bytes: number;
   bytes_share: number;
   seconds: number | null;
+  /** Some of it is in a loop whose length nobody knows: one iteration of that is counted. */
+  one_iteration?: boolean;
 }
 
 interface MemoryHeader {
@@ -97,6 +101,8 @@ export interface Header {
   stages: StageHeader[];
   passes?: PassesHeader | null;
   lines: LineCost[];
+  /** What the counts leave open, a sentence each. */
+  limits?: string[];
 }
 
 export async function unpack(packed: Uint8Array): Promise<Uint8Array> {
@@ -152,6 +158,8 @@ function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): 
         unread: column(header.unread, blobs),
         repeat: column(header.repeat, blobs),
         differ: column(header.differ, blobs),
+        difference: header.difference ?? [],
+        oneIteration: header.one_iteration && column(header.one_iteration, blobs),
         twin: column(header.twin, blobs),
         readAttributes: header.attribute_columns && (() => readAttributes(header, blobs)),
       }),

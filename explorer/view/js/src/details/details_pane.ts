@@ -4,7 +4,7 @@ import { lineKey, type SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
 import type { Frame, Graph } from "../core/graph";
 import { groupItem, isGroup, isNode } from "../core/item";
-import { total } from "../core/kernel_titles";
+import { isOneIteration, total } from "../core/kernel_titles";
 import {
   bytesOf,
   bytesText,
@@ -19,7 +19,7 @@ import {
   units,
 } from "../core/labels";
 import type { FocusLine, Session } from "../core/session";
-import { amountOf, Costs, type Measure, percent } from "../lines/line_costs";
+import { amountOf, Costs, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
 const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name
@@ -62,6 +62,7 @@ export class DetailsPane {
       ),
       facts(rows),
     ];
+    parts.push(...(header.limits ?? []).map(note));
     if (header.failure) parts.splice(1, 0, element("p.failure", header.failure));
     parts.push(...this.#fates(), ...this.#operations(stage.graph.below(-1)));
     if (header.constants.length)
@@ -75,7 +76,14 @@ export class DetailsPane {
     const nodes = graph.below(group);
     const { title: label } = labelOf(graph, name, groupItem(group));
     const runs = name === "hlo" ? ` in ${count(graph.kernelsIn(groupItem(group)), "kernel")}` : "";
-    return [title(label), note(`${units(name, nodes.length)}${runs}`), ...this.#operations(nodes)];
+    const differs = graph.c.difference?.[group];
+    return [
+      title(label),
+      note(`${units(name, nodes.length)}${runs}`),
+      ...(differs ? [note(`Not all are alike: ${differs}.`)] : []),
+      ...(isOneIteration(graph, groupItem(group)) ? [note(`Of what is in a loop, ${ONE_ITERATION}.`)] : []),
+      ...this.#operations(nodes),
+    ];
   }
 
   #selection(nodes: number[]): Node[] {
@@ -198,7 +206,8 @@ export class DetailsPane {
     if (intensity > 0 && intensity < Infinity)
       rows.push(["FLOPs a byte", intensity < 10 ? intensity.toPrecision(2) : intensity.toFixed(0)]);
     const times = runs?.[node] ?? 1;
-    if (Number.isNaN(times)) rows.push(["runs", "unknown; counted once"]);
+    if (graph.isOneIteration(node)) rows.push(["runs", "unknown: one iteration counted"]);
+    else if (Number.isNaN(times)) rows.push(["runs", "unknown: counted once"]);
     else if (times !== 1 && graph.isKernel(node)) rows.push(["runs", `× ${number(times)}`]);
     return rows;
   }

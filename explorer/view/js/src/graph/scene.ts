@@ -340,6 +340,6 @@ export function openable(graph: Graph, open: ReadonlySet<Item>): Item[] {
   return graph
     .children(-1)
     .flatMap(closed)
-    .filter((item) => !/^(in|out)puts$/.test(kind(item)))
+    .filter((item) => !/^((in|out)puts|uncalled)$/.test(kind(item)))
     .sort((a, b) => size(b) - size(a));
 }

@@ -8,6 +8,7 @@ import type { LineCost } from "../core/wire";
 export type Measure = "seconds" | "flops" | "bytes";
 export const MEASURES: Measure[] = ["seconds", "flops", "bytes"];
 export const OF: Record<Measure, string> = { seconds: "of time", flops: "of FLOPs", bytes: "of bytes" };
+export const ONE_ITERATION = "one iteration counted: how often its loop runs is not known";
 const INTENSE = 10; // FLOPs a byte: above, arithmetic takes the time, below, memory does
 
 export const amountOf: Record<Measure, (value: number) => string> = {
@@ -47,7 +48,8 @@ export class Costs {
       (measure) =>
         `${percent(this.share(line, measure)) || "0%"} ${OF[measure]} (${amountOf[measure](line[measure] ?? 0)})`,
     );
-    return `${parts.join(", ")}: ${count(line.equations, "equation")} in ${count(line.kernels, "kernel")}`;
+    const made = `${count(line.equations, "equation")} in ${count(line.kernels, "kernel")}`;
+    return `${parts.join(", ")}: ${made}${line.one_iteration ? `; ${ONE_ITERATION}` : ""}`;
   }
 }
 
@@ -58,9 +60,10 @@ export function percent(share: number): string {
   return `${number(Math.round(share * 100))}%`;
 }
 
-/** A percentage on a bar of that length. */
-export function shareBar(share: number): HTMLElement {
+/** A percentage on a bar of that length; marked where it is that of one iteration. */
+export function shareBar(share: number, isOneIteration = false): HTMLElement {
   const bar = element("span.share", percent(share));
+  if (isOneIteration) bar.prepend(element("abbr", { title: ONE_ITERATION, "aria-label": ONE_ITERATION }, "×?"));
   bar.style.setProperty("--share", `${Math.min(100 * share, 100).toFixed(1)}%`);
   return bar;
 }

@@ -77,7 +77,7 @@ export class LinesPane {
           ),
         ),
       );
-    else this.#body.append(this.#total());
+    else this.#body.append(this.#total(), ...this.#limits());
     this.light();
   }
 
@@ -155,7 +155,12 @@ export class LinesPane {
     for (const { count, measure } of this.#columns) {
       if (count) row.append(element("span", { role: "cell", class: "number counted" }, number(line[count])));
       if (measure)
-        row.append(this.#cell(amountOf[measure](line[measure] ?? 0), shareBar(this.#costs.share(line, measure))));
+        row.append(
+          this.#cell(
+            amountOf[measure](line[measure] ?? 0),
+            shareBar(this.#costs.share(line, measure), measure !== "seconds" && line.one_iteration),
+          ),
+        );
     }
     if (line.file) this.#rows.set(lineKey(line.file, line.line), row);
     return row;
@@ -168,6 +173,13 @@ export class LinesPane {
       if (measure) row.append(this.#cell(amountOf[measure](this.#costs.total(measure)), element("span.share")));
     }
     return row;
+  }
+
+  #limits(): HTMLElement[] {
+    const { limits } = this.session.capture.header;
+    return (limits ?? []).map((limit) =>
+      element("div.row.limit", { role: "row" }, element("span", { role: "cell" }, limit)),
+    );
   }
 
   #cell = (text: string, ...more: Node[]): HTMLElement =>

@@ -129,7 +129,12 @@ export class SourcePane {
       return element("span.count", { title: total ? "operations of this stage" : "" }, total ? number(total) : "");
     const line = this.#costs.at(key);
     if (!line) return element("span.count");
-    return element("span.count", { title: this.#costs.about(line) }, shareBar(this.#costs.share(line, this.#by)));
+    const isOne = this.#by !== "seconds" && line.one_iteration;
+    return element(
+      "span.count",
+      { title: this.#costs.about(line) },
+      shareBar(this.#costs.share(line, this.#by), isOne),
+    );
   }
 
   /** For each line, how many nodes of the stage belong to it, by the colour of the kernel that runs them. */
