@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -127,3 +127,31 @@ def _struct(aval: Any) -> jax.ShapeDtypeStruct:
 
 def _is_argument(leaf: Any) -> bool:
     return hasattr(leaf, "donated")
+
+
+def physical_inputs(native: Native) -> list[jax.ShapeDtypeStruct]:
+    """What a program takes, random keys as the integers that they are."""
+
+    def physical(struct: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+        is_key = jax.numpy.issubdtype(struct.dtype, jax.dtypes.prng_key)
+        return jax.eval_shape(jax.random.key_data, struct) if is_key else struct
+
+    return [physical(struct) for struct in native.inputs]
+
+
+def load_code(code: bytes) -> Callable[[Sequence[jax.Array]], None]:
+    """The program of these bytes, as a function that runs it on arrays, waits, and lets go of what it gives.
+
+    Raises:
+        Exception: Whatever the runtime says of code that isn't its own.
+    """
+    if b"lapack_" in code:
+        internals.initialize_lapack()
+    device = cast(Any, jax.devices()[0])
+    executable = device.client.deserialize_executable(code, executable_devices=internals.devices((device,)))
+
+    def run(arrays: Sequence[jax.Array]) -> None:
+        results = executable.execute_sharded(list(arrays)).disassemble_into_single_device_arrays()
+        jax.block_until_ready(results)
+
+    return run

@@ -98,6 +98,7 @@ def memory_frame(use: MemoryUse) -> pd.DataFrame:
                 "constants": row.constants,
                 "live": row.live,
                 "needed": row.needed,
+                "measured": row.measured,
                 "fits": use.fits(row),
                 "error": row.error,
             }

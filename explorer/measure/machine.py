@@ -50,6 +50,16 @@ def memory_bytes() -> int:
     return max(total, 0)
 
 
+def free_bytes() -> int:
+    """Bytes that another process could take now; 0 if unknown."""
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            name, _, value = line.partition(":")
+            if name == "MemAvailable":
+                return min(int(value.split()[0]) << 10, memory_bytes() or 1 << 62)
+    return 0
+
+
 def busy_note() -> str:
     """A sentence where more programs want to run than there are cores, as far as the system tells; else empty."""
     runnable, there = load(), cores()

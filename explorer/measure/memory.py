@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from explorer.capture.call import Call, takes_call
-from explorer.capture.explore import CompileRequest, Described, Explored, compile_stages
+from explorer.capture.explore import Compilation, CompileRequest, Described, Explored, compile_stages
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.abstract import abstract_arguments
 from explorer.measure.compiled_subject import error_line
@@ -20,6 +20,7 @@ from explorer.measure.device import default_device
 from explorer.measure.grid import Point, PointCall, grid_of
 from explorer.measure.machine import memory_bytes
 from explorer.measure.naming import struct_of
+from explorer.measure.own_process import peak_of_process
 from explorer.measure.subject import name_of
 from explorer.model.capture import Capture
 from explorer.model.results.axis import Axis
@@ -30,6 +31,9 @@ _TRIES = 20  # compilations to find the largest size that fits
 _ABSURD = 1 << 44  # bytes of arguments, where nobody tells the limit
 _PATIENCE = 10.0  # seconds of them, after which no other one is begun
 _FARTHEST = 1 << 40  # sizes beyond are no answer
+_WORTH_A_PROCESS = 10_000_000  # bytes: what a process grows by is known to about a tenth of them
+_PATIENCE_UNASKED, _PATIENCE_ASKED = 20.0, 600.0  # seconds that a program may run in a process of its own
+_OF_EXECUTABLE = "what the runtime takes besides is measured of a function: explorer.memory(function, *arguments)"
 
 
 @takes_call
@@ -40,14 +44,19 @@ def memory(
     over: Mapping[str, Iterable[Any]] | None = None,
     args: Callable[..., Any] | None = None,
     limit: int | None = None,
+    measure: bool | None = None,
     **named: Any,
 ) -> MemoryUse:
     """Tell how much memory a function needs once it is compiled, and whether that is there.
 
-    It is compiled and not run: shapes are enough, and sizes that don't fit can be asked for. Where the arguments alone
-    are more than there is, it isn't compiled either. Where one number is varied, the largest that fits is looked for:
-    first by what a curve through the sizes before says, and then by compiling for it, as memory may take a step
-    anywhere.
+    It is compiled and not run here: shapes are enough, and sizes that don't fit can be asked for. Where the arguments
+    alone are more than there is, it isn't compiled either. What the compiler planned is what buffers take: a lower
+    bound, as it doesn't know what the runtime and its libraries take besides while they sort or convolve. On a CPU that
+    is measured: the compiled program runs once, on ones for its arguments, in a process of its own, and `row.measured`
+    is its arguments and what that process grew by, to about 1 MB. Your own process stays as it is.
+
+    Where one number is varied, the largest that fits is looked for: first by what a curve through the sizes before
+    says, and then by compiling for it, as memory may take a step anywhere.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`.
@@ -57,6 +66,9 @@ def memory(
         over: The values of each name, as for `explorer.sweep`.
         args: Makes the arguments of a point from its values; arrays that JAX makes there take no memory.
         limit: Bytes that there are; what the device tells if None, of a CPU the machine's memory.
+        measure: Whether to run it in a process of its own, which takes some seconds more. If None, that is done for one
+            size on a CPU, where it needs 10 MB or more, and ended after 20 s; if True for each size, and ended after
+            10 minutes. What would take more than half of the memory that is free is not run, and `notes` say so.
 
     Raises:
         NotCallableError: `function` or `args` can't be called.
@@ -87,35 +99,50 @@ def memory(
             raise OptionError("args= makes the arguments of each point of over=, which is not given.")
         ranges = _ranges(given, named)
         if ranges is None:
-            return _single_size(use, function, given, named)
+            return _single_size(use, function, given, named, measure)
         over, given, named, args = ranges
     maker = args if args is None or not callable(args) else _abstract_maker(args)
-    points = _Points(function, given, named, maker, use.limit or _ABSURD)
+    points = _Points(function, given, named, maker, use.limit or _ABSURD, bool(measure))
     grid = grid_of(function, given, named, over, maker, "memory")
     rows = [points.row(point.at, _values(grid.axes, point.at), point) for point in grid.points]
-    use = replace(use, axes=grid.axes, rows=rows)
+    use = replace(use, axes=grid.axes, rows=rows, notes=tuple(dict.fromkeys(points.notes)))
     return _with_largest(use, points)
 
 
 def _single_size(
-    use: MemoryUse, function: Callable[..., Any], given: Sequence[Any], named: dict[str, Any]
+    use: MemoryUse, function: Callable[..., Any], given: Sequence[Any], named: dict[str, Any], measure: bool | None
 ) -> MemoryUse:
     """The memory for the arguments as they are."""
     __tracebackhide__ = True
-    compiled: object = function
-    if isinstance(compiled, Explored) and not given and not named:
-        capture = compiled.explore()
+    described: object = function
+    if isinstance(described, Explored) and not given and not named:
+        capture = described.explore()
+        row, note = _with_plan(MemoryRow((), {}), capture), _OF_EXECUTABLE if measure else ""
     else:
-        capture = _compiled(function, PointCall(function, tuple(given), named, {}))
-    return replace(use, signature=capture.signature, rows=[_with_plan(MemoryRow((), {}), capture)])
+        compilation = _compiled(function, PointCall(function, tuple(given), named, {}))
+        capture = compilation.capture
+        row, note = _with_plan(MemoryRow((), {}), capture), ""
+        if measure or (measure is None and row.needed >= _WORTH_A_PROCESS):
+            row, note = _with_measured(row, compilation.compiled, _PATIENCE_ASKED if measure else _PATIENCE_UNASKED)
+    return replace(use, signature=capture.signature, rows=[row], notes=(note,) if note else ())
 
 
-def _compiled(function: Callable[..., Any], made: PointCall) -> Capture:
+def _with_measured(row: MemoryRow, compiled: Any, patience: float) -> tuple[MemoryRow, str]:
+    """The row with what a process of its own took, and what there is to say of that."""
+    if default_device().platform != "cpu":
+        return row, "what the runtime takes besides is measured on a CPU alone"
+    if math.isnan(row.needed):
+        return row, ""
+    peak = peak_of_process(compiled, row.uses.get("argument", 0), int(row.needed), patience)
+    return (replace(row, measured=float(peak.bytes)) if peak.bytes else row), peak.note
+
+
+def _compiled(function: Callable[..., Any], made: PointCall) -> Compilation:
     __tracebackhide__ = True
     shapes = jax.tree.map(struct_of, (made.args, made.kwargs), is_leaf=_is_described)
     options = made.options or None
     request = CompileRequest(function, *shapes, target=made.function, options=options, verb="compiled")
-    return compile_stages(request).capture
+    return compile_stages(request)
 
 
 def _with_plan(row: MemoryRow, capture: Capture) -> MemoryRow:
@@ -148,8 +175,11 @@ class _Points:
         named: Mapping[str, Any],
         args: Callable[..., Any] | None,
         limit: int,
+        measure: bool,
     ) -> None:
         self.function, self.given, self.named, self.args, self.limit = function, given, named, args, limit
+        self.measure = measure
+        self.notes: list[str] = []
 
     def row(self, at: tuple[int, ...], values: Mapping[str, float | str], point: Point) -> MemoryRow:
         __tracebackhide__ = True
@@ -159,7 +189,12 @@ class _Points:
             given = _bytes_of((made.args, made.kwargs))
             if given > self.limit:  # XLA may end the process over sizes that overflow its numbers
                 return replace(row, uses={"argument": given}, is_least=True)
-            return _with_plan(row, _compiled(self.function, made))
+            compilation = _compiled(self.function, made)
+            row = _with_plan(row, compilation.capture)
+            if self.measure:
+                row, note = _with_measured(row, compilation.compiled, _PATIENCE_ASKED)
+                self.notes += filter(None, [note])
+            return row
         except ArgumentsError:  # the same at every point, and the caller's to know at once
             raise
         except Exception as error:  # what can't be compiled at this size may be at the next

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # What XLA tells of a program, and what a person calls it, in the order in which it is drawn.
 USES = (("argument", "arguments"), ("output", "outputs"), ("temp", "temporaries"), ("generated code", "code"))
+RUNTIME = ("runtime", "runtime, measured")  # what a process of its own took beside these
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,9 @@ class MemoryRow:
         uses: Bytes by use, as the compiler planned them: `argument`, `output`, `temp`, `alias` (of the outputs, what
             lies where a donated argument was), `generated code`.
         constants: Bytes of the arrays that are baked into the program.
-        live: Bytes alive at the fullest step of its schedule: what must be there, without what an allocator adds; NaN
-            where there is no schedule.
+        live: Bytes alive at the fullest step of its schedule, as Explorer reads it; NaN where there is no schedule.
+        measured: Bytes that it took when it ran in a process of its own: its arguments, and what that grew by; NaN
+            where it didn't run.
         is_least: Whether these are the arguments alone, which are more than there is: it was not compiled then.
         error: Why there is nothing, empty else.
         capture: What was compiled.
@@ -43,16 +45,25 @@ class MemoryRow:
     uses: Mapping[str, int] = field(default_factory=dict[str, int])
     constants: int = 0
     live: float = math.nan
+    measured: float = math.nan
     is_least: bool = False
     error: str = ""
     capture: Capture | None = field(default=None, repr=False, compare=False)
 
     @property
     def needed(self) -> float:
-        """Bytes that it takes on the device to run it, its arguments counted; NaN where it could not be compiled."""
+        """Bytes that the compiler's buffers take on the device, arguments counted; NaN where it could not be compiled.
+
+        A lower bound: `taken` has what the runtime takes besides, where that was measured.
+        """
         if self.error or not self.uses:
             return math.nan
         return float(sum(self.uses.get(use, 0) for use, _ in USES) - self.uses.get("alias", 0))
+
+    @property
+    def taken(self) -> float:
+        """Bytes that it takes to run it, as far as is known: measured, but no less than the compiler's buffers."""
+        return self.needed if math.isnan(self.measured) else max(self.needed, self.measured)
 
 
 @dataclass(frozen=True)
@@ -109,13 +120,14 @@ class MemoryUse(Charted, Saved):
         return iter(self.rows)
 
     def parts(self, row: MemoryRow) -> dict[str, int]:
-        """Bytes by use, which add up to what it needs: an output that lies where an argument was takes nothing."""
+        """Bytes by use, which add up to what it takes: an output that lies where an argument was takes nothing."""
         uses = {use: row.uses.get(use, 0) for use, _ in USES}
-        return {**uses, "output": uses["output"] - row.uses.get("alias", 0)}
+        besides = 0 if math.isnan(row.taken) else round(row.taken - row.needed)
+        return {**uses, "output": uses["output"] - row.uses.get("alias", 0), RUNTIME[0]: besides}
 
     def fits(self, row: MemoryRow) -> bool:
         """Whether there is as much memory as a row needs; False where nobody knows what that is."""
-        return row.needed <= self.limit if self.limit else not math.isnan(row.needed)
+        return row.taken <= self.limit if self.limit else not math.isnan(row.needed)
 
     @property
     def limit_text(self) -> str:
@@ -132,16 +144,16 @@ class MemoryUse(Charted, Saved):
         if self.axes:
             return self._over(rows)
         row = rows[0]
-        result = f"{self.function} needs {_text(row.needed)}"
+        result = f"{self.function} needs {_text(row.taken)}"
         if self.limit:
-            share = row.needed / self.limit
+            share = row.taken / self.limit
             part = f"{share:.0%}" if share >= 0.01 else "less than 1%"
             result += (
                 f": {part} of {self.limit_text}" if share <= 1 else (f", more than {self.limit_text}: it doesn't fit")
             )
         parts = self.parts(row)
-        use, name = max(USES, key=lambda use: parts[use[0]])
-        return f"{result}. The most is for {name}, {_text(parts[use])}."
+        use, name = max((*USES, RUNTIME), key=lambda use: parts[use[0]])
+        return f"{result}. The most is for {name.partition(',')[0]}, {_text(parts[use])}. {_basis(row)}"
 
     def _over(self, rows: Sequence[MemoryRow]) -> str:
         least, most = min(rows, key=lambda row: row.needed), max(rows, key=lambda row: row.needed)
@@ -176,14 +188,15 @@ class MemoryUse(Charted, Saved):
 
     def table(self) -> list[tuple[str, ...]]:
         """A head and the rows, as text."""
-        head = (*(axis.name for axis in self.axes), "needed", *(name for _, name in USES), "aliased", "live", "fits")
+        figures = ("aliased", "live", "measured", "fits")
+        head = (*(axis.name for axis in self.axes), "needed", *(name for _, name in USES), *figures)
         rows: list[tuple[str, ...]] = [head]
         for row in self.rows:
             sizes = [_text(row.uses.get(use, math.nan)) for use, _ in (*USES, ("alias", ""))]
             fits = row.error or ("yes" if self.fits(row) else "no")
             needs = f"over {_text(row.needed)}" if row.is_least else _text(row.needed)
             values = [_value(row.values.get(axis.name, "")) for axis in self.axes]
-            rows.append((*values, needs, *sizes, _text(row.live), fits))
+            rows.append((*values, needs, *sizes, _text(row.live), _text(row.measured), fits))
         return rows
 
     def __repr__(self) -> str:
@@ -195,6 +208,16 @@ class MemoryUse(Charted, Saved):
         if capture is not None and not math.isnan(self.rows[0].live):
             text.append(capture.live_memory.table())
         return "\n".join([*text, *(f"note: {note}" for note in self.notes)])
+
+
+def _basis(row: MemoryRow) -> str:
+    """Where the figure comes from, as a sentence."""
+    if math.isnan(row.measured):
+        return "That is what XLA's buffers take: a lower bound, without what the runtime takes besides."
+    return (
+        f"XLA's buffers take {_text(row.needed)}, a lower bound; run in a process of its own it took "
+        f"{_text(row.measured)}."
+    )
 
 
 def fitted_size(sizes: Sequence[float], needed: Sequence[float], limit: float) -> float:

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from explorer.model.results.memory_use import USES, MemoryRow, MemoryUse
+from explorer.model.results.memory_use import RUNTIME, USES, MemoryRow, MemoryUse
 from explorer.model.text import cut_end
 from explorer.model.units import bytes_text
 from explorer.view.chart import Table
@@ -16,8 +16,16 @@ from explorer.view.measure.headline_rows import add_headline
 from explorer.view.scale import Scale, rows_scale, scale_of
 
 _WIDTH, _LEFT, _RIGHT, _HEIGHT = 960, 92, 840, 260
-_COLOURS = {"argument": "#2f7fc1", "output": "#1a9474", "temp": "#d0640a", "generated code": "#9a7d0a"}
-_WIDTHS = {"needed": 2.4, "argument": 5.0, "output": 3.2, "temp": 1.6, "generated code": 1.0}  # they may coincide
+_COLOURS = {
+    "argument": "#2f7fc1",
+    "output": "#1a9474",
+    "temp": "#d0640a",
+    "generated code": "#9a7d0a",
+    "runtime": "#8a63b8",
+    "measured": "#8a63b8",
+}
+# Of lines that may coincide.
+_WIDTHS = {"needed": 2.4, "measured": 2.4, "argument": 5.0, "output": 3.2, "temp": 1.6, "generated code": 1.0}
 _ROW, _MOST = 26, 24
 
 
@@ -75,6 +83,9 @@ def _series(use: MemoryUse) -> list[tuple[str, str, list[float], list[float]]]:
         values = [float(use.parts(row)[key]) for row in rows]
         if any(value > 0.005 * row.needed for value, row in zip(values, rows, strict=True)):
             series.append((key, name, sizes, values))
+    measured = [(size, row.measured) for size, row in zip(sizes, rows, strict=True) if not math.isnan(row.measured)]
+    if measured:
+        series.append(("measured", "measured", [size for size, _ in measured], [bytes_ for _, bytes_ in measured]))
     return series
 
 
@@ -135,14 +146,14 @@ def _largest(use: MemoryUse, x: float, y: float, up: Scale) -> list[Mark]:
 
 def _bars(page: Figure, use: MemoryUse, y: float) -> float:
     rows = _known(use)[:_MOST]
-    most = max(row.needed for row in rows)
+    most = max(row.taken for row in rows)
     shows_limit = bool(use.limit) and use.limit < 3 * most
     span = max(most, use.limit if shows_limit else 0.0, 1.0)
     names = [use.label(row) for row in rows]
     left = 24 + min(max(6.6 * len(name) for name in names), 300)
     ends: list[float] = [0.0] * len(rows)
     marks: list[Mark] = []
-    for key, name in USES:
+    for key, name in (*USES, RUNTIME):
         boxes: list[tuple[float, float, float, float]] = []
         hover: list[str] = []
         for number, row in enumerate(rows):
@@ -155,7 +166,7 @@ def _bars(page: Figure, use: MemoryUse, y: float) -> float:
     for number, (name, row) in enumerate(zip(names, rows, strict=True)):
         page.text(16, y + _ROW * number + 17, cut_end(name, 45))
         colour = INK if use.fits(row) else LIMIT
-        marks.append(Label(ends[number], number + 0.5, _bytes(row.needed), colour, bold=True, dx=8, dy=4))
+        marks.append(Label(ends[number], number + 0.5, _bytes(row.taken), colour, bold=True, dx=8, dy=4))
     bottom = y + _ROW * len(rows)
     if shows_limit:
         marks.append(Path([use.limit] * 2, [0.0, float(len(rows))], LIMIT, 1.6, "dash"))
@@ -167,7 +178,7 @@ def _bars(page: Figure, use: MemoryUse, y: float) -> float:
 
 def _key(page: Figure, use: MemoryUse, rows: Sequence[MemoryRow], y: float) -> float:
     x = 20.0
-    for key, name in USES:
+    for key, name in (*USES, RUNTIME):
         size = max(use.parts(row)[key] for row in rows)
         if size:
             text = f"{name} {bytes_text(size)}" if len(rows) == 1 else name

@@ -1,7 +1,12 @@
 """How much memory a function needs, of how much there is, and the largest size that fits."""
 
 import math
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +16,11 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.measure import memory as module
+from explorer.measure import own_process
 from explorer.measure.abstract import abstract_arguments
 from explorer.model.results.axis import Axis
 from explorer.model.results.memory_use import Largest, MemoryRow, MemoryUse, fitted_size
+from explorer.model.units import bytes_text
 
 
 def squared(x):
@@ -88,6 +95,126 @@ def test_the_machine_tells_its_limit():
 def test_one_that_fails_to_compile_says_why():
     with pytest.raises(ex.ExploreError):
         ex.memory(lambda x: x @ x, jnp.ones((2, 3)))
+
+
+# -- what a process takes
+
+
+def outside_peak(code):
+    """Bytes by which a process of Python grows while a line of it runs, seen by somebody who looks from outside."""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        status = Path(f"/proc/{process.pid}/status")
+
+        def resident():
+            return int(re.search(r"VmRSS:\s+(\d+) kB", status.read_text())[1]) << 10
+
+        assert process.stdout.readline() == b"ready\n"
+        before = peak = resident()
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        os.set_blocking(process.stdout.fileno(), False)
+        while process.stdout.readline() != b"done\n":
+            peak = max(peak, resident())
+        process.kill()
+    return peak - before
+
+
+LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux alone tells what a process takes")
+
+
+@LINUX
+@pytest.mark.slow
+def test_what_is_measured_is_what_somebody_outside_sees():
+    seen = outside_peak(
+        "import jax, jax.numpy as jnp; x = jnp.ones(4_000_000);"
+        "f = jax.jit(jnp.sort).lower(x).compile(); print('ready', flush=True); input();"
+        "y = f(x).block_until_ready(); print('done', flush=True); input()"
+    )
+    (row,) = ex.memory(jnp.sort, jax.ShapeDtypeStruct((4_000_000,), jnp.float32), measure=True)
+    assert row.measured == pytest.approx(16_000_000 + seen, rel=0.1)
+    assert row.measured > 2.5 * row.needed
+
+
+@LINUX
+def test_a_program_without_scratch_takes_what_xla_plans_and_one_with_takes_more():
+    sine = ex.memory(lambda x: jnp.sin(x), jax.ShapeDtypeStruct((2000, 2000), jnp.float32))
+    assert sine.rows[0].measured == pytest.approx(sine.rows[0].needed, rel=0.05, abs=3e6)
+    sort = ex.memory(lambda x: jnp.sort(x), jax.ShapeDtypeStruct((2_000_000,), jnp.float32), limit=20_000_000)
+    (row,) = sort
+    assert row.needed < 20_000_000 < row.taken == row.measured
+    assert not sort.fits(row)
+    assert sum(sort.parts(row).values()) == row.taken
+    for shown in (sort.headline, repr(sort), sort.to_text()):
+        assert "a lower bound" in shown
+        assert bytes_text(row.measured) in shown
+    assert sort.notes == ()
+    assert list(sort.to_frame()["measured"]) == [row.measured]
+
+
+def test_small_programs_and_several_sizes_are_not_run_unless_asked(monkeypatch):
+    monkeypatch.setattr(module, "peak_of_process", lambda *_: pytest.fail("it ran"))
+    use = ex.memory(squared, jnp.ones((64, 64)))
+    assert math.isnan(use.rows[0].measured)
+    assert "without what the runtime takes besides" in use.headline
+    ex.memory(squared, over={"n": [2000]}, args=square, limit=10**9)
+    ex.memory(squared, jax.ShapeDtypeStruct((2000, 2000), jnp.float32), measure=False)
+
+
+@LINUX
+def test_random_keys_and_donated_arguments_can_be_measured_and_each_size_if_asked():
+    def draw(key, x):
+        return x + jax.random.normal(key, x.shape)
+
+    key = jax.eval_shape(jax.random.key, 0)
+    (row,) = ex.memory(
+        jax.jit(draw, donate_argnums=1), key, jax.ShapeDtypeStruct((500_000,), jnp.float32), measure=True
+    )
+    assert row.measured == pytest.approx(row.needed, abs=3e6)
+    sizes = ex.memory(lambda x: x + 1, over={"n": [256, 512]}, args=square, limit=10**9, measure=True)
+    assert not any(math.isnan(row.measured) for row in sizes)
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (
+            lambda x: jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct((4,), jnp.float32), x),
+            "calls back to the host",
+        ),
+        (lambda x: jax.lax.while_loop(lambda x: x[0] >= 0, lambda x: x + 1, x), "not done after 4 s"),
+    ],
+)
+def test_what_can_not_be_measured_says_why(function, says, monkeypatch):
+    monkeypatch.setattr(module, "_PATIENCE_ASKED", 4.0)
+    use = ex.memory(function, jnp.ones(4), measure=True)
+    assert math.isnan(use.rows[0].measured)
+    assert says in use.notes[0]
+    assert f"note: {use.notes[0]}" in repr(use)
+
+
+def test_what_is_too_large_is_not_run(monkeypatch):
+    monkeypatch.setattr(own_process, "free_bytes", lambda: 1 << 20)
+    use = ex.memory(squared, jax.ShapeDtypeStruct((2000, 2000), jnp.float32))
+    assert "and 1.0 MB are free" in use.notes[0]
+    assert math.isnan(use.rows[0].measured)
+
+
+def test_a_machine_that_starts_no_process_says_so(monkeypatch):
+    monkeypatch.setattr(own_process.sys, "executable", "/nowhere/python")
+    use = ex.memory(squared, jnp.ones((64, 64)), measure=True)
+    assert "no process can be started" in use.notes[0]
+
+
+def test_a_program_that_fails_leaves_the_last_line_of_what_it_said(monkeypatch):
+    monkeypatch.setattr(own_process, "_ALLOCATOR", {"XLA_FLAGS": "--no_such_flag=1"})
+    use = ex.memory(squared, jnp.ones((64, 64)), measure=True)
+    assert "was not measured" in use.notes[0]
+
+
+def test_the_session_stays_as_it_is():
+    before = (len(jax.live_arrays()), jax.config.values.copy(), dict(os.environ))
+    ex.memory(squared, jax.ShapeDtypeStruct((64, 64), jnp.float32), measure=True)
+    assert (len(jax.live_arrays()), jax.config.values, dict(os.environ)) == before
 
 
 # -- several sizes

@@ -1,0 +1,83 @@
+"""How much memory a compiled program takes when it runs: in a process of its own, so that the user's stays as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from explorer._jax.native import native_code, physical_inputs
+from explorer.measure.machine import free_bytes
+from explorer.model.units import bytes_text
+
+# What glibc gives back as soon as it is freed: else what loading left behind would serve the program unseen.
+_ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
+_LONGEST = 200  # characters of what a child says before it ends
+
+
+@dataclass(frozen=True)
+class ProcessPeak:
+    """What a program took in a process of its own.
+
+    Args:
+        bytes: Its arguments, and what the process grew by while it ran; 0 where that isn't known.
+        note: Why there is no figure, or what is wrong with it; empty else.
+    """
+
+    bytes: int = 0
+    note: str = ""
+
+
+def peak_of_process(compiled: Any, arguments: int, needed: int, patience: float) -> ProcessPeak:
+    """Run a compiled program once, on ones for its arguments, in a process that does nothing else.
+
+    Args:
+        compiled: A `jax.stages.Compiled` for one device of this machine's CPU.
+        arguments: Their bytes.
+        needed: Bytes that XLA's buffers take, arguments counted.
+        patience: Seconds after which the process is ended; starting it takes one or two.
+    """
+    free = free_bytes()
+    if not Path("/proc/self/status").exists():
+        return _not_measured("this system doesn't tell what a process takes")
+    if free and 2 * needed > free:
+        return _not_measured(f"it needs {bytes_text(needed)} or more, and {bytes_text(free)} are free")
+    native = native_code(compiled)
+    if isinstance(native, str):
+        return _not_measured(native)
+    inputs = [[struct.dtype.name, list(struct.shape)] for struct in physical_inputs(native)]
+    head = json.dumps({"inputs": inputs, "most": free * 3 // 4 or 1 << 50})
+    return _run(head.encode() + b"\n" + native.code, arguments, patience)
+
+
+def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
+    command = [sys.executable, "-P", "-W", "ignore", "-m", "explorer.measure.memory_child"]
+    # It finds Explorer and JAX where this process has them, whatever put them there.
+    paths = os.pathsep.join(path for path in sys.path if path)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("EXPLORER_")}
+    environment = own | _ALLOCATOR | {"PYTHONPATH": paths, "JAX_PLATFORMS": "cpu"}
+    try:
+        done = subprocess.run(
+            command, input=request, capture_output=True, timeout=patience, env=environment, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return _not_measured(f"it was not done after {patience:g} s")
+    except (OSError, ValueError) as error:  # an interpreter without a file of its own
+        return _not_measured(f"no process can be started: {error}")
+    try:
+        answer = cast("dict[str, Any]", json.loads(done.stdout.decode().strip().splitlines()[-1]))
+        grew, is_exact = int(answer["grew"]), bool(answer["is_exact"])
+    except (ValueError, KeyError, IndexError, TypeError):
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        why = said[-1][:_LONGEST] if said else f"the process ended with {done.returncode}"
+        return _not_measured(why)
+    note = "" if is_exact else "at least: here a process can't set the peak of its memory back"
+    return ProcessPeak(arguments + grew, note)
+
+
+def _not_measured(why: str) -> ProcessPeak:
+    return ProcessPeak(note=f"what the runtime takes besides was not measured: {why}")
