@@ -38,12 +38,35 @@ def test_the_pane_tells_what_python_tells(page: Page, capture: ex.Capture):
     head = page.locator(".memory-head")
     expect(head).to_contain_text(f"peak {bytes_text(memory.peak)} at {memory.peak_at.name}")
     expect(head).to_contain_text(f"{len(memory.donations)} arguments")
+    expect(head).to_contain_text("Explorer's figure, from live ranges")
+    uses = capture.memory
+    allocated = uses["argument"] + uses["output"] + uses["temp"] - uses["alias"]
+    expect(head).to_contain_text(f"XLA itself allocates {bytes_text(allocated)}")
     page.locator('[data-by="buffers"]').click()
     rows = page.locator(".memory-table [data-row]")
     expect(rows).to_have_count(len(memory.at()))
     for row, buffer in enumerate(memory.at()):
         expect(rows.nth(row)).to_contain_text(buffer.type)
         expect(rows.nth(row)).to_contain_text(bytes_text(buffer.bytes))
+
+
+def test_a_text_without_a_schedule_has_no_peak_and_other_memories_count_for_themselves(
+    browser: Browser, tmp_path: Path
+):
+    text = """HloModule m
+
+ENTRY e (x: f32[1024]) -> f32[1024] {
+  x = f32[1024]{0} parameter(0)
+  a = f32[1024]{0:S(5)} sine(x)
+  ROOT b = f32[1024]{0} cosine(a)
+}"""
+    page = browser.open_file(ex.open_hlo(text).to_html(tmp_path / "m.html"))
+    View(page).show("memory")
+    head = page.locator(".explorer-memory")
+    expect(head).to_contain_text("no schedule: not a peak")
+    expect(head).to_contain_text("in the order of the text at most 8.2 kB")
+    expect(head).to_contain_text("besides 4.1 kB in host memory S(5)")
+    expect(page.locator(".memory-curve text.peak")).to_have_text("most 8.2 kB")
 
 
 def test_the_keyboard_moves_the_moment(page: Page, capture: ex.Capture):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # What XLA tells of a program, and what a person calls it, in the order in which it is drawn.
 USES = (("argument", "arguments"), ("output", "outputs"), ("temp", "temporaries"), ("generated code", "code"))
-RUNTIME = ("runtime", "runtime, measured")  # what a process of its own took beside these
+RUNTIME = ("runtime", "the runtime besides, measured")  # what a process of its own took beside these
 
 
 @dataclass(frozen=True)

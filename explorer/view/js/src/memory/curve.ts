@@ -220,7 +220,12 @@ export class MemoryCurve {
     for (const [name, of] of Object.entries(values)) root.setAttribute(`aria-value${name}`, String(of));
     const [peak, now] = [this.#x(memory.peakStep + 0.5), this.#x(moment + 0.5)];
     const isRight = peak > width - 130;
-    const text = label(peak + (isRight ? -6 : 6), TOP - 4, `peak ${bytesText(memory.peak)}`, "peak");
+    const text = label(
+      peak + (isRight ? -6 : 6),
+      TOP - 4,
+      `${memory.c.scheduled ? "peak" : "most"} ${bytesText(memory.peak)}`,
+      "peak",
+    );
     text.setAttribute("text-anchor", isRight ? "end" : "start");
     this.#marks.replaceChildren(
       svg("circle.peak", { cx: peak, cy: TOP, r: 3.5 }),

@@ -45,17 +45,27 @@ export class Memory {
     return this.total[this.peakStep] ?? 0;
   }
 
-  /** Bytes alive at each step of the buffers that pass `has`. Only the device's own memory counts. */
-  sum(has: (row: number) => boolean): Float64Array {
+  /** Bytes alive at each step of the buffers that pass `has`, in one memory space; the device's own is 0. */
+  sum(has: (row: number) => boolean, of = 0): Float64Array {
     const { start, end, size, space } = this.c;
     const change = new Float64Array(this.steps + 1);
     for (let row = 0; row < size.length; row++)
-      if (space[row] === 0 && has(row)) {
+      if (space[row] === of && has(row)) {
         change[start[row]!]! += size[row]!;
         change[end[row]! + 1]! -= size[row]!;
       }
     for (let step = 1; step < this.steps; step++) change[step]! += change[step - 1]!;
     return change.subarray(0, this.steps);
+  }
+
+  /** The fullest step of each memory space but the device's own: the space, and bytes. */
+  get besides(): [space: number, bytes: number][] {
+    const { space } = this.c;
+    const spaces = [...new Set(space)].filter((one) => one !== 0).sort((a, b) => a - b);
+    return spaces.map((one) => [
+      one,
+      this.sum((row) => space[row] === one, one).reduce((most, bytes) => Math.max(most, bytes), 0),
+    ]);
   }
 
   /** The buffers alive at a step, the largest first. */

@@ -19,6 +19,8 @@ const NAMES: Record<string, string> = {
   temp: "temporaries",
 };
 
+const HOST = 5; // the memory space that is the host's, on every backend
+
 /** One row of the list: a buffer, or all buffers of one source line. */
 interface Entry {
   title: string;
@@ -110,26 +112,33 @@ export class MemoryPane {
   #fillHead(memory: Memory): void {
     const { donations, scheduled } = memory.c;
     const peak = this.#link(memory.peakStep);
+    const most = bytesText(memory.peak);
     const parts: (Node | string)[] = [
-      element("b", `peak ${bytesText(memory.peak)}`),
-      " at ",
+      element("b", scheduled ? `peak ${most}` : "no schedule: not a peak"),
+      scheduled ? " at " : ` · in the order of the text at most ${most} at `,
       peak,
       ` · step ${number(memory.peakStep)} of ${number(memory.steps - 1)}`,
     ];
     this.#head.replaceChildren(element("div.peak", element("span", ...parts), this.#switch));
     const notes: (Node | string)[] = [];
-    const allocated = this.#allocated(memory);
-    if (allocated) notes.push(allocated);
     notes.push(
       element(
         "span",
         {
-          title:
-            "What must be there by the live ranges of the schedule: no alignment, no gaps; a loop's body counts once.",
+          title: "What buffers take up at the fullest step: no alignment, no gaps; a loop's body counts once.",
         },
-        scheduled ? "estimated from live ranges" : "estimated: the text has no schedule, its order was taken for one",
+        scheduled ? "Explorer's figure, from live ranges" : "whoever runs this decides on an order of their own",
       ),
     );
+    const allocated = this.#allocated(memory);
+    if (allocated) notes.push(allocated);
+    for (const [space, bytes] of memory.besides)
+      notes.push(
+        element(
+          "span",
+          `besides ${bytesText(bytes)} in ${space === HOST ? "host memory" : "memory space"} S(${space})`,
+        ),
+      );
     if (donations.length) {
       const nodes = new Set(donations);
       const bytes = memory.c.node.reduce((all, node, row) => (nodes.has(node) ? all + memory.c.size[row]! : all), 0);
@@ -158,7 +167,7 @@ export class MemoryPane {
     const besides = baked > memory.peak / 100 ? `, besides ${bytesText(baked)} of constants` : "";
     const parts = `arguments ${bytesText(argument)} + outputs ${bytesText(output)} + temporaries ${bytesText(temp)}`;
     const title = `${parts} − aliased ${bytesText(alias)}`;
-    return element("span", { title }, `XLA allocates ${bytesText(argument + output + temp - alias)}${besides}`);
+    return element("span", { title }, `XLA itself allocates ${bytesText(argument + output + temp - alias)}${besides}`);
   }
 
   /** The node that runs at a step, to be chosen. */
@@ -215,7 +224,7 @@ export class MemoryPane {
     const at = node[row]!;
     const place = this.#place(row);
     const name = graph.op(at) === "parameter" ? graph.scope(at) || graph.name(at) : graph.name(at);
-    const apart = space[row] ? ` · memory space ${space[row]}` : "";
+    const apart = space[row] ? ` · S(${space[row]})` : "";
     return {
       title: `${name} ${this.memory!.type(graph, row)}${apart}`,
       note: place ? where(place) : kinds[kind[row]!]!,

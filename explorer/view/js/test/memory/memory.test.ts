@@ -27,6 +27,15 @@ test("the bytes alive at each step are those of the buffers that live in it", ()
   assert.deepEqual(memory.at(1), [3, 1, 0]);
 });
 
+test("other memory spaces count for themselves", () => {
+  const memory = new Memory(rows([8, 0, 3], [100, 1, 2, 5], [7, 2, 3, 5], [1000, 0, 3, 1]));
+  assert.equal(memory.peak, 8);
+  assert.deepEqual(memory.besides, [
+    [1, 1000],
+    [5, 107],
+  ]);
+});
+
 test("more bytes than an int32 holds are read exactly", () => {
   assert.equal(new Memory(rows([5 * 2 ** 40 + 1, 0, 0])).peak, 5 * 2 ** 40 + 1);
 });
