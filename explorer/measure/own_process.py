@@ -16,7 +16,7 @@ from explorer.model.units import bytes_text
 
 # What glibc gives back as soon as it is freed: else what loading left behind would serve the program unseen.
 _ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
-_LONGEST = 200  # characters of what a child says before it ends
+_LONGEST = 200  # characters of the last line that a child writes
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def _run(request: bytes, arguments: int, patience: float) -> ProcessPeak:
         answer = cast("dict[str, Any]", json.loads(done.stdout.decode().strip().splitlines()[-1]))
         grew, is_exact = int(answer["grew"]), bool(answer["is_exact"])
     except (ValueError, KeyError, IndexError, TypeError):
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        why = said[-1][:_LONGEST] if said else f"the process ended with {done.returncode}"
+        errors = done.stderr.decode(errors="replace").strip().splitlines()
+        why = errors[-1][:_LONGEST] if errors else f"the process ended with {done.returncode}"
         return _not_measured(why)
     note = "" if is_exact else "at least: here a process can't set the peak of its memory back"
     return ProcessPeak(arguments + grew, note)
