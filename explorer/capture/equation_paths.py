@@ -58,7 +58,7 @@ class EquationPaths:
         """
         rows: set[int] = set()
         certain = True
-        for numbers in numbers_in(op_name):
+        for numbers in (piece for part in numbers_in(op_name) for piece in self._pieces(part)):
             candidates = self._candidates(numbers)
             if len(candidates) > 1:
                 inside = self._inside(candidates, callers)
@@ -67,6 +67,16 @@ class EquationPaths:
                 certain = certain and bool(inside) and all(len(rows) == 1 for rows in inside)
             rows.update(candidates)
         return Equations(tuple(sorted(rows)), certain)
+
+    def _pieces(self, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """XLA also merges two names by writing one behind the other: the numbers of each, which are in one path."""
+        pieces: list[tuple[int, ...]] = []
+        while numbers:
+            # A number that no equation has stands alone, and is then of none.
+            length = next((i for i in range(len(numbers), 1, -1) if self._candidates(numbers[:i])), 1)
+            pieces.append(numbers[:length])
+            numbers = numbers[length:]
+        return pieces
 
     def _candidates(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """The equation of this path; where it lacks the number of a call, all that it can be."""

@@ -17,13 +17,9 @@ from explorer.model.text_versions import Versions
 Folded = Mapping[tuple[tuple[int, ...], str], tuple[int, ...]]
 """By the equations that an instruction is said to be of, and its operation: those whose work it does too."""
 
-# What XLA makes of any equation: that it bears another's name says nothing of what it took in.
-_PLUMBING = frozenset(
-    [
-        *("fusion", "call", "while", "conditional", "copy", "copy-start", "copy-done", "bitcast"),
-        *("tuple", "get-tuple-element", "parameter", "constant"),
-    ]
-)
+# What does much of the work. Others bear another's name too, as a sum whose factor was multiplied into it: that they do
+# some of its work is less than to be of it.
+_WORK = frozenset(("dot", "convolution", "fft", "sort", "reduce-window", "select-and-scatter", "scatter"))
 _FURTHEST = 6  # instructions between one that is replaced and the one whose work it takes over
 
 
@@ -42,7 +38,7 @@ def folded_equations(versions: Versions) -> Folded:
         first = versions.snapshots[snapshot].first
         end = versions.snapshots[snapshot + 1].first if snapshot + 1 < len(versions.snapshots) else len(versions.lines)
         pairs = {pair for pair in zip(code[first:end].tolist(), op[first:end].tolist(), strict=True) if min(pair) >= 0}
-        novel = {pair for pair in pairs - seen if versions.ops[pair[1]] not in _PLUMBING}
+        novel = {pair for pair in pairs - seen if versions.ops[pair[1]] in _WORK}
         seen |= pairs
         if snapshot and novel:
             for (named, operation), taken in _taken_over(versions, snapshot, novel):
