@@ -47,6 +47,7 @@ class EquationPaths:
             if path:
                 self._row_of_path[path] = row
                 self._rows_of_number.setdefault(path[-1], []).append(row)
+        self._resolved: dict[str, Equations] = {}  # what is the same whoever calls
         self._candidates_of: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def resolve(self, op_name: str, callers: Sequence[int] = ()) -> Equations:
@@ -56,17 +57,23 @@ class EquationPaths:
             op_name: Of an instruction; several merged ones are separated by semicolons.
             callers: The equations of all that call the computation that it is in, where it is a part of each of them.
         """
+        if op_name in self._resolved:
+            return self._resolved[op_name]
         rows: set[int] = set()
-        certain = True
+        certain = is_plain = True
         for numbers in (piece for part in numbers_in(op_name) for piece in self._pieces(part)):
             candidates = self._candidates(numbers)
             if len(candidates) > 1:
+                is_plain = False
                 inside = self._inside(candidates, callers)
                 candidates = [row for rows in inside for row in rows] or candidates
                 # In what all callers share, it is one equation of each.
                 certain = certain and bool(inside) and all(len(rows) == 1 for rows in inside)
             rows.update(candidates)
-        return Equations(tuple(sorted(rows)), certain)
+        equations = Equations(tuple(sorted(rows)), certain)
+        if is_plain:
+            self._resolved[op_name] = equations
+        return equations
 
     def _pieces(self, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
         """XLA also merges two names by writing one behind the other: the numbers of each, which are in one path."""

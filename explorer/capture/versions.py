@@ -12,7 +12,6 @@ import numpy as np
 
 from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.readers.hlo import read_hlo
-from explorer.capture.readers.hlo_frames import read_metadata
 from explorer.errors import UnreadableTextError
 from explorer.model.equation_sets import EXACT, INFERRED, EquationSets
 from explorer.model.graph import Frame, Graph, Ints
@@ -22,6 +21,7 @@ _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 _NAME = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) .*\{\s*$")
 _REFERENCE = re.compile(r"%([\w.\-]+)")
+_OP_NAME = 'op_name="'
 _MOST_PENDING = 1_000_000  # lines of snapshots held until they are read: 8 MB
 _LAST_WORD = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
 
@@ -129,9 +129,11 @@ class VersionsBuilder:
 
     def _op_name(self, line: str) -> int:
         """The code of a line's op_name, -1 for none; nobody asks where the equations have no numbers."""
-        if self._paths is None or "op_name=" not in line:
+        start = line.find(_OP_NAME) + len(_OP_NAME) if self._paths is not None else 0
+        if start < len(_OP_NAME):
             return -1
-        return self._op_names.setdefault(read_metadata(line)[0], len(self._op_names))
+        # An escaped quote ends an argument's name early, which has no number.
+        return self._op_names.setdefault(line[start : line.find('"', start)], len(self._op_names))
 
     def _relabel(self, row: int, line: str) -> None:
         """Note what a line's metadata says now, if it is something else than before."""

@@ -229,9 +229,15 @@ def effect_of(versions: Versions, before: Ints, after: Ints) -> Effect:
         died=_rows_without(died, set(continued.values())),
         changed=tuple((died[old], born[new]) for new, old in continued.items()),
     )
-    if len(effect.born) == len(effect.died) and _numbered(versions, before) == _numbered(versions, after):
+    is_alike = len(effect.born) == len(effect.died) and _kinds(versions, before) == _kinds(versions, after)
+    if is_alike and _numbered(versions, before) == _numbered(versions, after):
         return Effect()
     return effect
+
+
+def _kinds(versions: Versions, rows: Ints) -> tuple[bytes, bytes]:
+    """The operation and type of each line: they differ quicker than whole texts, of which most snapshots have many."""
+    return versions.op[rows].tobytes(), versions.type[rows].tobytes()
 
 
 def _row_of_key(versions: Versions, rows: Ints) -> dict[int, int]:
