@@ -291,11 +291,19 @@ def _operands(line: str, op: str) -> list[str]:
     start = line.find(f" {op}(") + len(op) + 2
     if op in ("constant", "parameter") or start < len(op) + 2:
         return []
-    depth, end = 1, start
-    while end < len(line) and depth:
-        depth += {"(": 1, ")": -1}.get(line[end], 0)
-        end += 1
+    end = line.find(")", start) + 1
+    if "(" in line[start:end]:  # a tuple's type, or a layout's tiles
+        end = _closing(line, start)
     inside = line[start : end - 1]
     if "%" in inside:
         return _REFERENCE.findall(inside)
     return [word[1] for piece in inside.split(", ") if (word := _LAST_WORD.search(piece)) is not None]
+
+
+def _closing(line: str, start: int) -> int:
+    """The end of what stands in the parentheses that are open at `start`, with the last of these."""
+    depth, end = 1, start
+    while end < len(line) and depth:
+        depth += {"(": 1, ")": -1}.get(line[end], 0)
+        end += 1
+    return end
