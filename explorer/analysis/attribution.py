@@ -2,7 +2,8 @@
 
 A node belongs to the line of the innermost frame of its stack that is in the user's own code. Where it has none:
 
-1. An instruction that lost its metadata has the line of the equation that it was (`links/relocation.py`).
+1. An instruction that lost its metadata has the line of the equation that it was (`links/relocation.py`), and so has
+   one that does the work of an equation of another line than its metadata says.
 2. What the compiler added for another node, such as the copies and transposes of layout assignment, serves that node:
    its first reader, or the kernel or loop around it, or what it reads.
 3. What only a library's frames made has the innermost of these.
@@ -64,10 +65,14 @@ def attribute(graph: Graph, first: Graph | None = None, lost: Mapping[int, int] 
         equation[list(lost)] = list(lost.values())
     by = _owners(graph, lost)
     line = np.where(by >= 0, own[graph.frame[by]], np.int32(-1))
-    equation = np.where(by >= 0, equation[by], np.int32(-1))
-    is_lost = equation >= 0
+    of_equation = np.where(by >= 0, equation[by], np.int32(-1))
+    is_lost = of_equation >= 0
     if first is not None and is_lost.any():
-        line[is_lost] = places.codes(first)[first.frame[equation[is_lost]]]
+        of_first = np.full(len(line), -1, np.int32)
+        of_first[is_lost] = places.codes(first)[first.frame[of_equation[is_lost]]]
+        is_lost = (of_first >= 0) & (of_first != line)  # its own frames may say the same
+        line = np.where(is_lost, of_first, line)
+    equation = np.where(is_lost, of_equation, np.int32(-1))
     mark = np.where(by == np.arange(len(by)), np.where(is_lost, EQUATION, OWN), SERVES)
     is_library = np.asarray([*(is_library_file(place.file) for place in places.rows), False], bool)[line]
     mark = np.where(line < 0, NONE, np.where(is_library & (mark == OWN), LIBRARY, mark)).astype(np.int32)

@@ -212,7 +212,8 @@ def _split(here: Ints, there: Ints, by_here: Ints, by_there: Ints) -> tuple[Ints
     fits = (fine_there >= 0) & (_tally(fine_here, fine_there)[fine_there] > 0)
     key_of = np.full(int(fine_here.max(initial=-1)) + 1, -1, np.int32)
     key_of[fine_here] = here
-    many = (_tally(key_of[key_of >= 0], there) > 1) & (_tally(there[fits], key_of) > 0)
+    either = np.concatenate([there, key_of])  # a key may be on one side alone
+    many = (_tally(key_of[key_of >= 0], either) > 1) & (_tally(there[fits], either) > 0)
     base = int(max(here.max(initial=-1), there.max(initial=-1))) + 1
     new_here = np.where(many[here], fine_here + base, here)
     new_there = np.where(many[there], np.where(fits, fine_there + base, -1), there)

@@ -4,6 +4,8 @@ XLA's CPU compiler writes a convolution anew in another layout, without its meta
 be seen: one of its kind that no instruction is linked to, with as many elements. Several are in the same order; where
 that doesn't come out even, nothing is said.
 
+Where the recording knows the equations, nothing is matched: it says which one it was.
+
 And where XLA folds a transpose into the product before it, the product is left with the transpose's name and place:
 `(a @ b).T` on two lines is all on the second. That it is of another place shows: the jaxpr has no such product there.
 """
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.model.capture import Capture
+from explorer.model.equation_sets import EXACT, EquationSets
 from explorer.model.graph import Graph
 from explorer.model.types import elements
 
@@ -45,7 +48,8 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
         return {}
     hlo, jaxpr = graphs["hlo"], graphs["jaxpr"]
     placeless = (hlo.frame < 0) | _has_only_its_callers(hlo)
-    equation_of: dict[int, int] = {}
+    exact = capture.exact_sets.get("hlo")
+    equation_of = {} if exact is None else _by_exact_links(hlo, jaxpr, exact, placeless)
     for op, primitives in _PRIMITIVES.items():
         if op not in hlo.ops:
             continue
@@ -54,9 +58,28 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
         lost = nodes[placeless[nodes]].tolist()
         if op == "dot":
             lost += _of_another_place(hlo, nodes[~placeless[nodes]].tolist(), jaxpr, equations.tolist())
+        lost = [node for node in lost if node not in equation_of]
         if lost and len(equations):
             # Only here are the links needed: to link the stages of a large program takes a second.
             equation_of |= _matched(hlo, lost, jaxpr, _unlinked(capture, hlo, equations))
+    return equation_of
+
+
+def _by_exact_links(hlo: Graph, jaxpr: Graph, sets: EquationSets, placeless: NDArray[np.bool_]) -> dict[int, int]:
+    """For the instructions that lost their place, or do much of the work, the equation that the recording knows.
+
+    What took in another equation, as a product does a transpose, is on the line of the one of its own kind.
+    """
+    does_work = np.asarray([op in _PRIMITIVES for op in hlo.ops] or [False])[hlo.op]
+    equation_of: dict[int, int] = {}
+    wanted = (sets.grade == EXACT) & (placeless | does_work) & hlo.is_equation
+    for node in np.flatnonzero(wanted).tolist():
+        primitives = _PRIMITIVES.get(hlo.ops[int(hlo.op[node])], frozenset[str]())
+        rows = [row for row in sets.of(node).tolist() if jaxpr.is_equation[row]]
+        own_kind = [row for row in rows if jaxpr.ops[int(jaxpr.op[row])] in primitives]
+        rows = own_kind or (rows if placeless[node] else [])
+        if len({_line(jaxpr, row) for row in rows}) == 1:
+            equation_of[node] = rows[0]
     return equation_of
 
 

@@ -58,7 +58,9 @@ def test_every_surface_gives_the_same_nodes_for_every_line(capture):
     check(capture)
 
 
-@pytest.mark.parametrize("name", ["attention", "scan, differentiated", "sort", "network", "convolution", "shard_map"])
+@pytest.mark.parametrize(
+    "name", ["attention", "scan, differentiated", "while", "segment sum", "network", "convolution"]
+)
 def test_every_surface_agrees_on(name):
     function, *arguments = CORPUS[name]
     check(ex.explore(function, *arguments))
@@ -176,3 +178,20 @@ def test_frames_that_go_in_a_circle_end():
     circle = [replace(frame, file=library, parent=(i + 1) % len(graph.frames)) for i, frame in enumerate(graph.frames)]
     damaged = replace(graph, frames=circle)
     assert damaged["a"].place == ex.SourceLine(library, 4, "", "library")
+
+
+def product_and_loss(a, b, c):
+    left = a @ b
+    return jnp.tanh(c @ left.T).sum()
+
+
+def test_a_recording_takes_nothing_from_a_line():
+    capture = ex.explore(product_and_loss, jnp.ones((64, 512)), jnp.ones((512, 32)), jnp.ones((64, 32)))
+    before = [(row.line, row.flops, row.kernels) for row in capture.lines()]
+    product = product_and_loss.__code__.co_firstlineno + 1
+    (dot,) = [node for node in capture.nodes_at(product) if node.op == "dot"]
+    assert dot.place.how == "equation"
+    assert capture.passes
+    assert dot in capture.nodes_at(product)
+    assert [(row.line, row.flops, row.kernels) for row in capture.lines()] == before
+    check(capture)
