@@ -24,6 +24,11 @@ export class Attributes {
     return this.of(node).find(([key]) => names.includes(key))?.[1];
   }
 
+  /** Whether any node has one of some keys. */
+  has(...names: string[]): boolean {
+    return this.columns.keys.some((key) => names.includes(key));
+  }
+
   /** For each node, whether one of its attributes passes; each distinct pair is tested once. */
   mask(test: (key: string, value: string) => boolean): Uint8Array {
     const { start, key, value, keys, values } = this.columns;

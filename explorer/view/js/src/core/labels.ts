@@ -1,6 +1,5 @@
 // How things are called on the screen.
 
-import type { Stage } from "./capture";
 import type { Graph } from "./graph";
 import { type GroupItem, groupItem, type Item, isGroup, isRest } from "./item";
 import { computes, shareText, targetOf } from "./kernel_titles";
@@ -137,23 +136,23 @@ export function chainLabel(graph: Graph, chain: number[]): Label {
 export const moreLabel = (left: number): Label => ({ title: `… and ${number(left)} more`, sub: "show them instead" });
 
 /** A constant's value or a parameter's last key: what fits on the box of its reader. */
-export function chipText(stage: Stage, node: number): string {
-  const { graph } = stage;
+export function chipText(graph: Graph, node: number): string {
   const op = opText(graph.op(node));
   if (op === "parameter") {
     const keys = (graph.scope(node) || graph.name(node)).match(/[A-Za-z_]\w*/g) ?? [];
     return cut(keys.pop() ?? graph.name(node), 14);
   }
   if (op !== "constant") return op;
-  const row = graph.size < SMALL ? (stage.lines[graph.c.line[node]!] ?? "") : "";
-  const value = /constant\(([^(){}]{1,12})\)|dense<([^<>[\]{}"]{1,16})>/.exec(row);
-  const plain = value?.[1] ?? value?.[2];
-  if (plain === undefined) return cut(shortType(graph.type(node)), 14);
+  const value = graph.attributes?.get(node, "literal", "value") ?? "";
+  const plain = value.startsWith("dense<") ? value.slice("dense<".length, -1) : value;
+  // An array's value is for the details.
+  if (!plain || plain.length > LONGEST || /[(){}[\]<>"…]/.test(plain)) return cut(shortType(graph.type(node)), 14);
   // Binary fractions: 0.899999976 was written 0.9.
-  return /^[-\d.e+]+$/.test(plain) ? String(Number(Number(plain).toPrecision(6))) : plain;
+  const number = plain.startsWith("0x") ? Number.NaN : Number(plain); // the bits of an infinity are no value
+  return Number.isNaN(number) ? plain : String(Number(number.toPrecision(6)));
 }
 
-const SMALL = 20_000; // nodes: a longer text is not read for its constants' values
+const LONGEST = 16; // characters of a constant's value
 
 export function isInKernel(graph: Graph, node: number): boolean {
   const kind = graph.c.groups[graph.c.groupOf[node]!]?.kind;

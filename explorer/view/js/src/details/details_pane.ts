@@ -289,9 +289,10 @@ export class DetailsPane {
     const stack = equation === undefined ? graph.stack(owner) : first.stack(equation);
     if (!stack.length) return [heading("from"), note("The compiler kept no place for it.")];
     const parts = [heading("from"), this.#stack(stack, place)];
-    if (owner !== node) parts.push(note(`The compiler kept no place for it: it serves ${graph.name(owner)}.`));
-    if (equation !== undefined)
-      parts.push(note(`The compiler kept no place for it: this is that of the equation ${first.name(equation)}.`));
+    const name = equation === undefined ? "" : first.name(equation);
+    const whose = name && `, whose line is that of the equation ${name}`;
+    if (owner !== node) parts.push(note(`The compiler kept no place for it: it serves ${graph.name(owner)}${whose}.`));
+    else if (name) parts.push(note(`Its metadata names another line, or none: it is the equation ${name}.`));
     return parts;
   }
 

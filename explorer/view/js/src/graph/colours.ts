@@ -46,21 +46,22 @@ const CATEGORIES: Record<string, Category> = {
     title: "scope",
     of: (graph, node) => scopeOf(graph.scope(graph.c.attribution.owner(node))),
   },
-  sharding: {
-    title: "sharding",
-    of: (graph, node, stage) =>
-      SHARDING.exec(stage.lines[graph.c.line[node]!] ?? "")
-        ?.slice(1)
-        .find(Boolean) ?? "",
-  },
+  sharding: { title: "sharding", of: (graph, node) => shardingOf(graph, node) },
   fate: { title: "what became of it", of: (_, node, stage) => stage.fates?.kind(node) ?? "" },
 };
-const SHARDING = /\bsharding=\{((?:[^{}]|\{[^}]*\})*)\}|sharding = "([^"]*)"|sharding = #sdy\.sharding<([^>]*)>/;
+const SHARDINGS = ["sharding", "sdy.sharding", "mhlo.sharding"]; // in a jaxpr and HLO, and in StableHLO
 const MEASURES: Record<string, string> = { bytes: "bytes", flops: "FLOPs", time: "time" };
 const LOG_FROM = 1000; // times from the least to the most
 const DECADES = 1e4; // of a sum, that the ramp spans: what is less than a part of this size is dark
 // Viridis (Smith, van der Walt, Firing 2015): even steps of lightness, also to the colour-blind.
 const RAMP = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
+
+/** What stands between the brackets of a sharding: `devices=[4,1]<=[4]`, `@mesh, [{"i"}, {}]`. */
+function shardingOf(graph: Graph, node: number): string {
+  const value = graph.attributes?.get(node, ...SHARDINGS) ?? "";
+  const start = value.startsWith("{") ? 1 : value.startsWith("#sdy.sharding<") ? value.indexOf("<") + 1 : 0;
+  return value.slice(start, start ? -1 : undefined);
+}
 
 /** `forward`, `backward` or the named scope that made it. */
 function scopeOf(scope: string): string {
@@ -74,13 +75,13 @@ function scopeOf(scope: string): string {
 }
 
 /** What boxes of the current stage can be coloured by, with what a person calls it. */
-export function columnsOf(session: Session, isSharded = false): [name: string, title: string][] {
+export function columnsOf(session: Session): [name: string, title: string][] {
   const { graph } = session.stage;
   const columns: [string, string][] = [["line", "source line"]];
   for (const [name, { title, of }] of Object.entries(CATEGORIES)) {
     if (name === "fusion" && session.stage.name !== "hlo") continue;
-    // Only the text has the shardings: it is searched when the browser is idle.
-    if (name === "sharding" ? isSharded : name === "op" || name === "dtype" || hasTwo(session.stage, of))
+    const isSharded = () => graph.attributes?.has(...SHARDINGS) === true;
+    if (name === "sharding" ? isSharded() : name === "op" || name === "dtype" || hasTwo(session.stage, of))
       columns.push([name, title]);
   }
   for (const name of Object.keys(graph.c.measures)) columns.push([name, MEASURES[name] ?? name]);
@@ -88,8 +89,6 @@ export function columnsOf(session: Session, isSharded = false): [name: string, t
 }
 
 const SAMPLE = 4000;
-
-export const isSharded = (stage: Stage): boolean => stage.lines.some((line) => SHARDING.test(line));
 
 function hasTwo(stage: Stage, of: Category["of"]): boolean {
   const { graph } = stage;

@@ -227,7 +227,7 @@ export class SceneBuilder {
       const isInput = withInputs && graph.c.groups[graph.c.groupOf[operand]!]?.kind === "inputs";
       if (!graph.isChip[operand] && !isInput) continue;
       if (chips.length === MOST_CHIPS) left++;
-      else chips.push(chip(operand, chipText(this.stage, operand)));
+      else chips.push(chip(operand, chipText(this.graph, operand)));
     }
     if (left) chips.push(chip(-1, `+${left}`));
     return chips;

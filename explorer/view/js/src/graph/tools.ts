@@ -4,7 +4,7 @@ import { element } from "../core/dom";
 import { amount, bytesText, secondsText } from "../core/labels";
 import type { Session } from "../core/session";
 import type { GraphCanvas } from "./canvas";
-import { columnsOf, isSharded, RAMP_CSS } from "./colours";
+import { columnsOf, RAMP_CSS } from "./colours";
 
 export type Way = "inputs" | "outputs" | "critical";
 
@@ -13,10 +13,6 @@ const WAYS: [way: Way, text: string, help: string][] = [
   ["outputs", "outputs", "everything that needs what is chosen (o)"],
   ["critical", "critical path", "the longest way through the program (c)"],
 ];
-
-const LARGE = 200_000; // nodes: the text of more is not searched unasked
-const whenIdle = (act: () => void): void =>
-  void ("requestIdleCallback" in globalThis ? requestIdleCallback(act) : setTimeout(act, 500));
 
 export class GraphTools {
   readonly root: HTMLElement;
@@ -43,14 +39,9 @@ export class GraphTools {
 
   /** The columns of the current stage. */
   reset(): void {
-    const { stage } = this.session;
     this.#fill(columnsOf(this.session));
     this.#state = "";
     this.light(undefined);
-    if (stage.size > LARGE) return;
-    whenIdle(() => {
-      if (stage === this.session.stage && isSharded(stage)) this.#fill(columnsOf(this.session, true));
-    });
   }
 
   #fill(columns: [name: string, title: string][]): void {

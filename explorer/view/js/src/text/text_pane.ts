@@ -1,5 +1,6 @@
 // The stage's own text, and the same nodes as a table: two lists over one graph.
 
+import type { SourceLine } from "../core/attribution";
 import { element, spans } from "../core/dom";
 import { bytesOf, bytesText, shortType } from "../core/labels";
 import { Rows } from "../core/row_list";
@@ -52,13 +53,23 @@ export class TextPane {
       element("span.number", String(row + 1)),
       element("i", { class: `k${session.lines.colour(place)}` }),
       element("span.code", ...spans(line, PARTS, KINDS)),
-      element("span.from", place ? `${place.function.split(".").pop()} · ${place.line}` : ""),
+      this.#from(node, place),
     );
     if (graph.c.unread?.includes(row)) {
       made.classList.add("unread");
       made.querySelector(".from")!.textContent = "not read";
     }
     return marked(made, session, node);
+  }
+
+  /** The line that a node belongs to; what only serves a node of that line says so. */
+  #from(node: number, place: SourceLine | undefined): HTMLElement {
+    if (!place) return element("span.from");
+    const { graph } = this.session.stage;
+    const served = graph.c.attribution.served(node);
+    const title = served === undefined ? "" : `it serves ${graph.name(served)}`;
+    const text = `${place.function.split(".").pop()} · ${place.line}`;
+    return element("span.from", { title }, served === undefined ? text : `for ${text}`);
   }
 }
 

@@ -3,27 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Attributes } from "../../src/core/attributes";
 import { Attribution } from "../../src/core/attribution";
 import { Graph } from "../../src/core/graph";
 import { find, QueryError } from "../../src/core/query";
+import { attributesOf } from "../attributes";
 import shared from "../queries.json";
 
 const { graph: known, cases, faults } = shared;
 
-/** Each distinct text once, in the order of their first use. */
-const distinct = (texts: string[]): string[] => [...new Set(texts)];
-const attributesOf: Record<string, Record<string, string>> = known.attributes;
-const pairs = known.names.map((name) => Object.entries(attributesOf[name] ?? {}));
-const keys = distinct(pairs.flat().map(([key]) => key));
-const values = distinct(pairs.flat().map(([, value]) => value));
-const attributes = new Attributes({
-  start: Int32Array.from([0, ...pairs.map((_, i) => pairs.slice(0, i + 1).flat().length)]),
-  key: Int32Array.from(pairs.flat(), ([key]) => keys.indexOf(key)),
-  value: Int32Array.from(pairs.flat(), ([, value]) => values.indexOf(value)),
-  keys,
-  values,
-});
+const byName: Record<string, Record<string, string>> = known.attributes;
+const attributes = attributesOf(known.names.map((name) => byName[name] ?? {}));
 
 const graph = new Graph({
   ...known,

@@ -16,6 +16,7 @@ import { Marks } from "../../src/graph/marked_ranges";
 import { criticalPath, reach, way } from "../../src/graph/paths";
 import { openable, PAGE, type Scene, SceneBuilder } from "../../src/graph/scene";
 import { layout } from "../../src/layout/layout";
+import { attributesOf } from "../attributes";
 
 interface Row {
   op: string;
@@ -26,6 +27,7 @@ interface Row {
   line?: number;
   values?: Record<string, number>;
   twin?: number;
+  attributes?: Record<string, string>;
 }
 
 const codes = (texts: string[]): [string[], Int32Array] => {
@@ -67,6 +69,7 @@ function graphOf(rows: Row[], groups: (Partial<Group> & { repeat?: number; diffe
     repeat: Int32Array.from(groups, (group) => group.repeat ?? 0),
     differ: Int32Array.from(groups, (group) => group.differ ?? 0),
     twin: Int32Array.from(rows, (row, i) => row.twin ?? i),
+    readAttributes: () => attributesOf(rows.map((row) => row.attributes ?? {})),
   });
 }
 
@@ -208,16 +211,43 @@ test("a value that two read breaks a chain", () => {
   assert.equal(chainsOf(graph, graph.children(-1)).size, 0);
 });
 
+test("boxes are coloured by their sharding, as the reader has it, and only where there is one", () => {
+  const parameter = (sharding?: string, key = "sharding") => ({
+    op: "add",
+    ...(sharding && { attributes: { [key]: sharding } }),
+  });
+  const legend = (graph: Graph) => {
+    const session = new Session(new Capture({ sources: [] } as never, [stageOf(graph)]));
+    const isOffered = columnsOf(session).some(([name]) => name === "sharding");
+    return [isOffered, new Colouring(session, "sharding").legend?.entries.map(({ text }) => text)];
+  };
+  const sdy = parameter('#sdy.sharding<@mesh, [{"i"}, {}]>', "sdy.sharding");
+  assert.deepEqual(legend(graphOf([parameter("{devices=[4,1]<=[4]}"), parameter("{replicated}"), sdy])), [
+    true,
+    ["devices=[4,1]<=[4]", "replicated", '@mesh, [{"i"}, {}]'],
+  ]);
+  assert.deepEqual(legend(graphOf([parameter()])), [false, []]);
+});
+
+test("a constant's chip has its value where that is short, else its type", () => {
+  const of = (attributes: Record<string, string>) =>
+    chipText(graphOf([{ op: "constant", type: "f32[2]", attributes }]), 0);
+  assert.equal(of({ value: "dense<1.000000e-01>" }), "0.1");
+  assert.equal(of({ value: "dense<0x7F800000>" }), "0x7F800000");
+  assert.equal(of({ literal: "true" }), "true");
+  assert.equal(of({ literal: "{1, 2}" }), "f32[2]");
+  assert.equal(of({}), "f32[2]");
+});
+
 test("constants are chips with their value, on the box of what reads them", async () => {
   const graph = graphOf([
     { op: "parameter" },
-    { op: "constant", type: "f32[]" },
+    { op: "constant", type: "f32[]", attributes: { literal: "0.499999997" } },
     { op: "add", operands: [0, 1] },
     { op: "exp", operands: [2] },
   ]);
-  const stage = stageOf(graph, "hlo", "p\n  %c = f32[] constant(0.499999997)\nadd\nexp");
-  assert.equal(chipText(stage, 1), "0.5");
-  const scene = await new SceneBuilder(stage, (input) => Promise.resolve(layout(input))).build(new Set());
+  assert.equal(chipText(graph, 1), "0.5");
+  const scene = await new SceneBuilder(stageOf(graph), (input) => Promise.resolve(layout(input))).build(new Set());
   assert.deepEqual(
     scene.boxes.map((box) => [textOf(box.item), box.chips.map((chip) => chip.text)]),
     [
