@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from explorer.capture.readers.attribute_values import shorten_value
+from explorer.capture.readers.attribute_values import shorten_value, unescape
 from explorer.model.graph import CALL_ROLES
 
 _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
@@ -12,7 +12,6 @@ _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _PLAIN = re.compile(r', ([\w.\-]++)=([^,"(){}\[\]]++|\{[^"{}]*+\}|"[^"\\]*+")')
 _TOKEN = re.compile(rf"{_STRING}|/\*(?:[^*]|\*(?!/))*+\*/|[(){{}}\[\],]|[^\"(){{}}\[\],/]++|/")
 _STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
-_ESCAPED = re.compile(r"\\(.)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 # In the JSON that cuBLAS is configured by, the contracted dimensions of the left operand.
 _CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([\d,"]*)')
@@ -33,7 +32,7 @@ def read_attributes(text: str) -> list[tuple[str, str]]:
     attributes: dict[str, str] = {}
     for key, value in pairs:
         if value.startswith('"') and value.endswith('"'):
-            value = _ESCAPED.sub(r"\1", value[1:-1])
+            value = unescape(value[1:-1])
         elif key in CALL_ROLES:
             value = value.replace("%", "")
         if key == "backend_config" and (trips := _TRIPS.search(value)):

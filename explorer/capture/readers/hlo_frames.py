@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from explorer.capture.readers.attribute_values import unescape
 from explorer.model.graph import Frame
 
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*+)"')
@@ -14,10 +15,14 @@ _POSITION = re.compile(r"\b(source_line|source_end_line|source_column|source_end
 # As today's XLA prints it, around it the instruction's attributes.
 _USUAL = re.compile(r'([^"]*+)(?<=, metadata=\{)op_name="([^"\\]*+)"(?: stack_frame_id=(\d{1,9}))?\}(.*)')
 _METADATA = re.compile(r'metadata=\{(?:[^"{}]++|"(?:[^"\\]|\\.)*+"|\{[^{}]*+\})*+\}')
-_ESCAPED = re.compile(r"\\(.)")
+_QUOTES = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _ROW = re.compile(r"(\d{1,9}) (?:\"(.*)\"|\{(.*)\})\s*$")
 _FIELD = re.compile(r"\b(\w++)=(-?\d{1,9})(?!\d)")
-_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+# A table's name or a row of it. XLA doesn't escape what is in quotes.
+TABLE_ROW = re.compile(
+    r'FileNames|FunctionNames|FileLocations|StackFrames|\d++\s*+(?:"[^\n]*"(?=\s*?(?:\n|\Z))|"[^"\n]*+"|\{[^{}\n]*+\})'
+)
 
 
 def read_frames(lines: Sequence[str]) -> list[Frame]:
@@ -26,7 +31,7 @@ def read_frames(lines: Sequence[str]) -> list[Frame]:
     Args:
         lines: A module's text from the first table on, or any part of it.
     """
-    tables: dict[str, dict[int, str]] = {name: {} for name in _TABLES}
+    tables: dict[str, dict[int, str]] = {name: {} for name in TABLES}
     table: dict[int, str] | None = None
     for line in lines:
         if line.rstrip() in tables:
@@ -68,7 +73,7 @@ def read_metadata(rest: str) -> tuple[str, int, Frame | None, str]:
     """
     if usual := _USUAL.fullmatch(rest):
         return usual[2], int(usual[3] or 0) - 1, None, usual[1][: -len(", metadata={")] + usual[4]
-    start = rest.find("metadata={")
+    start = _metadata(rest)
     if start < 0:
         return "", -1, None, rest
     end = metadata.end() if (metadata := _METADATA.match(rest, start)) else len(rest)
@@ -80,7 +85,7 @@ def read_metadata(rest: str) -> tuple[str, int, Frame | None, str]:
         position = {key: int(value) for key, value in _POSITION.findall(rest, start)}
         line = position.get("source_line", 0)
         frame = Frame(
-            file=_plain(file[1]),
+            file=unescape(file[1]),
             function="",
             line=line,
             column=position.get("source_column", 0),
@@ -88,9 +93,15 @@ def read_metadata(rest: str) -> tuple[str, int, Frame | None, str]:
             end_column=position.get("source_end_column", 0),
         )
     attributes = rest[:start].rstrip().removesuffix(",") + rest[end:]
-    return _plain(named[1]) if named else "", int(stacked[1]) - 1 if stacked else -1, frame, attributes
+    return unescape(named[1]) if named else "", int(stacked[1]) - 1 if stacked else -1, frame, attributes
 
 
-def _plain(text: str) -> str:
-    r"""Without the escapes of a quoted string, such as an argument's path `state[\'step\']`."""
-    return _ESCAPED.sub(r"\1", text) if "\\" in text else text
+def _metadata(rest: str) -> int:
+    """Where the instruction's own `metadata={` is, not one in a string or of a sharding; -1 if it isn't there."""
+    start = rest.find("metadata={")
+    while start >= 0:
+        before = _QUOTES.sub("", rest[:start])
+        if '"' not in before and before.count("{") == before.count("}"):
+            break
+        start = rest.find("metadata={", start + 1)
+    return start

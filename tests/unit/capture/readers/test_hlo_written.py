@@ -1,0 +1,495 @@
+"""HLO in the spellings that people use, held against XLA's own parser by position."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jaxlib import _hlo
+
+import explorer as ex
+from explorer.capture.readers.hlo import read_hlo
+from tests.corpus_hlo.compare import differences
+from tests.corpus_hlo.xla import computations
+
+
+def assert_read_alike(text):
+    graph = read_hlo(text)
+    module = _hlo.hlo_module_from_text(text)
+    assert differences(graph, computations(module.as_serialized_hlo_module_proto())) == []
+    assert graph.unread == ()
+    return graph
+
+
+SPELLINGS = {
+    "an operand inside an operand": """
+        HloModule m
+        ENTRY e {
+          a = s32[] parameter(0)
+          ROOT is = pred[] compare(a, s32[] constant(16)), direction=LT
+        }""",
+    "operands inside operands, without types where XLA infers them": """
+        HloModule m
+        ENTRY e {
+          a = f32[2,3]{1,0} parameter(0)
+          ROOT r = add(negate(f32[2,3]{1,0} a), multiply(a, f32[2,3] negate(%a
+              )))
+        }""",
+    "names with % and without, types before some": """
+        HloModule m
+        ENTRY %e {
+          %a = f32[4] parameter(0)
+          b = f32[4]{0} parameter(1)
+          c = f32[4] add(%a, b)
+          d = f32[4] add(a,%b)
+          ROOT %t = (f32[4], f32[4]) tuple(f32[4]{0} c, %d)
+        }""",
+    "a computation on one line": """
+        HloModule m
+        sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+        ENTRY e { x = f32[8] parameter(0) z = f32[] constant(0)
+          ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum }""",
+    "two instructions on a line, the second after attributes": """
+        HloModule m
+        ENTRY e {
+          a = f32[8,2] parameter(0), metadata={op_name="left"}   b = f32[2,8] transpose(a), dimensions={1,0}
+          c = f32[8,2] negate(a) ROOT d = f32[8,2] abs(c)
+        }""",
+    "all on one line": "HloModule m ENTRY e { a = f32[] parameter(0) ROOT b = f32[] negate(a) }",
+    "nothing indented": "HloModule m\nENTRY e {\na = f32[] parameter(0)\nROOT b = f32[] negate(a)\n}\n",
+    "a header over several lines": """
+        HloModule m, is_scheduled=true,
+          entry_computation_layout={
+            (f32[8]{0}, /*index=1*/ (s32[], f32[]))
+            ->f32[8]{0}
+          },
+          frontend_attributes={fingerprint="a { b", other={"c":"d }"}}
+
+        ENTRY e (p: f32[8], q: (s32[], f32[])) -> f32[8] {
+          p = f32[8]{0} parameter(0)
+          q = (s32[], f32[]) parameter(1)
+          ROOT r = f32[8]{0} negate(p)
+        }""",
+    "a tuple's type over several lines": """
+        HloModule m
+        ENTRY e {
+          p = (f32[8]{0},
+               s32[], /*index=2*/
+               (pred[],   // whether
+                f32[2, 3] {1, 0})
+              ) parameter(0)
+          ROOT r = f32[8]{0} get-tuple-element(p), index=0
+        }""",
+    "a signature over several lines": """
+        HloModule m
+        ENTRY
+        %e.1 (
+          a: f32[4],
+          b: (f32[4], s32[])
+        ) -> f32[4]
+        {
+          a = f32[4] parameter(0)
+          b = (f32[4], s32[]) parameter(1)
+          ROOT c = f32[4] negate(a)
+        }""",
+    "comments": """
+        // ENTRY no { x = f32[] parameter(0) }
+        HloModule m // , is_scheduled=true
+        /* a = f32[] parameter(0)
+           b = f32[] negate(a) */
+        ENTRY e { // begins
+          a = f32[] /* of one */ parameter(0) // first
+          b = f32[] negate(a /* , c */), metadata={op_name="x // y /* z"} // } ends
+          /* c = f32[] negate(b) */ ROOT d = f32[] add(a, // and
+            b)
+        } // ends""",
+    "attributes over several lines": """
+        HloModule m
+        ENTRY e {
+          a = f32[1,3,3,1] parameter(0)
+          k = f32[2,2,1,1] parameter(1)
+          ROOT c = f32[1,2,2,1] convolution(a, k)
+            , window={
+                size=2x2
+              },
+            dim_labels=b01f_01io->b01f
+            , metadata={op_type="conv"
+                        op_name="net/conv"}
+        }""",
+    "a configuration in braces": """
+        HloModule m
+        ENTRY e {
+          a = f32[] parameter(0)
+          ROOT c = f32[] custom-call(a), custom_call_target="do", backend_config={"a": {"b": ["}", "\\"{"],
+            "c = f32[] negate(a)": {"d": {"e": {"f": {"g": {"h": {}}}}}}}}, metadata={op_name="after"}
+        }""",
+    "a configuration in a string": """
+        HloModule m
+        ENTRY e {
+          a = f32[] parameter(0)
+          ROOT c = f32[] custom-call(a), custom_call_target="do",
+            backend_config="to_apply=%e, metadata={op_name=\\"no\\"}
+              d = f32[] negate(a)"
+        }""",
+    "metadata inside a sharding": """
+        HloModule m
+        ENTRY e {
+          a = f32[4] parameter(0), sharding={maximal device=0 metadata={op_name="not this"}}, metadata={op_name="this"}
+          ROOT b = f32[4] negate(a), sharding={replicated metadata={op_name="nor this"}}
+        }""",
+    "computations written out where they are called": """
+        HloModule m
+        ENTRY e {
+          x = f32[8] parameter(0)
+          is = s32[] parameter(1)
+          zero = f32[] constant(0)
+          sum = f32[] reduce(x, zero), dimensions={0}, to_apply={ a = f32[] parameter(0) b = f32[] parameter(1)
+            ROOT c = f32[] add(a, b) }, metadata={op_name="sum"}
+          ROOT r = f32[] conditional(is, sum, zero), branch_computations={
+            { p = f32[] parameter(0) ROOT q = f32[] negate(p) },
+            { ROOT s = f32[] parameter(0) }
+          }
+        }""",
+    "loops inside each other": """
+        HloModule m
+        ENTRY e {
+          p = (s32[]) parameter(0)
+          ROOT w = (s32[]) while(p), body={
+            q = (s32[]) parameter(0)
+            ROOT v = (s32[]) while(q), condition={
+              a = (s32[]) parameter(0)
+              ROOT less = pred[] compare(s32[] constant(1), s32[] constant(3)), direction=LT
+            }, body={ ROOT b = (s32[]) parameter(0) }
+          }, condition={
+            c = (s32[]) parameter(0)
+            ROOT true.0 = pred[] constant(true)
+          }
+        }""",
+    "an asynchronous operation by its own name": """
+        HloModule m
+        ENTRY e {
+          a = f32[8] parameter(0)
+          s = ((f32[8]), f32[8], u32[]) negate-start(a), metadata={op_name="n"}
+          u = ((f32[8]), f32[8], u32[]) negate-update(s)
+          ROOT d = f32[8] negate-done(u)
+        }""",
+    "an asynchronous call that says what it runs, on another thread": """
+        HloModule m
+        async { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }, execution_thread="other"
+        ENTRY e {
+          a = f32[8] parameter(0)
+          s = ((f32[8]), f32[8], u32[]) async-start(a), async_execution_thread="other", calls=async
+          ROOT d = f32[8] async-done(s)
+        }""",
+    "constants of every kind": """
+        HloModule m
+        ENTRY e {
+          a = f32[2,2] constant({ { 1, -2e3 },
+                                  { nan, -inf } /* all */ })
+          b = c64[2] constant({(1, 2), (3, 4)})
+          c = (f32[], s32[2]) constant((0.5, {1, 2}))
+          d = pred[] constant(false)
+          ROOT t = () tuple()
+        }""",
+    "a literal as an attribute": """
+        HloModule m
+        ENTRY e {
+          a = f32[2] parameter(0)
+          b = f32[2] custom-call(a), custom_call_target="x", literal=s32[2]{0} {1, 2}
+          c = f32[2] custom-call(a), custom_call_target="y", literal=pred[] true
+          ROOT d = f32[2] custom-call(a), literal=( s32[] 1, f32[] 2 ), custom_call_target="z"
+        }""",
+    "groups with spaces": """
+        HloModule m, replica_count=4
+        add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+        ENTRY e {
+          a = f32[2] parameter(0)
+          ROOT b = f32[2] all-reduce(a), replica_groups=[2,2] <= [4], to_apply= add
+        }""",
+    "letters escaped": r"""
+        HloModule m
+        ENTRY e {
+          ROOT a = f32[] parameter(0), metadata={op_name="state[\'w\']\303\251\n\"x\""}
+        }""",
+    "tables of stack frames without lines of their own": """
+        HloModule m FileNames 1 "f.py" FunctionNames 1 "f" FileLocations
+        1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=2 end_column=9} StackFrames
+        1 {file_location_id=1 parent_frame_id=1}
+        ENTRY e { ROOT a = f32[] parameter(0), metadata={op_name="x" stack_frame_id=1} }""",
+    "a type with a tiled layout before an operand": """
+        HloModule m
+        ENTRY e {
+          a = (f32[8,128]{1,0:T(8,128)}, u32[]{:T(128)S(2)}) parameter(0)
+          b = f32[8,128]{1,0:T(8,128)} get-tuple-element((f32[8,128]{1,0:T(8,128)}, u32[]{:T(128)S(2)}) %a), index=0
+          ROOT c = f32[8,128]{1,0:T(8,128)} add(f32[8,128]{1,0:T(8,128)} b, f32[8,128]{1,0:T(8,128)} negate(b))
+        }""",
+    "equal names in two computations": """
+        HloModule m
+        f { x = f32[] parameter(0) ROOT y = f32[] negate(x) }
+        ENTRY e { x = f32[] parameter(0) ROOT y = f32[] call(x), to_apply=f }""",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_is_read_as_xla_reads_it(spelling):
+    assert_read_alike(SPELLINGS[spelling])
+
+
+def test_an_operand_inside_an_operand_is_a_node_of_its_line():
+    graph = read_hlo(SPELLINGS["operands inside operands, without types where XLA infers them"])
+    assert graph.names == ["a", "negate.anon", "negate.anon.1", "multiply.anon", "r"]
+    assert [o.name for o in graph["r"].operands] == ["negate.anon", "multiply.anon"]
+    assert graph["negate.anon"].line == graph["r"].line
+
+
+def test_a_number_after_an_operand_takes_an_element_of_it():
+    graph = read_hlo(
+        "HloModule m\nENTRY e {\n  p = (f32[8], (s32[2], pred[])) parameter(0)\n"
+        "  a = s32[2] negate(%p#1#0)\n  ROOT b = f32[8] add(p#0, f32[8] p#0)\n}\n"
+    )
+    assert graph.names == ["p", "p#1", "p#1#0", "a", "p#0", "b"]
+    element = graph["p#1#0"]
+    assert (element.op, element.type, element.attributes["index"]) == ("get-tuple-element", "s32[2]", "0")
+    assert [o.name for o in graph["b"].operands] == ["p#0", "p#0"]
+
+
+def test_what_cannot_be_read_is_listed_and_what_is_around_it_is_read():
+    graph = read_hlo(
+        """HloModule m
+what is this
+ENTRY e {
+  a = f32[] parameter(0)
+  b = f32[] add(a, what is this)
+  c = f32[] add(a, a), what is this
+  d = f32[] negate(a), metadata={op_name="never closed}
+  e = f32[] negate(a) and this
+  f = f32[] negate(a),
+  g = f32[] negate(a
+  /* h = f32[] negate(a)
+  ROOT i = f32[] abs(a)
+}
+}
+"""
+    )
+    assert graph.names == ["a", "c", "d", "e", "f", "i"]
+    assert graph.unread == (1, 4, 5, 6, 7, 8, 9, 10, 13)
+
+
+def test_a_loop_written_out_in_one_that_cannot_be_read_loses_only_its_lines():
+    graph = read_hlo(
+        """ENTRY e {
+  x = f32[8] parameter(0)
+  r = f32[] reduce(x, f32[] constant(0)), dimensions={0}, to_apply={
+    a = f32[] parameter(0)
+    what is this
+    ROOT b = f32[] negate(a)
+  }, metadata={op_name="sum"}
+  ROOT n = f32[] negate(r)
+}
+"""
+    )
+    assert graph.names == ["x", "constant.anon", "r", "a", "b", "n"]
+    assert graph.unread == (4,)
+    assert graph["r"].scope == "sum"
+
+
+def test_each_of_two_modules_has_its_own_stacks():
+    def module(file):
+        return (
+            f'HloModule m\nFileNames\n1 "{file}"\n\nFunctionNames\n1 "f"\n\nFileLocations\n'
+            "1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=0 end_column=1}\n\nStackFrames\n"
+            "1 {file_location_id=1 parent_frame_id=1}\n\n"
+            'ENTRY e {\n  ROOT a = f32[] parameter(0), metadata={op_name="x" stack_frame_id=1}\n}\n\n'
+        )
+
+    graph = read_hlo(module("one.py") + module("two.py"))
+    assert [[frame.file for frame in node.source] for node in graph.nodes] == [["one.py"], ["two.py"]]
+
+
+def test_lines_that_say_nothing_are_not_unread():
+    graph = read_hlo("# of a dump\n\n// by hand\nENTRY e {\n\n  ROOT a = f32[] parameter(0)\n\t\n}\n\n")
+    assert graph.unread == ()
+
+
+# Random modules in random spellings -----------------------------------------------------------------------------------
+
+
+class Spelling:
+    """Prints tokens with whatever may stand between them, as `draw` decides."""
+
+    GAPS = (" ", " ", " ", "\n", "  ", "\t", "/* x = f32[] negate(y) */", " // } ROOT {\n", "\n\n    ", "/**/")
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.pieces = []
+
+    def choose(self, *options):
+        return self.draw(st.sampled_from(options))
+
+    def put(self, *words):
+        for word in words:
+            self.pieces += [word, self.choose(*self.GAPS)]
+
+    def loose(self, *words):
+        """Words that need no space between them."""
+        for word in words:
+            self.pieces += [word, self.choose("", "", "", *self.GAPS)]
+
+    def name(self, name):
+        self.put(self.choose("%", "") + name)
+
+    def type(self, type_):
+        if not type_ or not isinstance(type_[0], str):
+            self.loose("(")
+            for i, part in enumerate(type_):
+                if i:
+                    self.loose(",")
+                self.type(part)
+            self.put(")")
+        else:
+            dtype, dims = type_
+            self.loose(dtype, "[", *",".join(map(str, dims)), "]")
+            if dims and self.choose(True, False):
+                self.loose("{", *",".join(map(str, reversed(range(len(dims))))))
+                self.pieces.append("}")
+            self.put("")
+
+    def operand(self, operand):
+        """A name, perhaps with its type; or an instruction written out."""
+        if not operand.name or self.choose(True, False):
+            self.type(operand.type)
+        if operand.name:
+            self.name(operand.name)
+        else:
+            self.call(operand)
+
+    def call(self, instruction):
+        self.loose(instruction.op, "(")
+        if instruction.value is not None:
+            self.loose(instruction.value)
+        for i, operand in enumerate(instruction.operands):
+            if i:
+                self.loose(",")
+            self.operand(operand)
+        self.put(")")
+
+    def instruction(self, instruction, *, is_root):
+        if is_root:
+            self.put("ROOT")
+        self.name(instruction.name)
+        self.put("=")
+        self.type(instruction.type)
+        self.call(instruction)
+        for key, value in self.draw(st.permutations(instruction.attributes)):
+            self.loose(",", f"{key}=")
+            if isinstance(value, str):
+                self.put(value)
+            else:
+                self.loose("{")
+                self.body(value)
+                self.put("}")
+
+    def body(self, instructions):
+        for instruction in instructions:
+            self.instruction(instruction, is_root=instruction is instructions[-1])
+
+    def computation(self, name, instructions, *, is_entry=False):
+        if is_entry:
+            self.put("ENTRY")
+        self.name(name)
+        self.put("{")
+        self.body(instructions)
+        self.put("}")
+
+    def text(self):
+        return "".join(self.pieces)
+
+
+class One:
+    """An instruction; one without a name is written where it is used."""
+
+    def __init__(self, name, op, type_, operands=(), attributes=(), value=None):
+        self.name, self.op, self.type, self.operands = name, op, type_, operands
+        self.attributes, self.value = list(attributes), value
+
+
+ARRAY, SCALAR = ("f32", (2, 3)), ("f32", ())
+
+
+def scalar_sum():
+    a, b = (One(name, "parameter", SCALAR, value=str(i)) for i, name in enumerate("ab"))
+    return [a, b, One("sum", "add", SCALAR, [a, b])]
+
+
+@st.composite
+def modules(draw):
+    spelling = Spelling(draw)
+    instructions = [One("p.0", "parameter", ARRAY, value="0"), One("p-1", "parameter", ARRAY, value="1")]
+    arrays, tuples = list(instructions), []
+    named_sum = False
+
+    def array(depth=2):
+        if depth and draw(st.integers(0, 3)) == 0:
+            kind = draw(st.sampled_from(("negate", "add", "constant")))
+            if kind == "constant":
+                return One("", "constant", ARRAY, value="{ { 1, 2, 3 }, { 4, 5, 6 } }")
+            return One("", kind, ARRAY, [array(depth - 1) for _ in range(1 + (kind == "add"))])
+        return draw(st.sampled_from(arrays))
+
+    for i in range(draw(st.integers(1, 6))):
+        kind = draw(st.sampled_from(("negate", "add", "tuple", "element", "reduce", "call", "async")))
+        noted = [("metadata", f'{{op_name="scope/{i} = {{("}}')] if draw(st.booleans()) else []
+        if kind in ("negate", "add"):
+            made = One(f"x.{i}", kind, ARRAY, [array() for _ in range(1 + (kind == "add"))], noted)
+            arrays.append(made)
+        elif kind == "tuple" or (kind == "element" and not tuples):
+            parts = [array() for _ in range(draw(st.integers(0, 3)))]
+            made = One(f"t_{i}", "tuple", tuple(part.type for part in parts), parts, noted)
+            if parts:
+                tuples.append(made)
+        elif kind == "element":
+            index = [("index", "0"), *noted]
+            made = One(f"g{i}", "get-tuple-element", ARRAY, [draw(st.sampled_from(tuples))], index)
+            arrays.append(made)
+        elif kind == "reduce":
+            zero = One("", "constant", SCALAR, value="0")
+            named = draw(st.booleans())
+            named_sum |= named
+            to = [("dimensions", "{0,1}"), ("to_apply", "%total" if named else scalar_sum()), *noted]
+            made = One(f"r{i}", "reduce", SCALAR, [array(), zero], to)
+        elif kind == "async":
+            start = One(f"start{i}", "negate-start", ((ARRAY,), ARRAY, ("u32", ())), [array()], noted)
+            instructions.append(start)
+            made = One(f"done{i}", "negate-done", ARRAY, [start])
+            arrays.append(made)
+        else:
+            made = One(f"c{i}", "custom-call", ARRAY, [array()], [("custom_call_target", '"a)}\\"b"'), *noted])
+            arrays.append(made)
+        instructions.append(made)
+    spelling.put("HloModule", "m")
+    if draw(st.booleans()):
+        spelling.loose(",", "is_scheduled=")
+        spelling.put("false")
+    if named_sum:
+        spelling.computation("total", scalar_sum())
+    spelling.computation("main", instructions, is_entry=True)
+    return spelling.text()
+
+
+@given(modules())
+def test_random_modules_in_random_spellings_are_read_as_xla_reads_them(text):
+    assert_read_alike(text)
+
+
+@given(modules(), st.integers(0), st.integers(0))
+def test_what_is_cut_out_of_a_module_leaves_no_gap_in_silence(text, at, size):
+    """Each instruction that XLA would still read is there, or a line is marked."""
+    at %= len(text)
+    damaged = text[:at] + text[at + 1 + size % 9 :]
+    try:
+        module = computations(_hlo.hlo_module_from_text(damaged).as_serialized_hlo_module_proto())
+    except RuntimeError:
+        return
+    try:
+        graph = read_hlo(damaged)
+    except ex.UnreadableTextError:
+        pytest.fail("XLA reads it")
+    assert graph.unread or differences(graph, module) == []
