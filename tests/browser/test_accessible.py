@@ -14,7 +14,7 @@ from view import View
 
 import explorer as ex
 
-MODES = ("graph", "text", "table", "lines", "memory", "passes")
+MODES = ("graph", "text", "table", "lines", "why", "memory", "passes")
 
 
 def loss(weights, x):

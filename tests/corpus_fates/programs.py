@@ -55,10 +55,6 @@ def _whole(x: Array) -> Array:
     return lax.slice(x, (0, 0), x.shape)
 
 
-def _broadcast(x: Array) -> Array:
-    return lax.broadcast_in_dim(x, x.shape, (0, 1))
-
-
 def _padded(x: Array) -> Array:
     return lax.pad(x, np.float32(0), [(0, 0, 0), (1, 2, 0)])[:, 1:4]
 
@@ -96,7 +92,6 @@ KINDS: dict[str, Removable] = {
     "chosen by true": _kind("select_n", "select", lambda x: jnp.where(True, x, 0)),
     "chosen by false": _kind("select_n", "select", lambda x: jnp.where(False, 1.5, x)),
     "chosen among equals": _kind("select_n", "select", lambda x: lax.select(x > 0, x, x)),
-    "broadcast to itself": _kind("broadcast_in_dim", "broadcast reshape", _broadcast),
     "sliced whole": _kind("slice", "slice", _whole),
     "sliced whole, dynamically": _kind(
         "dynamic_slice", "dynamic-slice", lambda x: lax.dynamic_slice(x, (np.int32(0), np.int32(0)), x.shape)

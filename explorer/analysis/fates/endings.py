@@ -12,6 +12,7 @@ from explorer.model.pass_history import PassLink
 
 _DEEPEST = 24  # readers that died with their readers, one in the other
 _OF_ITSELF = ("maximum", "minimum", "and", "or")
+_UNDOES_ITSELF = ("reverse", "negate", "not")
 _MOVES = {"fused": "lives", "inlined": "lives"}
 _REPLACED = {**_MOVES, "rewritten": "lives", "merged": "merged", "replaced": "eliminated"}
 # What puts the same elements elsewhere; what computes something does something else.
@@ -67,6 +68,8 @@ def ending(change: Change, row: int, depth: int = 0) -> Ending:
             return _stands_for(change, row, after, fate)
     if "unused" in links:
         return Ending("eliminated", row, why="nothing read it")
+    if (after := _instead_of_equal(change, row)) >= 0:
+        return _stands_for(change, row, after, "lives")
     reader = change.row_before.get(links["with"].new, -1) if "with" in links else -1
     if reader >= 0 and depth < _DEEPEST:
         return _with_reader(change, row, reader, depth)
@@ -74,7 +77,7 @@ def ending(change: Change, row: int, depth: int = 0) -> Ending:
 
 
 def identity(change: Change, row: int) -> int:
-    """The key of the operand whose value an instruction gives as it is; -1 if it gives another."""
+    """The key of what gives the same value: an operand, or an operand's operand; -1 if the value is another one."""
     op, operands = change.op(row), change.versions.operands(row)
     if op == "select" and len(operands) == 3:
         chosen = literal(change, change.row_before.get(operands[0], -1), change.row_before)
@@ -90,15 +93,41 @@ def identity(change: Change, row: int) -> int:
         return operands[0]
     types = change.versions.type
     operand = change.row_before.get(operands[0], -1) if operands else -1
+    if op in _UNDOES_ITSELF and operand >= 0 and _is_alike(change, row, operand):
+        return change.versions.operands(operand)[0]
     return operands[0] if op in _SAME_IF_TYPE_IS and operand >= 0 and types[operand] == types[row] else -1
+
+
+def _is_alike(change: Change, row: int, other: int) -> bool:
+    """Whether two rows are the same operation with the same attributes, which stand after the operands."""
+    lines = change.versions.lines
+    return change.op(row) == change.op(other) and lines[row].partition("), ")[2] == lines[other].partition("), ")[2]
 
 
 def _goes_on_as(change: Change, row: int, depth: int) -> int:
     """The row after a pass that has the value of a row before it, -1 if it can't be told."""
     after = change.row_after.get(change.key(row), change.successor(row))
-    if after >= 0:
+    if after >= 0 or (after := _instead_of_equal(change, row)) >= 0:
         return after
     return ending(change, row, depth + 1).after if depth < _DEEPEST else -1
+
+
+def _instead_of_equal(change: Change, row: int) -> int:
+    """The new row in the place of what gave the value of `row` as it is, as the second of two reversals does; or -1."""
+    todo = [row]
+    for at in todo:  # grows while it is walked
+        for reader in change.readers(change.key(at)) if len(todo) < _DEEPEST else ():
+            if change.row_after.get(change.key(reader), -1) >= 0:
+                continue
+            todo.append(reader)
+            if identity(change, reader) == change.key(row):
+                links = change.links.get(change.key(reader), ())
+                places = [
+                    change.row_after.get(link.new, -1) for link in links if link.kind in ("rewritten", "replaced")
+                ]
+                if len(places) == 1 and change.is_new(places[0]):
+                    return places[0]
+    return -1
 
 
 def _stands_for(change: Change, row: int, after: int, kind: str) -> Ending:
@@ -124,7 +153,7 @@ def _with_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
             if after >= 0 and change.op(after) == change.op(row):
                 return Ending("merged", row, after)
         return Ending("merged", readers.before, readers.after)
-    if readers.passes_on or (taken == key and readers.kind == "eliminated" and change.is_new(readers.after)):
+    if readers.passes_on:
         return _stands_for(change, row, readers.after, "lives")
     if readers.kind != "lives":
         return readers

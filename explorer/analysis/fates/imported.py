@@ -47,6 +47,7 @@ class Imported:
         depends: For each node, which arguments its value depends on; 0 for none.
         places: By StableHLO operation that the import took away and whose value depends on an argument, what is there
             instead, where that is found.
+        nameless: By operation and dimensions, a row of the first snapshot that is of no equation.
         versions: What has these rows.
         is_first: Whether the stage is the one that the rows' equations are of.
     """
@@ -58,6 +59,7 @@ class Imported:
     lines: Sequence[str]
     depends: Sequence[int]
     places: Mapping[int, _Place]
+    nameless: Mapping[tuple[str, str], int]
     versions: Versions
     is_first: bool
 
@@ -73,10 +75,22 @@ class Imported:
         last = own[-1]
         before = self.lines[int(lowered.line[last])].partition(" loc(")[0].strip()
         if not self.depends[node]:
+            if (made_anew := self._made_anew(node)) >= 0:
+                line = self.versions.lines[made_anew].strip()
+                why = f"{self._expression(node, 0)} → a constant, written out again"
+                return Row("rewritten", (), False, why, IMPORT, before, line)
             return Row("folded", (), False, self._expression(node, 0), IMPORT, before)
         place = self.places.get(last)
         after = self.versions.lines[place.row].strip() if place is not None else ""
         return Row("eliminated", (), False, self._formula(node, place), IMPORT, before, after)
+
+    def _made_anew(self, node: int) -> int:
+        """The first snapshot's row that says again what the import folded into a constant array; -1 for none.
+
+        XLA has no such constants: of an array of equal numbers it makes a broadcast, which is of no equation.
+        """
+        shape = self.graph.types[int(self.graph.type[node])].partition("[")[2].partition("]")[0]
+        return self.nameless.get((hlo_name(self._op(node)), shape), -1)
 
     def _formula(self, node: int, place: _Place | None) -> str:
         """An equation as an expression, and what stands in its place: `x × 1.0 → x`."""
@@ -161,6 +175,7 @@ def imported(
         lines=stablehlo.text.splitlines(),
         depends=depends,
         places=import_.places() if versions.snapshots else {},
+        nameless=import_.nameless(),
         versions=versions,
         is_first=name == capture.links.first,
     )
@@ -179,10 +194,20 @@ class _Import:
         self.graph, self.versions, self.lowered, self.varies = graph, versions, lowered, varies
         rows: list[int] = versions.rows(0).tolist() if versions.snapshots else []
         self.row_of_key = {int(versions.key[row]): row for row in rows if versions.key[row] >= 0}
+        self._equations = equations
         self._rows: dict[tuple[int, str], list[int]] = {}
         for row in self.row_of_key.values():
             for equation in equations.of(row).tolist():
                 self._rows.setdefault((equation, self._op(row)), []).append(row)
+
+    def nameless(self) -> Mapping[tuple[str, str], int]:
+        """By operation and dimensions, a row that is of no equation."""
+        types = self.versions.types
+        return {
+            (self._op(row), types[int(self.versions.type[row])].partition("[")[2].partition("]")[0]): row
+            for row in self.row_of_key.values()
+            if self._equations.code[row] < 0
+        }
 
     def places(self) -> Mapping[int, _Place]:
         """By operation that is gone, what its reader reads instead, or what stands for its readers, if these are gone.

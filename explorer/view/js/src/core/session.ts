@@ -6,7 +6,7 @@ import type { Capture, Stage } from "./capture";
 import { type Item, isGroup, isNode, nodeItem } from "./item";
 import { find, QueryError } from "./query";
 
-export type Mode = "graph" | "text" | "table" | "lines" | "memory" | "passes";
+export type Mode = "graph" | "text" | "table" | "lines" | "why" | "memory" | "passes";
 
 /** A line of the source; `through`: with all that it led to as a call, not only what belongs to it. */
 export interface FocusLine {
@@ -42,6 +42,7 @@ export class Session {
   /** What the pointer is over; lit more lightly, gone when it leaves. */
   preview: Focus = NOTHING;
   #colour?: string;
+  #pass: number | undefined;
   readonly #kept = new Map<string, ReadonlySet<number>>();
   readonly #listeners: ((change: Change) => void)[] = [];
 
@@ -93,6 +94,20 @@ export class Session {
   setMode(mode: Mode): void {
     this.mode = mode;
     this.#notify("mode");
+  }
+
+  /** Show one of the passes that changed something. */
+  showPass(position: number): void {
+    this.#pass = position;
+    this.setStage("hlo");
+    this.setMode("passes");
+  }
+
+  /** The pass to show next, once. */
+  takePass(): number | undefined {
+    const pass = this.#pass;
+    this.#pass = undefined;
+    return pass;
   }
 
   /** Switch the stage; what was in focus is found again in the other representation. */

@@ -223,6 +223,11 @@ export class DetailsPane {
     const step = fates.stepText(fates.step(node));
     const what = step ? `${kind} by ${step}` : kind;
     const parts = [heading("what became of it"), sentence(what, fates.isInferred(node), fates.why(node))];
+    if (fates.before(node)) {
+      const ask = element("button", { type: "button", class: "place" }, "why? the lines before and after");
+      ask.addEventListener("click", () => session.setMode("why"));
+      parts.push(ask);
+    }
     if (!kernels.length) return parts;
     const rows = kernels
       .slice(0, MOST)

@@ -90,9 +90,9 @@ export class ChangesPane {
     );
   }
 
-  /** Draw the chosen change; at first once the pane has its size. */
-  show(): void {
-    this.#go(this.#position);
+  /** Draw a change, the one chosen before if not given; at first once the pane has its size. */
+  show(position = this.#position): void {
+    this.#go(position);
   }
 
   /** Look at one instruction of a change, by their names. */

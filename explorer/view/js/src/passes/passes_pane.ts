@@ -9,7 +9,7 @@ export class PassesPane {
   readonly root: HTMLElement;
   readonly #changes: ChangesPane | undefined;
 
-  constructor(session: Session) {
+  constructor(private readonly session: Session) {
     const { passes } = session.capture;
     if (passes) {
       const of = `${number(passes.all.length)} ${passes.isComplete ? "that ran" : "recorded"}`;
@@ -29,6 +29,8 @@ export class PassesPane {
 
   light(): void {
     // The timeline has a choice of its own: instructions that died are in no stage.
+    const pass = this.session.takePass();
+    if (pass !== undefined) this.#changes?.show(pass);
   }
 
   dispose(): void {

@@ -7,6 +7,7 @@ import { LinesPane } from "../lines/lines_pane";
 import { MemoryPane } from "../memory/memory_pane";
 import { PassesPane } from "../passes/passes_pane";
 import { TablePane, TextPane } from "../text/text_pane";
+import { WhyPane } from "../why/why_pane";
 
 export interface Pane {
   readonly root: HTMLElement;
@@ -35,6 +36,7 @@ export const paneKinds = (graph: GraphPane): PaneKind[] => [
   { mode: "text", title: "Text", make: (session) => new TextPane(session) },
   { mode: "table", title: "Table", make: (session) => new TablePane(session) },
   { mode: "lines", title: "Lines", make: (session) => new LinesPane(session) },
+  { mode: "why", title: "Why", make: (session) => new WhyPane(session) },
   { mode: "memory", title: "Memory", stage: "hlo", make: (session) => new MemoryPane(session) },
   { mode: "passes", title: "passes", stage: "hlo", count: passCount, make: (session) => new PassesPane(session) },
 ];

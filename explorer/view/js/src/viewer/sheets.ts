@@ -12,11 +12,12 @@ import passes from "../passes/passes.css";
 import passesText from "../passes/text.css";
 import source from "../source/source.css";
 import text from "../text/text.css";
+import why from "../why/why.css";
 import diff from "./diff.css";
 import foot from "./foot.css";
 import saveMenu from "./save_menu.css";
 import viewer from "./viewer.css";
 
-const panes = [viewer, source, graph, edges, text, details, foot, memory, lines, saveMenu];
+const panes = [viewer, source, graph, edges, text, details, foot, memory, lines, why, saveMenu];
 
 export default [tokens, ...panes, passes, passesText, passesGraph, passesHistory, diff].join("");

@@ -1,0 +1,187 @@
+// Why an equation left no instruction: which pass took it away, with the line before and after; and the other way
+// round, what each pass did to the user's lines.
+
+import type { SourceLine } from "../core/attribution";
+import { element } from "../core/dom";
+import { number, opText, units } from "../core/labels";
+import type { Session } from "../core/session";
+import { counted, type Ending, Endings } from "./endings";
+
+const MOST = 2000; // rows
+
+export class WhyPane {
+  readonly root: HTMLElement;
+  #endings: Endings;
+  #isByPass = false;
+  #chosen = -1;
+  readonly #rows = new Map<number, HTMLElement>();
+  readonly #switch = element("div.switch", { role: "tablist", "aria-label": "what is asked" });
+  readonly #sentence = element("p");
+  readonly #list = element("div.why-list");
+  readonly #answer = element("div.why-answer", { role: "region", "aria-label": "the answer", "aria-live": "polite" });
+
+  constructor(private readonly session: Session) {
+    this.#endings = new Endings(session);
+    for (const [i, title] of ["By line", "By pass"].entries())
+      this.#switch.append(link(title, () => this.#show(!!i), { role: "tab" }));
+    this.root = element(
+      "div.explorer-why",
+      element("div.why-head", this.#switch, this.#sentence),
+      element("div.why-body", this.#list, this.#answer),
+    );
+    this.#list.addEventListener("click", (event) => {
+      const row = (event.target as Element).closest<HTMLElement>("[data-at]");
+      if (row) this.#pick(Number(row.dataset.at));
+    });
+    this.#list.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  reset(): void {
+    this.#endings = new Endings(this.session);
+    this.#show(this.#isByPass);
+  }
+
+  /** What was chosen elsewhere: an equation, or a line of the source. */
+  light(): void {
+    const { chosenNode, focus, stage } = this.session;
+    const { all, stage: own } = this.#endings;
+    const asked =
+      chosenNode === undefined
+        ? focus.line && all.find(({ place }) => place?.line === focus.line!.line && place.file === focus.line!.file)
+        : stage === own && all.find(({ node }) => node === chosenNode);
+    if (asked && asked.node !== this.#chosen) this.#answerTo(asked.node);
+  }
+
+  scroll(): void {
+    this.#rows.get(this.#chosen)?.scrollIntoView({ block: "nearest" });
+  }
+
+  #show(byPass: boolean): void {
+    this.#isByPass = byPass;
+    for (const [i, tab] of [...this.#switch.children].entries())
+      tab.setAttribute("aria-selected", String(!!i === byPass));
+    const { all, stage, fates } = this.#endings;
+    const total = fates?.counts().reduce((sum, [, nodes]) => sum + nodes.length, 0) ?? 0;
+    const kinds = all.length ? `: ${counted(all)}` : "";
+    this.#sentence.textContent = fates
+      ? `${number(all.length)} of ${units(stage.name, total)} left no instruction of their own${kinds}.` +
+        (this.session.capture.passes ? "" : " Which passes did it is known once they are recorded.")
+      : "What became of the equations is known from the optimised program, which is not there.";
+    this.#rows.clear();
+    const titles = ["equation", "fate", byPass ? "line" : "by"];
+    const rows = this.#endings.groups(byPass).flatMap((group) => [this.#head(group), ...group.map(this.#row)]);
+    this.#list.replaceChildren(
+      element(
+        "table",
+        { "aria-label": "the equations that left no instruction" },
+        element("thead", element("tr", ...titles.map((title) => element("th", { scope: "col" }, title)))),
+        element("tbody", ...rows.slice(0, MOST)),
+      ),
+      rows.length > MOST ? `and ${number(rows.length - MOST)} more` : "",
+    );
+    this.#answerTo(this.#rows.has(this.#chosen) ? this.#chosen : ([...this.#rows.keys()][0] ?? -1));
+    this.light();
+    this.scroll();
+  }
+
+  /** Of a group of rows: the line of the source, or the pass with what it did. */
+  #head = (group: Ending[]): HTMLElement => {
+    const [{ place, step }] = group as [Ending];
+    const { lines } = this.session;
+    const parts = this.#isByPass
+      ? [element("b", this.#by(step)), ` ${counted(group)}`]
+      : [element("i", { class: `k${lines.colour(place)}` }), ...this.#line(place)];
+    return element("tr", element("th", { colspan: 3, scope: "rowgroup" }, ...parts));
+  };
+
+  #row = ({ node, kind, step, place }: Ending): HTMLElement => {
+    const { graph } = this.#endings.stage;
+    const row = element(
+      "tr",
+      { "data-at": node, tabindex: -1 },
+      element("td", opText(graph.op(node)), " ", element("code", graph.name(node))),
+      element("td", kind),
+      element("td", ...(this.#isByPass ? this.#line(place) : [this.#by(step)])),
+    );
+    this.#rows.set(node, row);
+    return row;
+  };
+
+  #by = (step: number): string => this.#endings.fates!.stepText(step) || "not known";
+
+  #line(place: SourceLine | undefined): Node[] {
+    const source = this.session.lines.sources.find(({ file }) => file === place?.file);
+    return [
+      element("em", place ? String(place.line) : "no line"),
+      element("code", source?.text.split("\n")[place!.line - 1]?.trim() ?? ""),
+    ];
+  }
+
+  #answerTo(at: number): void {
+    this.#chosen = at;
+    for (const [key, row] of this.#rows) {
+      row.setAttribute("aria-selected", String(key === at));
+      row.tabIndex = key === at ? 0 : -1;
+    }
+    this.#answer.replaceChildren(...(this.#rows.has(at) ? this.#describe(at) : []));
+    this.#answer.scrollTop = 0;
+  }
+
+  #describe(at: number): Node[] {
+    const { session } = this;
+    const { stage } = this.#endings;
+    const fates = this.#endings.fates!;
+    const [step, kind, before] = [fates.step(at), fates.kind(at), fates.before(at)];
+    const by = fates.stepText(step);
+    const own = (stage.lines[stage.graph.c.line[at]!] ?? "").replace(/ loc\(.*$/, "").trim();
+    const links = fates!
+      .kernels(at)
+      .slice(0, 3)
+      .map((kernel) => {
+        const name = session.capture.stage("hlo").graph.name(kernel);
+        return link(`${kind === "unknown" ? "perhaps" : "now"} in ${name}`, () => this.#choose("hlo", kernel));
+      });
+    if (step > 0 && session.capture.passes) links.push(link(`open ${by}`, () => session.showPass(step - 1)));
+    if (by) links.push(link("what else it did to your lines", () => this.#show(true)));
+    return [
+      element("h4", `${kind}${by && ` by ${by}`}${fates.isInferred(at) ? " (inferred)" : ""}`),
+      element("p.formula", fates.why(at)),
+      ...change("the equation", own),
+      ...change("before", before, "gone"),
+      ...change("after", before && (fates.after(at) || "nothing stands in its place"), "new"),
+      element("div.links", ...links),
+    ];
+  }
+
+  #choose(stage: string, node: number): void {
+    this.session.setStage(stage);
+    this.session.focusNode(node);
+  }
+
+  #pick(at: number): void {
+    this.#answerTo(at);
+    this.#choose(this.#endings.stage.name, at);
+    this.#rows.get(at)?.focus({ preventScroll: true });
+    this.scroll();
+  }
+
+  #key(event: KeyboardEvent): void {
+    const keys = [...this.#rows.keys()];
+    const at = keys.indexOf(this.#chosen);
+    const steps: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: keys.length - 1 };
+    const to = keys[steps[event.key] ?? -1];
+    if (to === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.#pick(to);
+  }
+}
+
+function link(text: string, act: () => void, attributes: Record<string, string> = {}): HTMLElement {
+  const button = element("button", { type: "button", ...attributes }, text);
+  button.addEventListener("click", act);
+  return button;
+}
+
+const change = (title: string, line: string, kind = ""): Node[] =>
+  line ? [element("div", { class: `change-line ${kind}` }, element("em", title), element("code", line))] : [];
