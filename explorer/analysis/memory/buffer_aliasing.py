@@ -27,6 +27,7 @@ _ELEMENTWISE = frozenset(
 _THROUGH = _ELEMENTWISE | {"copy", "tuple"}  # inside a fusion
 # Outputs that lie where an operand is: which operand has the first one.
 _IN_PLACE = {"dynamic-update-slice": 0, "scatter": 0, "all-reduce-start": 0}
+_MAY_UPDATE = {*_IN_PLACE, "fusion"}
 _MAY_BE_IN_PLACE = {"triangular-solve": 1, "set-dimension-size": 0}
 
 
@@ -43,13 +44,13 @@ class Reuse(NamedTuple):
 
     Args:
         operand, output: Values.
-        is_direct: Whether the operand is what another instruction gives as a whole: no element of a tuple, no bitcast.
+        number: Of the operand, among those of the instruction.
     """
 
     operand: int
     output: int
     step: int
-    is_direct: bool = True
+    number: int = 0
 
 
 def aliases(value: str) -> list[Alias]:
@@ -72,8 +73,13 @@ def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
     return donated + [(number, element) for number, element in donors if number >= 0]
 
 
-def in_place(code: Instructions, execution: Execution) -> Iterator[Reuse]:
+def in_place(code: Instructions, execution: Execution) -> Iterable[Reuse]:
     """What an instruction updates in place: the operand and the output are one buffer wherever the operand dies."""
+    updates = code.op[execution.node] in _MAY_UPDATE or execution.node in code.has_aliasing
+    return _in_place(code, execution) if updates else ()
+
+
+def _in_place(code: Instructions, execution: Execution) -> Iterator[Reuse]:
     node, step, operands, values = execution
     op = code.op[node]
     if op in _IN_PLACE:
@@ -88,11 +94,10 @@ def in_place(code: Instructions, execution: Execution) -> Iterator[Reuse]:
 def may_share(code: Instructions, execution: Execution) -> Iterator[Reuse]:
     """Operands that an output may be written over element by element, in the order in which XLA tries them."""
     node, step, operands, values = execution
-    direct = [code.op[operand] not in ("get-tuple-element", "bitcast") for operand in code.operands(node)]
     for number, output in _shareable_operands(code, node):
         if number < len(operands) and len(operands[number]) == 1:
-            outputs = values if output < 0 else values[output : output + 1]
-            yield from (Reuse(operands[number][0], value, step, direct[number]) for value in outputs)
+            for value in values if output < 0 else values[output : output + 1]:
+                yield Reuse(operands[number][0], value, step, number)
 
 
 def _shareable_operands(code: Instructions, node: int) -> list[tuple[int, int]]:

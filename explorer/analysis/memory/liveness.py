@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explorer.analysis.memory.buffer_aliasing import Reuse, aliases, donations, in_place, may_share
-from explorer.analysis.memory.schedule import Leaves, Schedule
+from explorer.analysis.memory.schedule import Execution, Leaves, Schedule
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def lifetimes(schedule: Schedule) -> Lifetimes:
 def _reuses(schedule: Schedule) -> Iterator[Reuse]:
     """Which values may lie where an operand was, in the order of the schedule; of one output, what it must do first."""
     values = schedule.values
-    updates = [list(in_place(schedule.code, execution)) for execution in schedule.executions]
+    updates = [tuple(in_place(schedule.code, execution)) for execution in schedule.executions]
     joined = schedule.joined | {value for reuses in updates for reuse in reuses for value in reuse[:2]}
     largest = max((values.size[output] for output in schedule.outputs), default=0)
     for execution, reuses in zip(schedule.executions, updates, strict=True):
@@ -70,16 +70,20 @@ def _reuses(schedule: Schedule) -> Iterator[Reuse]:
         for reuse in may_share(schedule.code, execution):
             # XLA doesn't share a place between types or layouts.
             is_alike = values.type[reuse.operand].is_stored_as(values.type[reuse.output])
-            if is_alike and (values.size[reuse.output] <= largest or _is_single(schedule, reuse, joined)):
+            if is_alike and (values.size[reuse.output] <= largest or _is_single(schedule, execution, reuse, joined)):
                 yield reuse
 
 
-def _is_single(schedule: Schedule, reuse: Reuse, joined: set[int]) -> bool:
-    """Whether XLA's heap lets two values share: each must have a buffer to itself, and be an operand directly.
+def _is_single(schedule: Schedule, execution: Execution, reuse: Reuse, joined: set[int]) -> bool:
+    """Whether XLA's heap lets two values share: each has a buffer to itself, and the one is what an operand gives.
 
-    What may lie in the place of an output of the program, before that is written, is under no such rule.
+    So it is no element of a tuple, and no bitcast. What may lie in the place of an output of the program, before that
+    is written, is under no such rule.
     """
-    return reuse.is_direct and schedule.original(reuse.operand) not in joined and reuse.output not in joined
+    if schedule.original(reuse.operand) in joined or reuse.output in joined:
+        return False
+    code = schedule.code
+    return code.op[code.operands(execution.node)[reuse.number]] not in ("get-tuple-element", "bitcast")
 
 
 def _donated(schedule: Schedule) -> set[int]:

@@ -38,6 +38,14 @@ class Values:
     def define(self, node: int, arrays: Sequence[ArrayType], step: int) -> Leaves:
         """A value for each array of what a node gives, alive at this step."""
         first, count = len(self.node), len(arrays)
+        if count == 1:  # nearly all
+            self.node.append(node)
+            self.array.append(0)
+            self.type.append(arrays[0])
+            self.size.append(arrays[0].allocated)
+            self.start.append(step)
+            self.end.append(step)
+            return (first,)
         self.node += [node] * count
         self.array += range(count)
         self.type += arrays
@@ -162,12 +170,19 @@ def _define(schedule: Schedule, node: int, operands: Sequence[Leaves]) -> Leaves
     """Most: reads its operands, writes arrays of its own."""
     step = schedule.run(node, operands)
     values = schedule.values.define(node, schedule.code.shape(node).arrays, step)
-    sizes = schedule.values.size
-    written = {sizes[value] for value in values}
-    # Only what is as large can lie in its place.
-    if any(sizes[leaf] in written for leaves in operands for leaf in leaves):
+    if _has_equal_sizes(schedule.values.size, operands, values):
         schedule.executions.append(Execution(node, step, operands, values))
     return values
+
+
+def _has_equal_sizes(sizes: Sequence[int], operands: Sequence[Leaves], values: Leaves) -> bool:
+    """Whether something that is read is as large as a value: only then can that lie in its place."""
+    written = {sizes[value] for value in values}
+    for leaves in operands:
+        for leaf in leaves:
+            if sizes[leaf] in written:
+                return True
+    return False
 
 
 def _parameter(schedule: Schedule, node: int, given: Sequence[Leaves] | None) -> Leaves:
