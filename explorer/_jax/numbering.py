@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from explorer._jax.traces import inner_jaxprs
 
 # A word that no scope of a user's has, and that XLA leaves as it is where it makes names of scopes.
-_NUMBER = re.compile(r"EQ(\d{1,9})E")
+_NUMBER = re.compile(r"XqE(\d{1,9})EqX")
 
 
 class NumberedProgram(NamedTuple):
@@ -50,7 +50,7 @@ def numbers_in(op_name: str) -> list[tuple[int, ...]]:
     """The numbers in an `op_name`, those of each of the operations that XLA merged into one; without those of none.
 
     Example:
-        >>> numbers_in("jit(f)/jvp(EQ3E)/while/body/EQ7E/add;jit(f)/EQ9E/mul;copy")
+        >>> numbers_in("jit(f)/jvp(XqE3EqX)/while/body/XqE7EqX/add;jit(f)/XqE9EqX/mul;copy")
         [(3, 7), (9,)]
     """
     return [
@@ -98,7 +98,7 @@ class _Numbering:
         seen: set[int] = set()
         for name, value in equation.params.items():
             params[name] = self._value(value, seen)
-        stack = info.name_stack.extend(f"EQ{number}E")
+        stack = info.name_stack.extend(f"XqE{number}EqX")
         return equation.replace(params=params, source_info=info.replace(name_stack=stack))
 
     def _value(self, value: Any, seen: set[int]) -> Any:

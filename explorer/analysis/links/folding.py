@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from explorer.model.equation_sets import EquationSets
-from explorer.model.graph import Graph
+from explorer.model.graph import Graph, Ints
 from explorer.model.text_versions import Versions
 
 Folded = Mapping[tuple[tuple[int, ...], str], tuple[int, ...]]
@@ -96,11 +96,19 @@ def _taken_over(
     for row in gone.tolist():
         by_name.setdefault(int(code[row]), []).append(row)
     for named, operation in sorted(novel):
-        roots = [row for row in by_name.get(named, ()) if op[row] != operation]
+        roots = by_name.get(named, [])
         within = _operands(versions, roots, row_of_key)
         taken = {int(code[row]) for row in within if op[row] == operation and code[row] >= 0} - {named}
-        if len(taken) == 1:
-            yield (named, operation), taken.pop()
+        if len(taken) == 1 and len(roots) == 1 and int((code[before] == named).sum()) == 1:
+            (other,) = taken
+            counts = [_count(code, op, rows, (of, operation)) for rows in (before, after) for of in (named, other)]
+            # One became the other: of an equation that many instructions are of, nothing follows for the rest.
+            if counts == [0, 1, 1, 0]:
+                yield (named, operation), other
+
+
+def _count(code: Ints, op: Ints, rows: Ints, pair: tuple[int, int]) -> int:
+    return int(((code[rows] == pair[0]) & (op[rows] == pair[1])).sum())
 
 
 def _operands(versions: Versions, rows: list[int], row_of_key: Mapping[int, int]) -> set[int]:

@@ -18,7 +18,7 @@ from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.same_program import is_same_program, plain_names
 
 X = jnp.ones((16, 16))
-NUMBER = re.compile(r"EQ\d+E")
+NUMBER = re.compile(r"XqE\d+")
 
 
 @jax.jit
@@ -275,7 +275,7 @@ def test_equal_branches_have_numbers_of_their_own():
 
 
 def test_an_op_name_has_the_numbers_of_each_that_was_merged():
-    assert numbers_in("jit(f)/EQ1E/while/body/EQ12E/add;jit(f)/EQ3E/mul") == [(1, 12), (3,)]
+    assert numbers_in("jit(f)/XqE1EqX/while/body/XqE12EqX/add;jit(f)/XqE3EqX/mul") == [(1, 12), (3,)]
     assert numbers_in("params['w']") == numbers_in("") == []
 
 
@@ -285,14 +285,14 @@ PATHS = EquationPaths([(), (0,), (0, 5), (0, 6), (1,), (1, 5), (1, 6), (2,)], {"
 @pytest.mark.parametrize(
     ("op_name", "callers", "rows", "certain"),
     [
-        ("jit(f)/EQ0E/jit(g)/EQ5E/sin", (), (2,), True),
-        ("jit(f)/EQ2E/add", (), (7,), True),
-        ("jit(f)/EQ2E/add;jit(f)/EQ0E/EQ6E/mul", (), (3, 7), True),
-        ("EQ5E/sin", (), (2, 5), False),  # the call's number is lost: it is one of both
-        ("EQ5E/sin", (1,), (2,), True),  # in a computation that only the first call has
-        ("EQ5E/sin", (1, 4), (2, 5), True),  # in one that both share
-        ("EQ5E/sin", (7,), (2, 5), False),
-        ("EQ7E/sin", (), (), True),
+        ("jit(f)/XqE0EqX/jit(g)/XqE5EqX/sin", (), (2,), True),
+        ("jit(f)/XqE2EqX/add", (), (7,), True),
+        ("jit(f)/XqE2EqX/add;jit(f)/XqE0EqX/XqE6EqX/mul", (), (3, 7), True),
+        ("XqE5EqX/sin", (), (2, 5), False),  # the call's number is lost: it is one of both
+        ("XqE5EqX/sin", (1,), (2,), True),  # in a computation that only the first call has
+        ("XqE5EqX/sin", (1, 4), (2, 5), True),  # in one that both share
+        ("XqE5EqX/sin", (7,), (2, 5), False),
+        ("XqE7EqX/sin", (), (), True),
         ("x", (), (), True),
     ],
 )
@@ -301,14 +301,14 @@ def test_an_equation_is_found_by_its_path(op_name, callers, rows, certain):
 
 
 def test_names_are_replaced_one_to_one():
-    names = {"a.1", "b.2", "EQ3E.4", "c", "d.7"}
-    renamed = plain_names(names, {"a.1": "b.2", "b.2": "b.3", "c": "c"}, {"a.1": "wrong", "EQ3E.4": "call.9"})
-    assert renamed == {"a.1": "b.2", "b.2": "b.3", "EQ3E.4": "call.9"}
+    names = {"a.1", "b.2", "XqE3EqX.4", "c", "d.7"}
+    renamed = plain_names(names, {"a.1": "b.2", "b.2": "b.3", "c": "c"}, {"a.1": "wrong", "XqE3EqX.4": "call.9"})
+    assert renamed == {"a.1": "b.2", "b.2": "b.3", "XqE3EqX.4": "call.9"}
     everything = {renamed.get(name, name) for name in names}
     assert len(everything) == len(names)
     # A name from in between that somebody else has now gets another one, and one that is a number a word.
     assert plain_names({"a", "b"}, {"a": "b"}) == {"a": "b", "b": "b.1"}
-    assert plain_names({"EQ3E"}) == {"EQ3E": "instruction.1"}
+    assert plain_names({"XqE3EqX"}) == {"XqE3EqX": "instruction.1"}
 
 
 TEXT = """HloModule m
@@ -339,10 +339,12 @@ def test_a_line_whose_metadata_alone_changes_has_its_equations_from_then_on():
     from explorer.capture.versions import VersionsBuilder
 
     builder = VersionsBuilder(PATHS)
-    lines = TEXT.replace("add(%a, %b)", 'add(%a, %b), metadata={op_name="jit(f)/EQ0E/add"}')
+    lines = TEXT.replace("add(%a, %b)", 'add(%a, %b), metadata={op_name="jit(f)/XqE0EqX/add"}')
     builder.add(lines)
-    builder.add(lines.replace("EQ0E", "EQ1E").replace("slice(", "copy(").replace(", slice={[0:8]}", ""))
-    builder.add(lines.replace("EQ0E", "EQ1E;jit(f)/EQ2E").replace("slice(", "negate(").replace(", slice={[0:8]}", ""))
+    builder.add(lines.replace("XqE0EqX", "XqE1EqX").replace("slice(", "copy(").replace(", slice={[0:8]}", ""))
+    builder.add(
+        lines.replace("XqE0EqX", "XqE1EqX;jit(f)/XqE2EqX").replace("slice(", "negate(").replace(", slice={[0:8]}", "")
+    )
     versions = builder.build()
     assert [versions.present(shot).tolist() for shot in range(3)] == [[1], [4], [4, 7]]
 

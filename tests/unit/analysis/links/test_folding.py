@@ -1,5 +1,6 @@
 """Instructions that do the work of an equation under another's name."""
 
+import jax
 import jax.numpy as jnp
 
 import explorer as ex
@@ -47,3 +48,11 @@ def test_what_is_taken_away_is_not_of_what_stays():
     for node in capture.hlo.graph.nodes:
         if node.op in ("sine", "add"):
             assert not removed & set(capture.links.linked(node, "jaxpr"))
+
+
+def test_what_one_instruction_took_in_says_nothing_of_the_others_of_its_equation():
+    capture = ex.explore(lambda key, x: jax.random.beta(key, x, x), jax.random.key(0), jnp.linspace(0.1, 1, 8))
+    _ = capture.passes
+    for node in capture.hlo.graph.nodes:
+        if capture.links.grade(node, "jaxpr") == "exact":
+            assert sum(equation.op == "random_gamma" for equation in capture.links.linked(node, "jaxpr")) <= 1
