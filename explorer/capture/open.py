@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from explorer._jax import hlo_text, mlir_text
+from explorer.analysis.cost.totals import TotalCost
 from explorer.capture.dump import Dump, dumps_in
 from explorer.capture.passes import read_passes
 from explorer.capture.readers.graph_builder import GraphBuilder
@@ -50,7 +51,7 @@ def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = Non
     Returns:
         A capture with the stages that are there: `hlo`; `stablehlo` for MLIR; for a dump also `before`, the module
         before optimisation, and its passes where they were dumped. What could not be read of a text is shown as text:
-        see `graph.unread` and `failure`.
+        see `graph.unread` and `failure`. Its `cost` is the sum over the kernels that run, as the page shows it.
 
     Raises:
         OpenError: There is nothing: no such file, an empty one, a folder without modules or with several, or bytes that
@@ -217,6 +218,7 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str]) -
         durations=Durations(),
         environment=environment | ({"backend": backend} if backend else {}),
         failure="; ".join(failures),
+        cost=TotalCost(last.graph) if last.stage == "hlo" else {},
         read_source=_read_python,
     )
 

@@ -70,7 +70,8 @@ class Capture(Pictured):
         durations: Seconds of trace, lower and compile.
         environment: Versions, device and options it was compiled with.
         failure: The step that raised and what it raised, empty if none did.
-        cost: XLA's own estimate for the whole program (`flops`, `bytes accessed`); a loop's body counts once.
+        cost: XLA's own estimate for the whole program (`flops`, `bytes accessed`); a loop's body counts once. Of a
+            module that was opened, what Explorer counts of its kernels, each as often as it runs.
         memory: Bytes by use: `argument`, `output`, `temp`, `alias`, `generated code`.
         constants: The arrays baked into the program.
         findings: What may go wrong with it, as far as the trace alone tells; `explorer.lint` looks closer.

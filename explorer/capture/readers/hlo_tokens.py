@@ -13,7 +13,7 @@ SKIP = rf"(?:\s++|{_COMMENT})*+"
 _SKIP = re.compile(SKIP)
 _NAME = re.compile(r"%?([\w.\-]++):?")
 # A line that begins as an instruction does: no bracket that a person forgot to close reaches beyond it.
-_INSTRUCTION = r"\s*+(?:ROOT\s|%?[\w.\-]++\s*+=\s*+(?:\(|[a-z]\w*+\[|[a-z][\w\-]*+\())"
+_INSTRUCTION = r"[ \t]*+(?:ROOT\s|%?[\w.\-]++\s*+=\s*+(?:\(|[a-z]\w*+\[|[a-z][\w\-]*+\())"
 _BRACKET = re.compile(rf"{_STRING}|{_COMMENT}|[(){{}}\[\]]|\"|/\*|\n(?={_INSTRUCTION})", re.S)
 _ELEMENT = re.compile(r"[a-z]\w*+(?=\s*+[\[/])")
 _BUFFER = re.compile(r"b\s*+(?=\()")

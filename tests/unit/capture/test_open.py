@@ -292,3 +292,20 @@ def test_a_text_without_a_readable_line_is_still_shown(text, tmp_path):
     assert capture.coverage(stage.name) == 0
     assert capture.nodes_at(1, stage.name) == ()
     assert stage.graph.where("op:dot") == ()
+
+
+def test_the_cost_of_an_opened_module_is_what_its_kernels_cost():
+    capture = ex.open_hlo(
+        "HloModule m\nENTRY e {\n  a = f32[8,16]{1,0} parameter(0)\n  b = f32[16,4]{1,0} parameter(1)\n"
+        "  ROOT d = f32[8,4]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
+    )
+    assert capture.cost == {"flops": 2 * 8 * 16 * 4, "bytes accessed": 4 * (8 * 16 + 16 * 4 + 8 * 4)}
+
+
+def test_a_cost_of_which_a_part_is_not_known_is_left_out():
+    capture = ex.open_hlo(
+        "HloModule m\nENTRY e {\n  a = f32[8] parameter(0)\n  ROOT c = f32[8] custom-call(a)"
+        ', custom_call_target="f"\n}\n'
+    )
+    assert "flops" not in capture.cost
+    assert capture.cost["bytes accessed"] == 64
