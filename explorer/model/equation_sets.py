@@ -78,22 +78,18 @@ class EquationSets:
         return EquationSets(code, start, node.astype(np.int32), np.where(code < 0, UNKNOWN, grade).astype(np.int8))
 
     @staticmethod
-    def of_keys(first: Ints, other: Ints) -> EquationSets:
-        """The sets of nodes whose keys are equal to those of equations, all of grade `inferred`.
+    def of_classes(classes: Sequence[Sequence[int]], of: Ints) -> EquationSets:
+        """The sets of nodes of which many share one, all of grade `inferred`.
 
         Args:
-            first: The key of each node of the first stage, -1 for none.
-            other: Likewise of the later stage.
+            classes: Rows of the first stage, in any order, repeats included.
+            of: The class of each node, -1 for none.
         """
-        order = np.flatnonzero(first >= 0).astype(np.int32)
-        order = order[np.argsort(first[order], kind="stable")]
-        keys, begin = np.unique(first[order], return_index=True)
-        place = np.searchsorted(keys, other)
-        is_known = (other >= 0) & (place < len(keys))
-        is_known[is_known] = keys[place[is_known]] == other[is_known]
-        code = np.where(is_known, place, -1).astype(np.int32)
-        start = np.append(begin, len(order)).astype(np.int32)
-        return EquationSets(code, start, order, np.where(is_known, INFERRED, UNKNOWN).astype(np.int8))
+        row = np.repeat(np.arange(len(classes), dtype=np.int32), np.asarray([*map(len, classes)], np.int32))
+        equation = np.asarray([each for members in classes for each in members], np.int32)
+        sets = EquationSets.of_pairs(row, equation, np.full(len(classes), INFERRED, np.int8))
+        code = np.append(sets.code, np.int32(-1))[of]
+        return EquationSets(code, sets.start, sets.node, np.where(code < 0, UNKNOWN, INFERRED).astype(np.int8))
 
     def __len__(self) -> int:
         """How many nodes the stage has."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 
 from explorer.analysis.links.equations import returned_in_order
-from explorer.model.graph import Graph
+from explorer.analysis.links.features import opcode_of
+from explorer.model.graph import Graph, Ints
 
 
 def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
@@ -81,6 +84,73 @@ def result_sets(graph: Graph) -> list[int]:
     return sets
 
 
+def depths(graph: Graph, kinds: Sequence[Collection[str]]) -> list[Ints]:
+    """For each node, how many operations of some kinds follow one another up to it, on the longest way.
+
+    Unlike the order, this is the same however the compiler schedules, fuses and duplicates.
+
+    Args:
+        graph: Of StableHLO without calls, or of HLO.
+        kinds: The opcodes that count, as HLO calls them; for each such set there is a column of depths.
+    """
+    walk = _DepthWalk(graph)
+    columns: list[Ints] = []
+    for opcodes in kinds:
+        weights = [int(opcode_of(op) in opcodes) for op in graph.ops]
+        walk.weight = [weights[code] for code in graph.op.tolist()]
+        for index, group in enumerate(graph.groups):
+            if group.caller < 0:
+                walk.visit(index, ())
+        columns.append(np.asarray(walk.depth, np.int32))
+    return columns
+
+
+class _DepthWalk:
+    """The depths of a graph's nodes: of what is called, as if it stood in the place of what calls it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.weight: list[int] = []
+        self.depth = [0] * len(graph.names)
+        self._start: list[int] = graph.operand_start.tolist()
+        self._operand: list[int] = graph.operand.tolist()
+        self._members, self._inner = _members(graph), _inlined_groups(graph)
+        self._is_parameter: list[bool] = (graph.op == _code(graph, "parameter")).tolist()
+        self._number: list[int] = graph.attribute_table.integers("parameter_number").tolist()
+
+    def visit(self, group: int, given: Sequence[int], level: int = 0) -> None:
+        """Fill in the depths of a group's nodes; `given`: those of what it is called with."""
+        depth, start, operand, weight, inner = self.depth, self._start, self._operand, self.weight, self._inner
+        position = 0
+        for node in self._members[group]:
+            if self._is_parameter[node]:
+                number = self._number[node] if self._number[node] >= 0 else position
+                depth[node] = given[number] if number < len(given) else max(given, default=0)
+                position += 1
+                continue
+            deepest = 0
+            for i in operand[start[node] : start[node + 1]]:
+                if depth[i] > deepest:
+                    deepest = depth[i]
+            if node in inner and level < _NESTED:
+                operands = [depth[i] for i in operand[start[node] : start[node + 1]]]
+                for called in inner[node]:
+                    self.visit(called, operands, level + 1)
+                    deepest = max(deepest, *(depth[i] for i in self._members[called][-1:]))
+            depth[node] = deepest + weight[node]
+
+
+_NESTED = 200  # computations inside of one another, each a call of Python's
+
+
+def _inlined_groups(graph: Graph) -> dict[int, list[int]]:
+    """What each node calls, of which the inside counts as if it stood in the node's place."""
+    inner: dict[int, list[int]] = {}
+    for index, group in enumerate(graph.groups):
+        if group.caller >= 0 and group.kind != "apply":
+            inner.setdefault(group.caller, []).append(index)
+    return inner
+
+
 def _results(graph: Graph) -> list[int]:
     """The nodes that the entry returns, in order; -1 for what is no node."""
     entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
@@ -94,11 +164,10 @@ def _results(graph: Graph) -> list[int]:
 
 
 def _members(graph: Graph) -> list[list[int]]:
-    members: list[list[int]] = [[] for _ in graph.groups]
-    for node, group in enumerate(graph.group.tolist()):
-        if group >= 0:
-            members[group].append(node)
-    return members
+    order = np.argsort(graph.group, kind="stable")
+    bounds = np.searchsorted(graph.group[order], np.arange(len(graph.groups) + 1)).tolist()
+    nodes: list[int] = order.tolist()
+    return [nodes[begin:end] for begin, end in pairwise(bounds)]
 
 
 def _code(graph: Graph, op: str) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY
 from explorer.analysis.cost.trip_counts import trip_counts
-from explorer.analysis.links.keys import phase
+from explorer.analysis.links.paths import phase
 from explorer.analysis.outline.group_tree import Tree
 from explorer.analysis.outline.loop_context import Loop, group_loop_context
 from explorer.analysis.outline.near_repeats import NearRepeat, merge_near

@@ -56,12 +56,12 @@ def test_what_is_known_for_sure_replaces_what_was_inferred_and_nothing_else(memb
     ]
 
 
-@given(st.lists(st.integers(-1, 4), max_size=8), st.lists(st.integers(-1, 6), max_size=8))
-def test_nodes_of_equal_keys_correspond(first, other):
-    sets = EquationSets.of_keys(np.asarray(first, np.int32), np.asarray(other, np.int32))
-    assert members_of(sets) == [{i for i, key in enumerate(first) if key == own >= 0} for own in other]
+@given(SETS, st.lists(st.integers(-1, NODES - 1), max_size=9))
+def test_nodes_of_one_class_have_its_set(classes, of):
+    sets = EquationSets.of_classes([sorted(members) for members in classes], np.asarray(of, np.int32))
+    assert members_of(sets) == [classes[own] if own >= 0 else set() for own in of]
     assert sets.grade.tolist() == [INFERRED if here else UNKNOWN for here in members_of(sets)]
-    assert sets.fits(len(other), len(first))
+    assert sets.fits(len(of), EQUATIONS)
 
 
 def test_sets_that_lead_out_of_a_stage_do_not_fit():
