@@ -35,14 +35,13 @@ _PLUMBING = _SOURCES | {"tuple", "get-tuple-element", "after-all", "opt-barrier"
 _DEEPEST = 8  # fusions in each other, and lambdas
 
 
-def attribute_in(capture: Capture, graph: Graph) -> Attribution:
+def attribute_in(capture: Capture, stage: str, graph: Graph) -> Attribution:
     """The lines that the nodes of one stage of a capture belong to.
 
     Args:
         capture: Gives the equations of nodes that lost their frames.
-        graph: Of one of its stages.
+        stage, graph: One of its stages, by name, and its graph; no other is read where it isn't needed.
     """
-    stage = next((stage.name for stage in capture.stages if stage.graph is graph), "")
     if stage != "hlo":
         return attribute(graph)
     lost = relocate_unattributed(capture)

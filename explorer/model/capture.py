@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
@@ -102,10 +102,12 @@ class Capture(Pictured):
 
     def __post_init__(self) -> None:
         # So that `graph.where("line:3")` knows what only the capture does: the equations of other stages.
-        object.__setattr__(self, "stages", tuple(stage.attributed(self._attribute) for stage in self.stages))
+        object.__setattr__(
+            self, "stages", tuple(stage.attributed(partial(self._attribute, stage.name)) for stage in self.stages)
+        )
 
     @attached
-    def _attribute(self, graph: Graph) -> Attribution:
+    def _attribute(self, stage: str, graph: Graph) -> Attribution:
         """The lines that the nodes of a stage's graph belong to."""
         ...
 

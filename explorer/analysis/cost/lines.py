@@ -93,8 +93,8 @@ class LineSplit:
 
 def split_by_line(capture: Capture) -> LineSplit:
     """The lines of the nodes of the `hlo` stage, for the table, the parts of lines, and those of instructions."""
-    stages = {stage.name: stage.graph for stage in capture.stages}
-    graph, jaxpr = stages["hlo"], stages.get("jaxpr")
+    graph = capture.hlo.graph
+    jaxpr = capture.jaxpr.graph if any(stage.name == "jaxpr" for stage in capture.stages) else None
     number: dict[tuple[str, int], int] = {}
     of_hlo = _numbers(graph.attribution, number)
     of_jaxpr = _numbers(jaxpr.attribution, number) if jaxpr is not None else of_hlo
@@ -132,7 +132,7 @@ def line_table(capture: Capture) -> LineTable:
     """Split what the kernels of the `hlo` stage cost over the lines that they come from.
 
     Raises:
-        KeyError: The capture has no `hlo` stage.
+        UnknownNameError: The capture has no `hlo` stage.
     """
     return _table(split_by_line(capture))
 

@@ -43,10 +43,9 @@ _VIEWS = frozenset(("bitcast", "copy", "reshape", "transpose"))
 
 def relocate_unattributed(capture: Capture) -> dict[int, int]:
     """For each instruction of the `hlo` stage that lost its place, the node of the jaxpr that it was."""
-    graphs = {stage.name: stage.graph for stage in capture.stages}
-    if "jaxpr" not in graphs:
+    if not any(stage.name == "jaxpr" for stage in capture.stages):
         return {}
-    hlo, jaxpr = graphs["hlo"], graphs["jaxpr"]
+    hlo, jaxpr = capture.hlo.graph, capture.jaxpr.graph
     placeless = (hlo.frame < 0) | _has_only_its_callers(hlo)
     exact = capture.exact_sets.get("hlo")
     equation_of = {} if exact is None else _by_exact_links(hlo, jaxpr, exact, placeless)

@@ -195,3 +195,9 @@ def test_a_recording_takes_nothing_from_a_line():
     assert dot in capture.nodes_at(product)
     assert [(row.line, row.flops, row.kernels) for row in capture.lines()] == before
     check(capture)
+
+
+def test_a_line_of_one_stage_reads_no_other():
+    capture = ex.explore(update, [jnp.eye(16)] * 2, X)
+    assert capture.nodes_at(NORM)
+    assert ["_content" in stage.__dict__ for stage in capture.stages] == [True, False, True]
