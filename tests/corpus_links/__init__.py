@@ -7,5 +7,7 @@ recorded and after it.
 
 The truth about a real model comes from a second program, in which each equation is evaluated in a named scope of its
 own (`tagging.py`); both programs must be equal by position (`truth.py`). Where XLA keeps one instruction for several
-equal ones, a link to any of those is right.
+equal ones, or folds one into another, a link to any of those is right (`equation_values.py`). Generated programs
+(`generated.py`) are judged a second time by what their operations say themselves: each has a constant, a slice or a
+size that no other has (`fingerprints.py`).
 """

@@ -115,9 +115,13 @@ class Outcome:
 
 
 def outcomes(models: Mapping[str, Callable[[], tuple[Any, ...]]], names: Sequence[str] = ()) -> Iterator[Outcome]:
-    """One for each model, or each of those named."""
+    """One for each model, or each of those named; what one raises has the model's name in its notes."""
     for name in names or models:
-        yield outcome(name, *models[name]())
+        try:
+            yield outcome(name, *models[name]())
+        except Exception as error:
+            error.add_note(f"model: {name}")
+            raise
 
 
 def outcome(name: str, function: Callable[..., Any], *args: Any) -> Outcome:
@@ -139,7 +143,7 @@ def outcome(name: str, function: Callable[..., Any], *args: Any) -> Outcome:
 
 def _fates(capture: Capture) -> tuple[int, int]:
     counts = capture.fates()
-    return sum(counts.values()), counts.get("unmapped", 0)
+    return sum(counts.values()), counts.get("unknown", 0)
 
 
 def generated_outcomes(seeds: Sequence[int]) -> tuple[Outcome, Outcome]:

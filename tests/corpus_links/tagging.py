@@ -87,9 +87,13 @@ class Tagger:
 
     def tagged_parameters(self, parameters: Mapping[str, Any], tag: int) -> dict[str, Any]:
         inner = self.inner.setdefault(tag, {})
+        seen: set[int] = set()
 
         def tagged(key: str, value: Any) -> Any:
             if isinstance(value, _JAXPRS):
+                if id(value) in seen:  # equal branches are one object, and have tags of their own
+                    self.memo.pop(id(value))
+                seen.add(id(value))
                 traced, tags = self.tag(value)
                 inner[key] = getattr(value, "jaxpr", value), tags
                 return traced
@@ -130,4 +134,6 @@ def tagged_program(function: Callable[..., Any], *args: Any) -> TaggedProgram:
     tagger, plain = Tagger(), traced.jaxpr
     traced_anew, tags = tagger.tag(plain)
     traced._params = {**traced._params, "jaxpr": traced_anew}
-    return TaggedProgram(traced.lower().compile().as_text(), tagger, getattr(plain, "jaxpr", plain), tags)
+    # Code is generated after the last pass over HLO, and takes the CPU most of the time.
+    compiled = traced.lower().compile({"xla_backend_optimization_level": 0})
+    return TaggedProgram(compiled.as_text(), tagger, getattr(plain, "jaxpr", plain), tags)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from explorer.model.capture import Capture
-from explorer.model.graph import Graph, Node
-from tests.corpus_links.equal_values import equal_values
+from explorer.model.graph import Graph
+from tests.corpus_links.equation_values import values_of
 from tests.corpus_links.tagging import TaggedProgram
 
 _TAG = re.compile(r"(?:^|[/(])T(\d+)T(?=[/)]|$)")
@@ -20,9 +20,6 @@ _APPLIED = re.compile(r"(?:to_apply|select|scatter|comparator)=%?([\w.\-]+)")
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 _NAME = re.compile(r"%[\w.\-]+")
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_OPERATION = re.compile(r" (dot|convolution)\(")
-_MAKERS = {"dot": "dot_general", "convolution": "conv_general_dilated"}
-_VIEWS = ("transpose", "reshape", "squeeze", "broadcast_in_dim")
 Path = tuple[int, ...]
 """The tags of the calls around an equation, the outermost first, and its own."""
 
@@ -35,9 +32,8 @@ class Truth:
         rows: By line, as the tags have it. XLA joins the paths of merged instructions: then they are several. An
             argument's path is its own `op_name`; what a reduction applies to each pair of elements, of which XLA names
             the primitive alone, is of the reduction.
-        merged: By line, these and the equations of the same value of which no instruction is left: XLA keeps one of
-            equal instructions, which then stands for all. And the product that an instruction is, of which it only
-            bears the transpose's name.
+        merged: By line, these and the equations of the same value, or from which it is computed, of which no
+            instruction is left: XLA keeps one of equal instructions, and folds a transpose into a product.
         unnamed: The lines whose `op_name` says of no equation: nothing can be known of them for certain.
         named: How many instructions carry an `op_name`.
         compared: How many of them stand at the same position in both programs; of the others nothing is said.
@@ -79,25 +75,10 @@ def read_truth(capture: Capture, tagged: TaggedProgram) -> Truth:
     unnamed = frozenset(line for line, found in rows.items() if not found)
     rows = {line: found for line, found in rows.items() if found}
     left = frozenset[int]().union(*rows.values())
-    merged = {row: equals - left for row, equals in equal_values(paths, tagged).items()}
-    also = {line: found.union(*(merged.get(row, ()) for row in found)) for line, found in rows.items()}
-    for line, text in plain_lines:
-        if line in also and (operation := _OPERATION.search(text)) and operation[1] in _MAKERS:
-            also[line] |= _viewed(graph, also[line], _MAKERS[operation[1]])
+    values, arguments = values_of(paths, tagged), set(arguments.values())
+    stood_for = {row: values.stands_for(row, left) for row in left - arguments}
+    also = {line: found.union(*(stood_for.get(row, ()) for row in found)) for line, found in rows.items()}
     return Truth(rows, also, unnamed, len(named), compared)
-
-
-def _viewed(graph: Graph, rows: frozenset[int], maker: str) -> frozenset[int]:
-    """The equation of this primitive whose result some equations only show otherwise; none if one of them is it.
-
-    XLA folds a transpose into the product that it is of, and names the product by the transpose.
-    """
-    nodes = [Node(graph, row) for row in rows]
-    if any(node.op == maker for node in nodes):
-        return frozenset()
-    while nodes and not any(node.op == maker for node in nodes):
-        nodes = [operand for node in nodes if node.op in _VIEWS for operand in node.operands]
-    return frozenset(node.index for node in nodes if node.op == maker)
 
 
 def equation_paths(graph: Graph, tagged: TaggedProgram) -> dict[Path, int]:

@@ -1,9 +1,9 @@
-"""Which equations of a jaxpr give the same value, whatever it is called with: XLA may compute it once for all."""
+"""Which equations of a jaxpr give the same value, whatever it is called with, and which take each other's."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +13,49 @@ from tests.corpus_links.tagging import TaggedProgram, Tagger
 _CALLS = frozenset(["jit", "pjit", "closed_call", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call"])
 
 
-def equal_values(paths: Mapping[tuple[int, ...], int], tagged: TaggedProgram) -> dict[int, frozenset[int]]:
-    """For the row of every equation, the rows of those with the same value, itself included."""
+@dataclass(frozen=True)
+class Values:
+    """What the equations of a jaxpr give, by their rows in its graph.
+
+    Args:
+        equals: Of each equation those with the same value, itself included.
+        operands: Those whose values it takes, through calls.
+    """
+
+    equals: Mapping[int, frozenset[int]]
+    operands: Mapping[int, frozenset[int]]
+
+    def stands_for(self, row: int, left: Set[int]) -> frozenset[int]:
+        """The equations that an instruction of `row` may do the work of: equal ones, and those it is computed from.
+
+        Args:
+            left: The equations that have instructions of their own; for these nothing else stands, nor for what is only
+                computed through them.
+        """
+        reached, todo = {row}, [row]
+        while todo:
+            for other in self.equals[todo[-1]] | self.operands[todo.pop()]:
+                if other not in left and other not in reached:
+                    reached.add(other)
+                    todo.append(other)
+        return frozenset(reached)
+
+
+def values_of(paths: Mapping[tuple[int, ...], int], tagged: TaggedProgram) -> Values:
+    """What the equations at these paths give."""
     numbering = _Numbering(tagged.tagger)
     arguments = [numbering.number("argument", i) for i in range(len(tagged.jaxpr.invars))]
     numbering.walk(tagged.jaxpr, tagged.tags, arguments, ())
     members: defaultdict[int, set[int]] = defaultdict(set)
+    makers: defaultdict[int, set[int]] = defaultdict(set)
     for path, row in paths.items():
         members[numbering.of_path[path]].add(row)
-    return {row: frozenset(members[numbering.of_path[path]]) for path, row in paths.items()}
+        for result in numbering.results[path]:
+            makers[result].add(row)
+    return Values(
+        {row: frozenset(members[numbering.of_path[path]]) for path, row in paths.items()},
+        {row: frozenset().union(*(makers[value] for value in numbering.operands[path])) for path, row in paths.items()},
+    )
 
 
 @dataclass
@@ -31,6 +65,8 @@ class _Numbering:
     tagger: Tagger
     known: dict[Hashable, int] = field(default_factory=dict)
     of_path: dict[tuple[int, ...], int] = field(default_factory=dict)
+    operands: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
+    results: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
 
     def number(self, *what: Hashable) -> int:
         return self.known.setdefault(what, len(self.known))
@@ -50,8 +86,8 @@ class _Numbering:
             parameters = tuple(f"{key}={value}" for key, value in equation.params.items() if key not in keys)
             bodies = tuple(id(body) for body, _ in inner.values())
             own = self.number(equation.primitive.name, parameters, bodies, *operands)
-            self.of_path[path] = own
-            results = [self.number("result", own, i) for i in range(len(equation.outvars))]
+            self.of_path[path], self.operands[path] = own, operands
+            results = self.results[path] = [self.number("result", own, i) for i in range(len(equation.outvars))]
             for body, body_tags in inner.values():
                 is_call = equation.primitive.name in _CALLS and len(body.invars) == len(operands)
                 given = (
