@@ -29,14 +29,22 @@ export class Lines {
 
   colourOf = (file: string, line: number): number => this.#colours.get(lineKey(file, line)) ?? -1;
 
-  /** Neighbouring lines get different colours; the same line has its colour in every stage. */
+  /**
+   * The same line has its colour in every stage; neighbours among those of the last stage, which are what a kernel is
+   * coloured by, get different ones. A line that left nothing there comes after them.
+   */
   #assignColours(): void {
-    const places = new Map<string, { file: number; line: number }>();
+    const places = new Map<string, { file: number; line: number; isGone: number }>();
     const order = new Map(this.sources.map((source, i) => [source.file, i]));
-    for (const stage of this.capture.stages)
-      for (const { file, line } of stage.attribution.places)
-        places.set(lineKey(file, line), { file: order.get(file) ?? 1e9, line });
-    const sorted = [...places].sort(([, a], [, b]) => a.file - b.file || a.line - b.line);
+    for (const [i, { attribution }] of this.capture.stages.entries())
+      for (const [code, { file, line }] of attribution.places.entries())
+        if (attribution.nodesAt(code).length)
+          places.set(lineKey(file, line), {
+            file: order.get(file) ?? 1e9,
+            line,
+            isGone: Number(i < this.capture.stages.length - 1),
+          });
+    const sorted = [...places].sort(([, a], [, b]) => a.isGone - b.isGone || a.file - b.file || a.line - b.line);
     for (const [i, [key]] of sorted.entries()) this.#colours.set(key, i % COLOURS);
   }
 }
