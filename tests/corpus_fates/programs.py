@@ -110,7 +110,7 @@ KINDS: dict[str, Removable] = {
     "a result that nobody takes": _kind("ceil", "ceil", _second_result),
     "a branch that never runs": _kind("floor", "floor", _branch),
     "known beforehand": _kind("log", "log", _constant),
-    "reduced over one": _kind("reduce_sum", "reduce", lambda x: x[None].sum(0)),
+    "reduced over one": _kind("reduce_sum", "reduce", lambda x: x.reshape(1, *x.shape).sum(0)),
     # What stays, in one form or another.
     "over four": _kind("div", "divide multiply", lambda x: x / 4.0, stays=True),
     "over three": _kind("div", "divide multiply", lambda x: x / 3.0, stays=True),

@@ -26,8 +26,8 @@ class Life:
     """What the passes say of one equation.
 
     Args:
-        kind: `lives` if it is there at the end under its own number; `rewritten` if what a pass put into its place is;
-            else how it ended, a kind of fate.
+        kind: `lives` if it is there at the end as it was; `rewritten` if what a pass put into its place is; else how it
+            ended, a kind of fate.
         row: Of the last snapshot, what stands for it; -1 if nothing does.
         position: Of the pass that ended or rewrote it among those that changed something; -1 if none did.
         before, after: Its line before that pass, and that of what took its place.
@@ -46,11 +46,12 @@ class Life:
 
 @dataclass(frozen=True)
 class _Tracked:
-    """An equation and the row that stands for it; and, where that has lost its number, how it came to that."""
+    """An equation and the row that stands for it; and, where that is another operation, how it came to that."""
 
     equation: int
     row: int
     life: Life = Life()
+    is_named: bool = True  # the row bears the equation's number
     is_shared: bool = False
 
 
@@ -104,19 +105,27 @@ class Tracker:
         if row in change.same:
             return replace(tracked, row=change.same[row])
         # What was there before is another part of the equation: a reduction's own addition, in its computation.
-        there = [at for at in self._rows[tracked.equation] if change.is_new(at)]
-        if there and tracked.life.kind == "lives":
-            if not displaced(change, row, there[-1]):
-                return replace(tracked, row=there[-1])
+        there = [at for at in self._rows[tracked.equation] if change.is_new(at)] if tracked.is_named else []
+        if there and displaced(change, row, there[-1]):
             end = Ending("eliminated", row, there[-1])
+        elif there:
+            return replace(tracked, row=there[-1], life=self._life_as(change, tracked, there[-1]))
         else:
             end = ending(change, row)
         if end.kind == "lives":
             life = _life(change, end) if tracked.life.kind == "lives" else tracked.life
-            return replace(tracked, row=end.after, life=life, is_shared=tracked.is_shared or end.is_shared)
+            shared = tracked.is_shared or end.is_shared
+            return replace(tracked, row=end.after, life=life, is_named=False, is_shared=shared)
         # What stood for two ends for the one whose number it has: the other was gone when they became one.
         life = replace(tracked.life, kind="eliminated") if tracked.is_shared else _life(change, end)
         return replace(tracked, row=-1, life=life)
+
+    def _life_as(self, change: Change, tracked: _Tracked, row: int) -> Life:
+        """The life of an equation that goes on as a row of its number: as it was, or rewritten as something else."""
+        own = self._own.get(tracked.equation, ())
+        if row in own or not own:
+            return Life()
+        return _life(change, Ending("lives", tracked.row, row)) if tracked.row in own else tracked.life
 
 
 def _life(change: Change, end: Ending) -> Life:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.fates.imported import Imported, imported
-from explorer.analysis.fates.metadata_fates import MetadataFates, Row
+from explorer.analysis.fates.metadata_fates import MetadataFates, Row, only_calls
 from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, hlo_name
 from explorer.analysis.fates.recorded import Life, Tracker
 from explorer.analysis.links.equations import is_dead
@@ -164,27 +164,40 @@ def _rows_of_equations(versions: Versions, stage: _Stage, lowered: Graph) -> _Pa
     may name several, though the import made it of one. `select(not not p, …)` becomes a select of p that names both
     negations.
     """
-    row, equation = _pairs(versions, stage)
+    row, equation = _pairs(versions, versions.equations or stage.equations)
     helps, never = (np.asarray([*(op in ops for op in versions.ops), True], bool) for ops in (HELPERS, NEVER_OWN))
     op = versions.op[row]
     counts = np.where(stage.computes[equation], ~helps[op], ~never[op])
     row, equation, op = row[counts], equation[counts], op[counts]
-    width = len(versions.ops)
-    _, own_codes = _codes_of_operations(versions, *_outermost(stage.lowered, lowered), lowered)
-    own = np.isin(equation.astype(np.int64) * width + op, own_codes)
-    # Where no equation that a line names has its operation, the import called it something else.
-    any_own = np.zeros(len(versions.lines), bool)
-    any_own[row[own]] = True
+    outermost = _outermost(stage.lowered, lowered)
+    _, own_codes = _codes_of_operations(versions, *outermost, lowered)
+    own = np.isin(equation.astype(np.int64) * len(versions.ops) + op, own_codes)
     end = versions.snapshots[1].first if len(versions.snapshots) > 1 else len(versions.lines)
     was_there = np.zeros(len(stage.computes), bool)
-    was_there[equation[(row < end) & (own | ~any_own[row])]] = True
-    kept = was_there[equation]
+    was_there[equation[(row < end) & _is_left(row, equation, own, _last_operation(*outermost, len(was_there)))]] = True
+    # In a function that is called several times no line says for which call it is: that is enough to be there at first.
+    kept = was_there[equation] & (stage.equations.code[row] >= 0)
     return row[kept], equation[kept], own[kept]
 
 
-def _pairs(versions: Versions, stage: _Stage) -> tuple[Ints, Ints]:
+def _is_left(row: Ints, equation: Ints, own: NDArray[np.bool_], last: Ints) -> NDArray[np.bool_]:
+    """Of pairs of a line and an equation, whether the line is what the import left of the equation.
+
+    Of several that it made one of, as of three reshapes, the last one; where it is the operation of none of them, all.
+
+    Args:
+        row, equation: The pairs.
+        own: Whether the line does what the equation does.
+        last: Of each equation, its last StableHLO operation: one for all calls of a function.
+    """
+    of_row = np.full(int(row.max(initial=-1)) + 1, -1, np.int32)
+    np.maximum.at(of_row, row[own], last[equation[own]])
+    return np.where(own, last[equation] == of_row[row], of_row[row] < 0)
+
+
+def _pairs(versions: Versions, equations: EquationSets) -> tuple[Ints, Ints]:
     """Each line with the equations that it named when it came; what a pass gives it later, another instruction had."""
-    row, equation = stage.equations.pairs
+    row, equation = equations.pairs
     is_line = row < len(versions.lines)
     return row[is_line], equation[is_line]
 
@@ -211,13 +224,20 @@ def _outermost(sets: EquationSets, lowered: Graph) -> tuple[Ints, Ints]:
     return operation[~is_inner], equation[~is_inner]
 
 
+def _last_operation(operation: Ints, equation: Ints, count: int) -> Ints:
+    """Of each equation the last StableHLO operation; calls of one function have the same."""
+    last = np.full(count, -1, np.int32)
+    np.maximum.at(last, equation, operation)
+    return last
+
+
 def _rows_of_operations(versions: Versions, stage: _Stage) -> _Pairs:
     """Pairs of a line and the StableHLO operation that it does, the only one of its equation with that name."""
     graph = stage.fates.graph
     operation, keys = _codes_of_operations(versions, *stage.lowered.pairs, graph)
     keys, first, count = np.unique(keys, return_index=True, return_counts=True)
     keys, first = keys[count == 1], first[count == 1]
-    row, of = _pairs(versions, stage)
+    row, of = _pairs(versions, stage.equations)
     wanted = of.astype(np.int64) * len(versions.ops) + versions.op[row]
     at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     hit = keys[at] == wanted if len(keys) else np.zeros(len(row), bool)
@@ -246,7 +266,7 @@ def _row_of_life(capture: Capture, stage: _Stage, row: Row, life: Life) -> Row:
     if life.kind != "rewritten":
         return Row(life.kind, (), False, why, step, life.before, life.after)
     if kernel >= 0:
-        return Row("rewritten", (kernel,), False, why, step, life.before, life.after)
+        return Row("rewritten", row.kernels or (kernel,), False, why, step, life.before, life.after)
     return Row("eliminated", (), False, why, step, life.before, life.after)
 
 
@@ -257,7 +277,7 @@ def _row_before_passes(stage: _Stage, node: int, before: Imported, *, is_dead: b
     if (row := before.row(node)) is not None:
         return row
     caller = graph.groups[int(graph.group[node])].caller if graph.group[node] >= 0 else -1
-    if caller >= 0 and fates.rows[caller].kernels and fates.rows[caller].kind != "inlined":
+    if caller >= 0 and fates.rows[caller].kernels and not only_calls(graph.ops[int(graph.op[caller])]):
         above = fates.rows[caller]
         return Row(above.kind, above.kernels, True, f"part of {graph.names[caller]}")
     if is_dead:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +33,7 @@ class Change:
         before, after: The rows of the snapshots.
         same: By row before, the row that the same instruction has after, where it was rewritten in place.
         links: By key, what became of each instruction that died.
+        readers_of: By key, the rows of all snapshots that read the instruction.
     """
 
     versions: Versions
@@ -42,6 +43,7 @@ class Change:
     after: Ints
     same: Mapping[int, int]
     links: Mapping[int, Sequence[PassLink]]
+    readers_of: Callable[[int], list[int]]
 
     @cached_property
     def row_before(self) -> Mapping[int, int]:
@@ -80,9 +82,19 @@ class Change:
 
     def readers(self, key: int) -> list[int]:
         """The rows before it that read an instruction."""
-        start, operand = self.versions.operand_start, self.versions.operand
-        readers = np.searchsorted(start, np.flatnonzero(operand == key), "right") - 1
-        return readers[np.isin(readers, self.before)].tolist()
+        return [row for row in self.readers_of(key) if row in self._old]
+
+    @cached_property
+    def _old(self) -> frozenset[int]:
+        return frozenset(self.before.tolist())
+
+
+def _readers(versions: Versions) -> Callable[[int], list[int]]:
+    """By key, the rows of all snapshots that read the instruction."""
+    order = np.argsort(versions.operand, kind="stable")
+    rows = np.repeat(np.arange(len(versions.lines)), np.diff(versions.operand_start))[order]
+    start = np.searchsorted(versions.operand[order], np.arange(len(versions.names) + 1))
+    return lambda key: rows[start[key] : start[key + 1]].tolist()
 
 
 def changes(passes: Passes) -> Iterator[Change]:
@@ -91,6 +103,7 @@ def changes(passes: Passes) -> Iterator[Change]:
     links: dict[int, dict[int, list[PassLink]]] = {}
     for link in passes.links:
         links.setdefault(link.position, {}).setdefault(link.old, []).append(link)
+    readers = _readers(versions)
     position = -1
     for step in passes.all:
         position += step.is_consequential
@@ -99,8 +112,8 @@ def changes(passes: Passes) -> Iterator[Change]:
         before, after = versions.rows(step.first), versions.rows(step.snapshot)
         if step.is_consequential:
             same = dict(passes.effects[position].changed)
-            yield Change(versions, step, position, before, after, same, links.get(position, {}))
+            yield Change(versions, step, position, before, after, same, links.get(position, {}), readers)
         else:
             # Only the numbers in names differ: line follows line.
             same = dict(zip(before.tolist(), after.tolist(), strict=len(before) == len(after)))
-            yield Change(versions, step, -1, before, after, same, {})
+            yield Change(versions, step, -1, before, after, same, {}, readers)
