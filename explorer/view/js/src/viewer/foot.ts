@@ -22,6 +22,7 @@ export class Foot {
     this.root.replaceChildren(
       ...this.#times(),
       this.#linked(),
+      ...this.#graded(),
       this.recorder,
       element("span.stretch"),
       element("span", about),
@@ -66,6 +67,21 @@ export class Foot {
       bar.append(part);
     }
     return [bar];
+  }
+
+  /** How sure the links of this stage's nodes to equations are; nothing in the first stage. */
+  #graded(): Node[] {
+    const { sets, graph } = this.session.stage;
+    if (!sets) return [];
+    const grades = Array.from({ length: graph.size }, (_, node) => sets.gradeOf(node));
+    const exact = grades.filter((grade) => grade === "exact").length;
+    const inferred = grades.filter((grade) => grade === "inferred").length;
+    if (!exact && !inferred) return [];
+    const share = exact / (exact + inferred);
+    const text = share === 1 ? "links exact" : exact ? `${Math.floor(share * 100)}% of links exact` : "links inferred";
+    const unknown = graph.size - exact - inferred;
+    const title = `${number(exact)} nodes linked exactly, ${number(inferred)} by inference, ${number(unknown)} not`;
+    return [element("span", { title }, text)];
   }
 
   #linked(): Node {
