@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from explorer.model.live_memory import Buffer, LiveMemory
     from explorer.model.pass_history import History, HistoryEvent, PassLink
     from explorer.model.passes import Effect, Pass, Passes
+    from explorer.model.paths import Paths
     from explorer.model.results.benchmark_comparison import Comparison, Ratio
     from explorer.model.results.flame import Flame
     from explorer.model.results.memory_use import MemoryRow, MemoryUse
@@ -128,6 +129,7 @@ __all__ = [
     "Pass",
     "PassLink",
     "Passes",
+    "Paths",
     "Peaks",
     "Place",
     "Prediction",
@@ -224,6 +226,7 @@ _NAMES = {
     "explorer.model.line_table": "LineRow LineTable",
     "explorer.model.attribution": "Attribution SourceLine",
     "explorer.model.links": "Links",
+    "explorer.model.paths": "Paths",
     "explorer.model.live_memory": "Buffer LiveMemory",
     "explorer.model.passes": "Effect Pass Passes",
     "explorer.model.results.benchmark_comparison": "Comparison Ratio",

@@ -8,6 +8,9 @@ from explorer.model.attached import attach
 
 _METHODS = {
     "Graph.where": "explorer.analysis.query:where",
+    "Graph.paths": "explorer.analysis.ways:paths",
+    "Graph.neighbourhood": "explorer.analysis.ways:neighbourhood",
+    "Capture.extract": "explorer.capture.extract:extract",
     "Graph.with_attributes_of": "explorer.capture.readers.reread:with_attributes_of",
     "Graph.to_model_explorer_json": "explorer.files.model_explorer:write_graph",
     "Capture.to_model_explorer_json": "explorer.files.model_explorer:write_capture",

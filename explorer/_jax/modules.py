@@ -8,13 +8,15 @@ from typing import Any
 from explorer.errors import OpenError
 
 _hlo: Any
+_parse: Any
 try:
     # Non-public: the only way from a serialized HloModuleProto to its text. It parses; it never touches a backend.
     from jaxlib import _hlo as _bindings  # pyright: ignore
 
     _hlo = _bindings.XlaComputation  # pyright: ignore
+    _parse = _bindings.hlo_module_from_text  # pyright: ignore
 except (ImportError, AttributeError):  # pragma: no cover - said when a proto is opened
-    _hlo = None
+    _hlo = _parse = None
 
 _MESSAGES = 3  # a module is in an HloProto, which may be in an HloSnapshot
 
@@ -36,6 +38,20 @@ def hlo_text(data: bytes) -> str:
             continue
         return text
     raise OpenError(f"these {len(data):,} bytes are no serialized HLO module: {reason}.")
+
+
+def printed_hlo(text: str) -> str:
+    """A module's text as XLA prints it, an instruction a line; empty where its parser refuses it or isn't there."""
+    try:
+        printed: str = _parse(text).to_string()
+    except Exception:  # XLA's own, of whatever kind
+        return ""
+    return printed
+
+
+def is_hlo_text(text: str) -> bool:
+    """Whether XLA's own parser takes a text; where there is none, it can't be told and counts as taken."""
+    return _parse is None or bool(printed_hlo(text))
 
 
 def _nested(data: bytes) -> Iterator[bytes]:

@@ -329,6 +329,31 @@ class Capture(Pictured):
         ...
 
     @attached
+    def extract(self, node: Node, height: int = 0) -> str:
+        """The text of an HLO module that computes what one instruction computes; XLA parses, compiles and runs it.
+
+        What the compiler fused is a call there, to be fused anew.
+
+        Args:
+            node: An instruction of the stage `hlo` or `before`; inside a kernel or a loop too.
+            height: How many steps before it are computed as well. What is farther is a parameter of its name; of a
+                tuple, one for each element.
+
+        Raises:
+            ForeignNodeError: It is no instruction of these stages.
+            OptionError: `height` is no number of steps.
+            UnreadableTextError: XLA doesn't parse the text that the instruction stands in.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> capture = explorer.explore(lambda x: jnp.sin(x) @ x, jnp.ones((8, 8)))
+            >>> module = capture.extract(capture.hlo.graph.where("op:sine")[0])
+            >>> explorer.open_hlo(module).hlo.graph.where("op:sine")[0].op
+            'sine'
+        """
+        ...
+
+    @attached
     def to_model_explorer_json(self, path: str | PathLike[str]) -> Path:
         """Write the stages as one file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
 

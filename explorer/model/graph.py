@@ -24,6 +24,7 @@ from explorer.model.types import TypeSizes, measure_types
 
 if TYPE_CHECKING:
     from explorer.model.hierarchy import Hierarchy
+    from explorer.model.paths import Paths
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -246,6 +247,27 @@ class Graph:
             >>> import explorer, jax.numpy as jnp
             >>> explorer.explore(jnp.tanh, jnp.ones(8)).jaxpr.graph.where("op:tanh")
             (b = f32[8] tanh(a),)
+        """
+        ...
+
+    @attached
+    def paths(self, a: Node, b: Node) -> Paths:
+        """The paths along the operands between two nodes, in whichever direction there are any.
+
+        They come one by one, a shortest first; `len`, `subgraph` and `steps` are known without walking them. What is in
+        a kernel or a loop that the other node is outside of stands for it.
+
+        Raises:
+            ForeignNodeError: One is no node of this graph.
+        """
+        ...
+
+    @attached
+    def neighbourhood(self, node: Node, width: int = 1) -> tuple[Node, ...]:
+        """The nodes at most `width` steps away from one, along operands and users, in program order; itself too.
+
+        Raises:
+            ForeignNodeError, OptionError: It is no node of this graph; `width` is no number of steps.
         """
         ...
 

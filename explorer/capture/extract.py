@@ -1,0 +1,193 @@
+"""One instruction with what feeds it, as an HLO module of its own that XLA parses, compiles and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from explorer._jax.modules import is_hlo_text, printed_hlo
+from explorer.capture.readers.hlo import read_hlo
+from explorer.errors import ForeignNodeError, OptionError, UnreadableTextError
+from explorer.model.capture import Capture
+from explorer.model.graph import Graph, Node
+from explorer.model.types import parse_type
+
+# They need no operands: cheaper to compute again than to be given.
+_GIVEN_BY_ITSELF = ("constant", "iota")
+_NAMES = "control-predecessors={"
+# What a program for several devices is compiled for.
+_KEPT = ("replica_count", "num_partitions")
+
+
+def extract(capture: Capture, node: Node, height: int = 0) -> str:
+    """The text of a module that computes what an instruction computes: see `Capture.extract`."""
+    if not isinstance(height, int) or isinstance(height, bool) or height < 0:  # pyright: ignore[reportUnnecessaryIsInstance]: users write no types
+        raise OptionError(f"height is {height!r}; allowed is a number of steps, 0 or more.")
+    stage = next((stage for stage in capture.stages if stage.graph is node.graph), None)
+    if stage is None or stage.name not in ("hlo", "before"):
+        raise ForeignNodeError(
+            f"{node.name} is no instruction of this capture's HLO: only that can be extracted. "
+            "Hint: cap.hlo.graph has them, cap.links leads there from another stage."
+        )
+    # What a person wrote may have several instructions on a line: XLA prints it with one, and keeps the names.
+    is_printed = "jax" in capture.environment
+    texts = (stage.text, printed_hlo(stage.text)) if is_printed else (printed_hlo(stage.text),)
+    for text in filter(None, texts):
+        graph = stage.graph if text is stage.text else read_hlo(text)
+        if node.name in graph:
+            root = node.index if graph is stage.graph else graph[node.name].index
+            module = _module(graph, text.split("\n"), root, height)
+            if is_hlo_text(module):
+                return module
+    raise UnreadableTextError(f"{node.name} can't be extracted: XLA doesn't parse the text that it stands in.")
+
+
+def _module(graph: Graph, lines: Sequence[str], root: int, height: int) -> str:
+    inside = _within(graph, root, height)
+    body: list[str] = []
+    parameters = 0
+    for node in sorted(inside | {operand for at in inside for operand in _operands(graph, at)}):
+        if node in inside and graph.ops[int(graph.op[node])] != "parameter":
+            text = _recompilable(graph, node, _instruction(lines, int(graph.line[node])))
+            body.append(_rooted(text, node == root))
+        else:
+            made = list(_parameter(graph, node, parameters))
+            parameters += max(len(made) - 1, 1)
+            body += [f"  {'ROOT ' * (node == root and line is made[-1])}{line}" for line in made]
+    called = [_computation(graph, lines, group) for group in _called(graph, inside)]
+    kept = "".join(f", {key}={graph.attributes[key]}" for key in _KEPT if key in graph.attributes)
+    name = "".join(letter if letter.isalnum() else "_" for letter in graph.names[root])
+    return "\n\n".join([f"HloModule extract_{name}{kept}", *called, "\n".join(["ENTRY %extract {", *body, "}"])]) + "\n"
+
+
+def _operands(graph: Graph, node: int) -> list[int]:
+    return graph.operand[graph.operand_start[node] : graph.operand_start[node + 1]].tolist()
+
+
+def _within(graph: Graph, root: int, height: int) -> set[int]:
+    """The instructions that are computed: up to `height` steps before the root, and what is no value by itself."""
+    inside, front = {root}, {root}
+    for _ in range(height):
+        front = {operand for node in front for operand in _operands(graph, node)} - inside
+        inside |= front
+    todo = list(inside)
+    while todo:
+        node = todo.pop()
+        is_second_half = graph.ops[int(graph.op[node])].endswith(("-done", "-update"))
+        for operand in _operands(graph, node):
+            alone = graph.ops[int(graph.op[operand])] in _GIVEN_BY_ITSELF
+            if operand not in inside and (alone or is_second_half):
+                inside.add(operand)
+                todo.append(operand)
+    return inside
+
+
+def _parameter(graph: Graph, node: int, number: int) -> Iterator[str]:
+    """A parameter with the name and type of a node; of a tuple one for each element, as a caller gives arrays."""
+    name, text = graph.names[node].lstrip("%"), graph.types[int(graph.type[node])]
+    type_ = parse_type(text)
+    if len(type_) != len(type_.starts) or not text.startswith("(") or not type_.arrays:
+        yield f"%{name} = {text} parameter({number})"
+        return
+    elements = [f"{array}{array.layout}" for array in type_.arrays]
+    for i, element in enumerate(elements):
+        yield f"%{name}.element.{i} = {element} parameter({number + i})"
+    operands = ", ".join(f"%{name}.element.{i}" for i in range(len(elements)))
+    yield f"%{name} = {text} tuple({operands})"
+
+
+def _instruction(lines: Sequence[str], at: int) -> str:
+    """The text of the instruction on a line; not marked as a root."""
+    return lines[at].strip().removeprefix("ROOT ").lstrip()
+
+
+def _recompilable(graph: Graph, node: int, text: str) -> str:
+    """Without what must run before, that is not there; with what a compiler takes as its input.
+
+    XLA's CPU backend takes no fusion that it hasn't made itself ("Fusion must have backend config"): it is a call, and
+    is fused anew. A bitcast follows layouts, which the way through MLIR loses: it is a reshape.
+    """
+    start = text.find(f", {_NAMES}")
+    text = text if start < 0 else text[:start] + text[text.find("}", start) + 1 :]
+    called, op = graph.attribute_table.get(node, "calls"), graph.ops[int(graph.op[node])]
+    if op == "bitcast":
+        return _reshaped(graph, node) or text
+    if op != "fusion" or not called:
+        return text
+    operands = ", ".join(f"%{graph.names[operand].lstrip('%')}" for operand in _operands(graph, node))
+    name, type_ = graph.names[node].lstrip("%"), graph.types[int(graph.type[node])]
+    return f"%{name} = {type_} call({operands}), to_apply=%{called}{_metadata(text)}"
+
+
+def _reshaped(graph: Graph, node: int) -> str:
+    """A bitcast as what it does to the elements, whatever their layout; empty where it joins or splits them.
+
+    In memory nothing moves. So the elements in the order of the memory are the same before and after, and where that
+    order isn't the dimensions', a transpose to it and one from it stand around the reshape.
+    """
+    operand = next(iter(_operands(graph, node)), node)
+    arrays = [parse_type(graph.types[int(graph.type[at])]).arrays for at in (operand, node)]
+    if operand == node or not all(arrays):
+        return ""
+    before, after = (each[0] for each in arrays)
+    if before.bits != after.bits or before.elements != after.elements:
+        return ""
+    name, given = graph.names[node].lstrip("%"), f"%{graph.names[operand].lstrip('%')}"
+    orders = [array.minor_to_major[::-1] or tuple(range(len(array.dims))) for array in (before, after)]
+    rows: list[str] = []
+    if before.dtype != after.dtype:
+        rows.append(f"%{name}.bits = {after.dtype}[{','.join(before.dims)}] bitcast-convert({given})")
+        given = f"%{name}.bits"
+    if orders[0] != tuple(sorted(orders[0])):
+        dims = ",".join(before.dims[dim] for dim in orders[0])
+        order = ",".join(map(str, orders[0]))
+        rows.append(f"%{name}.in.memory = {after.dtype}[{dims}] transpose({given}), dimensions={{{order}}}")
+        given = f"%{name}.in.memory"
+    if orders[1] == tuple(sorted(orders[1])):
+        return "\n  ".join([*rows, f"%{name} = {after} reshape({given})"])
+    dims = ",".join(after.dims[dim] for dim in orders[1])
+    back = ",".join(str(orders[1].index(dim)) for dim in range(len(after.dims)))
+    rows.append(f"%{name}.reshaped = {after.dtype}[{dims}] reshape({given})")
+    return "\n  ".join([*rows, f"%{name} = {after} transpose(%{name}.reshaped), dimensions={{{back}}}"])
+
+
+def _rooted(text: str, is_root: bool) -> str:
+    """The line of an instruction, marked if it is the root; of several lines the last."""
+    *before, last = text.split("\n")
+    marked = f"  {'ROOT ' * is_root}{last.strip()}"
+    return "\n".join([*(f"  {line.strip()}" for line in before), marked])
+
+
+def _metadata(text: str) -> str:
+    start = text.find(", metadata={")
+    metadata = "" if start < 0 else text[start : text.find("}", start) + 1]
+    return "" if metadata.count('"') % 2 else metadata  # a brace in a name
+
+
+def _called(graph: Graph, nodes: Iterable[int]) -> list[int]:
+    """The computations that nodes call, and those that these call, each after what it calls."""
+    of_node: dict[int, list[int]] = {}
+    of_group: dict[int, list[int]] = {}
+    for call in graph.calls:
+        of_node.setdefault(call.node, []).append(call.group)
+        of_group.setdefault(int(graph.group[call.node]), []).append(call.group)
+    order: list[int] = []
+    seen: set[int] = set()
+    stack = [(group, False) for node in sorted(nodes, reverse=True) for group in of_node.get(node, ())]
+    while stack:
+        group, is_done = stack.pop()
+        if is_done:
+            order.append(group)
+        elif group not in seen:
+            seen.add(group)
+            stack.append((group, True))
+            stack += [(inner, False) for inner in of_group.get(group, ())]
+    return order
+
+
+def _computation(graph: Graph, lines: Sequence[str], group: int) -> str:
+    rows = [f"%{graph.groups[group].name} {{"]
+    roots = graph.is_root
+    for node in (graph.group == group).nonzero()[0].tolist():
+        text = _recompilable(graph, node, _instruction(lines, int(graph.line[node])))
+        rows.append(_rooted(text, bool(roots[node])))
+    return "\n".join([*rows, "}"])
