@@ -3,7 +3,7 @@
 import { lineKey, type SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
 import type { Frame, Graph } from "../core/graph";
-import { groupItem, isGroup, isNode } from "../core/item";
+import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
 import { isOneIteration, total } from "../core/kernel_titles";
 import {
   bytesOf,
@@ -25,6 +25,12 @@ const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "byte
 const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name
 const MOST = 40; // rows of a list; the rest is counted
 
+/** What the graph shows of the ways from a node. */
+export interface Ways {
+  pathsFrom(item: Item): void;
+  widen(by: number): void;
+}
+
 export class DetailsPane {
   readonly root: HTMLElement;
 
@@ -33,6 +39,7 @@ export class DetailsPane {
   constructor(
     private readonly session: Session,
     private readonly reveal: (node: number) => void,
+    private readonly ways: Ways,
   ) {
     this.#costsOf = new Costs(session.capture.header.lines);
     this.root = element("div.explorer-details", { "aria-live": "polite" });
@@ -139,6 +146,7 @@ export class DetailsPane {
     parts.push(
       note(inside.length ? `1 ${opText(graph.op(node))} of ${units(name, inside.length)}` : opText(graph.op(node))),
     );
+    parts.push(this.#acts(node));
     const rows: [string, string][] = [["type", shortType(graph.type(node))], ...this.#costs(node)];
     if (graph.scope(node)) rows.push(["scope", graph.scope(node)]);
     parts.push(facts(rows), ...attributes(graph.attributes?.of(node) ?? []));
@@ -178,6 +186,29 @@ export class DetailsPane {
     const users = graph.users(node);
     if (users.length) parts.push(heading("users"), this.#nodes(users));
     return parts;
+  }
+
+  /** What can be done with a node: show ways from it, copy what extracts it. */
+  #acts(node: number): Node {
+    const { graph, name } = this.session.stage;
+    const act = (text: string, help: string, run: (button: HTMLElement) => void) => {
+      const button = element("button", { type: "button", title: help }, text);
+      button.addEventListener("click", () => run(button));
+      return button;
+    };
+    const acts = [
+      act("paths to …", "all paths to what you choose next (p)", () => this.ways.pathsFrom(nodeItem(node))),
+      act("near", "what is a step away (n), once more for two", () => this.ways.widen(1)),
+      act("− near", "one step less (N)", () => this.ways.widen(-1)),
+    ];
+    if (name === "hlo" || name === "before") {
+      const call = `cap.extract(cap.stage("${name}").graph[${JSON.stringify(graph.name(node))}], height=2)`;
+      const help = `copies ${call}: the text of a module that XLA runs`;
+      acts.push(
+        act("copy cap.extract(…)", help, (button) => void copied(call).then((done) => say(button, done, call))),
+      );
+    }
+    return element("div.acts", ...acts);
   }
 
   /** What a node costs, as far as that was counted; before HLO the sizes of its types. */
@@ -399,6 +430,19 @@ function sentence(kind: string, isInferred: boolean, why: string): Node {
     );
   return text;
 }
+
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false; // a page without the right to
+  }
+}
+
+/** Say what became of copying; where the page may not, the text is there to be selected. */
+const say = (button: HTMLElement, done: boolean, text: string): void =>
+  button.replaceWith(done ? "copied" : element("code", text));
 
 type Row = [name: string, value: string, isInferred?: boolean, why?: string];
 

@@ -3,15 +3,15 @@
 import { element } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem } from "../core/item";
-import { count, cut, kernelsOf, labelOf, number, units } from "../core/labels";
+import { count, kernelsOf, labelOf, units } from "../core/labels";
 import type { Session } from "../core/session";
 import { Layouter } from "../layout/layouter";
 import { Breadcrumbs } from "./breadcrumbs";
 import { GraphCanvas, type Trace } from "./canvas";
 import { GraphInput } from "./input";
 import { Minimap } from "./minimap";
-import { criticalPath, reach, way } from "./paths";
 import { type Box, openable, type Scene, SceneBuilder } from "./scene";
+import { criticalWay, nearWay, pathsBetween, reachedWay, type ShownWay } from "./shown_way";
 import { GraphTools, type Way } from "./tools";
 import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, wholeScale, zoom } from "./viewport";
 
@@ -35,9 +35,10 @@ export class GraphPane {
   readonly #builders = new Map<string, SceneBuilder>();
   #drawn = Promise.resolve();
   #colouredBy = "line";
-  #shownWay:
-    | { kind: Way | "path"; message: string; of: Item | undefined; steps: ReadonlyMap<number, number> }
-    | undefined;
+  #shownWay: ShownWay | undefined;
+  /** Where paths are to be shown from, once something else is chosen. */
+  #from: Item | undefined;
+  #width = 1;
 
   constructor(private readonly session: Session) {
     this.#canvas = new GraphCanvas(session);
@@ -260,28 +261,10 @@ export class GraphPane {
   /** Show all that feeds what is chosen, all that it feeds, or the critical path; the same again hides it. */
   way(kind: Way): void {
     const { graph } = this;
-    const { focus } = this.session;
+    const { focus, stage } = this.session;
     if (this.#shownWay?.kind === kind) this.#shownWay = undefined;
-    else if (kind === "critical") {
-      const { nodes, measure, share } = criticalPath(graph);
-      const message = measure
-        ? `${Math.round(100 * share)}% of all ${measure === "flops" ? "FLOPs" : measure} lie on it`
-        : "by the number of steps";
-      this.#shownWay = {
-        kind,
-        message: `critical path: ${units(this.session.stage.name, nodes.length)}, ${message}`,
-        of: focus.item,
-        steps: new Map(nodes.map((node) => [node, 0])),
-      };
-    } else if (focus.nodes.size) {
-      const steps = reach(graph, focus.nodes, kind === "outputs");
-      this.#shownWay = {
-        kind,
-        message: `${number(steps.size - 1)} ${kind === "inputs" ? "feed it" : "need it"}, the nearest the strongest`,
-        of: focus.item,
-        steps,
-      };
-    }
+    else if (kind === "critical") this.#shownWay = criticalWay(graph, stage.name, focus.item);
+    else if (focus.nodes.size) this.#shownWay = reachedWay(graph, kind, focus.nodes, focus.item);
     this.#retrace();
   }
 
@@ -290,22 +273,25 @@ export class GraphPane {
     this.#hint.textContent = `path from ${title}: go to another box and press p`;
   }
 
-  /** Show a way from what is chosen, or from another item, to an item. */
+  /** Show all paths from an item to what is chosen next, wherever that is. */
+  pathsFrom(item: Item): void {
+    this.#from = item;
+    this.light();
+  }
+
+  /** Show all paths from what is chosen, or from another item, to an item. */
   wayTo(item: Item, from = this.session.focus.item): void {
-    const { graph } = this;
     if (from === undefined) return;
-    const [a, b] = [from, item].map((end) => (isNode(end) ? [end.node] : Array.from(graph.nodesOf(end))));
-    if (!a?.length || !b?.length) return;
-    const nodes = way(graph, a, b);
-    const names = nodes.map((node) => graph.name(node));
-    const ends = cut([names[0], names.length > 2 ? "…" : "", names[names.length - 1]].filter(Boolean).join(" → "), 80);
-    const message = nodes.length ? `path of ${count(nodes.length - 1, "step")}: ${ends}` : "neither feeds the other";
-    this.#shownWay = {
-      kind: "path",
-      message,
-      of: this.session.focus.item,
-      steps: new Map([a[0]!, b[0]!, ...nodes].map((node) => [node, 0])),
-    };
+    this.#shownWay = pathsBetween(this.graph, from, item, this.session.focus.item) ?? this.#shownWay;
+    this.#retrace();
+  }
+
+  /** Show what is so many steps more away from what is chosen than what is shown now. */
+  widen(by: number): void {
+    const { focus, stage } = this.session;
+    if (!focus.nodes.size) return;
+    this.#width = this.#shownWay?.kind === "near" ? Math.max(this.#width + by, 0) : 1;
+    this.#shownWay = this.#width ? nearWay(this.graph, stage.name, focus.nodes, this.#width, focus.item) : undefined;
     this.#retrace();
   }
 
@@ -330,6 +316,15 @@ export class GraphPane {
 
   /** Mark what the focus and the pointer light up. */
   light(): void {
+    const { item } = this.session.focus;
+    const from = this.#from;
+    if (from !== undefined && item !== from) {
+      this.#from = undefined;
+      if (item !== undefined) {
+        this.wayTo(item, from); // which marks it all
+        return;
+      }
+    }
     // A way belongs to what was chosen when it was drawn.
     if (this.#shownWay && this.#shownWay.kind !== "critical" && this.#shownWay.of !== this.session.focus.item) {
       this.#shownWay = undefined;
@@ -342,13 +337,14 @@ export class GraphPane {
     const boxes = this.#canvas.light();
     this.#crumbs.fill();
     const way = this.#shownWay?.kind;
-    this.#tools.light(way === "path" ? undefined : way);
+    this.#tools.light(way === "path" || way === "near" ? undefined : way);
     this.#hint.textContent = this.#shownWay?.message ?? this.#message(boxes);
   }
 
   #message(boxes: number): string {
     const { focus, stage } = this.session;
     if (focus.fault) return focus.fault;
+    if (this.#from !== undefined) return "now choose the other end: a box, a line of the text, a search result";
     if (!focus.nodes.size)
       return focus.query
         ? `nothing found for “${focus.query}”`

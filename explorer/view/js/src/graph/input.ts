@@ -15,6 +15,8 @@ export interface Acts {
   /** Show the message that a way starts here. */
   startWay(item: Item): void;
   way(way: Way): void;
+  /** Show what is near what is chosen, or more or less of that. */
+  widen(by: number): void;
   centre(box: Box): void;
   zoom(factor: number, x?: number, y?: number): void;
   fitAll(): void;
@@ -148,6 +150,8 @@ export class GraphInput {
       o: () => acts.way("outputs"),
       c: () => acts.way("critical"),
       p: () => this.#wayFromHere(),
+      n: () => acts.widen(1),
+      N: () => acts.widen(-1),
       Escape: () => {
         this.start = undefined;
         session.focusItem(undefined);

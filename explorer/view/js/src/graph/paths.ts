@@ -64,6 +64,55 @@ export function way(graph: Graph, a: Iterable<number>, b: Iterable<number>): num
   return [];
 }
 
+/** Paths beyond are not counted: numbers are exact up to here. */
+export const MOST_COUNTED = 1e15;
+
+export interface Between {
+  /** All that is on some path. */
+  nodes: ReadonlySet<number>;
+  /** One of the shortest paths; empty if neither end feeds the other. */
+  shortest: number[];
+  /** How many paths there are, at most `MOST_COUNTED`. */
+  paths: number;
+}
+
+/** All paths along the operands from some nodes to others, in whichever direction there are any. */
+export function between(graph: Graph, a: Iterable<number>, b: Iterable<number>): Between {
+  const shortest = way(graph, a, b);
+  if (!shortest.length) return { nodes: new Set(), shortest, paths: 0 };
+  const sides = [a, b].map((nodes) => new Set([...nodes].map((node) => running(graph, node))));
+  const [from, to] = sides[0]!.has(shortest[0]!) ? sides : sides.reverse();
+  const down = reach(graph, from!, true);
+  const up = reach(graph, to!, false);
+  const nodes = new Set([...shortest, ...[...down.keys()].filter((node) => up.has(node))].sort((x, y) => x - y));
+  // A program's operands come before what reads them.
+  const counts = new Map<number, number>();
+  for (const node of nodes) {
+    let paths = from!.has(node) ? 1 : 0;
+    for (const operand of new Set(graph.operands(node))) paths += counts.get(operand) ?? 0;
+    counts.set(node, Math.min(paths, MOST_COUNTED));
+  }
+  const paths = [...to!].reduce((all, node) => all + (counts.get(node) ?? 0), 0);
+  return { nodes, shortest, paths: Math.min(Math.max(paths, 1), MOST_COUNTED) };
+}
+
+/** How many steps away each node is that is at most `width` away from some, along operands and users. */
+export function near(graph: Graph, from: Iterable<number>, width: number): Map<number, number> {
+  let front = [...new Set([...from].map((node) => running(graph, node)))];
+  const steps = new Map(front.map((node): [number, number] => [node, 0]));
+  for (let distance = 1; distance <= width && front.length; distance++) {
+    const next: number[] = [];
+    for (const node of front)
+      for (const other of [...Array.from(before(graph, node)), ...graph.users(node)])
+        if (!steps.has(other)) {
+          steps.set(other, distance);
+          next.push(other);
+        }
+    front = next;
+  }
+  return steps;
+}
+
 export interface Critical {
   nodes: number[];
   /** What the way is the longest by: a measure's name, or empty for the number of steps. */

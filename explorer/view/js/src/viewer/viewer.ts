@@ -55,7 +55,10 @@ export class Viewer {
     this.#graph = new GraphPane(session);
     this.#kinds = paneKinds(this.#graph);
     this.#source = new SourcePane(session);
-    this.#details = new DetailsPane(session, (node) => this.#reveal(node));
+    this.#details = new DetailsPane(session, (node) => this.#reveal(node), {
+      pathsFrom: (item) => void this.#inGraph().then(() => this.#graph.pathsFrom(item)),
+      widen: (by) => void this.#inGraph().then(() => this.#graph.widen(by)),
+    });
     this.#recorder = new Recorder(options.id, options.model, (wire) => this.#recorded(wire));
     this.#foot = new Foot(session, this.#recorder.root);
     const tools = [
@@ -218,6 +221,13 @@ export class Viewer {
     if (firstNode === undefined) return;
     if (mode !== "graph") this.pane.scroll?.();
     else if (focus.item !== undefined) void this.#graph.reveal(firstNode);
+  }
+
+  /** Go to the graph, where it isn't shown. */
+  async #inGraph(): Promise<void> {
+    if (this.session.mode === "graph") return;
+    this.session.mode = "graph";
+    await this.#showMode();
   }
 
   #reveal(node: number): void {

@@ -13,7 +13,7 @@ import { chainsOf } from "../../src/graph/chains";
 import { Colouring, columnsOf, ramp } from "../../src/graph/colours";
 import { flowText } from "../../src/graph/flow";
 import { Marks } from "../../src/graph/marked_ranges";
-import { criticalPath, reach, way } from "../../src/graph/paths";
+import { between, criticalPath, MOST_COUNTED, near, reach, way } from "../../src/graph/paths";
 import { openable, PAGE, type Scene, SceneBuilder } from "../../src/graph/scene";
 import { layout } from "../../src/layout/layout";
 import { attributesOf } from "../attributes";
@@ -329,6 +329,46 @@ test("the way between two nodes is a shortest one, from either end", () => {
   assert.deepEqual(way(graph, [4], [0]), [0, 1, 4]);
   assert.deepEqual(way(graph, [1], [3]), []);
   assert.deepEqual(way(graph, [1, 2], [3, 5]), [2, 3], "of groups, from any of their nodes");
+});
+
+test("between two nodes are all paths, with their number, from either end", () => {
+  const graph = diamond();
+  for (const [a, b] of [
+    [0, 4],
+    [4, 0],
+  ] as const) {
+    const { nodes, shortest, paths } = between(graph, [a], [b]);
+    assert.deepEqual([...nodes], [0, 1, 2, 3, 4]);
+    assert.deepEqual(shortest, [0, 1, 4]);
+    assert.equal(paths, 2);
+  }
+  assert.deepEqual(between(graph, [1], [3]), { nodes: new Set(), shortest: [], paths: 0 });
+});
+
+test("of 50,000 residual blocks the paths are more than are counted, and all that they run through is known", () => {
+  const blocks = Array.from({ length: 50_000 }, (_, i) => [
+    { op: "f", operands: [2 * i] },
+    { op: "add", operands: [2 * i, 2 * i + 1] },
+  ]);
+  const graph = graphOf([{ op: "x" }, ...blocks.flat()]);
+  const { nodes, shortest, paths } = between(graph, [0], [100_000]);
+  assert.equal(nodes.size, 100_001);
+  assert.equal(shortest.length, 50_001);
+  assert.equal(paths, MOST_COUNTED);
+  assert.equal(between(graph, [0], [40]).paths, 2 ** 20);
+});
+
+test("what is near is a number of steps away, along operands and users", () => {
+  const graph = diamond();
+  assert.deepEqual([...near(graph, [3], 1).keys()].sort(), [2, 3, 4]);
+  assert.deepEqual([...near(graph, [3], 2)].sort(), [
+    [0, 2],
+    [1, 2],
+    [2, 1],
+    [3, 0],
+    [4, 1],
+  ]);
+  assert.deepEqual([...near(graph, [5], 9)], [[5, 0]]);
 });
 
 test("the critical path is the heaviest by what is measured, else the longest", () => {
