@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.mlir_attributes import read_attributes, read_dictionary, skeleton
 from explorer.capture.readers.mlir_locations import Locations
+from explorer.capture.readers.mlir_statements import statements
 from explorer.capture.readers.user_frames import users_part
 from explorer.errors import UnreadableTextError
 from explorer.model.attributes import Attributes, tabulate
@@ -26,6 +27,8 @@ _SYMBOL_NAME = re.compile(r'\bsym_name = "((?:[^"\\]|\\.)*+)"')
 _CALLEE = re.compile(r"\b(?:callee|decomposition) = (?:#vhlo\.)?@?([\w$.\-]++)|\bcalled_computations = \[@([\w$.\-]++)")
 _ARGUMENT_PATH = re.compile(r'%([\w$.]++): [^%"]*? loc\("([^"]*)"\)')
 _ARGUMENT = re.compile(r"%([\w$.]++): ((?:[^,()<>]++|<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>|\([^()]*+\))++)")
+_SPACED = re.compile(r"(%[\w$.]++)\s*+:\s*+")
+_COLON = re.compile(r"(?:(?<=[)}\]>])|(?<=\w))\s*+:\s++(?=[(!a-z])(?=[^\"]*+$)")
 _ITERATION = re.compile(r"%([\w$.]++) = %([\w$.]++)")
 _REFERENCE = re.compile(r"%([\w$.]++)")
 _MODULE_NAME = re.compile(r"\bmodule @([\w$.\-]++|\"[^\"]*+\")(?: attributes \{(.*)\} \{$)?")
@@ -33,7 +36,6 @@ _MODULE_NAME = re.compile(r"\bmodule @([\w$.\-]++|\"[^\"]*+\")(?: attributes \{(
 _ARGUMENT_ATTRIBUTES = re.compile(r'%([\w$.]++): [^%{]*?\{((?:[^{}"]++|"(?:[^"\\]|\\.)*+"|\{[^{}]*+\})*+)\}')
 _LOCATION = re.compile(r" loc\((#loc\d*+|[^()]*+|\".*)\)\s*$")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)')
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[(){}\[\]]')
 _PIECES = re.compile(r"(?:[^,<>()]++|<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>|\([^()]*+\))++")
 _REGION = re.compile(r"(cond|reducer|do|else|then|default|case)\b")
 _NO_NODE = re.compile(r"#|//|!\w+ = |\"?builtin\.module\b|module\b|\"?sdy\.mesh\b")
@@ -41,7 +43,6 @@ _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
 _CALLS = ("call", "func.call", "vhlo.call_v1")
 _UNDOTTED = ("return", "call", "constant", "br", "cond_br")  # operations that are written without their dialect
 _MLIR = re.compile(r'func\.func|\.func_v1|^[ \t]*+(?:module\b|(?:%[\w$.:, %]++= )?"?[a-z_]++\.\w++"?[ (])', re.M)
-_STEP = {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}
 
 
 def read_stablehlo(text: str) -> Graph:
@@ -58,7 +59,7 @@ def read_stablehlo(text: str) -> Graph:
     Raises:
         UnreadableTextError: The text holds no MLIR operation at all.
     """
-    graph = _Reader(text.split("\n")).read() if _MLIR.search(text) else None
+    graph = _Reader(text).read() if _MLIR.search(text) else None
     if graph is None or not graph.names:
         first = text.strip()[:60].partition("\n")[0]
         raise UnreadableTextError(
@@ -104,6 +105,8 @@ class _Operation:
         location = _LOCATION.search(line)
         body = line[name.end() : location.start() if location else len(line)]
         is_generic = name[1] is not None
+        if ":" in body and " : " not in body:  # by hand: `return %0: tensor<f32>`
+            body = _COLON.sub(" : ", body)
         return _Operation(
             name[1] or name[2], results, body, location[1] if location else None, is_generic, _opens_region(line)
         )
@@ -117,9 +120,9 @@ class _Operation:
 
 
 class _Reader:
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = lines
-        self.locations = Locations(lines)
+    def __init__(self, text: str) -> None:
+        self.text, self.lines = text, text.split("\n")
+        self.locations = Locations(self.lines)
         self.builder = GraphBuilder()
         self.regions: list[_Region] = []
         self.values: dict[str, list[int]] = {}  # by name, the innermost last
@@ -127,7 +130,6 @@ class _Reader:
         self.iteration: list[tuple[str, str]] = []
         self.module: dict[str, str] = {}
         self.last = -1
-        self.at = 0
         self.unread: list[int] = []
         # What the line that closes its regions says of an operation: its type and its place
         self.types: dict[int, str] = {}
@@ -138,14 +140,9 @@ class _Reader:
         self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
 
     def read(self) -> Graph:
-        while self.at < len(self.lines):
-            number = self.at
-            line = self.lines[number].strip()
-            self.at += 1
-            if line and line.startswith("{-#"):
-                break  # the data of large constants
-            if line and not line.startswith(("#", "//")):
-                self.read_line(number, self.whole(line))
+        for number, statement in statements(self.text, self.lines):
+            if not statement.startswith(("#", "!")):
+                self.read_line(number, statement)
         self.nest_functions()
         skeletons = list(self.skeletons)
         attributes = Attributes(lambda: tabulate(self.attributes, map(_pairs, skeletons)))
@@ -156,30 +153,11 @@ class _Reader:
         """Keep the attributes of the node that was added last."""
         self.attributes.append(self.skeletons.setdefault((op, text, operand_results), len(self.skeletons)))
 
-    def whole(self, line: str) -> str:
-        """The line, and the ones after it if a person broke its attributes or operands over several."""
-        if line[-1] not in "{([,<" or _opens_region(line):
-            return line
-        level = _depth(line)
-        pieces = [line]
-        while level > 0 and self.at < len(self.lines):
-            further = self.lines[self.at].strip()
-            if _RESULTS.match(further) or further.startswith(("^", "func.func")):
-                break
-            pieces.append(further)
-            level = _depth(further, level)
-            self.at += 1
-            if further.endswith("({"):
-                break
-        return " ".join(pieces)
-
     def read_line(self, number: int, line: str) -> None:
         if line.startswith("}"):
             self.close(number, line)
         elif line.startswith("^"):
             self.add_arguments(number, line)
-        elif line.startswith((":", "->", "{")) and self.last >= 0:  # a person put the type on a line of its own
-            self.types.setdefault(self.last, _result_type(f" {line}"))
         elif _REGION.match(line) and line.endswith("{"):
             kind = {"cond": "condition", "do": "body"}.get(line.partition(" ")[0], "region")
             self.open_region(number, self.last, kind, self.iteration)
@@ -309,6 +287,8 @@ class _Reader:
             self.types.setdefault(owner, _result_type(line[: location.start()] if location else line))
 
     def add_arguments(self, number: int, signature: str) -> None:
+        if " :" in signature:  # by hand: `%x : tensor<f32>`
+            signature = _SPACED.sub(r"\1: ", signature)
         paths = dict(_ARGUMENT_PATH.findall(signature))
         attributes = dict(_ARGUMENT_ATTRIBUTES.findall(signature)) if "{" in signature else {}
         for name, type_ in _ARGUMENT.findall(_without_strings(signature)):
@@ -375,14 +355,6 @@ def _opens_region(line: str) -> bool:
         return not line.startswith("})") or line.endswith("({")
     operation = _OPERATION.match(line, m.end() if (m := _RESULTS.match(line)) else 0)
     return line.endswith("({") if operation is not None and operation[1] else True
-
-
-def _depth(line: str, before: int = 0) -> int:
-    """How many brackets are open after a line; what it closes of the lines further up doesn't count."""
-    level = before
-    for piece in _BRACKETS.findall(line):
-        level = max(level + _STEP.get(piece, 0), 0)
-    return level
 
 
 def _without_strings(text: str) -> str:

@@ -1,0 +1,157 @@
+"""MLIR in the spellings that people use, held against MLIR's own parser: operations, operands and types in order."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax._src.interpreters import mlir
+from jax._src.lib.mlir import ir
+
+from explorer.capture.readers.stablehlo import read_stablehlo
+
+DECLARATIONS = ("builtin.module", "func.func", "sdy.mesh")
+
+
+def walk(operation):
+    for region in operation.regions:
+        for block in region.blocks:
+            yield from (("parameter", 0, str(argument.type)) for argument in block.arguments)
+            for inner in block.operations:
+                inner = inner.operation
+                if inner.name not in DECLARATIONS:
+                    yield inner.name, len(inner.operands), ", ".join(str(result.type) for result in inner.results)
+                yield from walk(inner)
+
+
+def assert_read_alike(text):
+    graph = read_stablehlo(text)
+    with mlir.make_ir_context(), ir.Location.unknown():
+        expected = list(walk(ir.Module.parse(text).operation))
+    assert graph.unread == ()
+    read = [(node.op.replace("func.", ""), len(node.operands)) for node in graph.nodes]
+    assert read == [(name.replace("func.", ""), operands) for name, operands, _ in expected]
+    for node, (_, _, type_) in zip(graph.nodes, expected, strict=True):
+        if type_:  # ours of a return is that of what it returns
+            assert node.type.strip("()") == type_
+    return graph
+
+
+SPELLINGS = {
+    "two operations on a line": """
+        func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+          %0 = stablehlo.add %a, %a : tensor<4xf32> %1 = stablehlo.negate %0 : tensor<4xf32>
+          return %1 : tensor<4xf32>
+        }""",
+    "a function on one line": """
+        func.func @main(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.abs %a : tensor<f32> return %0 : tensor<f32> }
+        """,
+    "the generic form with its region on one line": """
+        func.func @main(%a: tensor<4xf32>, %b: tensor<f32>) -> tensor<f32> {
+          %0 = "stablehlo.reduce"(%a, %b) ({ ^bb0(%x: tensor<f32>, %y: tensor<f32>): %1 = stablehlo.add %x, %y
+            : tensor<f32> "stablehlo.return"(%1) : (tensor<f32>) -> () }) {dimensions = array<i64: 0>}
+            : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+          return %0 : tensor<f32>
+        }""",
+    "comments": """
+        // %9 = stablehlo.add %a, %a
+        func.func @main(%a: tensor<f32>, // the first {
+                        %b: tensor<f32>) -> tensor<f32> { // begins
+          %0 = stablehlo.add %a, // and
+            %b : tensor<f32> // %1 = stablehlo.abs %0 : tensor<f32>
+          return %0 : tensor<f32>
+          // }
+        }""",
+    "an operation over many lines": """
+        func.func @main(%a: tensor<2x3xf32>,
+                        %b: tensor<3x4xf32>)
+            -> tensor<2x4xf32> {
+          %0 = stablehlo.dot_general
+            %a, %b,
+            contracting_dims = [1]
+              x [0],
+            precision = [DEFAULT, DEFAULT]
+            : (tensor<2x3xf32>,
+               tensor<3x4xf32>)
+            -> tensor<2x4xf32>
+          return %0
+            : tensor<2x4xf32>
+        }""",
+    "attributes over many lines": """
+        func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
+          %0 = "stablehlo.transpose"(%a) {
+            permutation = array<i64: 1, 0>,
+            mhlo.note = "a } b {"
+          } : (tensor<2x3xf32>) -> tensor<3x2xf32>
+          return %0 : tensor<3x2xf32>
+        }""",
+    "spaces before colons and none": """
+        func.func @main(%a : tensor<f32>, %b : tensor<f32>) -> tensor<f32> {
+          %0 = "stablehlo.add"(%a, %b) {note = 1 : i64}: (tensor<f32>, tensor<f32>) -> tensor<f32>
+          func.return %0: tensor<f32>
+        }""",
+    "a loop in its short form, joined": """
+        func.func @main(%a: tensor<i32>) -> tensor<i32> {
+          %n = stablehlo.constant dense<3> : tensor<i32>
+          %0 = stablehlo.while(%i = %a) : tensor<i32> cond { %1 = stablehlo.compare LT, %i, %n
+              : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %1 : tensor<i1> } do { %1 = stablehlo.add %i, %n : tensor<i32>
+            stablehlo.return %1 : tensor<i32> }
+          return %0 : tensor<i32>
+        }""",
+    "two regions, a brace on a line of its own": """
+        func.func @main(%p: tensor<i1>, %a: tensor<f32>) -> tensor<f32> {
+          %0 = "stablehlo.if"(%p) ({
+            stablehlo.return %a : tensor<f32>
+          },
+          {
+            %1 = stablehlo.negate %a : tensor<f32>
+            stablehlo.return %1 : tensor<f32>
+          }
+          ) : (tensor<i1>) -> tensor<f32>
+          return %0 : tensor<f32>
+        }""",
+    "two functions in a module on few lines": """
+        module @m attributes {mhlo.num_partitions = 1 : i32} { func.func @main(%a: tensor<f32>) -> tensor<f32> {
+          %0 = call @f(%a) : (tensor<f32>) -> tensor<f32> return %0 : tensor<f32> } func.func private @f(
+          %a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> } }""",
+    "a constant over lines": """
+        func.func @main() -> tensor<2x2xi32> {
+          %0 = stablehlo.constant dense<[[1, 2],
+                                         [3, 4]]> : tensor<2x2xi32>
+          return %0 : tensor<2x2xi32>
+        }""",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_is_read_as_mlir_reads_it(spelling):
+    assert_read_alike(SPELLINGS[spelling])
+
+
+GAPS = (" ", " ", "\n", "  \n  ", " // }\n", " // %9 = stablehlo.abs %a : tensor<f32>\n")
+
+
+@st.composite
+def functions(draw):
+    def put(*words):
+        return "".join(word + draw(st.sampled_from(GAPS)) for word in words)
+
+    text = put("func.func @main(%a: tensor<4xf32>,", "%b: tensor<4xf32>)", "->", "tensor<4xf32>", "{")
+    values = ["%a", "%b"]
+    for i in range(draw(st.integers(1, 6))):
+        x, y = (draw(st.sampled_from(values)) for _ in "xy")
+        form = draw(st.sampled_from(("short", "generic", "attributes")))
+        if form == "short":
+            text += put(f"%{i}", "=", "stablehlo.add", f"{x},", y, ":", "tensor<4xf32>")
+        elif form == "generic":
+            text += put(f"%{i}", "=", f'"stablehlo.multiply"({x},', f"{y})", ":", "(tensor<4xf32>,", "tensor<4xf32>)")
+            text += put("->", "tensor<4xf32>")
+        else:
+            text += put(f"%{i} =", f'"stablehlo.negate"({x})', "{", 'note = "} ({ %3 = ",', "other", "}", ":")
+            text += put("(tensor<4xf32>)", "->", "tensor<4xf32>")
+        values.append(f"%{i}")
+    return text + put("return", values[-1], ":", "tensor<4xf32>", "}")
+
+
+@given(functions())
+def test_random_functions_in_random_spellings_are_read_as_mlir_reads_them(text):
+    assert_read_alike(text)
