@@ -31,7 +31,8 @@ def link_stages(capture: Capture) -> Links:
     """
     links = _link({s.name: s.graph for s in capture.stages})
     for stage, sets in capture.exact_sets.items():
-        links = links.with_exact(stage, sets)
+        if stage in links.sets:  # a capture may have been left without one of its stages
+            links = links.with_exact(stage, sets)
     return links
 
 
