@@ -38,6 +38,13 @@ class EquationSets:
     node: Ints
     grade: Grades
 
+    def __str__(self) -> str:
+        counts = np.bincount(self.grade, minlength=len(GRADES)).tolist()
+        return ", ".join(f"{counts[grade]} {GRADES[grade]}" for grade in reversed(range(len(GRADES))) if counts[grade])
+
+    def __repr__(self) -> str:
+        return f"EquationSets({self})"
+
     @staticmethod
     def none(count: int) -> EquationSets:
         """Sets of `count` nodes of which nothing is known."""

@@ -33,6 +33,11 @@ class Links:
     _tables: dict[tuple[str, str], dict[int, list[int]]] = field(default_factory=dict, init=False, repr=False)
     _rows: dict[str, tuple[Ints, Ints]] = field(default_factory=dict, init=False, repr=False)
 
+    def __repr__(self) -> str:
+        return (
+            f"Links(to {self.first or 'no stage'}{''.join(f'; {stage}: {sets}' for stage, sets in self.sets.items())})"
+        )
+
     @property
     def first(self) -> str:
         """The stage that all others are linked to; empty if there is none."""

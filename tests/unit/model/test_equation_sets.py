@@ -139,3 +139,8 @@ def test_what_is_exact_is_saved_and_opened_again(capture, tmp_path):
     assert loaded.links.table("jaxpr", "hlo") == known.links.table("jaxpr", "hlo")
     assert loaded.wire == known.wire
     assert 0 < loaded.coverage("hlo", "exact") < 1
+
+
+def test_sets_print_how_many_nodes_have_which_grade():
+    sets = EquationSets.of_pairs([0, 2, 2], [7, 4, 7], np.array([EXACT, EXACT, INFERRED, UNKNOWN], np.int8))
+    assert repr(sets) == "EquationSets(1 exact, 1 inferred, 2 unknown)"
