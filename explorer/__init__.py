@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from explorer.model.events.stack_tree import StackTree
     from explorer.model.events.storm import Storm
     from explorer.model.events.variations import Variation, Variations
-    from explorer.model.fates import Fate, Fates
+    from explorer.model.fates import Fate, FateRow, Fates, FateTable
     from explorer.model.findings.finding import Finding, Fix
     from explorer.model.findings.findings import Findings
     from explorer.model.graph import ComputationCall, Frame, Graph, Group, Node
@@ -97,6 +97,8 @@ __all__ = [
     "Executable",
     "FamilyCounts",
     "Fate",
+    "FateRow",
+    "FateTable",
     "Fates",
     "Finding",
     "Findings",
@@ -218,7 +220,7 @@ _NAMES = {
     "explorer.model.events.running": "Running",
     "explorer.model.events.family_counts": "Cause FamilyCounts Summary Totals",
     "explorer.model.events.variations": "Variation Variations",
-    "explorer.model.fates": "Fate Fates",
+    "explorer.model.fates": "Fate FateRow FateTable Fates",
     "explorer.model.findings.finding": "Finding Fix",
     "explorer.model.findings.findings": "Findings",
     "explorer.model.graph": "ComputationCall Frame Graph Group Node",

@@ -26,6 +26,7 @@ _METHODS = {
     "Capture.live_memory": "explorer.analysis.memory.live_memory:live_memory",
     "Passes.links": "explorer.analysis.passes.links:pass_links",
     "Passes.history": "explorer.analysis.passes.history:history",
+    "FateTable.to_frame": "explorer.files.frames:fate_frame",
     "LineTable.to_frame": "explorer.files.frames:line_frame",
     "Capture.save": "explorer.files.capture:save",
     "Capture.load": "explorer.files.capture:load",

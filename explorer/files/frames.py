@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 from explorer.errors import MissingPackageError
+from explorer.model.fates import FateRow, FateTable
 from explorer.model.line_table import LineRow, LineTable
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ def frame_of(rows: Iterable[object], columns: Sequence[str] | None = None) -> pd
 def line_frame(table: LineTable) -> pd.DataFrame:
     """What each line of the source costs, one row a line."""
     return frame_of(table, [field.name for field in fields(LineRow)])
+
+
+def fate_frame(table: FateTable) -> pd.DataFrame:
+    """What became of each equation, one row an equation."""
+    return frame_of(table, [field.name for field in fields(FateRow)])
 
 
 def import_pandas() -> Any:

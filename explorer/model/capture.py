@@ -16,7 +16,7 @@ from explorer.model.attached import attached
 from explorer.model.attribution import Attribution
 from explorer.model.displayable import Pictured
 from explorer.model.equation_sets import GRADES, EquationSets
-from explorer.model.fates import Fate, Fates
+from explorer.model.fates import Fate, FateRow, Fates, FateTable
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph, Node
 from explorer.model.line_table import LineTable
@@ -292,6 +292,32 @@ class Capture(Pictured):
         if stage not in ("jaxpr", "stablehlo"):
             raise ForeignNodeError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
         return self.fates_of(stage)[node.index]
+
+    def fate_table(self, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
+        """What became of every equation, by source line; or what one pass did to the lines.
+
+        Args:
+            by: Only what this pass ended, merged or rewrote: its name (`algsimp`, all its runs; `import`, `lowering`)
+                or its number.
+            stage: `jaxpr` or `stablehlo`.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> capture = explorer.explore(lambda x: jnp.tanh(x) * jnp.tanh(x), jnp.ones(8))
+            >>> [(row.op, row.kind, row.why) for row in capture.fate_table(by="cse")]
+            [('tanh', 'merged', 'the same as b, which stands for both')]
+        """
+        fates, graph = self.fates_of(stage), self.stage(stage).graph
+        rows: list[FateRow] = []
+        for node in graph.nodes:
+            fate, place = fates[node.index], graph.attribution.place(node.index)
+            if not fate.kind or (by is not None and by not in (fate.pass_name, fate.pass_number)):
+                continue
+            file, line = (place.file, place.line) if place is not None else ("", 0)
+            by_pass = fate.pass_name, fate.pass_number
+            lines = fate.before, fate.after
+            rows.append(FateRow(file, line, node.name, node.op, fate.kind, fate.why, *by_pass, *lines))
+        return FateTable(rows)
 
     def fates(self, stage: str = "jaxpr") -> dict[str, int]:
         """How many equations of a stage were kept, fused, merged, folded, eliminated, …, or are of unknown fate."""

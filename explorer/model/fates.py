@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.model.attached import attached
 from explorer.model.graph import Graph, Ints, Node
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KINDS = (*("", "kept", "fused", "duplicated", "merged", "folded", "eliminated", "inlined", "rewritten", "unknown"),)
 """What the codes of `Fates.kind` mean; the first is for what is no equation: arguments, constants."""
@@ -50,7 +55,7 @@ class Fate:
     @property
     def step(self) -> str:
         """The pass with its number, `algsimp (pass 3)`; empty if no pass is known."""
-        return self.pass_name if self.pass_number is None else f"{self.pass_name} (pass {self.pass_number})"
+        return _step(self.pass_name, self.pass_number)
 
     def __repr__(self) -> str:
         names = ", ".join(node.name for node in self.kernels[:3])
@@ -115,3 +120,66 @@ class Fates:
         """The share of equations, 0 to 1, whose fate is known."""
         total = sum(self.counts.values())
         return 1.0 - self.counts.get("unknown", 0) / total if total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FateRow:
+    """The fate of one equation, with the line of the source that it belongs to; empty and 0 for none.
+
+    Args:
+        file, line: The line, from 1.
+        equation, op: The equation's name in its stage, and its operation.
+        kind, why, pass_name, pass_number, before, after: Of its `Fate`.
+    """
+
+    file: str
+    line: int
+    equation: str
+    op: str
+    kind: str
+    why: str
+    pass_name: str
+    pass_number: int | None
+    before: str
+    after: str
+
+
+class FateTable(Sequence[FateRow]):
+    """Fates by source line; those without a line are last.
+
+    Args:
+        rows: In any order.
+    """
+
+    def __init__(self, rows: Iterable[FateRow]) -> None:
+        self._rows = tuple(sorted(rows, key=lambda row: (not row.file, row.file, row.line)))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> FateRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[FateRow]: ...
+    def __getitem__(self, at: int | slice) -> FateRow | Sequence[FateRow]:
+        return self._rows[at]
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame; MissingPackageError without pandas."""
+        ...
+
+    def __repr__(self) -> str:
+        cells = [
+            (str(row.line or "?"), row.op, row.kind, _step(row.pass_name, row.pass_number), row.why) for row in self
+        ]
+        head = ("line", "equation", "fate", "by", "why")
+        widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *cells)
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def _step(name: str, number: int | None) -> str:
+    return name if number is None else f"{name} (pass {number})"

@@ -104,6 +104,22 @@ def test_a_result_that_a_caller_does_not_take_is_left_out_by_the_lowering():
     assert (fate.kind, fate.pass_name, fate.pass_number) == ("eliminated", "lowering", None)
 
 
+def test_what_a_pass_did_to_each_line_is_a_table():
+    def f(x):
+        y = x + 2 - 2
+        return jnp.tanh(y) * jnp.tanh(y)
+
+    capture = ex.explore(f, X)
+    table = capture.fate_table(by="cse")
+    assert [(row.op, row.kind, row.line - capture.line) for row in table] == [("tanh", "merged", 2)]
+    assert "the same as" in repr(table)
+    number = capture.fate_table()[1].pass_number
+    assert {row.line - capture.line for row in capture.fate_table(by=number)} == {1}
+    frame = capture.fate_table().to_frame()
+    assert frame["op"].tolist() == ["add", "sub", "tanh", "tanh", "mul"]
+    assert len(capture.fate_table()) == sum(capture.fates().values())
+
+
 def test_a_loaded_capture_tells_the_same(tmp_path):
     capture, _ = fates_of(lambda x: jnp.where(True, x + 2 - 2, 0) * 8 / 8, X)
     capture.save(tmp_path / "f.capture")
