@@ -48,14 +48,13 @@ def _read(text: str) -> Graph:
     printed, written = LineReader(rows), WrittenReader(text, lines, rows)
     at = 0
     while at < len(lines):
-        line = lines[at]
-        if printed.read(at, line):
-            at += 1
-        elif line == "}" and rows.group >= 0:
+        at = printed.read(lines, at)
+        line = lines[at] if at < len(lines) else ""
+        if line == "}" and rows.group >= 0:
             rows.close()
             at += 1
         elif printed.opens(line):
             at += 1
-        else:
+        elif at < len(lines):
             at = written.read_line(at)
     return rows.graph()

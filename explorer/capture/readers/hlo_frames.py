@@ -13,7 +13,7 @@ _STACK = re.compile(r"stack_frame_id=(\d{1,9})")
 _FILE = re.compile(r'source_file="((?:[^"\\]|\\.)*+)"')
 _POSITION = re.compile(r"\b(source_line|source_end_line|source_column|source_end_column)=(\d{1,9})")
 # As today's XLA prints it, around it the instruction's attributes.
-_USUAL = re.compile(r'([^"]*+)(?<=, metadata=\{)op_name="([^"\\]*+)"(?: stack_frame_id=(\d{1,9}))?\}(.*)')
+_USUAL = re.compile(r'([^"]*+)(?<=, metadata=\{op_name=)"([^"\\]*+)"(?: stack_frame_id=(\d{1,9}))?\}(.*)')
 _METADATA = re.compile(r'metadata=\{(?:[^"{}]++|"(?:[^"\\]|\\.)*+"|\{[^{}]*+\})*+\}')
 _QUOTES = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _ROW = re.compile(r"(\d{1,9}) (?:\"(.*)\"|\{(.*)\})\s*$")
@@ -72,7 +72,7 @@ def read_metadata(rest: str) -> tuple[str, int, Frame | None, str]:
     follows without the metadata: the instruction's own attributes.
     """
     if usual := _USUAL.fullmatch(rest):
-        return usual[2], int(usual[3] or 0) - 1, None, usual[1][: -len(", metadata={")] + usual[4]
+        return usual[2], int(usual[3] or 0) - 1, None, usual[1][: -len(", metadata={op_name=")] + usual[4]
     start = _metadata(rest)
     if start < 0:
         return "", -1, None, rest

@@ -12,6 +12,7 @@ from explorer.capture.readers.attribute_values import shorten_value
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.hlo_attributes import read_attributes, read_header
 from explorer.capture.readers.hlo_frames import read_frames, read_metadata
+from explorer.capture.readers.hlo_whole import is_whole
 from explorer.capture.readers.user_frames import users_frames
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import CALL_ROLES, Graph, Group, Ints
@@ -40,6 +41,18 @@ _Attributes = str | tuple[int, str, str]
 """What an instruction has beside its operands: the text after them; or the code of such attributes, with one more."""
 
 
+class _Rests(dict[str, Rest]):
+    """By the text after the operands what it says; the code is -1 if the text is no attributes alone."""
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def __missing__(self, text: str) -> Rest:
+        rest = self[text] = self._rows.rest(text) if is_whole(text) else (-1, "", -1)
+        return rest
+
+
 class Rows:
     """Instructions by column: Python's garbage collector would walk a tuple for each, again and again.
 
@@ -61,9 +74,7 @@ class Rows:
         self.frames: list[int] = []
         self.groups: list[int] = []
         self.roots: list[int] = []  # rows
-        # By the text after the operands, and by the number of a stack: this module's alone.
-        self.known_rests: dict[str, Rest] = {}
-        self.known_frames: dict[str | None, int] = {}
+        self.known_rests = _Rests(self)  # of this module alone: stacks are numbered anew in each
         self._calls: list[tuple[int, str, str]] = []  # node, how it calls, name of the computation
         self._attributes: dict[_Attributes, int] = {
             "": 0
@@ -148,7 +159,6 @@ class Rows:
         self._nest_groups()
         self._frame_of = ()
         self.known_rests.clear()
-        self.known_frames.clear()
 
     def read_tables(self, lines: Sequence[str]) -> None:
         """The module's tables of stack frames."""

@@ -13,7 +13,7 @@ from itertools import accumulate
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
 _SKIPPED = r"(?:\s++|//[^\n]*+)*+"
 _RESULTS = rf'%[\w$.]++(?::\d++)?(?:{_SKIPPED},{_SKIPPED}%[\w$.]++(?::\d++)?)*+{_SKIPPED}={_SKIPPED}(?=["a-zA-Z_])'
-_GENERIC = r'"[\w$.]++"\s*+(?=\()'
+_GENERIC = r'"[\w$.\-]++"\s*+(?=\()'
 _DOTTED = r"[a-z_][\w$]*+(?:\.[\w$]++)++(?!\s*+=|[\w$.])"
 _UNDOTTED = r"(?:return|call|br|cond_br)\b(?!\s*+=)"
 _REGION = r"(?:cond|reducer|do|else|then|default|case)\b(?=\s*+[({])"

@@ -21,7 +21,7 @@ from explorer.model.graph import Frame, Graph, Group
 
 _VALUE = r"%[\w$.]++(?::\d++)?"
 _RESULTS = re.compile(rf"({_VALUE}(?:, {_VALUE})*+) = ")
-_OPERATION = re.compile(r'"([\w$.]++)"|([A-Za-z_][\w$]*+(?:\.[\w$]++)*+)')
+_OPERATION = re.compile(r'"([\w$.\-]++)"|([A-Za-z_][\w$]*+(?:\.[\w$]++)*+)')
 _SYMBOL = re.compile(r'@([\w$.\-]++|"(?:[^"\\]|\\.)*+")')
 _SYMBOL_NAME = re.compile(r'\bsym_name = "((?:[^"\\]|\\.)*+)"')
 _CALLEE = re.compile(r"\b(?:callee|decomposition) = (?:#vhlo\.)?@?([\w$.\-]++)|\bcalled_computations = \[@([\w$.\-]++)")
@@ -375,7 +375,7 @@ def _result_type(body: str, *, is_single: bool = False) -> str:
     _, colon, type_ = body.rpartition(" : ")
     if not colon:
         return ""
-    result = type_.rpartition(" -> ")[2].strip().rstrip("{").strip()
+    result = type_.rpartition("->")[2].strip().rstrip("{").strip()
     if is_single and " -> " not in type_:  # `select` names an operand's type too; the result's is the last
         result = (_PIECES.findall(result) or [result])[-1].strip()
     return "" if result == "()" else result
