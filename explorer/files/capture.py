@@ -30,7 +30,7 @@ from explorer.files.whole import write_whole
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.attribution import SourceLine
 from explorer.model.capture import Capture, Constant, Durations
-from explorer.model.equation_sets import EquationSets
+from explorer.model.equation_sets import GRADES, EquationSets
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.findings.findings import Findings
@@ -78,6 +78,7 @@ def encode(capture: Capture) -> bytes:
             _stage(blobs, of_stage)
             | _fates(blobs, fates, mapped, of_stage.stage.name)
             | _memory(blobs, capture, of_stage)
+            | {"grades": {grade: capture.coverage(of_stage.stage.name, grade) for grade in GRADES}}
             for of_stage in facts
         ],
         "recording_note": capture.recording_note,

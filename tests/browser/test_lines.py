@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import jax
@@ -131,8 +132,15 @@ def test_a_kernel_lists_the_equations_it_was_made_of(view: View, capture: ex.Cap
 
 def test_the_foot_tells_of_how_many_equations_the_fate_is_unknown(view: View, capture: ex.Capture):
     unknown = capture.fates("jaxpr").get("unknown", 0)
-    linked = int(100 * capture.coverage("hlo"))
-    expect(view.root.locator(".explorer-foot")).to_contain_text(f"linked {linked}% · {unknown} of unknown fate")
+    grades = {grade: 100 * capture.coverage("hlo", grade) for grade in ("exact", "inferred", "unknown")}
+    exact, inferred, missing = (
+        int(grades["exact"] + 1e-6),
+        int(grades["inferred"] + 1e-6),
+        ceil(grades["unknown"] - 1e-6),
+    )
+    parts = [f"{share}% {grade}" for grade, share in zip(grades, (exact, inferred, missing), strict=True) if share]
+    said = f"HLO: {' · '.join(parts)} · {unknown} of unknown fate"
+    expect(view.root.locator(".explorer-foot")).to_contain_text(said)
 
 
 def test_without_the_optimised_program_lines_count_their_operations(

@@ -5,7 +5,7 @@ import type { Passes } from "../passes/passes";
 import type { Attribution } from "./attribution";
 import type { Fates } from "./fates";
 import type { Frame, Graph } from "./graph";
-import type { EquationSets } from "./links";
+import type { EquationSets, Grade } from "./links";
 import type { Header } from "./wire";
 
 export interface Source {
@@ -27,6 +27,8 @@ export class Stage {
     private readonly readMemory?: () => Memory,
     private readonly readFates?: () => Fates,
     private readonly readSets?: () => EquationSets | undefined,
+    /** How surely its nodes are linked to the first stage: shares, 1 together. */
+    readonly grades?: Record<Grade, number>,
   ) {}
   #text_?: string[];
   #graph_?: Graph;

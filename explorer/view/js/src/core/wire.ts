@@ -9,7 +9,7 @@ import { Attribution, type SourceLine } from "./attribution";
 import { Capture, type Source, Stage } from "./capture";
 import { Fates } from "./fates";
 import { type Frame, Graph, type Group } from "./graph";
-import { EquationSets } from "./links";
+import { EquationSets, type Grade } from "./links";
 
 const PREFIX = 44; // magic, version, sizes and checksum: Python checks them, the browser only reads on
 const VERSIONS = [2, 3]; // 2 had `keys` where 3 has `sets`
@@ -29,6 +29,8 @@ interface StageHeader {
   groups: Record<string, Column>;
   frames: Record<string, Column>;
   coverage: number;
+  /** Of the nodes that do something, the share that is linked so surely; files of format 2 have none. */
+  grades?: Record<Grade, number>;
   /** From format 3 on. */
   places?: Record<string, Column>;
   attribution?: Record<"line" | "mark" | "by" | "equation" | "start" | "node", Place>;
@@ -170,6 +172,7 @@ function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): 
     header.memory ? () => readMemory(header.memory!, blobs) : undefined,
     header.fates ? () => readFates(header.fates!, blobs) : undefined,
     () => readSets(header, first, blobs),
+    header === first ? undefined : header.grades,
   );
   return stage;
 }

@@ -1,6 +1,7 @@
 // The details of what is chosen; of the whole program while nothing is.
 
 import { lineKey, type SourceLine } from "../core/attribution";
+import type { Stage } from "../core/capture";
 import { element } from "../core/dom";
 import type { Frame, Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
@@ -161,7 +162,7 @@ export class DetailsPane {
       )
         continue;
       const linked = [...new Set([node, ...inside].flatMap((at) => session.capture.linked(session.stage, at, stage)))];
-      parts.push(heading(`in ${STAGE_TITLES[stage.name] ?? stage.name}`));
+      parts.push(heading(`in ${STAGE_TITLES[stage.name] ?? stage.name}`, ...this.#grade(node, stage, linked.length)));
       if (!linked.length)
         parts.push(
           note(name === "hlo" ? "unmapped" : "unmapped: folded, eliminated, or its metadata was lost in a fusion"),
@@ -209,6 +210,18 @@ export class DetailsPane {
       );
     }
     return element("div.acts", ...acts);
+  }
+
+  /** How sure it is from which equations a node comes; of other links nothing is said here. */
+  #grade(node: number, stage: Stage, linked: number): Node[] {
+    const { session } = this;
+    const { sets } = session.stage;
+    if (!sets || stage !== session.capture.stages[0] || !sets.of(node).length) return [];
+    const count = sets.of(node).length;
+    if (sets.gradeOf(node) === "exact")
+      return [element("i.inferred", count > 1 && count === linked ? `exact: made of all ${count}` : "exact")];
+    const title = "It follows from the structure: path, place, attributes, dependence.";
+    return [element("i.inferred", { title }, count > 1 ? `≈ one of ${count}` : "≈ inferred from structure")];
   }
 
   /** What a node costs, as far as that was counted; before HLO the sizes of its types. */

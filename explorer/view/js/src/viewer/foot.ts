@@ -1,7 +1,7 @@
 // Under the panes: what the compile cost, how much of the stage is linked to a line, and with what it was compiled.
 
 import { element } from "../core/dom";
-import { number, secondsText, units } from "../core/labels";
+import { number, STAGE_TITLES, secondsText, units } from "../core/labels";
 import type { Session } from "../core/session";
 
 const STEPS = ["trace", "lower", "compile"];
@@ -95,7 +95,22 @@ export class Foot {
     return element(
       "span",
       { title: `${title}${this.#unknown.title}` },
-      `linked ${percent(coverage)}${this.#unknown.text}`,
+      `${this.#grades ?? `linked ${percent(coverage)}`}${this.#unknown.text}`,
     );
+  }
+
+  /** How surely the stage's nodes are linked to equations: what does something counts, no parameters and tuples. */
+  get #grades(): string | undefined {
+    const { sets, grades, name } = this.session.stage;
+    if (!sets || !grades) return undefined;
+    // Never more than there is: what is not whole is not 100%.
+    const [exact, inferred] = [grades.exact, grades.inferred].map((share) => Math.floor(share * 100 + 1e-6));
+    const parts = [
+      [exact, "exact"],
+      [inferred, "inferred"],
+      [Math.ceil(grades.unknown * 100 - 1e-6), "unknown"],
+    ] as const;
+    const shown = parts.filter(([share]) => share);
+    return `${STAGE_TITLES[name] ?? name}: ${shown.map(([share, grade]) => `${share}% ${grade}`).join(" · ")}`;
   }
 }
