@@ -45,6 +45,19 @@ def test_structure_alone_gives_no_exact_link(models):
 
 
 @pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="the aim; 2.3 % are wrong")
+def test_of_what_structure_infers_three_in_200_are_wrong_at_most(models):
+    structure = merge("all", models).structure
+    assert structure.wrong_inferred <= 0.015 * structure.total
+
+
+@pytest.mark.slow
+def test_what_became_of_an_equation_is_known_of_19_in_20(models):
+    together = merge("all", models)
+    assert together.unmapped <= 0.05 * together.equations
+
+
+@pytest.mark.slow
 def test_what_operations_themselves_say_is_what_exact_links_say():
     by_tags, by_prints = generated_outcomes(SEEDS)
     assert [*wrong_links(by_tags, "recorded"), *wrong_links(by_prints, "recorded")] == []
