@@ -229,7 +229,7 @@ class VersionsBuilder:
             **columns,
             operand_start=_ints(self._operand_start),
             operand=_ints(self._operand),
-            names=[names.get(name, name) for _, name in self._keys],
+            names=[_renamed_instruction(names, name) for _, name in self._keys],
             computation=np.asarray([self._computations[computation] for computation, _ in self._keys], np.int32),
             computations=[names.get(name, name) for name in self._computations],
             ops=list(self._ops),
@@ -243,7 +243,7 @@ class VersionsBuilder:
     def all_names(self) -> set[str]:
         """The names of all instructions and computations so far."""
         self._flush()
-        return {name for _, name in self._keys} | self._computations.keys()
+        return {name.partition("#")[0] for _, name in self._keys} | self._computations.keys()
 
     def _equations(self) -> EquationSets | None:
         """Those of each line, then of each state that a line took on later."""
@@ -258,6 +258,12 @@ class VersionsBuilder:
 
 
 _ANY_NAME = re.compile(r"(?<=%)[\w.\-]+|(?<=[(, ])[\w.\-]+(?=: )")
+
+
+def _renamed_instruction(names: Mapping[str, str], name: str) -> str:
+    """The new name of an instruction, or of a part of a tuple, which newer XLAs write as `name#0`."""
+    whole, sign, part = name.partition("#")
+    return names.get(whole, whole) + sign + part
 
 
 def _renamed(names: Mapping[str, str], line: str) -> str:
