@@ -107,7 +107,8 @@ class Tracker:
         # What was there before is another part of the equation: a reduction's own addition, in its computation.
         there = [at for at in self._rows[tracked.equation] if change.is_new(at)] if tracked.is_named else []
         if there and displaced(change, row, there[-1]):
-            end = Ending("eliminated", row, there[-1])
+            # `transpose(dot(a, b))` is computed as another product: what is new there does the work of both.
+            end = Ending("lives", row, there[-1], is_shared=True)
         elif there:
             return replace(tracked, row=there[-1], life=self._life_as(change, tracked, there[-1]))
         else:

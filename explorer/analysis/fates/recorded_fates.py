@@ -12,6 +12,7 @@ from explorer.analysis.fates.imported import Imported, imported
 from explorer.analysis.fates.metadata_fates import MetadataFates, Row, only_calls
 from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, hlo_name
 from explorer.analysis.fates.recorded import Life, Tracker
+from explorer.analysis.fates.running import running
 from explorer.analysis.links.equations import is_dead
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EXACT, EquationSets
@@ -85,6 +86,7 @@ def recorded_fates(
     dead = is_dead(fates.graph)
     alone = {} if is_first else _alone(stage.lowered, capture.stablehlo.graph)
     in_doubt |= set() if is_first else _translated(stage, capture.passes.versions)
+    alive = running(fates, capture.links.sets["hlo"].only(EXACT), stage.lowered, lowering) if is_first else None
     for node, row in enumerate(fates.rows):
         if not row.kind or row.kind == "inlined":
             continue
@@ -96,11 +98,13 @@ def recorded_fates(
             continue
         life = lives.get(node)
         if life is not None:
-            new = _row_of_life(capture, stage, row, life)
+            new = _row_or_unknown(capture, stage, row, life)
         elif node in in_doubt:
             new = Row("unknown")
         else:
             new = _row_before_passes(stage, node, before, is_dead=bool(dead[node]))
+        if alive is not None and alive.runs[node] and new.kind in ("eliminated", "folded"):
+            new = _row_of_running(row, new, as_it_was=bool(alive.as_it_was[node]))
         # A loop or a branch that is gone leaves what is in it.
         gone = new.kind in ("eliminated", "rewritten") and node in fates.callers and not row.kernels
         fates.rows[node] = Row("inlined", (), False, new.why, new.step, new.before, new.after) if gone else new
@@ -244,6 +248,13 @@ def _rows_of_operations(versions: Versions, stage: _Stage) -> _Pairs:
     return row[hit], operation[first[at[hit]]], np.ones(int(hit.sum()), bool)
 
 
+def _row_or_unknown(capture: Capture, stage: _Stage, row: Row, life: Life) -> Row:
+    try:
+        return _row_of_life(capture, stage, row, life)
+    except (LookupError, ValueError) as error:  # a fault of one equation's doesn't cost those of all others
+        return Row("unknown", (), False, f"what the passes say of it could not be read ({type(error).__name__})")
+
+
 def _row_of_life(capture: Capture, stage: _Stage, row: Row, life: Life) -> Row:
     """The fate of an equation that some snapshot has."""
     fates, step = stage.fates, life.position + 1
@@ -259,15 +270,28 @@ def _row_of_life(capture: Capture, stage: _Stage, row: Row, life: Life) -> Row:
     if life.kind == "merged":
         others = capture.passes.versions.equations
         names: list[str] = []
-        if others is not None and life.other >= 0:
+        if others is not None and life.other >= 0 and stage.name == capture.links.first:
             names = [str(fates.graph.names[i]) for i in others.of(life.other).tolist()]
-        if names and stage.name == capture.links.first:
+        if names:
             why = f"the same as {' and '.join(names)}, which stands for both"
     if life.kind != "rewritten":
         return Row(life.kind, (), False, why, step, life.before, life.after)
     if kernel >= 0:
         return Row("rewritten", row.kernels or (kernel,), False, why, step, life.before, life.after)
     return Row("eliminated", (), False, why, step, life.before, life.after)
+
+
+def _row_of_running(row: Row, gone: Row, *, as_it_was: bool) -> Row:
+    """The fate of an equation that seems to be `gone` though an instruction of its runs, as the metadata's `row` says.
+
+    Its line can be missing where it is looked for: in a function that is called several times, in a loop's body that
+    was taken out of the loop.
+    """
+    if not row.kernels or row.kind not in ("kept", "fused", "duplicated"):
+        return Row("unknown")
+    if as_it_was or not gone.step:
+        return row
+    return Row("rewritten", row.kernels, False, gone.why, gone.step, gone.before, gone.after)
 
 
 def _row_before_passes(stage: _Stage, node: int, before: Imported, *, is_dead: bool) -> Row:

@@ -132,14 +132,15 @@ def test_a_call_is_inlined_and_a_loop_is_kept_as_the_loop():
     assert fates(loop)["tanh"][0].kind in ("kept", "fused")
 
 
-def test_a_product_that_is_transposed_is_computed_transposed_and_the_transpose_is_gone():
+def test_a_product_that_is_transposed_is_computed_transposed_and_does_the_work_of_both():
     capture = ex.explore(jax.grad(lambda w, x: (x @ w).sum()), X[:64], X)
     found = fates(capture)
     (product,) = [fate for fate in found["dot_general"] if fate.kind != "eliminated"]
     (kernel,) = product.kernels
     assert kernel.op == "dot"
     assert (product.kind, product.pass_name) == ("rewritten", "algsimp")
-    assert (found["transpose"][0].kind, found["transpose"][0].pass_name) == ("eliminated", "algsimp")
+    assert (found["transpose"][0].kind, found["transpose"][0].pass_name) == ("rewritten", "algsimp")
+    assert found["transpose"][0].kernels == product.kernels
 
 
 def unrecorded(capture):

@@ -120,6 +120,39 @@ def test_what_a_pass_did_to_each_line_is_a_table():
     assert len(capture.fate_table()) == sum(capture.fates().values())
 
 
+def _shared_layers():
+    layer = jax.jit(lambda x, w: jnp.tanh(x @ w) + x)
+
+    def loss(ws, x):
+        for i in range(12):
+            x = layer(x, ws[i % 3])
+        return (x * x).sum()
+
+    return jax.value_and_grad(loss), [jnp.full((16, 16), 0.1 + k) for k in range(3)], jnp.ones((16, 16))
+
+
+def _linear_solve():
+    matrix = jnp.eye(6) * 2 + 0.1
+
+    def solved(b):
+        conjugate = jax.scipy.sparse.linalg.cg
+        return lax.custom_linear_solve(lambda v: matrix @ v, b, lambda mv, b: conjugate(mv, b)[0], symmetric=True).sum()
+
+    return jax.value_and_grad(solved), jnp.ones(6)
+
+
+@pytest.mark.parametrize("program", [_shared_layers, _linear_solve])
+def test_what_an_instruction_does_that_is_of_it_beyond_doubt_is_never_gone(program):
+    """Only by the names of the operations in the optimised module: a product that runs is not eliminated."""
+    function, *arguments = program()
+    capture, _ = fates_of(function, *arguments)
+    links = capture.links
+    for node in (node for node in capture.jaxpr.graph.nodes if node.op in ("dot_general", "tanh", "add_any", "mul")):
+        own = {"dot_general": "dot", "add_any": "add", "mul": "multiply"}.get(node.op, node.op)
+        runs = [at for at in links.linked(node, "hlo") if at.op == own and links.grade(at, "jaxpr") == "exact"]
+        assert not runs or capture.fate(node).kind not in ("eliminated", "folded"), node
+
+
 def test_a_loaded_capture_tells_the_same(tmp_path):
     capture, _ = fates_of(lambda x: jnp.where(True, x + 2 - 2, 0) * 8 / 8, X)
     capture.save(tmp_path / "f.capture")
