@@ -98,7 +98,7 @@ def recorded_fates(
             continue
         life = lives.get(node)
         if life is not None:
-            new = _row_or_unknown(capture, stage, row, life)
+            new = _row_or_unknown(capture, stage, row, life, is_computed=bool(computes[node]))
         elif node in in_doubt:
             new = Row("unknown")
         else:
@@ -248,14 +248,14 @@ def _rows_of_operations(versions: Versions, stage: _Stage) -> _Pairs:
     return row[hit], operation[first[at[hit]]], np.ones(int(hit.sum()), bool)
 
 
-def _row_or_unknown(capture: Capture, stage: _Stage, row: Row, life: Life) -> Row:
+def _row_or_unknown(capture: Capture, stage: _Stage, row: Row, life: Life, *, is_computed: bool) -> Row:
     try:
-        return _row_of_life(capture, stage, row, life)
+        return _row_of_life(capture, stage, row, life, is_computed=is_computed)
     except (LookupError, ValueError) as error:  # a fault of one equation's doesn't cost those of all others
         return Row("unknown", (), False, f"what the passes say of it could not be read ({type(error).__name__})")
 
 
-def _row_of_life(capture: Capture, stage: _Stage, row: Row, life: Life) -> Row:
+def _row_of_life(capture: Capture, stage: _Stage, row: Row, life: Life, *, is_computed: bool) -> Row:
     """The fate of an equation that some snapshot has."""
     fates, step = stage.fates, life.position + 1
     node = stage.hlo_node.get(life.row, -1) if life.row >= 0 else -1
@@ -278,6 +278,9 @@ def _row_of_life(capture: Capture, stage: _Stage, row: Row, life: Life) -> Row:
         return Row(life.kind, (), False, why, step, life.before, life.after)
     if kernel >= 0:
         return Row("rewritten", row.kernels or (kernel,), False, why, step, life.before, life.after)
+    if node >= 0 and is_computed:
+        # A bitcast reads what does it now, as of a convolution that became the transpose of another one.
+        return Row("unknown", (), False, f"it was rewritten, and only a view of what does it is known: {why}")
     return Row("eliminated", (), False, why, step, life.before, life.after)
 
 

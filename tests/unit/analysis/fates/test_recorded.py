@@ -153,6 +153,15 @@ def test_what_an_instruction_does_that_is_of_it_beyond_doubt_is_never_gone(progr
         assert not runs or capture.fate(node).kind not in ("eliminated", "folded"), node
 
 
+def test_a_convolution_that_is_done_in_another_layout_is_not_gone():
+    def loss(x, w):
+        axes = ("NHWC", "HWIO", "NHWC")
+        return (lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=axes) ** 2).sum()
+
+    _, found = fates_of(jax.grad(loss, (0, 1)), jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 4)))
+    assert "eliminated" not in {fate.kind for fate in found["conv_general_dilated"]}
+
+
 def test_a_loaded_capture_tells_the_same(tmp_path):
     capture, _ = fates_of(lambda x: jnp.where(True, x + 2 - 2, 0) * 8 / 8, X)
     capture.save(tmp_path / "f.capture")
