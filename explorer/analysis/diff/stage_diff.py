@@ -283,7 +283,9 @@ class _Overlay:
         return Versions(
             lines=lines,
             key=np.asarray(keys, np.int32),
-            **{name: np.asarray(values, np.int32) for name, values in columns.items()},
+            op=np.asarray(columns["op"], np.int32),
+            type=np.asarray(columns["type"], np.int32),
+            frame=np.asarray(columns["frame"], np.int32),
             operand_start=operand_start,
             operand=operand,
             names=self.names,

@@ -132,7 +132,8 @@ def _levels(candidates: Candidates, claims: _Claims) -> list[tuple[Ints, Ints]]:
     row = row[candidates.row]
     open_ = np.ones(len(claims.names), bool)
     levels: list[tuple[Ints, Ints]] = []
-    for level in _LEVELS:
+    is_lowered = any(op.startswith("stablehlo.") for op in candidates.graph.ops)
+    for level in _LEVELS if is_lowered else (*_LEVELS, _at_place):
         code: dict[_Name, int] = {}
         own = [-1] * len(names)
         used: list[int] = np.unique(row).tolist()
@@ -163,6 +164,12 @@ def _parsed(path: str, place: _Place) -> _Name:
 def _primitive(path: str, place: _Place) -> _Name | None:
     parsed = parse_path(path)
     return (parsed.transforms, parsed.primitive, parsed.loops, place) if place != _NOWHERE else None
+
+
+def _at_place(path: str, place: _Place) -> _Name | None:
+    """A jaxpr's own paths don't say what loops they are inside of."""
+    parsed = parse_path(path)
+    return (parsed.transforms, parsed.primitive, place) if place != _NOWHERE else None
 
 
 _LEVELS = (_whole, _path, _parsed, _primitive)

@@ -3,6 +3,8 @@
 The oracle is what takes no part in linking: the numbers that equations multiply by, and JAX's own parameters.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -156,3 +158,18 @@ def test_links_of_a_large_unrolled_program_stay_small():
 
     sets = ex.explore(f, X).links.sets["hlo"]
     assert np.median(sets.size[sets.size > 0]) == 1
+
+
+def test_without_stablehlo_the_body_of_a_loop_is_linked_by_its_lines():
+    def looped(x):
+        last, sums = jax.lax.scan(lambda carry, _: (jnp.sin(carry) @ x, carry.sum()), x, None, length=4)
+        return last.sum() + sums.sum()
+
+    whole = ex.explore(looped, jnp.ones((8, 8)))
+    capture = replace(whole, stages=tuple(stage for stage in whole.stages if stage.name != "stablehlo"))
+    links = capture.links
+    assert {
+        node.op: [linked.op for linked in links.linked(node, "jaxpr")]
+        for node in capture.hlo.graph.nodes
+        if node.op in ("sine", "dot")
+    } == {"sine": ["sin"], "dot": ["dot_general"]}
