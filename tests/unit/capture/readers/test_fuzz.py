@@ -315,20 +315,22 @@ LETTERS = "([{<\"'%,= \ta0\\/*.#:@-)}]>;"
 
 
 def seconds_to_open(text):
-    best = float("inf")
-    for _ in range(3):
-        start = process_time()
-        with suppress(ex.ExplorerError):
-            ex.open_hlo(text)
-        best = min(best, process_time() - start)
-    return best
+    start = process_time()
+    with suppress(ex.ExplorerError):
+        ex.open_hlo(text)
+    return process_time() - start
 
 
 def assert_time_in_proportion(make, size):
     """Four times the size takes about four times as long; sixteen times would be the square."""
+    texts = make(size), make(4 * size)
+    best = [float("inf")] * 2
     with deadline(180):
-        small, large = seconds_to_open(make(size)), seconds_to_open(make(4 * size))
-    assert large < 9 * small + 0.1, f"{small:.3f} s, then {large:.3f} s for four times the size"
+        for _ in range(3):  # once is enough unless something else slowed it down
+            best = [min(seconds, seconds_to_open(text)) for seconds, text in zip(best, texts, strict=True)]
+            if best[1] < 9 * best[0] + 0.1:
+                return
+    raise AssertionError(f"{best[0]:.3f} s, then {best[1]:.3f} s for four times the size")
 
 
 @pytest.mark.slow
@@ -343,7 +345,7 @@ def test_no_letter_repeated_makes_a_reader_hang(name):
 @pytest.mark.parametrize("name", REPEATED)
 def test_the_time_grows_in_proportion_whatever_is_repeated(name):
     for letter in LETTERS:
-        assert_time_in_proportion(lambda n, letter=letter: REPEATED[name](letter, n), 25_000)
+        assert_time_in_proportion(lambda n, letter=letter: REPEATED[name](letter, n), 12_000)
 
 
 @pytest.mark.slow
@@ -365,7 +367,7 @@ def test_everything_of_a_deeply_nested_module_can_be_shown(name, tmp_path):
 
 def test_markup_in_names_is_inert_in_everything_that_is_shown(tmp_path):
     capture = ex.open_hlo(MODULE_OF_MARKUP)
-    assert capture.failure == "1 line unread"
+    assert capture.failure == "2 lines unread"  # the name of the module is one that XLA refuses
     assert "</script>" in capture.function
     assert any(MARKUP in node.scope for node in capture.hlo.graph.nodes)
     page = capture.to_html(tmp_path / "page.html").read_text()
