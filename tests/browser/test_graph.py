@@ -137,8 +137,8 @@ def test_all_inputs_and_outputs_of_a_box_are_shown_and_hidden_again(page: Page):
 
 def test_shift_click_shows_the_way_between_two_boxes(page: Page):
     box(page, "embed").click()
-    box(page, "outputs").click(modifiers=["Shift"])
-    expect(page.locator(".hint")).to_contain_text("path of")
+    box(page, "loss").click(modifiers=["Shift"])
+    expect(page.locator(".hint")).to_contain_text("step")
     assert page.locator("g.on-way").count() > 2
     page.keyboard.press("Escape")
 
@@ -221,7 +221,7 @@ def test_every_action_is_reached_by_the_keyboard(page: Page):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("p")
-    expect(page.locator(".hint")).to_contain_text("path of")
+    expect(page.locator(".hint")).to_contain_text("the shortest of")
     page.keyboard.press("Escape")
 
 

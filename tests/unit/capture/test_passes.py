@@ -338,11 +338,15 @@ def test_the_rows_hold_what_the_hlo_reader_reads(dump):
     (last,) = dump.glob("*.cpu_after_optimizations.txt")
     graph = read_hlo(last.read_text())
     rows = [row for row in versions.rows(passes[-1].snapshot).tolist() if versions.key[row] >= 0]
-    assert [versions.names[versions.key[row]] for row in rows] == list(graph.names)
-    for row, node in zip(rows, graph.nodes, strict=True):
+    # Newer XLAs leave get-tuple-elements out of dumps and write `%tuple#1`: a row's operand is then the tuple.
+    nodes = [node for node in graph.nodes if "#" not in node.name]
+    assert [versions.names[versions.key[row]] for row in rows] == [node.name for node in nodes]
+    for row, node in zip(rows, nodes, strict=True):
         assert versions.ops[versions.op[row]] == node.op
         assert versions.types[versions.type[row]] == node.type
-        assert [versions.names[key] for key in versions.operands(row)] == [o.name for o in node.operands]
+        assert [versions.names[key] for key in versions.operands(row)] == [
+            o.name.partition("#")[0] for o in node.operands
+        ]
         stack = []
         at = int(versions.frame[row])
         while at >= 0:

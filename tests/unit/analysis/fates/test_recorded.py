@@ -36,6 +36,8 @@ def test_what_the_import_takes_away_never_meets_a_pass():
 
 def test_each_of_several_runs_of_a_pass_is_named_for_what_it_took_away():
     capture, found = fates_of(lambda x: jnp.where(True, x + 2 - 2, 0) * 8 / 8, X)
+    if "0.125" in capture.hlo.text:
+        pytest.skip("this XLA keeps `x + 2 - 2` and `x * 8 / 8`")
     gone = {op: found[op][0] for op in ("add", "sub", "select_n", "mul", "div")}
     assert {fate.kind for fate in gone.values()} == {"eliminated"}
     assert {fate.pass_name for fate in gone.values()} == {"algsimp"}
@@ -57,8 +59,11 @@ def test_the_equal_one_that_stands_for_another_is_named():
 
 def test_what_is_computed_while_compiling_is_folded_by_the_pass_that_did_it():
     values = np.linspace(1, 2, X.size, dtype=np.float32).reshape(X.shape)
-    _, found = fates_of(lambda x: lax.scan(lambda c, _: (c + jnp.log(jnp.asarray(values)), None), x, None, 3)[0], X)
-    assert [(fate.kind, fate.pass_name) for fate in found["log"]] == [("folded", "constant_folding")]
+    capture, found = fates_of(
+        lambda x: lax.scan(lambda c, _: (c + jnp.log(jnp.asarray(values)), None), x, None, 3)[0], X
+    )
+    killer = "constant_folding" if " log(" in capture.passes[0].before else "import"  # the newest XLA's import does it
+    assert [(fate.kind, fate.pass_name) for fate in found["log"]] == [("folded", killer)]
 
 
 def test_what_another_operation_does_now_is_rewritten_and_its_kernel_has_that_one():
