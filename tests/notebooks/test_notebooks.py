@@ -99,7 +99,7 @@ def test_a_large_notebook_and_saved_widgets_are_caught():
     notebook.metadata["widgets"] = {}
     saved, size = output_problems(notebook)
     assert saved.startswith("metadata.widgets")
-    assert size.endswith("bytes, more than 450,000")
+    assert size.endswith("bytes, more than 480,000")
 
 
 def test_a_notebook_that_was_not_run_and_a_path_of_a_machine_are_caught():
