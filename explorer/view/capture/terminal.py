@@ -43,7 +43,7 @@ def _stage(stage: StageSummary, peak: str) -> Text:
     label = Text.assemble((stage.title, "bold cyan"), f"  {stage.nodes:,} {stage.unit}")
     if stage.kernels is not None:
         label.append(f" · {_count(stage.kernels, 'kernels')}" + (f" · {peak}" if peak else ""))
-    label.append(f" · linked {stage.linked}", "dim")
+    label.append(f" · {stage.linked} with a source line", "dim")
     return label
 
 
