@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.post_order import post_order
 from explorer.errors import ForeignNodeError, OptionError
 from explorer.model.graph import Graph, Node
 from explorer.model.paths import MOST_COUNTED, Paths
@@ -110,7 +111,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
     for node in nodes:
         onwards[node] = sorted(on_path.intersection(_of(down, node)), key=lambda other: (away[other], other))
     onwards[last] = []
-    order = _users_first(nodes, onwards)
+    order = post_order(nodes, onwards.__getitem__)  # users first
     position = {node: i for i, node in enumerate(order)}
     # An edge back can only be in damaged input: a program has no circles.
     onwards = {node: [on for on in users if position[on] < position[node]] for node, users in onwards.items()}
@@ -119,20 +120,3 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
         if node != last:
             counts[node] = min(sum(counts[on] for on in onwards[node]), MOST_COUNTED)
     return Paths(graph, first, last, nodes, counts[first], int(feeds[first]), onwards)
-
-
-def _users_first(nodes: Iterable[int], onwards: dict[int, list[int]]) -> list[int]:
-    """The nodes, each after its users."""
-    order: list[int] = []
-    seen: set[int] = set()
-    for start in nodes:
-        stack = [(start, False)]
-        while stack:
-            node, is_done = stack.pop()
-            if is_done:
-                order.append(node)
-            elif node not in seen:
-                seen.add(node)
-                stack.append((node, True))
-                stack += [(on, False) for on in onwards[node] if on not in seen]
-    return order

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from explorer._jax.modules import is_hlo_text, printed_hlo
+from explorer.analysis.post_order import post_order
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ForeignNodeError, OptionError, UnreadableTextError
 from explorer.model.capture import Capture
@@ -170,18 +171,8 @@ def _called(graph: Graph, nodes: Iterable[int]) -> list[int]:
     for call in graph.calls:
         of_node.setdefault(call.node, []).append(call.group)
         of_group.setdefault(int(graph.group[call.node]), []).append(call.group)
-    order: list[int] = []
-    seen: set[int] = set()
-    stack = [(group, False) for node in sorted(nodes, reverse=True) for group in of_node.get(node, ())]
-    while stack:
-        group, is_done = stack.pop()
-        if is_done:
-            order.append(group)
-        elif group not in seen:
-            seen.add(group)
-            stack.append((group, True))
-            stack += [(inner, False) for inner in of_group.get(group, ())]
-    return order
+    starts = [group for node in sorted(nodes, reverse=True) for group in of_node.get(node, ())]
+    return post_order(reversed(starts), lambda group: of_group.get(group, ()))
 
 
 def _computation(graph: Graph, lines: Sequence[str], group: int) -> str:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
 from explorer.analysis.cost.trip_counts import trip_counts
+from explorer.analysis.post_order import post_order
 from explorer.model.graph import Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
@@ -152,7 +153,7 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
     of_group: list[list[_Call]] = [[] for _ in range(count)]
     for call in calls:
         of_group[int(graph.group[call.node])].append(call)
-    order = _callees_first(count, of_group)
+    order = post_order(range(count), lambda group: (call.group for call in of_group[group]))  # callees first
     flops = own.copy()
     total = np.bincount(graph.group[graph.group >= 0], own[graph.group >= 0], count)
     for group in order:
@@ -185,23 +186,6 @@ def _runs(starts: NDArray[np.bool_], of_group: Sequence[Sequence[_Call]], caller
             counted[call.group] += counted[group] * call.times
             certain[call.group] += certain[group] * (call.times if call.is_known else np.nan)
     return _Runs(counted, certain)
-
-
-def _callees_first(count: int, of_group: Sequence[Sequence[_Call]]) -> list[int]:
-    """The groups so that each comes after all it calls; a cycle in damaged input ends there."""
-    order: list[int] = []
-    seen: set[int] = set()
-    for start in range(count):
-        stack = [(start, False)]
-        while stack:
-            group, is_done = stack.pop()
-            if is_done:
-                order.append(group)
-            elif group not in seen:
-                seen.add(group)
-                stack.append((group, True))
-                stack += [(call.group, False) for call in of_group[group]]
-    return order
 
 
 def _bytes(graph: Graph, sizes: TypeSizes, inside: NDArray[np.bool_]) -> Floats:

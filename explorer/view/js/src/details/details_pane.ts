@@ -2,6 +2,7 @@
 
 import { lineKey, type SourceLine } from "../core/attribution";
 import type { Stage } from "../core/capture";
+import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
 import type { Frame, Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
@@ -442,15 +443,6 @@ function sentence(kind: string, isInferred: boolean, why: string): Node {
       ),
     );
   return text;
-}
-
-async function copied(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false; // a page without the right to
-  }
 }
 
 /** Say what became of copying; where the page may not, the text is there to be selected. */

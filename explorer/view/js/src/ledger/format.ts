@@ -1,5 +1,6 @@
 // How the ledger's facts are formatted, and the small elements that its panes share.
 
+import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
 import { secondsText } from "../core/labels";
 import type { Call, Place, Sentence } from "./data";
@@ -111,13 +112,4 @@ export function cure(fix: string): HTMLElement {
     "copy",
   );
   return box("cure", element("pre", { tabindex: "0", "aria-label": "the cure" }, fix), copy);
-}
-
-async function copied(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false; // a page without the right to
-  }
 }
