@@ -112,9 +112,9 @@ class LintRecord:
     args: Sequence[Any]
     kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def retrace(self, rule: str, further: dict[str, Any]) -> tuple[Evidence, Findings]:
-        """Trace the function once more, with further arguments by name, and run one rule."""
-        evidence = gather(self.function, self.args, self.kwargs | further)
+    def retrace(self, rule: str) -> tuple[Evidence, Findings]:
+        """Trace the function once more, and run one rule."""
+        evidence = gather(self.function, self.args, self.kwargs)
         return evidence, check_rules(evidence, select_rules([rule]))
 
 

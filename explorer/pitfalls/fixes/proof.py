@@ -1,18 +1,18 @@
-"""Whether a rewrite cures what it should: the rewritten code runs once in the place of the user's, and is traced.
+"""Whether a rewrite cures what it should: a copy of the user's functions with the rewritten code is traced.
 
-Function objects are what decorators, closures and other modules hold, so they stay; for as long as the trace takes,
-they have the rewritten code. Nothing of the user's module is run for it but what the trace runs.
+The user's own functions and modules stay as they are, for other threads may use them meanwhile (`copies`). Nothing of
+the user's module is run for it but what the trace runs.
 """
 
 from __future__ import annotations
 
 import ast
-import gc
 import linecache
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import jax
@@ -21,6 +21,7 @@ from explorer.capture.sources import read_source
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.fixes.copies import FunctionCopies
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit
 from explorer.pitfalls.lint import LintRecord
 from explorer.pitfalls.rule import all_rules
@@ -48,9 +49,11 @@ def prove(record: LintRecord, finding: Finding, unit: Unit, text: str) -> Findin
     """
     evidence, rewritten = record.evidence, f"<rewritten {finding.file}>"
     codes = _paired_codes(finding.file, unit, evidence, text, rewritten)
-    with _registered_text(rewritten, text), _replaced_codes(codes), _imported(unit, evidence):
-        further = {name: eval(value, dict(_MODULES)) for name, value in unit.new_parameters.items()}
-        later, findings = record.retrace(finding.rule, further)
+    copies = FunctionCopies(codes, _imported(unit))
+    function, args, kwargs = copies.copy(record.function, tuple(record.args), record.kwargs)
+    further = {name: eval(value, dict(_MODULES)) for name, value in unit.new_parameters.items()}
+    with _registered_text(rewritten, text):
+        later, findings = replace(record, function=function, args=args, kwargs=kwargs | further).retrace(finding.rule)
     if later.traced is None or findings.faults:
         return _stopped(findings, rewritten, evidence)
     if evidence.jaxpr is not None and _types(evidence) != _types(later):
@@ -110,25 +113,6 @@ def _by_name(module: CodeType) -> dict[str, list[CodeType]]:
 
 
 @contextmanager
-def _replaced_codes(codes: dict[CodeType, CodeType]) -> Generator[None]:
-    """Within the block the functions that have the codes `codes` maps from have those that it maps to."""
-    changed: list[tuple[FunctionType, CodeType]] = []
-    try:
-        for old, new in codes.items():
-            # Compares identities alone: no code of the user's runs.
-            for function in gc.get_referrers(old):
-                if type(function) is FunctionType and function.__code__ is old:
-                    if function.__code__.co_freevars != new.co_freevars:
-                        raise RewriteUncertain("it would need other variables of the functions around it")
-                    changed.append((function, old))
-                    function.__code__ = new
-        yield
-    finally:
-        for function, old in changed:
-            function.__code__ = old
-
-
-@contextmanager
 def _registered_text(file: str, text: str) -> Generator[None]:
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     try:
@@ -137,22 +121,10 @@ def _registered_text(file: str, text: str) -> Generator[None]:
         linecache.cache.pop(file, None)
 
 
-@contextmanager
-def _imported(unit: Unit, evidence: Evidence) -> Generator[None]:
-    """The names that the rewrite imports, in the user's module for as long as the trace takes; none is replaced."""
-    needed: dict[str, Any] = {}
+def _imported(unit: Unit) -> dict[str, Any]:
+    """The names that the rewrite imports."""
+    names: dict[str, Any] = {}
     for statement in unit.imports:
-        exec(statement, needed)
-    needed.pop("__builtins__", None)
-    spaces = {id(function.executed.globals): function.executed.globals for function in evidence.functions}
-    added: list[tuple[dict[str, Any], str]] = []
-    try:
-        for space in spaces.values():
-            for name, value in needed.items():
-                if name not in space:
-                    space[name] = value
-                    added.append((space, name))
-        yield
-    finally:
-        for space, name in added:
-            space.pop(name, None)
+        exec(statement, names)
+    names.pop("__builtins__", None)
+    return names

@@ -1,0 +1,238 @@
+"""Copies of a user's functions in which some run other code; what the user has is left as it is.
+
+Other threads may be in the user's functions meanwhile, so none of these is given other code, and nothing is put into
+their modules. Copied is what leads to a function that changes: the functions that name it, close over it or wrap it,
+with a namespace of their own for each module, and the partials, methods, containers and objects on the way. Where a
+class alone leads there (`layer(x)` calls `type(layer).__call__`), the copy goes on with what the user has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, cast
+
+import jax
+
+from explorer._jax.jitted import is_jitted, jit_options
+from explorer.model.source import is_library_file
+from explorer.pitfalls.fixes.unit import RewriteUncertain
+from explorer.pitfalls.safe import attributes, class_variables, closure_variables, is_users_object, kind_of, member, mro
+
+_MOST = 20_000  # objects looked at; a training script with its models has some hundreds
+_LARGEST = 1_000  # items of a container: a longer one holds data
+_WRAPPERS = (jax.custom_jvp, jax.custom_vjp)
+
+
+class FunctionCopies:
+    """The copies of all that leads to functions with certain codes.
+
+    Args:
+        codes: The codes to replace, each with its replacement: the same object is meant, for equal codes of two
+            modules are two functions'.
+        names: What the copied functions have as globals besides their own; none is replaced.
+    """
+
+    def __init__(self, codes: Mapping[CodeType, CodeType], names: Mapping[str, Any]) -> None:
+        self._codes = {id(old): new for old, new in codes.items()}
+        self._names = names
+        self._leading: set[int] = set()
+        self._kept: list[Any] = []  # whose addresses are keys: none may be used again
+        self._copies: dict[int, Any] = {}
+        self._namespaces: dict[int, ModuleType] = {}
+
+    def copy(self, *values: Any) -> tuple[Any, ...]:
+        """Copies of what leads to a function to change, and the others as they are.
+
+        Raises:
+            RewriteUncertain: Nothing leads to such a function, or a copy of something on the way can't be made.
+        """
+        self._leading = self._find_leading(values)
+        if not any(id(value) in self._leading for value in values):
+            raise RewriteUncertain("no name or closure leads to the function: a class alone does")
+        return tuple(map(self._called, values))
+
+    def _called(self, value: Any) -> Any:
+        """What to call in the place of a value: for an object its `__call__`, which Python takes from the class."""
+        copy = self._copied(value)
+        call = _methods(value).get("__call__") if copy is not value and _is_object(value) else None
+        return MethodType(self._copied(call), copy) if call is not None and id(call) in self._leading else copy
+
+    def _find_leading(self, values: tuple[Any, ...]) -> set[int]:
+        """The addresses of what leads to a function to change."""
+        users: dict[int, list[int]] = {}
+        waiting, seen, functions = list(values), set[int](), list[FunctionType]()
+        while waiting:
+            value = waiting.pop()
+            if id(value) in seen:
+                continue
+            if len(seen) > _MOST:
+                raise RewriteUncertain("too much can be reached from the function")
+            seen.add(id(value))
+            self._kept.append(value)
+            if kind_of(value) is FunctionType:
+                functions.append(value)
+            for part in _parts(value):
+                users.setdefault(id(part), []).append(id(value))
+                waiting.append(part)
+        # With one function of a module all are copied: they share its globals, which each may set.
+        spaces = {id(one.__globals__) for one in functions if id(one.__code__) in self._codes}
+        changed = [id(one) for one in functions if id(one.__globals__) in spaces]
+        leading = set(changed)
+        while changed:
+            further = set(users.get(changed.pop(), ())) - leading
+            leading |= further
+            changed += further
+        return leading
+
+    def _copied(self, value: Any) -> Any:
+        if id(value) not in self._leading:
+            return value
+        if id(value) not in self._copies:
+            copier = next(copy for is_kind, copy in _COPIERS if is_kind(value))
+            copy = copier(self, value)
+            self._copies.setdefault(id(value), copy)
+        return self._copies[id(value)]
+
+    def copy_function(self, function: FunctionType) -> FunctionType:
+        code = self._codes.get(id(function.__code__), function.__code__)
+        if code.co_freevars != function.__code__.co_freevars:
+            raise RewriteUncertain("it would need other variables of the functions around it")
+        is_users = not is_library_file(function.__code__.co_filename)
+        cells = tuple(CellType() for _ in code.co_freevars)
+        namespace = function.__globals__
+        if is_users:
+            namespace = self._namespace(function.__globals__)
+        copy = FunctionType(code, namespace, function.__name__, None, cells)
+        self._copies[id(function)] = copy  # before its parts: a function may lead to itself
+        copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+        copy.__defaults__ = self._copied_items(function.__defaults__)
+        copy.__kwdefaults__ = self._copied_items(function.__kwdefaults__)
+        for name, value in closure_variables(function).items():
+            cells[code.co_freevars.index(name)].cell_contents = self._copied(value)
+        vars(copy).update({name: self._copied(value) for name, value in vars(function).items()})
+        if is_users:
+            self._fill(namespace, function.__globals__)
+        return copy
+
+    def _copied_items(self, items: Any) -> Any:
+        if kind_of(items) is tuple:
+            return tuple(map(self._copied, items))
+        return {name: self._copied(value) for name, value in items.items()} if items else items
+
+    def _namespace(self, names: dict[str, Any]) -> dict[str, Any]:
+        """The copy of a module's names: a module's own, so that `module.function` finds the same."""
+        if id(names) not in self._namespaces:
+            self._namespaces[id(names)] = module = ModuleType(str(names.get("__name__", "")))
+            vars(module).update(self._names)
+            vars(module).update(names)
+        return vars(self._namespaces[id(names)])
+
+    def _fill(self, copy: dict[str, Any], names: dict[str, Any]) -> None:
+        for name, value in list(names.items()):
+            if id(value) in self._leading:
+                copy[name] = self._copied(value)
+
+    def copy_module(self, module: ModuleType) -> ModuleType:
+        self._namespace(vars(module))
+        copy = self._copies[id(module)] = self._namespaces[id(vars(module))]
+        self._fill(vars(copy), vars(module))
+        return copy
+
+    def copy_method(self, method: MethodType) -> MethodType:
+        return MethodType(self._copied(method.__func__), self._copied(method.__self__))
+
+    def copy_partial(self, bound: partial[Any]) -> partial[Any]:
+        args = map(self._copied, bound.args)
+        return partial(self._copied(bound.func), *args, **self._copied_items(bound.keywords))
+
+    def copy_jitted(self, jitted: Any) -> Any:
+        options = jit_options(jitted)
+        if options is None:
+            raise RewriteUncertain("how the function was jitted isn't known")
+        return jax.jit(self._copied(jitted.__wrapped__), **options)
+
+    def copy_container(self, container: Any) -> Any:
+        if type(container) is dict:
+            return {key: self._copied(value) for key, value in cast(dict[Any, Any], container).items()}
+        return type(container)(map(self._copied, container))
+
+    def copy_object(self, value: Any) -> Any:
+        """An object like another of its class, made past the class's own `__init__`, `__new__` and `__setattr__`."""
+        copy = self._copies[id(value)] = object.__new__(kind_of(value))
+        for name, attribute in attributes(value).items():
+            object.__setattr__(copy, name, self._copied(attribute))
+        for name, method in _methods(value).items():
+            # Found before the class's; Python looks for `__call__` and its like at the class alone.
+            if id(method) in self._leading and not name.startswith("__"):
+                object.__setattr__(copy, name, MethodType(self._copied(method), copy))
+        return copy
+
+
+def _is_users_module(value: Any) -> bool:
+    if kind_of(value) is not ModuleType:
+        return False
+    file = member(value, "__file__")
+    return type(file) is str and not is_library_file(file)
+
+
+def _is_container(value: Any) -> bool:
+    kind = kind_of(value)
+    return (kind is list or kind is tuple or kind is dict) and len(value) <= _LARGEST
+
+
+def _is_object(value: Any) -> bool:
+    return kind_of(value) in _WRAPPERS or is_users_object(value)
+
+
+def _methods(value: Any) -> dict[str, FunctionType]:
+    methods: dict[str, FunctionType] = {}
+    for base in reversed(mro(value)):
+        methods |= {name: held for name, held in class_variables(base).items() if kind_of(held) is FunctionType}
+    return methods
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What a value leads to by itself."""
+    kind = kind_of(value)
+    if kind is FunctionType:
+        yield from closure_variables(value).values()
+        yield from vars(value).values()
+        yield from value.__defaults__ or ()
+        yield from (value.__kwdefaults__ or {}).values()
+        if not is_library_file(value.__code__.co_filename):
+            names = value.__globals__
+            yield from (names[name] for name in _names(value.__code__) if name in names)
+    elif kind is MethodType:
+        yield from (value.__func__, value.__self__)
+    elif kind is partial:
+        yield from (value.func, *value.args, *value.keywords.values())
+    elif is_jitted(value):
+        yield value.__wrapped__
+    elif _is_users_module(value):
+        yield from (held for held in tuple[Any, ...](vars(value).values()) if callable(held))
+    elif _is_container(value):
+        yield from list(value.values()) if kind is dict else list(value)
+    elif _is_object(value) and kind_of(value) is not type:
+        yield from attributes(value).values()
+        yield from _methods(value).values()
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names of globals, attributes and methods in a function's code and in that of functions inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+_COPIERS: tuple[tuple[Callable[[Any], bool], Callable[[FunctionCopies, Any], Any]], ...] = (
+    (lambda value: kind_of(value) is FunctionType, FunctionCopies.copy_function),
+    (lambda value: kind_of(value) is MethodType, FunctionCopies.copy_method),
+    (lambda value: kind_of(value) is partial, FunctionCopies.copy_partial),
+    (is_jitted, FunctionCopies.copy_jitted),
+    (_is_users_module, FunctionCopies.copy_module),
+    (_is_container, FunctionCopies.copy_container),
+    (_is_object, FunctionCopies.copy_object),
+)
