@@ -138,10 +138,10 @@ class Passes(Sequence[Pass]):
         """What each of them did, by rows of the versions."""
         return [effect_of(self.versions, before, after) for before, after in self.rows_around()]
 
-    def rows_around(self) -> Iterator[tuple[Ints, Ints]]:
+    def rows_around(self) -> list[tuple[Ints, Ints]]:
         """The rows of the module before and after each of them."""
-        rows = self.versions.rows
-        return ((rows(step.first), rows(step.snapshot)) for step in self)
+        rows = self.versions.replay()
+        return [(rows[step.first], rows[step.snapshot]) for step in self._consequential]
 
     @attached
     def history(self, name: str) -> History:

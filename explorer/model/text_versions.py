@@ -80,6 +80,10 @@ class Versions:
         self._last[:] = [(snapshot, rows)]
         return rows
 
+    def replay(self) -> list[Ints]:
+        """The rows of every snapshot, in order: for who goes through them all, and keeps none longer than that."""
+        return [*map(self.rows, range(len(self.snapshots)))]
+
     def equation_rows(self, snapshot: int) -> Ints:
         """For each of the `rows` of a snapshot, the row of `equations` that it has there; empty without these."""
         if self.equations is None:

@@ -78,7 +78,7 @@ def ending(change: Change, row: int, depth: int = 0) -> Ending:
 
 def identity(change: Change, row: int) -> int:
     """The key of what gives the same value: an operand, or an operand's operand; -1 if the value is another one."""
-    op, operands = change.op(row), change.versions.operands(row)
+    op, operands = change.op(row), change.operands(row)
     if op == "select" and len(operands) == 3:
         chosen = literal(change, change.row_before.get(operands[0], -1), change.row_before)
         if chosen in ("true", "false"):
@@ -94,7 +94,7 @@ def identity(change: Change, row: int) -> int:
     types = change.versions.type
     operand = change.row_before.get(operands[0], -1) if operands else -1
     if op in _UNDOES_ITSELF and operand >= 0 and _is_alike(change, row, operand):
-        return change.versions.operands(operand)[0]
+        return change.operands(operand)[0]
     return operands[0] if op in _SAME_IF_TYPE_IS and operand >= 0 and types[operand] == types[row] else -1
 
 
@@ -147,7 +147,7 @@ def _with_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
     readers = ending(change, reader, depth + 1)
     if readers.kind == "merged":
         # The whole expression was there twice: what its other copy reads in this place is the same.
-        operands, others = (change.versions.operands(at) for at in (reader, readers.after))
+        operands, others = (change.operands(at) for at in (reader, readers.after))
         if key in operands and len(operands) == len(others):
             after = change.row_after.get(others[operands.index(key)], -1)
             if after >= 0 and change.op(after) == change.op(row):
@@ -178,7 +178,7 @@ def displaced(change: Change, row: int, after: int) -> bool:
     for at in todo:  # grows while it is walked
         if len(todo) > _DEEPEST:
             return False
-        for key in change.versions.operands(at):
+        for key in change.operands(at):
             operand = change.row_before.get(key, -1)
             if operand >= 0 and change.row_after.get(key, -1) < 0 and operand not in todo:
                 if change.op(operand) == op:
@@ -207,7 +207,7 @@ def _of_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
 
 def _read_instead(change: Change, row: int, reader: int, after: int) -> Ending:
     """The ending of what `reader` read, which was rewritten in place as `after`."""
-    olds, news = Counter(change.versions.operands(reader)), Counter(change.versions.operands(after))
+    olds, news = Counter(change.operands(reader)), Counter(change.operands(after))
     instead = list(news - olds)  # whatever its place: operands may be swapped
     if len(instead) > 1:
         instead = [new for new in instead if not literal(change, change.row_after.get(new, -1), change.row_after)]

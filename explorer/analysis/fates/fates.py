@@ -15,11 +15,13 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.fates.evidence import evidence_of
 from explorer.analysis.fates.inference import infer
 from explorer.analysis.fates.metadata_fates import NamedEquations, Row, instructions_of, metadata_fates
 from explorer.analysis.fates.operations import HELPERS, hlo_name
-from explorer.analysis.fates.recorded_fates import recorded_fates
+from explorer.analysis.fates.recorded_fates import StageFates, replace_by_recorded
 from explorer.analysis.links.dependence import argument_sets
+from explorer.analysis.links.equations import is_dead
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EXACT
 from explorer.model.fates import KINDS, Fates
@@ -40,34 +42,37 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
         UnknownNameError: The capture has no `hlo` stage.
     """
     links, hlo_graph = capture.links, capture.hlo.graph
-    passes = capture.passes if capture.has_passes else None
-    is_recorded = passes is not None and passes.versions.equations is not None and "hlo" in capture.exact_sets
-    if is_recorded:  # what was inferred beside it is no evidence
+    evidence = evidence_of(capture, links)
+    if evidence is not None:  # what was inferred beside it is no evidence
         links = replace(links, sets={**links.sets, "hlo": links.sets["hlo"].only(EXACT)})
-    stages = {stage.name: stage for stage in capture.stages if stage.name != "hlo"}
+    columns = {
+        name: (graph, graph.is_equation, links.equation_counts(name, "hlo"), links.table(name, "hlo"))
+        for name, graph in links.graphs.items()
+        if name != "hlo"
+    }
+    depends = {name: links.argument_sets.get(name) or argument_sets(graph, {}) for name, (graph, *_) in columns.items()}
+    dead = {name: is_dead(graph) for name, (graph, *_) in columns.items()}
+    computes = _computes(links)
     hlo = instructions_of(hlo_graph)
-    why = _unknown(capture)
-    fates: dict[str, Fates] = {}
-    first: Sequence[Row] = ()
-    for name, stage in stages.items():
-        graph = stage.graph
-        equations = NamedEquations(
-            graph,
-            graph.is_equation,
-            links.equation_counts(name, "hlo"),
-            links.table(name, "hlo"),
-            _computes(links, graph, name),
+    stages = [
+        StageFates(
+            name, metadata_fates(NamedEquations(*own, computes[name]), hlo), computes[name], depends[name], dead[name]
         )
-        by_metadata = metadata_fates(equations, hlo)
-        depends = links.argument_sets.get(name) or argument_sets(graph, {})
-        if is_recorded:
-            recorded_fates(capture, name, by_metadata, equations.computes, depends, first)
-            first = first or by_metadata.rows
-        else:
-            infer(by_metadata, depends)
-        rows = [_described(row, why, is_exact=is_recorded) for row in by_metadata.rows]
-        fates[name] = _columns(hlo_graph, rows, passes)
-    return fates
+        for name, own in columns.items()
+    ]
+    if evidence is not None:
+        replace_by_recorded(evidence, stages)
+    else:
+        for stage in stages:
+            infer(stage.fates, stage.depends, stage.dead)
+    passes = capture.passes if capture.has_passes else None
+    why = _unknown(capture)
+    return {
+        stage.name: _columns(
+            hlo_graph, [_described(row, why, is_exact=evidence is not None) for row in stage.fates.rows], passes
+        )
+        for stage in stages
+    }
 
 
 def _unknown(capture: Capture) -> str:
@@ -77,18 +82,20 @@ def _unknown(capture: Capture) -> str:
     return _NOTED.format(capture.recording_note) if capture.recording_note else _LOST
 
 
-def _computes(links: Links, graph: Graph, stage: str) -> NDArray[np.bool_]:
-    """Which nodes of a stage do more than bring a value into another form or place: as StableHLO says it."""
-    lowered = links.graphs.get("stablehlo")
-    if lowered is None:
-        return np.zeros(len(graph.names), bool)
-    does = np.asarray([hlo_name(op) not in HELPERS for op in lowered.ops] or [False], bool)[lowered.op]
-    does &= lowered.is_equation
-    if stage == "stablehlo":
-        return does
-    computes = np.zeros(len(graph.names), bool)
-    row, equation = links.sets["stablehlo"].pairs
-    computes[equation[does[row]]] = True
+def _computes(links: Links) -> Mapping[str, NDArray[np.bool_]]:
+    """Which nodes of each stage do more than bring a value into another form or place: as StableHLO says it.
+
+    A capture without StableHLO doesn't say it of any.
+    """
+    computes = {name: np.zeros(len(graph.names), bool) for name, graph in links.graphs.items()}
+    if (lowered := links.graphs.get("stablehlo")) is None:
+        return computes
+    is_equation, sets = lowered.is_equation, links.sets.get("stablehlo")
+    row, equation = sets.pairs if sets is not None else (np.zeros(0, np.int32),) * 2
+    first = computes[links.first]
+    does = np.asarray([hlo_name(op) not in HELPERS for op in lowered.ops] or [False], bool)[lowered.op] & is_equation
+    first[equation[does[row]]] = True
+    computes["stablehlo"] = does
     return computes
 
 

@@ -36,7 +36,7 @@ def literal(change: Change, row: int, here: RowOfKey) -> str:
     for _ in _FORMS:
         if row < 0 or change.op(row) not in _FORMS:
             break
-        row = next((here.get(key, -1) for key in change.versions.operands(row)), -1)
+        row = next((here.get(key, -1) for key in change.operands(row)), -1)
     if row < 0 or change.op(row) != "constant":
         return ""
     # The versions keep no attributes of a line: a constant's value is between its parentheses.
@@ -48,7 +48,7 @@ def _expression(change: Change, row: int, here: RowOfKey, there: RowOfKey, depth
     op = change.op(row)
     if op in ("constant", "parameter"):
         return _name(change, row)
-    operands = [_operand(change, key, here, there, depth) for key in change.versions.operands(row)]
+    operands = [_operand(change, key, here, there, depth) for key in change.operands(row)]
     if op == "broadcast" and depth and len(operands) == 1:
         return operands[0]
     return infix(op, operands)

@@ -9,14 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from explorer.analysis.fates.evidence import Evidence
 from explorer.analysis.fates.metadata_fates import Row
 from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
 from explorer.analysis.links.dependence import argument_sets
-from explorer.model.capture import Capture
-from explorer.model.equation_sets import EquationSets
 from explorer.model.fates import IMPORT, LOWERING
-from explorer.model.graph import Graph, Ints
-from explorer.model.text_versions import Versions
+from explorer.model.graph import Graph
 
 _CONSTANT = ("constant", "broadcast")  # as an operand beside one that varies, most often a constant
 _DEEPEST = 3  # expressions inside expressions; the rest is names
@@ -42,25 +40,23 @@ class Imported:
         graph: Of the stage.
         operations: By node, the StableHLO operations that JAX made of it.
         node_of: By StableHLO operation, a node of the stage.
-        lowered: StableHLO's graph.
-        lines: Its text.
         depends: For each node, which arguments its value depends on; 0 for none.
         places: By StableHLO operation that the import took away and whose value depends on an argument, what is there
             instead, where that is found.
         nameless: By operation and dimensions, a row of the first snapshot that is of no equation.
-        versions: What has these rows.
+        literals: The literals among the operands of each node that has any, by position, without their types.
+        evidence: What the passes say; it has the rows.
         is_first: Whether the stage is the one that the rows' equations are of.
     """
 
     graph: Graph
     operations: Mapping[int, Sequence[int]]
     node_of: Mapping[int, int]
-    lowered: Graph
-    lines: Sequence[str]
     depends: Sequence[int]
     places: Mapping[int, _Place]
     nameless: Mapping[tuple[str, str], int]
-    versions: Versions
+    literals: Mapping[int, Mapping[int, str]]
+    evidence: Evidence
     is_first: bool
 
     def row(self, node: int) -> Row | None:
@@ -68,20 +64,20 @@ class Imported:
         operations = self.operations.get(node, ())
         if not operations:
             return None
-        lowered = self.lowered
+        lowered, versions = self.evidence.lowering, self.evidence.versions
         own = [at for at in operations if hlo_name(lowered.ops[int(lowered.op[at])]) not in HELPERS] or operations
         if not any(lowered.is_equation[at] for at in own):
             return Row("folded", (), False, "its value is a constant of the program", LOWERING)
         last = own[-1]
-        before = self.lines[int(lowered.line[last])].partition(" loc(")[0].strip()
+        before = self.evidence.text[int(lowered.line[last])].partition(" loc(")[0].strip()
         if not self.depends[node]:
             if (made_anew := self._made_anew(node)) >= 0:
-                line = self.versions.lines[made_anew].strip()
+                line = versions.lines[made_anew].strip()
                 why = f"{self._expression(node, 0)} → a constant, written out again"
                 return Row("rewritten", (), False, why, IMPORT, before, line)
             return Row("folded", (), False, self._expression(node, 0), IMPORT, before)
         place = self.places.get(last)
-        after = self.versions.lines[place.row].strip() if place is not None else ""
+        after = versions.lines[place.row].strip() if place is not None else ""
         return Row("eliminated", (), False, self._formula(node, place), IMPORT, before, after)
 
     def _made_anew(self, node: int) -> int:
@@ -122,11 +118,8 @@ class Imported:
         is_gone = bool(operations) and all(operation in self.places for operation in operations[-1:])
         return self._expression(node, depth + 1) if is_gone and depth < _DEEPEST else self._label(node)
 
-    def _literals(self, node: int) -> dict[int, str]:
-        """The literals among an equation's operands, by position, without their types."""
-        written = self.graph.attribute_table.get(node, "literals")
-        pairs = (literal.partition("=") for literal in written.split(", ") if literal)
-        return {int(side): value.partition(":")[0] for side, _, value in pairs if side.isdigit()}
+    def _literals(self, node: int) -> Mapping[int, str]:
+        return self.literals.get(node, {})
 
     def _op(self, node: int) -> str:
         return self.graph.ops[int(self.graph.op[node])]
@@ -138,11 +131,11 @@ class Imported:
 
     def _name(self, row: int) -> str:
         """What the stage calls what a row has, else the instruction's name."""
-        equations = self.versions.equations
-        of: list[int] = equations.of(row).tolist() if equations is not None and self.is_first else []
+        of = self.evidence.equations_of(row) if self.is_first else []
         if len(of) == 1:
             return self._label(of[0])
-        name = self.versions.names[int(self.versions.key[row])]
+        versions = self.evidence.versions
+        name = versions.names[int(versions.key[row])]
         argument = name.rpartition(".")[0]  # XLA counts the names that JAX gives
         return argument if argument in self._arguments else name
 
@@ -153,60 +146,65 @@ class Imported:
         return frozenset(map(self._label, np.flatnonzero(np.isin(graph.op, parameters)).tolist()))
 
 
-def imported(
-    capture: Capture, name: str, equations: EquationSets, lowered: EquationSets, depends: Sequence[int]
-) -> Imported:
-    """What is needed to say which nodes of a stage ended before the first pass."""
-    stage, stablehlo, versions = capture.stage(name), capture.stablehlo, capture.passes.versions
+def imported(evidence: Evidence, name: str, graph: Graph, depends: Sequence[int]) -> Imported:
+    """What is needed to say which nodes of a stage ended before the first pass.
+
+    Args:
+        evidence: What the passes say.
+        name, graph: The stage.
+        depends: For each node, which arguments its value depends on; 0 for none.
+    """
+    table, lowering = graph.attribute_table, evidence.lowering
+    literal_codes = table.codes("literals")
+    values = table.columns.values
+    nodes: list[int] = np.flatnonzero(literal_codes >= 0).tolist()
+    literals = {node: _literals(values[int(literal_codes[node])]) for node in nodes}
     operations: dict[int, list[int]] = {}
     node_of: dict[int, int] = {}
-    own = range(len(stablehlo.graph.names))
-    pairs = zip(own, own, strict=True) if name == "stablehlo" else zip(*map(_listed, lowered.pairs), strict=True)
-    for operation, node in pairs:
+    own = np.arange(len(lowering.names))
+    pairs = (own, own) if name == "stablehlo" else evidence.lowered.certain()
+    for operation, node in zip(*(column.tolist() for column in pairs), strict=True):
         operations.setdefault(node, []).append(operation)
         node_of[operation] = node
-    varies = depends if name == "stablehlo" else capture.links.argument_sets.get("stablehlo", ())
-    import_ = _Import(stablehlo.graph, versions, equations, lowered, varies or argument_sets(stablehlo.graph, {}))
+    varies = depends if name == "stablehlo" else evidence.varies
+    import_ = _Import(evidence, varies or argument_sets(lowering, {}))
     return Imported(
-        graph=stage.graph,
+        graph=graph,
         operations=operations,
         node_of=node_of,
-        lowered=stablehlo.graph,
-        lines=stablehlo.text.splitlines(),
         depends=depends,
-        places=import_.places() if versions.snapshots else {},
+        places=import_.places() if evidence.snapshots else {},
         nameless=import_.nameless(),
-        versions=versions,
-        is_first=name == capture.links.first,
+        literals=literals,
+        evidence=evidence,
+        is_first=name == evidence.first,
     )
 
 
-def _listed(column: Ints) -> list[int]:
-    return column.tolist()
+def _literals(written: str) -> dict[int, str]:
+    """Literals by the position of their operand, without their types."""
+    pairs = (literal.partition("=") for literal in written.split(", ") if literal)
+    return {int(side): value.partition(":")[0] for side, _, value in pairs if side.isdigit()}
 
 
 class _Import:
     """StableHLO beside the first snapshot: an operation is the only row of its equation that has its name."""
 
-    def __init__(
-        self, graph: Graph, versions: Versions, equations: EquationSets, lowered: EquationSets, varies: Sequence[int]
-    ) -> None:
-        self.graph, self.versions, self.lowered, self.varies = graph, versions, lowered, varies
-        rows: list[int] = versions.rows(0).tolist() if versions.snapshots else []
-        self.row_of_key = {int(versions.key[row]): row for row in rows if versions.key[row] >= 0}
-        self._equations = equations
-        self._rows: dict[tuple[int, str], list[int]] = {}
-        for row in self.row_of_key.values():
-            for equation in equations.of(row).tolist():
-                self._rows.setdefault((equation, self._op(row)), []).append(row)
+    def __init__(self, evidence: Evidence, varies: Sequence[int]) -> None:
+        self._evidence, self.versions, self.varies = evidence, evidence.versions, varies
+        self.graph = evidence.lowering
+        rows = evidence.snapshots[0] if evidence.snapshots else np.zeros(0, np.int32)
+        keys = self.versions.key[rows]
+        self.row_of_key = dict(zip(keys[keys >= 0].tolist(), rows[keys >= 0].tolist(), strict=True))
+        self._row_of = self._rows_of_operations()
 
     def nameless(self) -> Mapping[tuple[str, str], int]:
         """By operation and dimensions, a row that is of no equation."""
-        types = self.versions.types
+        types, code = self.versions.types, self._evidence.lines.code
         return {
-            (self._op(row), types[int(self.versions.type[row])].partition("[")[2].partition("]")[0]): row
+            (self._evidence.op(row), types[int(self.versions.type[row])].partition("[")[2].partition("]")[0]): row
             for row in self.row_of_key.values()
-            if self._equations.code[row] < 0
+            if code[row] < 0
         }
 
     def places(self) -> Mapping[int, _Place]:
@@ -215,10 +213,10 @@ class _Import:
         From the results backwards: what stands for a reader is found before what it reads.
         """
         places: dict[int, _Place] = {}
-        user_start, user = self.graph.user_columns
+        does, gone = self._evidence.does.tolist(), self._row_of
+        user_start, user = self._evidence.user_start, self._evidence.user
         for operation in reversed(range(len(self.graph.names))):
-            is_gone = self.graph.is_equation[operation] and self._row_of(operation) < 0
-            if not is_gone or not self.varies[operation]:
+            if not does[operation] or gone[operation] >= 0 or not self.varies[operation]:
                 continue
             readers: list[int] = user[user_start[operation] : user_start[operation + 1]].tolist()
             candidates = (self._place(operation, reader, places.get) for reader in readers)
@@ -228,25 +226,36 @@ class _Import:
         return places
 
     def _place(self, operation: int, reader: int, known: Callable[[int], _Place | None]) -> _Place | None:
-        graph, row = self.graph, self._row_of(reader)
+        graph, versions, row = self.graph, self.versions, self._row_of[reader]
         if row < 0:
             return known(reader)
         operands: list[int] = graph.operand[graph.operand_start[reader] : graph.operand_start[reader + 1]].tolist()
-        keys = self.versions.operands(row)
-        others = {int(self.versions.key[at]) for i in operands if i != operation and (at := self._row_of(i)) >= 0}
+        keys: list[int] = versions.operand[versions.operand_start[row] : versions.operand_start[row + 1]].tolist()
+        others = {int(versions.key[at]) for i in operands if i != operation and (at := self._row_of[i]) >= 0}
         # Not by position: the import moves constants to the right.
         left = list(dict.fromkeys(key for key in keys if key not in others))
         if len(left) > 1:
-            left = [key for key in left if self._op(self.row_of_key[key]) not in _CONSTANT]
+            left = [key for key in left if self._evidence.op(self.row_of_key[key]) not in _CONSTANT]
         if len(keys) != len(operands) or len(left) != 1:
             return None
         return _Place(self.row_of_key[left[0]], operation)
 
-    def _row_of(self, operation: int) -> int:
-        equation: list[int] = self.lowered.of(operation).tolist()
-        name = hlo_name(self.graph.ops[int(self.graph.op[operation])])
-        rows = self._rows.get((equation[0], name), []) if len(equation) == 1 else []
-        return rows[0] if len(rows) == 1 else -1
-
-    def _op(self, row: int) -> str:
-        return self.versions.ops[int(self.versions.op[row])]
+    def _rows_of_operations(self) -> list[int]:
+        """Of each operation the row of the first snapshot that does it, -1 if there is none, or not one alone."""
+        evidence, ops, count = self._evidence, self.versions.ops, len(self.graph.names)
+        is_there = np.zeros(len(self.versions.lines), bool)
+        is_there[[*self.row_of_key.values()]] = True
+        row, of = evidence.lines.certain()
+        counts = (row < len(is_there)) & is_there[np.minimum(row, max(len(is_there) - 1, 0))]
+        row, of = row[counts], of[counts]
+        keys, at, times = np.unique(
+            of.astype(np.int64) * len(ops) + self.versions.op[row], return_index=True, return_counts=True
+        )
+        operation, equation = evidence.lowered.certain()
+        is_only = np.bincount(operation, minlength=count)[operation] == 1
+        operation, wanted = evidence.codes_of_operations(operation[is_only], equation[is_only])
+        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        hit = (keys[place] == wanted) & (times[place] == 1) if len(keys) else np.zeros(len(wanted), bool)
+        rows = np.full(count, -1, np.int64)
+        rows[operation[hit]] = row[at[place[hit]]]
+        return rows.tolist()

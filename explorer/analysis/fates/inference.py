@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from explorer.analysis.fates.metadata_fates import MetadataFates, Row, only_calls
-from explorer.analysis.links.equations import is_dead, twins
+from explorer.analysis.links.equations import twins
 from explorer.model.graph import Graph
 from explorer.model.types import elements
 
@@ -15,15 +18,16 @@ _MAYBE_NOTHING = frozenset(["convert_element_type", "broadcast_in_dim", "reshape
 _DEAD = Row("eliminated", (), True, "nothing that is returned depends on it")
 
 
-def infer(fates: MetadataFates, depends: Sequence[int]) -> None:
+def infer(fates: MetadataFates, depends: Sequence[int], dead: NDArray[np.bool_]) -> None:
     """Replace the rows of `fates` that are unknown where only one answer is left.
 
     Args:
         fates: Of one stage.
         depends: For each node, which arguments its value depends on; 0 for none.
+        dead: Which nodes nothing that the program gives depends on, shape `[n]`.
     """
     # The order counts: each step takes what the ones before it found for settled.
-    _eliminate(fates)
+    _eliminate(fates, dead.tolist())
     _fold(fates, depends)
     _take_from_caller(fates)
     _take_from_transpose(fates)
@@ -33,10 +37,9 @@ def _rows_unknown(fates: MetadataFates) -> list[int]:
     return [node for node, row in enumerate(fates.rows) if row.kind == "unknown"]
 
 
-def _eliminate(fates: MetadataFates) -> None:
+def _eliminate(fates: MetadataFates, dead: Sequence[bool]) -> None:
     """What nothing reads, changes nothing, or is written twice is gone."""
     graph, rows = fates.graph, fates.rows
-    dead = is_dead(graph).tolist()
     first_of = twins(graph)
     alike: dict[int, list[int]] = {}
     for node, first in first_of.items():

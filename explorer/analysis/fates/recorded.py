@@ -7,7 +7,7 @@ followed to the end, since what is rewritten may lose its name and live on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -55,19 +55,39 @@ class _Tracked:
     is_shared: bool = False
 
 
-class Tracker:
-    """Follows equations from snapshot to snapshot.
+def follow(
+    passes: Passes, snapshots: Sequence[Ints], stages: Sequence[tuple[Ints, Ints, NDArray[np.bool_]]]
+) -> list[Mapping[int, Life]]:
+    """What the passes say of the equations of several stages, which are followed from snapshot to snapshot in one go.
 
     Args:
         passes: What was recorded.
-        row, equation: Pairs, shape `[pairs]`: the lines that name an equation, without what only comes along with it.
-        own: Of each, whether the line does what the equation does in StableHLO, under that name.
+        snapshots: The rows of each.
+        stages: Of each, three columns of shape `[pairs]`: a line and an equation that it names, without what only comes
+            along with it; whether the line does what the equation does in StableHLO, under that name.
+
+    Returns:
+        Of each stage, by equation; those without a row are not there.
+    """
+    last: list[int] = last_snapshots(snapshots, len(passes.versions.lines)).tolist()
+    trackers = [_Tracker(last, len(snapshots) - 1, *columns) for columns in stages]
+    for change in changes(passes, snapshots):
+        for tracker in trackers:
+            tracker.meet(change)
+    return [tracker.lives() for tracker in trackers]
+
+
+class _Tracker:
+    """Follows the equations of one stage.
+
+    Args:
+        last: Of each row, the last snapshot that has it.
+        final: The last snapshot of all.
+        row, equation, own: As in `follow`.
     """
 
-    def __init__(self, passes: Passes, row: Ints, equation: Ints, own: NDArray[np.bool_]) -> None:
-        self.passes = passes
-        self.last: list[int] = last_snapshots(passes.versions).tolist()
-        self._final = len(passes.versions.snapshots) - 1
+    def __init__(self, last: Sequence[int], final: int, row: Ints, equation: Ints, own: NDArray[np.bool_]) -> None:
+        self.last, self._final = last, final
         self._rows: dict[int, list[int]] = {}
         self._own: dict[int, list[int]] = {}
         for at, of, does in zip(row.tolist(), equation.tolist(), own.tolist(), strict=True):
@@ -76,18 +96,19 @@ class Tracker:
                 self._own.setdefault(of, []).append(at)
         self._pending: dict[int, list[_Tracked]] = {}
         self._lives: dict[int, Life] = {}
+        for of, rows in self._rows.items():
+            # In the order of the text: of rows that go together, the last one is nearest to the equation's result.
+            nearest = max(self._own.get(of, rows), key=lambda at: (last[at], at))
+            self._go_on(_Tracked(of, nearest))
+
+    def meet(self, change: Change) -> None:
+        """Go on with the equations whose rows a pass took away."""
+        for at in range(change.step.first, change.step.snapshot):
+            for tracked in self._pending.pop(at, ()):
+                self._go_on(self._after(change, tracked))
 
     def lives(self) -> Mapping[int, Life]:
         """By equation, what the passes say of it; those without a row are not there."""
-        for equation, rows in self._rows.items():
-            # In the order of the text: of rows that go together, the last one is nearest to the equation's result.
-            own = self._own.get(equation, rows)
-            row = max(own, key=lambda at: (self.last[at], at))
-            self._go_on(_Tracked(equation, row))
-        for change in changes(self.passes):
-            for at in range(change.step.first, change.step.snapshot):
-                for tracked in self._pending.pop(at, ()):
-                    self._go_on(self._after(change, tracked))
         for tracked in chain.from_iterable(self._pending.values()):
             life = replace(tracked.life, kind="unknown", why="the recording ends before it does")
             self._lives[tracked.equation] = life

@@ -15,11 +15,11 @@ from explorer.model.passes import Pass, Passes
 from explorer.model.text_versions import Versions
 
 
-def last_snapshots(versions: Versions) -> Ints:
-    """The last snapshot that has each row, shape `[rows]`; a row that left never comes back."""
-    last = np.full(len(versions.lines), -1, np.int32)
-    for snapshot in range(len(versions.snapshots)):
-        last[versions.rows(snapshot)] = snapshot
+def last_snapshots(snapshots: Sequence[Ints], count: int) -> Ints:
+    """The last snapshot that has each of `count` rows, shape `[count]`; a row that left never comes back."""
+    last = np.full(count, -1, np.int32)
+    for snapshot, rows in enumerate(snapshots):
+        last[rows] = snapshot
     return last
 
 
@@ -67,6 +67,11 @@ class Change:
     def _new(self) -> frozenset[int]:
         return frozenset(np.setdiff1d(self.after, self.before).tolist())
 
+    def operands(self, row: int) -> list[int]:
+        """The keys of what a row reads."""
+        start = self.versions.operand_start
+        return self.versions.operand[start[row] : start[row + 1]].tolist()
+
     def is_new(self, row: int) -> bool:
         """Whether a row is there after it and was not before."""
         return row in self._new
@@ -97,21 +102,26 @@ def _readers(versions: Versions) -> Callable[[int], list[int]]:
     return lambda key: rows[start[key] : start[key + 1]].tolist()
 
 
-def changes(passes: Passes) -> Iterator[Change]:
-    """Every change from snapshot to snapshot, in order: of the passes that did something, and of those that renamed."""
+def changes(passes: Passes, snapshots: Sequence[Ints]) -> Iterator[Change]:
+    """Every change from snapshot to snapshot, in order: of the passes that did something, and of those that renamed.
+
+    Args:
+        passes: What was recorded.
+        snapshots: The rows of each.
+    """
     versions = passes.versions
     links: dict[int, dict[int, list[PassLink]]] = {}
     for link in passes.links:
         links.setdefault(link.position, {}).setdefault(link.old, []).append(link)
+    effects = passes.effects
+    position_of = {step.index: position for position, step in enumerate(passes)}
     readers = _readers(versions)
-    position = -1
     for step in passes.all:
-        position += step.is_consequential
         if step.first == step.snapshot:
             continue
-        before, after = versions.rows(step.first), versions.rows(step.snapshot)
-        if step.is_consequential:
-            same = dict(passes.effects[position].changed)
+        before, after = snapshots[step.first], snapshots[step.snapshot]
+        if (position := position_of.get(step.index, -1)) >= 0:
+            same = dict(effects[position].changed)
             yield Change(versions, step, position, before, after, same, links.get(position, {}), readers)
         else:
             # Only the numbers in names differ: line follows line.
