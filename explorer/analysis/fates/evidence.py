@@ -83,8 +83,8 @@ class Evidence:
     def codes_of_operations(self, operation: Ints, equation: Ints) -> tuple[Ints, NDArray[np.int64]]:
         """Of pairs of a StableHLO operation and an equation, a number for the equation and HLO's name of the operation.
 
-        It is `equation * len(versions.ops) + op`. Without the operations whose name no line has; the operations that are
-        left, and these numbers.
+        It is `equation * len(versions.ops) + op`. Without the operations whose name no line has: the others, and their
+        numbers.
         """
         ops = self.versions.ops
         code = {op: i for i, op in enumerate(ops)}
