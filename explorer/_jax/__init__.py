@@ -1,7 +1,7 @@
 """The only room that touches non-public or version-dependent JAX. Each use says why."""
 
 from explorer._jax.dispatch import dispatcher, with_fast_path
-from explorer._jax.modules import hlo_text, mlir_text
+from explorer._jax.modules import called_targets, hlo_text, mlir_text, stable_targets
 from explorer._jax.native import Native, load_native, native_code
 from explorer._jax.numbering import NumberedProgram, is_numbered, number_equations, numbers_in
 from explorer._jax.profiling import may_profile, release_profiler
@@ -14,6 +14,7 @@ __all__ = [
     "NumberedProgram",
     "Undecided",
     "at_sizes",
+    "called_targets",
     "dispatcher",
     "foreign_tracers",
     "hlo_text",
@@ -28,6 +29,7 @@ __all__ = [
     "registered_fields",
     "release_profiler",
     "scan_inputs",
+    "stable_targets",
     "undecided_equalities",
     "user_stack",
     "with_fast_path",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from explorer.errors import OpenError
@@ -102,3 +103,45 @@ def mlir_text(data: bytes) -> str:
             raise OpenError(f"this MLIR bytecode can't be read: {reason}.") from error
         text: str = module.operation.get_asm(enable_debug_info=True, large_elements_limit=64)
         return text
+
+
+_DIALECTS = ("builtin.", "func.", "stablehlo.", "chlo.", "sdy.", "shape.")
+
+
+def called_targets(artifact: bytes) -> frozenset[str]:
+    """What a portable artifact of StableHLO calls outside of itself: the targets of its custom calls.
+
+    Raises:
+        ValueError: It can't be read, or has operations of another dialect than what JAX exports.
+    """
+    from jax.extend.mlir.dialects import stablehlo
+    from jax.interpreters.mlir import make_ir_context
+
+    context: Any = make_ir_context()
+    targets: set[str] = set()
+    with context:
+        try:
+            module: Any = stablehlo.deserialize_portable_artifact(context, artifact)
+        except Exception as error:  # MLIR's own
+            raise ValueError(str(error).partition("\n")[0]) from error
+        todo = [module.operation]
+        while todo:
+            operation = todo.pop()
+            if not operation.name.startswith(_DIALECTS):
+                raise ValueError(f"it has the operation {operation.name!r:.80}, which JAX doesn't export")
+            if operation.name.endswith(".custom_call"):
+                targets.add(str(operation.attributes["call_target_name"].value))
+            todo += [each.operation for region in operation.regions for block in region for each in block]
+    return frozenset(targets)
+
+
+@cache
+def stable_targets() -> frozenset[str]:
+    """The targets of custom calls that JAX itself exports without being told to; none where it doesn't say."""
+    try:
+        # Non-public: JAX checks what it exports against it, and doesn't check what it reads.
+        from jax._src.export import _export  # pyright: ignore
+
+        return frozenset(map(str, _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE))  # pyright: ignore
+    except (ImportError, AttributeError):  # pragma: no cover - every JAX we know has it
+        return frozenset()

@@ -17,6 +17,7 @@ from explorer.aot.arguments import Parameter
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.program import Program
 from explorer.capture.explore import CompileRequest, compile_stages
+from explorer.capture.sources import ForeignSources, read_source
 from explorer.errors import ExploreError, ExplorerError
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
@@ -164,7 +165,16 @@ class Binaries:
         target = jax.jit(program, donate_argnums=self._donated, compiler_options=self._options or None)
         arguments = self.arguments(self._symbols.structs(sizes))
         function, named_arrays = self._program.function, self._program.named_arrays
-        request = CompileRequest(function, arguments, {}, target=target, verb="compiled", named_arrays=named_arrays)
+        request = CompileRequest(
+            function,
+            arguments,
+            {},
+            target=target,
+            verb="compiled",
+            named_arrays=named_arrays,
+            # Whoever wrote a file chose the names in it: no file but those of this project is shown with it.
+            read_source=ForeignSources().read if isinstance(self._program, ExportedProgram) else read_source,
+        )
         try:
             _, _, compiled, capture = compile_stages(request)
         except ExploreError as error:

@@ -208,11 +208,13 @@ class Executable(Displayable):
         Args:
             path: Of the file.
             trust_native_code: Whether binaries in the file may be run, if they were made for exactly this kind of
-                machine and this JAX. They can do what any program can: say so only for a file of your own.
+                machine and this JAX, and kernels that its program brings along (Mosaic). They can do what any program
+                can: say so only for a file of your own.
             types: Classes of the inputs and outputs that aren't Python's own: dataclasses, named tuples.
 
         Raises:
-            ArchiveError: The file is none, truncated, altered, newer, for other platforms, or needs a class.
+            ArchiveError: The file is none, truncated, altered, newer, for other platforms, needs a class, or asks for
+                what `save` never writes: an option of XLA that no level sets, a call out of the program.
             OSError: The file can't be read.
         """
         return load(cls, path, trust_native_code=trust_native_code, types=types)

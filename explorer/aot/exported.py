@@ -11,6 +11,7 @@ from typing import Any, cast
 import jax
 from jax import export
 
+from explorer._jax import called_targets, stable_targets
 from explorer.aot.program import Outputs, Program, Traced
 from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at
@@ -18,6 +19,8 @@ from explorer.errors import ArchiveError, InputShapeError, OptionError, Transfor
 
 _KNOWN = ("cpu", "cuda", "rocm", "tpu")
 _PLATFORMS = {"gpu": {"cuda", "rocm"}}  # what jax.export calls a backend, where that is another name
+# Of the targets that JAX exports, those that run code which the file itself brings, or the process has under a name.
+_RUN_CODE = frozenset({"tpu_custom_call", "mosaic_gpu_v2", "tf.call_tf_function"})
 _EMPTY_DIMENSIONS = 3  # that may be empty, of which every combination is exported: each needs a trace of its own
 
 
@@ -108,10 +111,18 @@ class ExportedProgram:
         symbols: Of its inputs.
         parts: At least one; the first tells the outputs.
         why_each_shape: Why it has parts for given sizes only; else empty.
+        is_trusted: Whether it may call kernels that the file brings.
     """
 
     def __init__(
-        self, name: str, file: str, line: int, symbols: Symbols, parts: Sequence[Part], why_each_shape: str
+        self,
+        name: str,
+        file: str,
+        line: int,
+        symbols: Symbols,
+        parts: Sequence[Part],
+        why_each_shape: str,
+        is_trusted: bool = False,
     ) -> None:
         self.name = name
         self.symbols = symbols
@@ -120,6 +131,7 @@ class ExportedProgram:
         self.outputs = parts[0].outputs
         self.named_arrays: dict[str, Any] = {}
         self.function = _MissingFunction(name, file, line)
+        self._is_trusted = is_trusted
         self._modules: dict[int, export.Exported] = {}
 
     def at(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
@@ -159,7 +171,7 @@ class ExportedProgram:
         __tracebackhide__ = True
         part = self.parts[i]
         if i not in self._modules:
-            self._modules[i] = _module(part.module())
+            self._modules[i] = _module(part.module(), self._is_trusted)
         module, constants = self._modules[i], list(part.constants())
 
         def run(*arrays: Any) -> Any:
@@ -186,11 +198,14 @@ class ExportedProgram:
         return "from a file"
 
 
-def _module(content: bytes) -> export.Exported:
+def _module(content: bytes, is_trusted: bool) -> export.Exported:
     try:
         module = export.deserialize(bytearray(content))
-    except Exception as error:  # flatbuffers and JAX raise what they like
-        raise ArchiveError(f"the file's program can't be read: {type(error).__name__}: {error}.") from error
+        _check_calls(module, is_trusted)
+    except ArchiveError:
+        raise
+    except Exception as error:  # flatbuffers, MLIR and JAX raise what they like
+        raise ArchiveError(f"the file's program can't be read: {type(error).__name__}: {error!s:.300}.") from error
     here = jax.default_backend()
     if not _PLATFORMS.get(here, {here}) & set(module.platforms):
         raise ArchiveError(
@@ -198,6 +213,26 @@ def _module(content: bytes) -> export.Exported:
             f"  Hint: save it with platforms={(*module.platforms, here)}."
         )
     return module
+
+
+def _check_calls(module: export.Exported, is_trusted: bool) -> None:
+    """Refuse a program that calls into this process: a custom call can name any function, even an address.
+
+    JAX looks at these when it exports, and not at what it reads; nor can it check them in a derivative it reads later.
+    """
+    allowed = stable_targets() - (frozenset() if is_trusted else _RUN_CODE)
+    derivative: export.Exported | None = module
+    while derivative is not None:
+        if others := called_targets(derivative.mlir_module_serialized) - allowed:
+            name = min(others)
+            is_kernel = name in _RUN_CODE
+            hint = "if it is your own: load(path, trust_native_code=True)" if is_kernel else "compile the function anew"
+            raise ArchiveError(
+                f"the file's program calls {name!r:.80}, which "
+                f"{'runs code that the file brings' if is_kernel else 'nothing that Executable.save writes does'}.\n"
+                f"  Hint: {hint}."
+            )
+        derivative = derivative.vjp() if derivative.has_vjp() else None
 
 
 class _MissingFunction:

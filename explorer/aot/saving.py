@@ -32,6 +32,7 @@ from explorer.capture.explore import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError
 from explorer.files.executable_archive import read_archive, write_archive
+from explorer.files.validate import integer, texts
 from explorer.model.capture import Capture, Durations
 from explorer.model.specialization import Specialization
 from explorer.model.stage import Stage
@@ -88,7 +89,7 @@ def load(
     """Read an executable; see `Executable.load`."""
     archive = read_archive(path)
     try:
-        plan = _plan(archive.about, archive.members, types)
+        plan = _plan(archive.about, archive.members, types, trust_native_code)
         ready: list[tuple[dict[str, int], Binary]] = []
         if trust_native_code and archive.about["machine"] == _machine():
             with suppress(
@@ -198,7 +199,7 @@ def _structs(encoded: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
     )
 
 
-def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type]) -> Plan:
+def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_trusted: bool) -> Plan:
     parameters = tuple(_parameter_from_json(encoded, types) for encoded in about["parameters"])
     inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
     parts = [_part_from_json(encoded, members, types) for encoded in about["parts"]]
@@ -210,8 +211,12 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type]) -> P
         Symbols(inputs),
         parts,
         str(about["why_each_shape"]),
+        is_trusted,
     )
-    return Plan(parameters, program, check_saved(about["options"]), tuple(about["donated"]), int(about["limit"]))
+    limit = integer(about["limit"])
+    if limit < 1:
+        raise ValueError(f"it keeps {limit} binaries")
+    return Plan(parameters, program, check_saved(about["options"]), tuple(texts(about["donated"])), limit)
 
 
 def _parameter_to_json(parameter: Parameter) -> Json:

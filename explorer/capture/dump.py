@@ -41,12 +41,18 @@ class Dump:
 
 def dumps_in(folder: Path) -> list[Dump]:
     """The modules of a folder, the largest first; where nothing is named as a dump is, each file of a module is one."""
-    paths = sorted(path for path in folder.iterdir() if path.is_file())
+    paths = files_in(folder)
     dumps = _whole_modules(paths) or _single_modules(paths)
     for dump in dumps.values():
         dump.files = {when: dump.files[when] for when in ("before", "after", "only") if when in dump.files}
         dump.size = sum(path.stat().st_size for path in dump.files.values())
     return sorted(dumps.values(), key=lambda dump: (-dump.size, dump.prefix))
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files of a folder by name, without links to elsewhere: a dump from another hand may not show other files."""
+    root = folder.resolve()
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.resolve().is_relative_to(root))
 
 
 def _whole_modules(paths: list[Path]) -> dict[str, Dump]:

@@ -25,6 +25,7 @@ from explorer.errors import ArgumentsError, NotCallableError
 from explorer.model.capture import Capture, Durations
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph
+from explorer.model.source import Source
 from explorer.model.stage import Stage
 
 
@@ -95,6 +96,7 @@ class CompileRequest:
         verb: What an error says could not be done.
         named_arrays: Arrays by the names that the user has for them, beside those that `function` can reach: the
             constants among its arguments.
+        read_source: Gives the source of a file that frames name, or None.
     """
 
     function: Callable[..., Any]
@@ -105,6 +107,7 @@ class CompileRequest:
     options: dict[str, Any] | None = None
     verb: str = "explored"
     named_arrays: Mapping[str, Any] | None = None
+    read_source: Callable[[str], Source | None] = read_source
 
     @cached_property
     def unwrapped(self) -> Callable[..., Any]:
@@ -178,7 +181,7 @@ class CompileRequest:
             durations=Durations(),
             environment=environment(),
             failure=failure,
-            read_source=read_source,
+            read_source=self.read_source,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,17 +18,18 @@ from explorer.capture.passes import read_passes
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.stablehlo import read_stablehlo
-from explorer.capture.sources import read_source
+from explorer.capture.sources import ForeignSources
 from explorer.errors import OpenError, UnreadableTextError
+from explorer.files.unpacking import GZIP, Unpacker, UnpackingError, read_whole
 from explorer.model.capture import Capture, Durations
 from explorer.model.graph import Graph
-from explorer.model.source import Source, is_library_file
+from explorer.model.source import is_library_file
 from explorer.model.stage import Stage
 
 _GZIP = b"\x1f\x8b"
 _BYTECODE = b"ML\xefR"
 _CAPTURE = b"EXPLORER"
-_LARGEST = 4_000_000_000  # bytes that a compressed text may have
+_LARGEST = 4_000_000_000  # bytes of a file: a text of 10,000,000 instructions
 _HLO = re.compile(r"^[ \t]*+(?:HloModule\b|ENTRY\b|(?:ROOT )?%?[\w.\-]++ = [a-z(])", re.M)
 _MODULE = re.compile(
     r"^[ \t]*+(?:HloModule ([^\s,]++)|module @([\w$.\-]++)|\"builtin\.module\"\(\) <\{.*?sym_name = \"([^\"]*+)\")",
@@ -39,7 +39,12 @@ _FRAME = ("HloModule", "module", "//", "#", "}")  # lines around the instruction
 _BACKENDS = {"gpu": ("__cublas", "__cudnn", "__triton", "__cub$"), "tpu": (":T(8,128)", ":T(128)", "tpu_custom_call")}
 
 
-def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = None) -> Capture:
+def open_hlo(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    module: str | None = None,
+    sources: str | os.PathLike[str] | None = None,
+) -> Capture:
     """Open a compiled module from anywhere: JAX, TensorFlow, PyTorch/XLA; of a CPU, GPU or TPU, without that device.
 
     Args:
@@ -47,6 +52,9 @@ def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = Non
             or after optimisation and of any age; StableHLO or other MLIR, as text or bytecode; a serialized `HloProto`
             or `HloModuleProto`; any of these compressed by gzip; or the folder of an XLA dump (`--xla_dump_to`).
         module: Which module of a folder: the start of its files' names, or a part of it.
+        sources: The folder below which the Python files that the module names may be taken into the capture, to be
+            shown and saved with it; None is the working folder, "/" any. Whoever wrote the module chose the names.
+            `environment["sources"]` names those that are there and were left out.
 
     Returns:
         A capture with the stages that are there: `hlo`; `stablehlo` for MLIR; for a dump also `before`, the module
@@ -54,8 +62,8 @@ def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = Non
         see `graph.unread` and `failure`. Its `cost` is the sum over the kernels that run, as the page shows it.
 
     Raises:
-        OpenError: There is nothing: no such file, an empty one, a folder without modules or with several, or bytes that
-            are none of these.
+        OpenError: There is nothing: no such file, an empty one, a folder without modules or with several, bytes that
+            are none of these, or ones that unpack to more than is read.
 
     Example:
         >>> open_hlo('''HloModule scale
@@ -66,12 +74,14 @@ def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = Non
         doubled = f32[8] add(x, x)
     """
     if isinstance(source, bytes | bytearray | memoryview):
-        return _capture_of_text(_text_of(bytes(source), "these bytes"), "", "bytes")
+        return _capture_of_text(_text_of(bytes(source), "these bytes"), "", "bytes", ForeignSources(sources))
     if isinstance(source, str) and ("\n" in source or not source.strip()):
-        return _capture_of_text(source, "", "text")
+        return _capture_of_text(source, "", "text", ForeignSources(sources))
     path = Path(source)
     try:
-        data = b"" if path.is_dir() else path.read_bytes()
+        data = b"" if path.is_dir() else read_whole(path, _LARGEST, "a module")
+    except UnpackingError as error:
+        raise OpenError(f"{error}.") from error
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         reason = getattr(error, "strerror", None) or str(error)
         shown = str(path) if len(str(path)) < 100 else f"{str(path)[:97]}…"
@@ -79,8 +89,8 @@ def open_hlo(source: str | os.PathLike[str] | bytes, *, module: str | None = Non
             f"{shown!r} can't be opened: {reason}. Hint: a text to open has more than one line; one line is a path."
         ) from error
     if not data and path.is_dir():
-        return _open_folder(path, module)
-    return _capture_of_text(_text_of(data, str(path)), path.name.partition(".")[0], str(path))
+        return _open_folder(path, module, ForeignSources(sources))
+    return _capture_of_text(_text_of(data, str(path)), path.name.partition(".")[0], str(path), ForeignSources(sources))
 
 
 def _text_of(data: bytes, what: str) -> str:
@@ -115,9 +125,9 @@ def _convert(convert: Callable[[bytes], str], data: bytes, what: str, hint: str)
 
 def _unpacked(data: bytes, what: str) -> bytes:
     try:
-        unpacked = zlib.decompressobj(wbits=31).decompress(data, _LARGEST)
-    except zlib.error as error:
-        raise OpenError(f"{what}: it is compressed, and damaged: {error}.") from error
+        unpacked = Unpacker(len(data)).unpack(data, GZIP)
+    except UnpackingError as error:
+        raise OpenError(f"{what}: it is compressed, and {error}. Hint: unpack it first if you trust it.") from error
     if not unpacked.strip():
         raise OpenError(f"{what}: nothing is in there.")
     return unpacked
@@ -158,20 +168,20 @@ def _starts_as_mlir(text: str) -> bool:
     return first.startswith(("module", "#", '"builtin.module"', "func.func")) or "func.func" in text[:100_000]
 
 
-def _capture_of_text(text: str, name: str, origin: str) -> Capture:
+def _capture_of_text(text: str, name: str, origin: str, sources: ForeignSources) -> Capture:
     if not text.strip():
         raise OpenError("there is nothing to open: the text is empty.")
     read = _read(text)
-    return _capture([read], name, {"opened from": origin})
+    return _capture([read], name, {"opened from": origin}, sources)
 
 
-def _open_folder(folder: Path, module: str | None) -> Capture:
+def _open_folder(folder: Path, module: str | None, sources: ForeignSources) -> Capture:
     dump = _select_dump(dumps_in(folder), folder, module)
     reads: list[_ParsedText] = []
     for stage, path in dump.files.items():
-        read = _read(_text_of(path.read_bytes(), str(path)))
+        read = _read(_text_of(read_whole(path, _LARGEST, "a module"), str(path)))
         reads.append(_ParsedText("before" if stage == "before" and "after" in dump.files else read.stage, *_rest(read)))
-    capture = _capture(reads, dump.name, {"opened from": str(folder), "module": dump.prefix})
+    capture = _capture(reads, dump.name, {"opened from": str(folder), "module": dump.prefix}, sources)
     if dump.has_passes:
         object.__setattr__(capture, "read_passes", lambda: read_passes(folder, dump.prefix))
     return capture
@@ -204,7 +214,7 @@ def _select_dump(dumps: list[Dump], folder: Path, module: str | None) -> Dump:
     )
 
 
-def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str]) -> Capture:
+def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str], sources: ForeignSources) -> Capture:
     """The capture of what was read; the last stage says what it is called."""
     last = reads[-1]
     header = _MODULE.search(last.text, 0, 100_000)
@@ -216,16 +226,21 @@ def _capture(reads: list[_ParsedText], name: str, environment: dict[str, str]) -
         signature=_signature(last.graph),
         stages=tuple(Stage(read.stage, lambda read=read: (read.text, read.graph)) for read in reads),
         durations=Durations(),
-        environment=environment | ({"backend": backend} if backend else {}),
+        environment=environment | ({"backend": backend} if backend else {}) | _left_out(reads, sources),
         failure="; ".join(failures),
         cost=TotalCost(last.graph) if last.stage == "hlo" else {},
-        read_source=_read_python,
+        read_source=sources.read,
     )
 
 
-def _read_python(file: str) -> Source | None:
-    """Whoever wrote a module chose the names in it: they may not take any other file into what is shown and shared."""
-    return read_source(file) if file.endswith(".py") or file.startswith("<") else None
+def _left_out(reads: list[_ParsedText], sources: ForeignSources) -> dict[str, str]:
+    """What to say of the sources that could be shown, and are not; nothing if there are none."""
+    files = dict.fromkeys(frame.file for read in reads for frame in read.graph.frames)
+    left_out = sources.left_out(file for file in files if not is_library_file(file))
+    if not left_out:
+        return {}
+    names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3:,} more" if len(left_out) > 3 else "")
+    return {"sources": f"left out, not below {sources.folder}: {names}. Hint: open_hlo(…, sources=FOLDER)"}
 
 
 def _users_file(graph: Graph) -> str:

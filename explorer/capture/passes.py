@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
+from explorer.capture.dump import files_in
 from explorer.capture.equation_paths import EquationPaths
 from explorer.capture.pass_times import START, Run
 from explorer.capture.versions import VersionsBuilder
@@ -26,7 +27,7 @@ MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of te
 def modules_in(folder: str | Path) -> tuple[str, ...]:
     """The modules that a dump folder has snapshots of, the one with the most text first."""
     sizes: dict[str, int] = {}
-    for path in Path(folder).iterdir():
+    for path in files_in(Path(folder)):
         match = _SNAPSHOT.fullmatch(path.name) or _FIRST.fullmatch(path.name) or _LAST.fullmatch(path.name)
         if match is not None:
             sizes[match["module"]] = sizes.get(match["module"], 0) + path.stat().st_size
@@ -75,7 +76,7 @@ def _files(folder: Path, module: str) -> list[_File]:
     first: list[_File] = []
     last: list[_File] = []
     numbered: list[tuple[int, _File]] = []
-    for path in sorted(folder.iterdir()):
+    for path in files_in(folder):
         match = _SNAPSHOT.fullmatch(path.name)
         if match is not None and match["module"] == module:
             numbered.append((int(match["number"]), _File(path, match["pipeline"], match["name"])))

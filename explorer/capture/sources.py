@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
 from pathlib import PurePath
@@ -25,6 +26,37 @@ def read_source(file: str) -> Source | None:
         return None
     text = _typed(file) or "".join(linecache.getlines(file))
     return Source(file, label(file), text) if text and len(text) <= _LARGEST else None
+
+
+class ForeignSources:
+    """The sources that something from elsewhere names, which its author chose: only what is meant may be shown.
+
+    These are Python files below a folder, as links resolve, and this session's cells. `left_out` gathers the others.
+
+    Args:
+        folder: Where the files may be; None is the working folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self.folder = os.path.realpath(os.curdir if folder is None else folder)
+        self._above = self.folder.rstrip(os.sep) + os.sep
+
+    def read(self, file: str) -> Source | None:
+        """The source of a file that frames name; None if it isn't there, or isn't to be shown."""
+        return read_source(file) if self._is_session(file) or (self._is_there(file) and self._is_below(file)) else None
+
+    def left_out(self, files: Iterable[str]) -> list[str]:
+        """Those that are there, and aren't shown."""
+        return [file for file in files if self._is_there(file) and not self._is_below(file)]
+
+    def _is_session(self, file: str) -> bool:
+        return file.startswith("<") or file in _cells()
+
+    def _is_there(self, file: str) -> bool:
+        return file.endswith(".py") and "\0" not in file and not self._is_session(file) and os.path.isfile(file)
+
+    def _is_below(self, file: str) -> bool:
+        return os.path.realpath(file).startswith(self._above)
 
 
 def label(file: str) -> str:

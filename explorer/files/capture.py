@@ -15,17 +15,36 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from explorer.analysis.cost.limits import count_limits, is_one_iteration
 from explorer.errors import CaptureFileError
-from explorer.files.container import Blobs, pack, read_column, read_numbers, read_table, refusal, table, unpack
+from explorer.files.container import (
+    BlobReader,
+    Blobs,
+    pack,
+    read_column,
+    read_numbers,
+    read_table,
+    refusal,
+    table,
+    unpack,
+)
 from explorer.files.equation_sets import pack_sets, read_exact_sets
 from explorer.files.passes import pack_passes, unpack_passes
-from explorer.files.validate import dataclass_from, floats, integer, integers, text, texts, texts_by_name
+from explorer.files.unpacking import LARGEST, Unpacker, UnpackingError, read_whole
+from explorer.files.validate import (
+    check_frames,
+    dataclass_from,
+    floats,
+    integer,
+    integers,
+    text,
+    texts,
+    texts_by_name,
+)
 from explorer.files.whole import write_whole
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.attribution import SourceLine
@@ -42,6 +61,7 @@ from explorer.model.source import Source, is_library_file
 from explorer.model.stage import Stage
 
 _COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
+_MOST_STAGES = 16  # there are three, and up to two more of a module that was opened
 _ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 
 
@@ -95,19 +115,33 @@ def save(capture: Capture, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str]) -> Capture:
-    """The capture in a file that `Capture.save` wrote."""
-    return decode(Path(path).read_bytes())
-
-
-def decode(data: bytes) -> Capture:
-    """The capture that `encode` was given.
+    """The capture in a file that `Capture.save` wrote.
 
     Raises:
-        CaptureFileError: The data is no capture, is truncated or altered, or comes from a newer Explorer.
+        CaptureFileError: As `decode`.
+        OSError: The file can't be read.
     """
-    version, header, blobs = unpack(data)
+    try:
+        data = read_whole(path, LARGEST, "a capture")
+    except UnpackingError as error:
+        raise CaptureFileError(f"{error}.") from error
+    return decode(data)
+
+
+def decode(data: bytes, unpacker: Unpacker | None = None) -> Capture:
+    """The capture that `encode` was given.
+
+    Args:
+        unpacker: Of the file that the data are a part of; None if they are all of it.
+
+    Raises:
+        CaptureFileError: The data is no capture, is truncated or altered, too large, or comes from a newer Explorer.
+    """
+    version, header, blobs = unpack(data, unpacker)
     with refusal():
         sources = {source["file"]: dataclass_from(Source, source) for source in header["sources"]}
+        if len(header["stages"]) > _MOST_STAGES:
+            raise ValueError(f"it has {len(header['stages']):,} stages; at most {_MOST_STAGES} are read")
         # The checksum is the payload's: that an altered prefix says another format shows in what only a later one has.
         for stage in header["stages"]:
             is_format = 3 if "keys" not in stage else 2 if "measures" in stage else 1
@@ -137,7 +171,7 @@ def decode(data: bytes) -> Capture:
 
 
 def _read_passes(
-    header: dict[str, Any] | None, blobs: memoryview, stages: Sequence[dict[str, Any]]
+    header: dict[str, Any] | None, blobs: BlobReader, stages: Sequence[dict[str, Any]]
 ) -> Callable[[], Passes] | None:
     def read() -> Passes:
         assert header is not None
@@ -198,7 +232,7 @@ def _node_attributes(blobs: Blobs, columns: AttributeColumns) -> dict[str, Any]:
     }
 
 
-def _read_node_attributes(header: dict[str, Any], blobs: memoryview) -> Attributes | None:
+def _read_node_attributes(header: dict[str, Any], blobs: BlobReader) -> Attributes | None:
     """None for a file of version 0.1.0, which has no attributes."""
     if "attribute_columns" not in header:
         return None
@@ -255,10 +289,9 @@ def _memory(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:
     return {"memory": ranges}
 
 
-def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
+def _read_stage(header: dict[str, Any], blobs: BlobReader) -> Stage:
     def read() -> tuple[str, Graph]:
         with refusal():
-            start, size = header["text"]
             # Format 1 had no measures.
             measures = {name: read_numbers(place, blobs) for name, place in header.get("measures", {}).items()}
             graph = Graph(
@@ -275,7 +308,7 @@ def _read_stage(header: dict[str, Any], blobs: memoryview) -> Stage:
                 node_attributes=_read_node_attributes(header, blobs),
             )
             _check(graph)
-            content = bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass")
+            content = blobs.text(header["text"])
             return content, graph if graph.node_attributes else graph.with_attributes_of(content)
 
     return Stage(text(header["name"]), read)
@@ -296,6 +329,7 @@ def _check(graph: Graph) -> None:
     parents += [(frame.parent, len(graph.frames)) for frame in graph.frames]
     if not all(-1 <= index < length for index, length in parents):
         raise ValueError("a group or frame leads out of the graph")
+    check_frames(graph.frames)
 
 
 def _check_columns(graph: Graph, size: int) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import gzip
 import json
 import struct
-import zlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -25,13 +24,16 @@ from typing import Any
 import numpy as np
 
 from explorer.errors import CaptureFileError
-from explorer.files.validate import texts
+from explorer.files.unpacking import GZIP, Unpacker, UnpackingError
+from explorer.files.validate import integer, texts
 from explorer.model.graph import Floats, Ints
 
 VERSION = 3  # 3: stages have `sets` of equations; 2 had `keys`, and 1 no measures
 _MAGIC = b"EXPLORER"
 _PREFIX = struct.Struct("<8sIQQ16s")
 _LEVEL = 6  # gzip's own default: level 9 takes twice the time for 2 % of the size
+_MOST_VALUES = 8_000_000  # of a header, each up to 64 bytes in memory: a step of 100,000 instructions has 700,000
+_READ_AGAIN = 8  # times the size of all blobs that is read of them: each is read once or twice
 
 
 def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
@@ -45,11 +47,15 @@ def pack(header: dict[str, Any], blobs: Blobs) -> bytes:
     return _PREFIX.pack(_MAGIC, VERSION, len(raw), len(payload), _digest(payload)) + payload
 
 
-def unpack(data: bytes) -> tuple[int, dict[str, Any], memoryview]:
+def unpack(data: bytes, unpacker: Unpacker | None = None) -> tuple[int, dict[str, Any], BlobReader]:
     """The version, the header and the blobs of what `pack` wrote.
 
+    Args:
+        unpacker: Of the file that the data are a part of; None if they are all of it.
+
     Raises:
-        CaptureFileError: The data is no capture, is truncated or altered, or comes from a newer Explorer; says which.
+        CaptureFileError: The data is no capture, is truncated or altered, stands for more than is read, or comes from a
+            newer Explorer; says which.
     """
     if data[: len(_MAGIC)] != _MAGIC[: len(data)] or not data:
         raise CaptureFileError(
@@ -68,25 +74,34 @@ def unpack(data: bytes) -> tuple[int, dict[str, Any], memoryview]:
         raise CaptureFileError(f"this capture is truncated: {len(payload):,} of {size:,} bytes are there.")
     if version < 1 or len(payload) > size or _digest(payload) != digest:
         raise CaptureFileError("this capture was altered: its checksum does not fit. Hint: copy or save it again.")
-    raw = _decompressed(payload, unpacked)
+    try:
+        raw = (unpacker or Unpacker(len(data))).unpack(payload, GZIP, unpacked)
+    except UnpackingError as error:
+        raise CaptureFileError(
+            f"this capture is refused: {error}. Hint: captures are what Capture.save(path) writes."
+        ) from error
     with refusal():
         (head,) = struct.unpack_from("<I", raw)
-        return version, json.loads(raw[4 : 4 + head]), memoryview(raw)[4 + head :]
+        return version, _header(raw[4 : 4 + head]), BlobReader(memoryview(raw)[4 + head :])
 
 
-def _decompressed(payload: bytes, unpacked: int) -> bytes:
-    try:
-        # Never more than was promised: a small file cannot unpack to fill the memory.
-        raw = zlib.decompressobj(wbits=31).decompress(payload, unpacked + 1)
-    except (zlib.error, OverflowError) as error:  # the second for a size that no memory has
-        raise CaptureFileError(f"this capture was altered: {error}.") from error
-    if len(raw) != unpacked:
-        raise CaptureFileError("this capture was altered: it unpacks to another size than it says.")
-    return raw
+def _header(text: bytes) -> dict[str, Any]:
+    # An empty list is three bytes here and 64 in memory.
+    values = sum(map(text.count, (b",", b"[", b"{", b":")))
+    if values > _MOST_VALUES:
+        raise ValueError(f"its header has {values:,} values, and at most {_MOST_VALUES:,} are read")
+    header = json.loads(text)
+    if not isinstance(header, dict):
+        raise TypeError("its header is no object")
+    return header  # pyright: ignore[reportUnknownVariableType]
 
 
 def _digest(payload: bytes) -> bytes:
     return blake2b(payload, digest_size=16).digest()
+
+
+# What Python and NumPy raise of values that aren't what they should be.
+_WRONG = (KeyError, TypeError, ValueError, struct.error, IndexError, AttributeError, OverflowError, RecursionError)
 
 
 @contextmanager
@@ -94,8 +109,10 @@ def refusal() -> Generator[None]:
     """A checksum says that the bytes are as written, not who wrote them: what doesn't fit the format is refused."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, struct.error, IndexError, AttributeError) as error:
-        raise CaptureFileError(f"this capture's content does not fit its format: {error}.") from error
+    except CaptureFileError:
+        raise
+    except _WRONG as error:
+        raise CaptureFileError(f"this capture's content does not fit its format: {error!s:.300}.") from error
 
 
 class Blobs:
@@ -125,13 +142,41 @@ class Blobs:
         return self.add(np.asarray(values, "<f4").view(np.uint8).reshape(-1, 4).T.tobytes())
 
 
-def read_numbers(place: list[int], blobs: memoryview) -> Floats:
-    planes = np.frombuffer(blobs[place[0] : place[0] + place[1]], np.uint8).reshape(4, -1)
+class BlobReader:
+    """The blobs of a file, of which a header says where each lies.
+
+    A header may name one place any number of times: what is read of all together is bounded.
+    """
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._left = _READ_AGAIN * len(data)
+
+    def read(self, place: Sequence[int]) -> memoryview:
+        """The bytes at a place, `[offset, size]`.
+
+        Raises:
+            TypeError, ValueError: It is no place, leads out of the blobs, or they were read too often.
+        """
+        offset, size = map(integer, place)
+        if not 0 <= offset <= offset + size <= len(self._data):
+            raise ValueError(f"{size:,} bytes from {offset:,} on lead out of its {len(self._data):,}")
+        self._left -= size
+        if self._left < 0:
+            raise ValueError("it names the same bytes again and again")
+        return self._data[offset : offset + size]
+
+    def text(self, place: Sequence[int]) -> str:
+        return bytes(self.read(place)).decode("utf-8", "surrogatepass")
+
+
+def read_numbers(place: Sequence[int], blobs: BlobReader) -> Floats:
+    planes = np.frombuffer(blobs.read(place), np.uint8).reshape(4, -1)
     return np.ascontiguousarray(planes.T).view("<f4").ravel().astype(np.float64)
 
 
-def read_column(place: list[int], blobs: memoryview) -> Ints:
-    planes = np.frombuffer(blobs[place[0] : place[0] + place[1]], np.uint8).reshape(4, -1)
+def read_column(place: Sequence[int], blobs: BlobReader) -> Ints:
+    planes = np.frombuffer(blobs.read(place), np.uint8).reshape(4, -1)
     zigzag = np.ascontiguousarray(planes.T).view("<u4").ravel()
     delta = (zigzag >> 1).astype(np.int32) ^ -(zigzag & 1).astype(np.int32)
     return np.cumsum(delta, dtype=np.int32)
@@ -151,13 +196,16 @@ def table(blobs: Blobs, rows: Any, kind: type[Any]) -> dict[str, Any]:
     return table
 
 
-def read_table(table: dict[str, Any], blobs: memoryview, kind: type[Any]) -> list[Any]:
+def read_table(table: dict[str, Any], blobs: BlobReader, kind: type[Any]) -> list[Any]:
     columns: list[list[Any]] = []
     for field in fields(kind):
         column = table[field.name]
         if field.type == "str":
             strings = texts(column["strings"])
-            columns.append([strings[code] for code in read_column(column["codes"], blobs).tolist()])
+            codes = read_column(column["codes"], blobs)
+            if len(codes) and codes.min() < 0:
+                raise ValueError("a text of a table leads out of it")
+            columns.append([strings[code] for code in codes.tolist()])
         else:
             columns.append(read_column(column, blobs).tolist())
     return [kind(*row) for row in zip(*columns, strict=True)]

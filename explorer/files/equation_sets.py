@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.files.container import Blobs, read_column
+from explorer.files.container import BlobReader, Blobs, read_column
 from explorer.files.validate import text, texts
 from explorer.model.equation_sets import EXACT, EquationSets
 
@@ -19,13 +19,13 @@ def pack_sets(sets: EquationSets, blobs: Blobs) -> dict[str, Any]:
     return {name: blobs.column(getattr(sets, name)) for name in _COLUMNS}
 
 
-def read_sets(header: dict[str, Any], blobs: memoryview) -> EquationSets:
+def read_sets(header: dict[str, Any], blobs: BlobReader) -> EquationSets:
     """What `pack_sets` was given; whether it leads out of its graphs is the caller's to ask."""
     code, start, node, grade = (read_column(header[name], blobs) for name in _COLUMNS)
     return EquationSets(code, start, node, grade.astype(np.int8))
 
 
-def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: memoryview) -> dict[str, EquationSets]:
+def read_exact_sets(stages: Sequence[dict[str, Any]], blobs: BlobReader) -> dict[str, EquationSets]:
     """What is on record of each stage; what was inferred is left out, to be inferred anew.
 
     Raises:

@@ -28,6 +28,7 @@ from secrets import token_hex
 from typing import Any, NoReturn, cast
 
 from explorer.errors import ArchiveError
+from explorer.files.unpacking import UnpackingError, read_whole
 
 VERSION = 1
 LARGEST = 16 * 2**30  # bytes of all members together, unpacked: more is a mistake, or meant to fill the memory
@@ -40,6 +41,8 @@ _LONGEST_NAME = 200
 _HOW = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say
 _SAMPLE = 64 * 1024
+_RATIO = 100  # unpacked bytes for each of a file that are read: programs have 10, weights 1
+_ALWAYS = 256 * 2**20  # bytes unpacked that are read of however small a file: weights that are all zero
 _WORTH_IT = 0.9  # of its size: native code and weights hardly shrink, and are then kept as they are
 _LOCAL_HEADER = 30
 _LAST_RECORD = 22
@@ -85,21 +88,29 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: 
         raise ArchiveError(f"this can't be in a file's manifest: {error}.") from None
     if len(manifest) > _LARGEST_MANIFEST:
         raise ArchiveError(f"a manifest of {len(manifest):,} bytes is too large: {_LARGEST_MANIFEST:,} are read.")
-    _write_whole(path, _zipped({_MANIFEST: manifest, **contents}))
+    members = {_MANIFEST: manifest, **contents}
+    zipped = _zipped(members)
+    # What shrinks more than any program would not be read again.
+    _write_whole(path, zipped if total <= _most(len(zipped)) else _zipped(members, stored=True))
+
+
+def _most(size: int) -> int:
+    """How many bytes a file of this size may unpack to."""
+    return min(LARGEST, max(_ALWAYS, _RATIO * size))
 
 
 def _bytes(content: Any) -> bytes:
     return content if type(content) is bytes else bytes(memoryview(content))
 
 
-def _zipped(contents: Mapping[str, bytes]) -> memoryview:
+def _zipped(contents: Mapping[str, bytes], *, stored: bool = False) -> memoryview:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
         for name, content in contents.items():
             info = zipfile.ZipInfo(name, _WHEN)
             info.create_system = 3  # Unix, wherever it runs
             info.external_attr = 0o100644 << 16
-            info.compress_type = zipfile.ZIP_DEFLATED if _shrinks(content) else zipfile.ZIP_STORED
+            info.compress_type = zipfile.ZIP_DEFLATED if not stored and _shrinks(content) else zipfile.ZIP_STORED
             file.writestr(info, content)
     return buffer.getbuffer()
 
@@ -151,11 +162,13 @@ def read_archive(path: str | PathLike[str]) -> Archive:
             altered it is raised when the member is asked for.
         OSError: The file can't be read: FileNotFoundError, IsADirectoryError.
     """
-    with open(path, "rb") as file, _naming(path):
-        if os.fstat(file.fileno()).st_size > _LARGEST_FILE:
-            raise ArchiveError(f"has more than {_LARGEST_FILE:,} bytes, and no executable does.")
+    try:
         # At once: members are unpacked later, when the file may be another.
-        return _read(file.read(), path)
+        data = read_whole(path, _LARGEST_FILE, "an executable")
+    except UnpackingError as error:
+        raise ArchiveError(f"{error}.") from error
+    with _naming(path):
+        return _read(data, path)
 
 
 @contextmanager
@@ -175,7 +188,7 @@ def _read(data: bytes, path: str | PathLike[str]) -> Archive:
             raise ArchiveError("is a zip, but none that Executable.save writes.")
         manifest = cast(dict[str, Any], manifest)
         _check_version(manifest.get("version"))
-        sizes, digests = _listed(manifest)
+        sizes, digests = _listed(manifest, _most(len(data)))
         _check_layout(data, file, sizes)
         about = manifest["about"]
         if set(manifest) != {"format", "version", "members", "about"} or type(about) is not dict:
@@ -260,7 +273,7 @@ def _check_version(version: Any) -> None:
         )
 
 
-def _listed(manifest: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, str]]:
+def _listed(manifest: Mapping[str, Any], most: int) -> tuple[dict[str, int], dict[str, str]]:
     """The size and checksum of each member, as the manifest has them."""
     sizes: dict[str, int] = {}
     digests: dict[str, str] = {}
@@ -273,8 +286,11 @@ def _listed(manifest: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, str]
             case _:
                 _refuse(f"it lists {name} as {entry!r:.100}")
     total = sum(sizes.values())
-    if total > LARGEST:
-        raise ArchiveError(f"says that it unpacks to {total:,} bytes; at most {LARGEST:,} are read.")
+    if total > most:
+        raise ArchiveError(
+            f"says that it unpacks to {total:,} bytes; at most {most:,} are read, {_RATIO} for each of its own.\n"
+            "  Hint: save it again; weights that shrink so much are then kept as they are."
+        )
     return sizes, digests
 
 

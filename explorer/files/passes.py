@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.attribution import innermost_own
-from explorer.files.container import Blobs, read_column, read_numbers, read_table, table
+from explorer.files.container import BlobReader, Blobs, read_column, read_numbers, read_table, table
 from explorer.files.equation_sets import pack_sets, read_sets
+from explorer.files.validate import boolean, check_frames, text, texts
 from explorer.model.graph import Frame, Ints
 from explorer.model.pass_history import LINK_KINDS, PassLink
 from explorer.model.passes import Pass, Passes
 from explorer.model.text_versions import Snapshot, Versions
 
 _COLUMNS = ("key", "op", "type", "frame", "operand_start", "operand", "computation")
+_MOST_REPLAYED = 300_000_000  # lines of all snapshots: 200 of a step of 100,000 instructions have 20,000,000
 _STRINGS = ("names", "computations", "ops", "types")
 _COUNTS = ("born", "died", "changed", "moved", "instructions", "snapshot", "first")
 
@@ -76,7 +78,7 @@ def _pack_links(links: Sequence[PassLink], blobs: Blobs) -> dict[str, Any]:
     }
 
 
-def unpack_passes(header: dict[str, Any], blobs: memoryview, equations: int = 0) -> Passes:
+def unpack_passes(header: dict[str, Any], blobs: BlobReader, equations: int = 0) -> Passes:
     """The passes that `pack_passes` was given; `equations` is how many nodes the first stage has.
 
     Raises:
@@ -99,19 +101,18 @@ def unpack_passes(header: dict[str, Any], blobs: memoryview, equations: int = 0)
     shots = len(versions.snapshots)
     if not all(0 <= step.first < shots and 0 <= step.snapshot < shots for step in passes):
         raise ValueError("a pass leads out of its snapshots")
-    return Passes(versions, passes, is_complete=header["complete"], omitted=header["omitted"])
+    return Passes(versions, passes, is_complete=boolean(header["complete"]), omitted=text(header["omitted"]))
 
 
-def _unpack_versions(header: dict[str, Any], blobs: memoryview, equations: int) -> Versions:
-    start, size = header["lines"]
-    lines = bytes(blobs[start : start + size]).decode("utf-8", "surrogatepass").split("\n")
+def _unpack_versions(header: dict[str, Any], blobs: BlobReader, equations: int) -> Versions:
+    lines = blobs.text(header["lines"]).split("\n")
     runs = read_column(header["runs"], blobs)
     ends = np.cumsum(read_column(header["run_counts"], blobs)).tolist()
     firsts = read_column(header["firsts"], blobs).tolist()
     versions = Versions(
         lines=lines,
         **{name: read_column(header["columns"][name], blobs) for name in _COLUMNS},
-        **{name: header[name] for name in _STRINGS},
+        **{name: texts(header[name]) for name in _STRINGS},
         frames=read_table(header["frames"], blobs, Frame),
         snapshots=[
             Snapshot(runs[begin:end], first) for begin, end, first in zip([0, *ends], ends, firsts, strict=False)
@@ -123,7 +124,7 @@ def _unpack_versions(header: dict[str, Any], blobs: memoryview, equations: int) 
     return versions
 
 
-def _read_equations(header: dict[str, Any], blobs: memoryview) -> dict[str, Any]:
+def _read_equations(header: dict[str, Any], blobs: BlobReader) -> dict[str, Any]:
     """The equations of each line; nothing where the file has none, as before format 3."""
     if "equations" not in header:
         return {}
@@ -160,4 +161,11 @@ def _check(versions: Versions) -> None:
     for column, length, lowest, end in limits:
         if len(column) != length or (length and not lowest <= column.min() <= column.max() < end):
             raise ValueError("a column of the passes leads out of them")
+    starts = versions.operand_start
+    if len(starts) and (starts[0] != 0 or (np.diff(starts) < 0).any()):
+        raise ValueError("the operands of the passes are not in rows")
+    check_frames(versions.frames)
+    replayed = sum(int(shot.runs.reshape(-1, 2)[:, 1].sum(dtype=np.int64)) for shot in versions.snapshots)
+    if replayed > _MOST_REPLAYED:
+        raise ValueError(f"its snapshots have {replayed:,} lines; at most {_MOST_REPLAYED:,} are read")
     versions.rows(len(versions.snapshots) - 1)

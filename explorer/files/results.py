@@ -1,9 +1,11 @@
 """A result that was measured as a file: what `save` of a Timing, a Sweep, a Profile, … writes, and `load` reads.
 
-    {"explorer": "result", "format": 1, "kind": "Timing", "value": {…}, "captures": [{"size": …, "zlib": "…"}, …]}
+    {"explorer": "result", "format": 1, "minor": 1, "kind": "Timing", "value": {…},
+     "captures": [{"size": …, "zlib": "…"}, …], "blake2b": "…"}
 
-compact JSON as UTF-8. A dataclass is an object of its fields, a sequence a list, a mapping an object, its integer keys
-in decimals. JSON has no word for some values:
+compact JSON as UTF-8, at its end the checksum of the bytes before it, which files without `minor` don't have. A
+dataclass is an object of its fields, a sequence a list, a mapping an object, its integer keys in decimals.
+JSON has no word for some values:
 
     NaN and infinities    {"float": "nan"}, "inf" or "-inf"
     bytes                 {"size": bytes, "zlib": base64}
@@ -24,10 +26,10 @@ import types
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from hashlib import blake2b
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -35,6 +37,7 @@ from numpy.typing import NDArray
 
 from explorer.errors import ResultFileError
 from explorer.files import capture as capture_file
+from explorer.files.unpacking import LARGEST, ZLIB, Unpacker, UnpackingError, read_whole
 from explorer.files.validate import boolean, integer, number, text
 from explorer.files.whole import write_whole
 from explorer.model.capture import Capture
@@ -52,6 +55,8 @@ from explorer.model.results.what_if import WhatIf
 from explorer.model.saved import Saved
 
 FORMAT = 1
+_MINOR = 1  # 1: the file has a checksum; a reader of 0 passes it over
+_END = b',"blake2b":"'
 _START = b'{"explorer":"result",'
 _KINDS: Mapping[str, type[Saved]] = {
     kind.__name__: kind for kind in (Comparison, MemoryUse, Peaks, Profile, Roofline, Sweep, Timing, WhatIf)
@@ -60,7 +65,17 @@ _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
 
 _Result = TypeVar("_Result", bound=Saved)
-_Reader = Callable[[Any, Sequence[Capture]], Any]  # of a value in the file, and of what its captures are
+
+
+@dataclass(frozen=True)
+class _File:
+    """What the values of a file refer to, and what they may yet unpack to."""
+
+    captures: Sequence[Capture]
+    unpacker: Unpacker
+
+
+_Reader = Callable[[Any, _File], Any]  # of a value in the file
 
 
 def save(result: Saved, path: str | PathLike[str]) -> None:
@@ -74,7 +89,11 @@ def load(kind: type[_Result], path: str | PathLike[str]) -> _Result:
     Raises:
         ResultFileError: As `decode`.
     """
-    return decode(kind, Path(path).read_bytes())
+    try:
+        data = read_whole(path, 2 * LARGEST, "a result")  # twice: what doesn't shrink is larger in base64
+    except UnpackingError as error:
+        raise ResultFileError(f"{error}.") from error
+    return decode(kind, data)
 
 
 def encode(result: Saved) -> bytes:
@@ -83,12 +102,18 @@ def encode(result: Saved) -> bytes:
     content = {
         "explorer": "result",
         "format": FORMAT,
+        "minor": _MINOR,
         "kind": type(result).__name__,
         "value": _as_json(result, captures),
         "captures": [_packed(capture.wire) for capture in captures],
     }
     written = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return written.encode("utf-8", "surrogatepass")
+    data = written.encode("utf-8", "surrogatepass")[:-1]  # without the brace that closes it
+    return data + _END + _digest(data) + b'"}'
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).hexdigest().encode()
 
 
 def decode(kind: type[_Result], data: bytes) -> _Result:
@@ -109,11 +134,13 @@ def decode(kind: type[_Result], data: bytes) -> _Result:
         raise ResultFileError(f"this file holds a {content['kind']}, not a {kind.__name__}.{hint}")
     read = _reader(kind)  # outside of what is refused: a field that can't be read at all is a fault of ours
     try:
-        captures = [capture_file.decode(_unpacked(packed)) for packed in _list(content["captures"])]
-        result: _Result = read(content["value"], captures)
+        unpacker = Unpacker(len(data))
+        packed = _list(content["captures"])
+        captures = [capture_file.decode(_unpacked(each, unpacker), unpacker) for each in packed]
+        result: _Result = read(content["value"], _File(captures, unpacker))
         _check(result)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, zlib.error) as error:
-        raise ResultFileError(f"this {kind.__name__}'s content does not fit its format: {error}.") from error
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, AttributeError) as error:
+        raise ResultFileError(f"this {kind.__name__}'s content does not fit its format: {error!s:.300}.") from error
     return result
 
 
@@ -125,8 +152,12 @@ def _content(data: bytes) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)
         text(content["kind"])
-        if integer(content["format"]) < 1:
+        if integer(content["format"]) < 1 or integer(content.get("minor", 0)) < 0:
             raise ValueError("there is no format before 1")
+        if content["format"] == FORMAT and ("minor" in content or "blake2b" in content):
+            written, _, checksum = data.rpartition(_END)
+            if checksum != _digest(written) + b'"}':
+                raise ValueError("its checksum does not fit")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ResultFileError(f"this result is truncated or was altered: {error}. Hint: save it again.") from error
     return content
@@ -166,16 +197,9 @@ def _packed(data: bytes) -> dict[str, Any]:
     return {"size": len(data), "zlib": base64.b64encode(zlib.compress(data)).decode("ascii")}
 
 
-def _unpacked(value: object) -> bytes:
+def _unpacked(value: object, unpacker: Unpacker) -> bytes:
     packed = _object(value)
-    size = integer(packed["size"])
-    if size < 0:
-        raise ValueError("a size is negative")
-    # Never more than was promised: a small file cannot unpack to fill the memory.
-    data = zlib.decompressobj().decompress(base64.b64decode(text(packed["zlib"]), validate=True), size + 1)
-    if len(data) != size:
-        raise ValueError("bytes unpack to another size than they say")
-    return data
+    return unpacker.unpack(base64.b64decode(text(packed["zlib"]), validate=True), ZLIB, integer(packed["size"]))
 
 
 @cache
@@ -186,7 +210,7 @@ def _reader(kind: Any) -> _Reader:
         int: lambda value, _: integer(value),
         float: lambda value, _: _float(value),
         bool: lambda value, _: boolean(value),
-        bytes: lambda value, _: _unpacked(value),
+        bytes: lambda value, file: _unpacked(value, file.unpacker),
         Capture: _read_capture,
     }
     if kind in simple:
@@ -198,27 +222,27 @@ def _reader(kind: Any) -> _Reader:
         return _union_reader(arguments)
     if origin in (np.ndarray, NDArray):  # numpy before 2.5 has resolved the alias, later ones leave it as it is
         scalar = arguments[0] if origin is NDArray else get_args(arguments[1])[0]
-        return lambda value, _: _column(value, np.dtype(scalar))
+        return lambda value, file: _column(value, np.dtype(scalar), file.unpacker)
     if origin is Mapping:
         return _mapping_reader(*arguments)
     if origin not in (Sequence, tuple):
         raise NotImplementedError(f"a field of type {kind} can't be read from a file")
     if origin is Sequence or arguments[-1] is Ellipsis:
         read = _reader(arguments[0])
-        return lambda value, captures: tuple(read(each, captures) for each in _list(value))
+        return lambda value, file: tuple(read(each, file) for each in _list(value))
     readers = [_reader(argument) for argument in arguments]
-    return lambda value, captures: tuple(read(each, captures) for read, each in zip(readers, _list(value), strict=True))
+    return lambda value, file: tuple(read(each, file) for read, each in zip(readers, _list(value), strict=True))
 
 
 def _dataclass_reader(kind: type[Any]) -> _Reader:
     hints = get_type_hints(kind)
     readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
 
-    def read(value: object, captures: Sequence[Capture]) -> Any:
+    def read(value: object, file: _File) -> Any:
         values = _object(value)
         if unknown := values.keys() - readers.keys():
             raise ValueError(f"a {kind.__name__} has no {', '.join(sorted(unknown))}")
-        return kind(**{name: readers[name](each, captures) for name, each in values.items()})
+        return kind(**{name: readers[name](each, file) for name, each in values.items()})
 
     return read
 
@@ -226,13 +250,13 @@ def _dataclass_reader(kind: type[Any]) -> _Reader:
 def _union_reader(arguments: tuple[Any, ...]) -> _Reader:
     readers = [_reader(argument) for argument in arguments if argument is not types.NoneType]
 
-    def read(value: object, captures: Sequence[Capture]) -> Any:
+    def read(value: object, file: _File) -> Any:
         if value is None and types.NoneType in arguments:
             return None
         for read_option in readers[:-1]:
             with suppress(TypeError):
-                return read_option(value, captures)
-        return readers[-1](value, captures)
+                return read_option(value, file)
+        return readers[-1](value, file)
 
     return read
 
@@ -247,13 +271,13 @@ def _mapping_reader(key_type: type, value_type: Any) -> _Reader:
             raise ValueError(f"{key!r} is no number as save writes it")
         return int(key)
 
-    return lambda value, captures: {key_of(key): read(each, captures) for key, each in _object(value).items()}
+    return lambda value, file: {key_of(key): read(each, file) for key, each in _object(value).items()}
 
 
-def _read_capture(value: object, captures: Sequence[Capture]) -> Capture:
+def _read_capture(value: object, file: _File) -> Capture:
     index = integer(_object(value)["capture"])
-    _in_range("a capture", index, len(captures))
-    return captures[index]
+    _in_range("a capture", index, len(file.captures))
+    return file.captures[index]
 
 
 def _float(value: object) -> float:
@@ -263,7 +287,7 @@ def _float(value: object) -> float:
     return cast("float", value)
 
 
-def _column(value: object, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _column(value: object, dtype: np.dtype[Any], unpacker: Unpacker) -> NDArray[Any]:
     column = _object(value)
     stored = text(column["dtype"])
     if stored not in _DTYPES or np.dtype(stored).kind != dtype.kind:
@@ -271,7 +295,9 @@ def _column(value: object, dtype: np.dtype[Any]) -> NDArray[Any]:
     shape = [integer(size) for size in _list(column["shape"])]
     if any(size < 0 for size in shape):
         raise ValueError("a shape is negative")
-    return np.frombuffer(_unpacked(column), stored).reshape(shape).astype(dtype)  # a copy: one that can be written to
+    return (
+        np.frombuffer(_unpacked(column, unpacker), stored).reshape(shape).astype(dtype)
+    )  # a copy: one that can be written to
 
 
 def _object(value: object) -> dict[str, Any]:

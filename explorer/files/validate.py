@@ -9,6 +9,12 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
+import numpy as np
+
+from explorer.model.graph import Frame
+
+_LONGEST_STACKS = 5_000_000  # frames of all stacks together: a minute of work; 24 layers, written plainly, have 69
+
 _Row = TypeVar("_Row")
 
 
@@ -61,3 +67,24 @@ def dataclass_from(kind: type[_Row], values: dict[str, Any]) -> _Row:
         if field.name in values and str(field.type) in checks:
             checks[str(field.type)](values[field.name])
     return kind(**values)
+
+
+def check_frames(frames: Sequence[Frame]) -> None:
+    """Raise ValueError if the stacks of a graph are too long to be walked; one in a circle is as long as the table."""
+    parent = np.asarray([frame.parent for frame in frames], np.int64)
+    if len(parent) and not -1 <= parent.min() <= parent.max() < len(parent):
+        raise ValueError("a frame leads out of its table")
+    if (total := int(_stack_sizes(parent).sum())) > _LONGEST_STACKS:
+        raise ValueError(f"its stacks have {total:,} frames; at most {_LONGEST_STACKS:,} are read")
+
+
+def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many frames are around each, by looking twice as far out in each turn; all of them, where it has no end."""
+    size, outer = (parent >= 0).astype(np.int64), parent.copy()
+    for _ in range(len(parent).bit_length() + 1):
+        inner = np.flatnonzero(outer >= 0)
+        if not len(inner):
+            break
+        at = outer[inner]
+        size[inner], outer[inner] = np.minimum(size[inner] + size[at], len(parent)), outer[at]
+    return size

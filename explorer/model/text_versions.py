@@ -117,19 +117,19 @@ class Versions:
 
 def _replayed(before: Ints, shot: Snapshot, end: int) -> Ints:
     parts: list[Ints] = []
-    new = shot.first
+    new, count = shot.first, 0
     for start, length in shot.runs.reshape(-1, 2).tolist():
         if length < 0 or (new + length > end if start < 0 else start + length > len(before)):
             raise ValueError("a run leads out of its snapshot")
+        count += length
+        if count > end:  # each row stands at most once in a snapshot: damaged runs must not fill the memory
+            raise ValueError("a snapshot has more rows than there are")
         if start < 0:
             parts.append(np.arange(new, new + length, dtype=np.int32))
             new += length
         else:
             parts.append(before[start : start + length])
-    rows = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-    if len(rows) > end:  # each row stands at most once in a snapshot: damaged runs must not fill the memory
-        raise ValueError("a snapshot has more rows than there are")
-    return rows
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
 
 def follow(before: Sequence[int], snapshots: Iterable[tuple[Sequence[int], int]]) -> list[Snapshot]:

@@ -27,7 +27,7 @@ def tree(capture: Capture) -> Tree:
     environment += [capture.environment["backend"]] if "backend" in capture.environment else []
     head = Text.assemble((capture.function, "bold"), capture.signature, "  ", (" · ".join(environment), "dim"))
     root = Tree(head, guide_style="dim")
-    for warning in filter(None, (capture.failure, summary.findings)):
+    for warning in filter(None, (capture.failure, summary.findings, capture.environment.get("sources"))):
         root.add(Text(warning, "yellow"))
     branches = [root.add(_stage(stage, summary.peak)) for stage in summary.stages]
     if summary.groups is not None:

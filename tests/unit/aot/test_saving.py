@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax import export
 
 import explorer as ex
 from explorer.files.executable_archive import read_archive, write_archive
@@ -226,3 +227,50 @@ def test_an_altered_file_is_refused_or_gives_the_same_results(compiled, saved, d
     except ex.ArchiveError:
         return
     assert same(call(loaded), call(compiled))
+
+
+@pytest.mark.parametrize("derivatives", [0, 1])
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_program_that_calls_into_the_process_is_refused(tmp_path, trusted, derivatives):
+    """JAX exports such a call only when told to; what it reads it doesn't look at."""
+    target = "xla_ffi_python_cpu_callback"  # runs the Python function of that number
+    struct = jax.ShapeDtypeStruct((3,), jnp.float32)
+
+    @jax.custom_vjp
+    def run(x):
+        return x * 2
+
+    def call(x):
+        return jax.ffi.ffi_call(target, struct)(x, index=np.uint64(0))
+
+    # In the program itself, or only in the derivative that it brings along.
+    run.defvjp(lambda x: (x * 2, None), lambda _, cotangent: (call(cotangent),))
+    function = run if derivatives else call
+    ex.compile(lambda x: x * 2, args=[ex.InputInfo((3,), "float32")]).save(tmp_path / "double")
+    archive = read_archive(tmp_path / "double")
+    check = export.DisabledSafetyCheck.custom_call(target)
+    exported = export.export(jax.jit(lambda constants, x: [function(x)]), disabled_checks=[check])([], struct)
+    program = bytes(exported.serialize(vjp_order=derivatives))
+    write_archive(tmp_path / "hostile", archive.about, {**archive.members, "program-0.stablehlo": program})
+    with pytest.raises(ex.ArchiveError, match=rf"calls '{target}', which nothing that Executable\.save writes does"):
+        ex.Executable.load(tmp_path / "hostile", trust_native_code=trusted)
+
+
+def test_a_loaded_executable_shows_no_file_from_outside_of_the_working_folder(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "secret.py").write_text("the secret = 1\n")
+    ex.compile(lambda x: x * 2, args=[ex.InputInfo((3,), "float32")]).save("double")
+    archive = read_archive("double")
+    function = {"name": "f", "file": str(tmp_path / "secret.py"), "line": 1}
+    write_archive("hostile", {**archive.about, "function": function}, dict(archive.members))
+    capture = ex.Executable.load("hostile").explore()
+    assert capture.file == str(tmp_path / "secret.py")
+    assert "secret = 1" not in str(capture.sources)
+
+
+def test_weights_that_shrink_to_nothing_are_kept_as_they_are(tmp_path):
+    zeros = {"zeros.bin": bytes(300_000_000)}
+    write_archive(tmp_path / "f", {}, zeros)
+    assert (tmp_path / "f").stat().st_size > 300_000_000
+    assert len(read_archive(tmp_path / "f").members["zeros.bin"]) == 300_000_000

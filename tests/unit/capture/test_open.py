@@ -77,9 +77,57 @@ def test_a_strangers_module_takes_no_file_but_python_into_what_is_shown(tmp_path
         f'  %p{i} = f32[] parameter({i}), metadata={{source_file="{tmp_path / name}" source_line=1}}\n'
         for i, name in enumerate(("secret.txt", "model.py", "x\0.py"))
     )
-    capture = ex.open_hlo(f"ENTRY e {{\n{lines}}}\n")
+    text = f"ENTRY e {{\n{lines}}}\n"
+    capture = ex.open_hlo(text, sources=tmp_path)
     assert [source.text for source in capture.sources.values()] == ["the model\n"]
     assert "the secret" not in str(capture.sources)
+    assert "sources" not in capture.environment
+    assert "the model" in ex.open_hlo(text, sources="/").sources[str(tmp_path / "model.py")].text
+
+
+def test_files_outside_of_the_working_folder_are_left_out_unless_asked_for_and_that_is_said(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "model.py").write_text("the model")
+    (tmp_path / "here" / "mine.py").write_text("mine")
+    (tmp_path / "here" / "link.py").symlink_to(tmp_path / "model.py")
+    monkeypatch.chdir(tmp_path / "here")
+    names = (tmp_path / "model.py", "mine.py", "link.py", "../model.py", tmp_path / "here/../model.py", "/no/such.py")
+    lines = "".join(
+        f'  %p{i} = f32[] parameter({i}), metadata={{source_file="{name}" source_line=1}}\n'
+        for i, name in enumerate(names)
+    )
+    capture = ex.open_hlo(f"ENTRY e {{\n{lines}}}\n")
+    assert {source.text for source in capture.sources.values()} == {"mine\n"}
+    assert "the model" not in capture.to_html(tmp_path / "page.html").read_text()
+    assert b"the model" not in capture.wire
+    said = f"left out, not below {tmp_path}/here: {tmp_path}/model.py, link.py, ../model.py and 1 more"
+    assert capture.environment["sources"].startswith(said)
+    assert "left out, not below" in str(capture.to_text()).replace("\n", " ")
+
+
+def test_a_link_in_a_dump_shows_no_file_from_elsewhere(tmp_path, text):
+    (tmp_path / "secret").write_text(text.replace("jit_loss", "jit_secret"))
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    (dump / "module_0001.jit_f.after_optimizations.txt").symlink_to(tmp_path / "secret")
+    with pytest.raises(ex.OpenError, match="holds no module"):
+        ex.open_hlo(dump)
+    (dump / "module_0002.jit_g.after_optimizations.txt").write_text(text)
+    assert "secret" not in ex.open_hlo(dump).hlo.text
+
+
+def test_what_is_compressed_unpacks_within_bounds():
+    bomb = gzip.compress(bytes(300_000_000))
+    with pytest.raises(ex.OpenError, match=r"unpack to [\d,]+ or more; at most .* are read"):
+        ex.open_hlo(bomb)
+
+
+def test_a_pipe_is_refused_rather_than_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "module.hlo")
+    with pytest.raises(ex.OpenError, match="no regular file"):
+        ex.open_hlo(tmp_path / "module.hlo")
+    with pytest.raises(ex.CaptureFileError, match="no regular file"):
+        ex.load(tmp_path / "module.hlo")
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -224,7 +272,7 @@ def test_a_folder_of_files_that_people_named_is_read(tmp_path, text):
         (bytes(range(256)) * 8, "no serialized HLO module(.|\n)*starts with b'.x00"),
         (b"\x0a\x05hello\x00", "no serialized HLO module"),
         (b"ML\xefRgarbage\x00", "this MLIR bytecode can't be read: bytecode version"),
-        (gzip.compress(b"HloModule f", mtime=0)[:-12] + b"\0" * 9, "compressed, and damaged"),
+        (gzip.compress(b"HloModule f", mtime=0)[:-12] + b"\0" * 9, "compressed, and it is damaged"),
         (b"EXPLORER\x01\x00\x00\x00", r"saved. Hint: explorer.load"),
     ],
 )

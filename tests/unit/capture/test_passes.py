@@ -18,7 +18,7 @@ from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.passes import modules_in, read_passes
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.versions import VersionsBuilder
-from explorer.files.container import Blobs, read_column
+from explorer.files.container import BlobReader, Blobs, read_column
 from explorer.files.passes import pack_passes, unpack_passes
 from explorer.model.passes import effect_of
 from explorer.model.text_versions import aligned
@@ -225,11 +225,11 @@ def test_passes_whose_indices_lead_out_are_refused(passes, table, at, value):
     blobs = Blobs()
     header = pack_passes(passes, blobs)
     place = (header[table] if table else header)[at]
-    column = read_column(place, memoryview(b"".join(blobs.parts))).copy()
+    column = read_column(place, BlobReader(memoryview(b"".join(blobs.parts)))).copy()
     column[len(column) // 2] = value
     (header[table] if table else header)[at] = blobs.column(column)
     with pytest.raises((ValueError, IndexError)):
-        unpack_passes(header, memoryview(b"".join(blobs.parts)))
+        unpack_passes(header, BlobReader(memoryview(b"".join(blobs.parts))))
 
 
 def test_a_file_whose_passes_do_not_fit_is_refused_with_the_reason(capture, passes, tmp_path, monkeypatch):

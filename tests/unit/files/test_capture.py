@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.files.capture import _read_stage, decode, encode
-from explorer.files.container import VERSION, Blobs, table
+from explorer.files.container import VERSION, BlobReader, Blobs, table
 from explorer.model.capture import Capture, Durations
 from explorer.model.graph import Frame, Graph, Group
 from explorer.model.stage import Stage
@@ -201,7 +201,7 @@ def _check_through_file(graph: Graph) -> None:
         "groups": table(blobs, graph.groups, Group),
         "frames": table(blobs, graph.frames, Frame),
     }
-    (read,) = [_read_stage(stage, memoryview(b"".join(blobs.parts)))]
+    (read,) = [_read_stage(stage, BlobReader(memoryview(b"".join(blobs.parts))))]
     assert len(read.graph)
 
 

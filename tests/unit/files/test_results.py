@@ -76,7 +76,10 @@ def content_of(result):
 
 
 def altered(result, **changes):
-    return json.dumps(content_of(result) | changes, separators=(",", ":")).encode()
+    """As format 1 was at first, without the checksum that would tell of any change."""
+    content = content_of(result)
+    del content["minor"], content["blake2b"]
+    return json.dumps(content | changes, separators=(",", ":")).encode()
 
 
 @given(TIMINGS)
