@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import repeat
+from statistics import median
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import jax
 
 from explorer.errors import OptionError
 from explorer.measure.calls import quick_wait, ready
+from explorer.measure.disturbance import BLOCK, Block, Observer, Quiet
 from explorer.model.results.statistics import interval_of_median, settled
 from explorer.model.results.timing import Samples
 
@@ -33,6 +35,8 @@ _ENOUGH = 30  # samples, before few of them may be called precise
 _PART = 0.4  # of the time there is: what is used at least, for the machine to show how it changes
 _COPIES = 64 << 20  # bytes of fresh arguments at a time
 _MOST = 4000  # samples; more are no help
+_CALM = 5  # samples taken while nothing else was seen, for the others not to count
+_EXTENDED = 2  # times the time there is, until as much of it was quiet
 
 
 def steady(
@@ -47,14 +51,16 @@ def steady(
     """Call something again and again until it is known how long it takes once it is warm.
 
     Every call is waited for until its results are there. A call too short for the clock is made many times a sample.
-    Garbage is not collected while the clock runs.
+    Garbage is not collected while the clock runs. Samples taken while other programs wanted the same cores are left
+    out, as long as there are others: `Samples` says what its interval is of.
 
     Args:
         call: Called without arguments, or with what `prepare` returns. Its first call should be behind it.
-        seconds: To spend. Three samples are taken at least, if five times as long is enough for them.
+        seconds: To spend; up to twice as long while other programs run. Three samples are taken at least, if five times
+            as long is enough for them.
         confidence: Of the interval of the median, 0 to 1.
         precision: Stop early if that interval reaches less than this part of the median to each side: 0.02 is
-            2 %. It never reaches less than 1.5 %.
+            2 %. It never reaches less than 3 %.
         prepare: Makes the arguments for one call; not measured. `Calls` has one for functions that donate.
         progress: Told how much of the work is done, 0 to 1.
 
@@ -68,7 +74,7 @@ def steady(
     """
     check_seconds(seconds)
     check_confidence(confidence, precision)
-    sampler = Sampler(call, prepare=prepare, confidence=confidence)
+    sampler = Sampler(call, prepare=prepare, confidence=confidence, observer=Observer())
     sampler.warm_up(_WARM_UP * seconds)
     sampler.measure(seconds, precision, progress)
     return sampler.samples
@@ -104,8 +110,10 @@ class Sampler:
         prepared_bytes: How much memory one set of fresh arguments takes.
         clock: Seconds.
         wait: What waits for a result; None is the quickest that does for JAX's.
+        observer: Sees what else the machine does while samples are taken; None looks at nothing.
 
     Attributes:
+        taken: Seconds of each sample that counts.
         warmed: Seconds of each call before it counted.
         is_stable: Whether the warm-up ended because nothing changed any more.
     """
@@ -120,6 +128,7 @@ class Sampler:
         prepared_bytes: int = 0,
         clock: Callable[[], float] = perf_counter,
         wait: Callable[[Any], Any] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._call, self._args, self._prepare, self._clock = call, args, prepare, clock
         self._wait, self._may_choose = wait or ready, wait is None
@@ -127,6 +136,9 @@ class Sampler:
         self._most_calls = _COPIES // prepared_bytes if prepared_bytes else 1 << 30
         self._is_array = False
         self.calls = 1
+        self._observer = observer
+        self._quiet: Quiet | None = None
+        self.left_out = 0
         self.taken: list[float] = []
         self.warmed: list[float] = []
         self.is_stable = False
@@ -160,27 +172,63 @@ class Sampler:
         self, seconds: float, precision: float, progress: Callable[[float], None] | None = None
     ) -> Steps[None]:
         """The steps of `measure`."""
-        began = self._clock()
+        began = block_began = self._clock()
         check_at, tell_at = _ENOUGH, 0.0
+        blocks: list[Block] = []
+        in_blocks = 0
+        if self._observer is not None:
+            self._observer.begin()
         while len(self.taken) < _MOST:
             self.taken.append((yield self.sample))
-            spent = (self._clock() - began) / seconds
+            now = self._clock()
+            spent = (now - began) / seconds
+            if self._observer is not None and now - block_began >= BLOCK:
+                blocks.append(self._observer.block(len(self.taken) - in_blocks, now - block_began))
+                in_blocks, block_began = len(self.taken), self._clock()
+                self._quiet = self._observer.quiet(blocks, _CALM)
             if progress is not None and spent >= tell_at:  # seldom: what runs between samples is in the caches then
                 progress(min(spent, 1.0))
                 tell_at = spent + 0.05
-            if (spent >= 1 and len(self.taken) >= _FEWEST) or spent * seconds >= max(_PATIENCE * seconds, 1.0):
+            if self._has_had(seconds, spent):
                 break
             # Seldom, for who looks after every sample stops at the one where it seems precise by chance.
             if len(self.taken) >= check_at and spent >= _PART:
                 check_at = len(self.taken) * 3 // 2
-                low, high = interval_of_median(self.taken, self._confidence)
-                middle = self.samples.median
-                if max(high - middle, middle - low) <= precision * middle:
+                if self._is_precise(precision):
                     break
-        if self.calls > 1:
-            self.taken = settled(self.taken)
+        if self._observer is not None and in_blocks < len(self.taken):
+            blocks.append(self._observer.block(len(self.taken) - in_blocks, self._clock() - block_began))
+            self._quiet = self._observer.quiet(blocks, _CALM)
+        counted = self._counted()
+        self.left_out = len(self.taken) - len(counted)
+        self.taken = settled(counted) if self.calls > 1 else counted
         if progress is not None:
             progress(1.0)
+
+    def _has_had(self, seconds: float, spent: float) -> bool:
+        """True once the time is up: of which quiet time counts, up to a limit, where the machine does other things."""
+        if spent * seconds >= max(_PATIENCE * seconds, 1.0):
+            return True
+        quiet = len(self._counted()) / len(self.taken) if self._quiet is not None else 1.0
+        is_disturbed = self._quiet is not None and self._quiet.is_disturbed
+        needed = _EXTENDED if is_disturbed else min(1 / quiet, _EXTENDED)
+        return spent >= needed and len(self.taken) >= _FEWEST
+
+    def _is_precise(self, precision: float) -> bool:
+        counted = self._counted()
+        if len(counted) < _ENOUGH or (self._quiet is not None and self._quiet.is_disturbed):
+            return False
+        low, high = interval_of_median(counted, self._confidence)
+        middle = median(counted)
+        return max(high - middle, middle - low) <= precision * middle
+
+    def _counted(self) -> list[float]:
+        """The samples that count so far: those of quiet blocks, and of the one that isn't over."""
+        if self._quiet is None:
+            return list(self.taken)
+        counted = self._quiet.counted
+        rest = self.taken[len(counted) :]
+        return [*(sample for sample, counts in zip(self.taken, counted, strict=False) if counts), *rest]
 
     def sample(self) -> float:
         """Seconds a call, of as many calls as a sample takes."""
@@ -203,7 +251,18 @@ class Sampler:
 
     @property
     def samples(self) -> Samples:
-        return Samples(tuple(self.taken), self.calls, self._confidence)
+        quiet = self._quiet
+        if quiet is None:
+            return Samples(tuple(self.taken), self.calls, self._confidence)
+        return Samples(
+            tuple(self.taken),
+            self.calls,
+            self._confidence,
+            quiet.others,
+            quiet.slowed,
+            self.left_out,
+            quiet.is_disturbed,
+        )
 
     @property
     def is_unsettled(self) -> bool:

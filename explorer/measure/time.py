@@ -14,7 +14,8 @@ from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, run_step
 from explorer.measure.calls import Calls
-from explorer.measure.device import environment_with_cores
+from explorer.measure.device import default_device, environment_with_cores
+from explorer.measure.disturbance import Observer
 from explorer.measure.machine import busy_note
 from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
@@ -45,6 +46,11 @@ def time(
     The function really runs, many times. Every call is waited for until its results are there, its arguments were there
     before, and what it donates is copied for each call outside of the clock, so that your arrays survive.
 
+    A time's interval is of what the median call takes on this machine while no other program wants its cores. What
+    others do is looked at ten times a second, and samples taken meanwhile are left out; where too few are left, or the
+    interval reaches more than 10 %, the result says that it is too noisy to tell (`steady.is_too_noisy`). Not seen is
+    a program on the same host outside of this virtual machine that only makes memory slower for all of the time.
+
     The first call traces, lowers and compiles from scratch, as in a new process: nothing that JAX remembers of earlier
     calls is used, nor anything from the persistent compilation cache.
 
@@ -55,7 +61,8 @@ def time(
             below: see `explorer.Call`.
         eager: Whether to measure the function as it is written too, operation by operation: of a `jax.jit` function
             the one that it wraps.
-        seconds: To spend on measuring; the first call and one eager call come on top.
+        seconds: To spend on measuring, and up to twice as long while other programs run; the first call and one eager
+            call come on top.
         confidence: Of the intervals, 0 to 1.
         precision: Stop early where the interval reaches less than this part of the median to each side.
         progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
@@ -180,6 +187,7 @@ def _sampled(plan: _Plan, calls: Calls, part: float, what: str, notes: list[str]
         prepare=calls.prepare,
         confidence=plan.confidence,
         prepared_bytes=calls.prepared_bytes,
+        observer=Observer() if default_device().platform == "cpu" else None,
     )
     seconds = part * plan.seconds
     done = 0.0 if what == "compiled" else 1 - part  # of all the work: eager calls are the last of it

@@ -83,6 +83,17 @@ def factor_text(factor: float) -> str:
     return f"{factor:.2f}×" if factor < 1.995 else f"{factor:.1f}×" if factor < 99.95 else f"{factor:,.0f}×"
 
 
+def factors_text(low: float, high: float) -> str:
+    """An interval of factors.
+
+    Example:
+        >>> factors_text(2.93, 3.07), factors_text(0.98, 1.03), factors_text(212, 240)
+        ('2.9 … 3.1×', '0.98 … 1.03×', '212 … 240×')
+    """
+    places = 2 if high < 1.995 else 1 if high < 99.95 else 0
+    return f"{low:,.{places}f} … {high:,.{places}f}×"
+
+
 def _unit_of(seconds: float) -> tuple[str, float]:
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if float(f"{seconds / size:.3g}") >= 1:  # 999.9 µs are 1 ms

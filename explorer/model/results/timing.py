@@ -13,7 +13,7 @@ from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.results.statistics import attained, drift_of, effective_count, interval_of_median, spread_of
 from explorer.model.saved import Saved
-from explorer.model.units import duration_text, factor_text, range_text
+from explorer.model.units import duration_text, factor_text, factors_text, range_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,30 +22,52 @@ STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this 
 # Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
 # whatever it computes. How the process's memory lies decides it (tests/benchmarks/bench_time.py).
 _DISPATCH = 2e-7
-# Of the median: two runs a moment apart differ by so much on a machine that is not alone with them (as there). What
+# Of the median: two runs of one process, minutes apart, differ by so much where nothing else is seen (as there). What
 # is compared in turns, as by `compare`, differs less.
-_ELSEWHERE = 0.015
+_ELSEWHERE = 0.03
 _NOISY = 0.05  # of the median: an interval that reaches farther, or samples that differ by twice that
+_ALIKE = 1.1  # times as long: what is surely within that is as fast
+_UNSURE = 2.0  # times as long, for a difference to be believed where it is too noisy to tell either time
+_TOO_NOISY = 0.1  # of the median: an interval that reaches farther tells an order of magnitude, and no figure
 _DRIFT = 0.05  # of the median
+_SOME = 0.05  # cores: worth a word
+_SLOWED = 0.06  # of what fixed work takes at best: on a quiet machine it varies by 1 to 3 %
 
 
 @dataclass(frozen=True, repr=False)
 class Samples:
     """Seconds of one thing, measured again and again, in the order in which they were.
 
+    What the interval is of: the median time of a call in another run of this process on this machine, while no other
+    program wants its cores. What others do is seen in the system's account of processor time and in a fixed piece of
+    work (explorer/measure/disturbance.py), and samples taken meanwhile are left out. Where hardly any were quiet, or
+    the interval reaches more than 10 % from the median, `is_too_noisy` is true: then the samples say what happened and
+    the interval claims nothing.
+
     Args:
-        samples: Seconds of each measurement.
+        samples: Seconds of each measurement that counts.
         calls: How many calls each measurement is the mean of; more than one where a call is too short for the clock.
         confidence: Of `interval`, 0 to 1.
+        others: Cores that other programs used on average meanwhile; NaN where nobody tells.
+        slowed: How much longer a fixed piece of work took meanwhile than at best in this process, as a part of that;
+            NaN where that wasn't measured.
+        left_out: How many measurements don't count, as other programs took cores meanwhile.
+        is_disturbed: Whether other programs ran nearly all the time, or the processor was slower; then all count.
 
     Example:
         >>> Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
         Samples(11 ms: 10 … 13 ms with 95 %, 7 samples)
+        >>> print(Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010)))
+        11 ms, too noisy to tell (10 … 13 ms)
     """
 
     samples: tuple[float, ...]
     calls: int = 1
     confidence: float = 0.95
+    others: float = nan
+    slowed: float = nan
+    left_out: int = 0
+    is_disturbed: bool = False
 
     @cached_property
     def median(self) -> float:
@@ -53,7 +75,7 @@ class Samples:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """Where the median lies, with `attained` confidence: `(low, high)` in seconds."""
+        """Where the median lies, with `attained` confidence: `(low, high)` in seconds; nothing if `is_too_noisy`."""
         if not self.samples:
             return nan, nan
         low, high = interval_of_median(self.samples, self.confidence)
@@ -106,9 +128,19 @@ class Samples:
         return self.reach > _NOISY or self.spread > 2 * _NOISY
 
     @property
+    def is_too_noisy(self) -> bool:
+        """Whether nobody can tell the time to 10 %: then `interval` is what was seen, and no claim."""
+        return self.is_disturbed or not self.reach <= _TOO_NOISY
+
+    @property
     def noise(self) -> str:
         """What disturbs the figure, in words; empty where nothing does that counts."""
         parts: list[str] = []
+        if self.is_disturbed:
+            parts.append(self._disturbance)
+        elif self.left_out:
+            all_ = self.left_out + self.count
+            parts.append(f"{self.left_out:,} of {all_:,} samples left out: other programs ran meanwhile")
         if self.attained < self.confidence:
             sure = f"their range holds the median with {_percent(self.attained)}"
             parts.append(
@@ -124,13 +156,24 @@ class Samples:
         return "; ".join(parts)
 
     @property
+    def _disturbance(self) -> str:
+        """Why the time can't be told, where others or the processor are the reason."""
+        causes: list[str] = []
+        if self.others > _SOME:
+            causes.append(f"other programs used {self.others:.1f} cores")
+        if self.slowed > _SLOWED:
+            causes.append(f"fixed work took {_percent(self.slowed)} longer than before")
+        return f"too noisy to tell: {' and '.join(causes) or 'other programs ran'} while it was measured"
+
+    @property
     def _few(self) -> str:
         if int(self.worth) < self.count:
             return f"{self.count:,} samples that change so slowly that they are worth {int(self.worth)}"
         return f"only {self.count} samples"
 
     def __str__(self) -> str:
-        return f"{duration_text(self.median)} ({range_text(self.low, self.high)})"
+        too_noisy = ", too noisy to tell" * self.is_too_noisy
+        return f"{duration_text(self.median)}{too_noisy} ({range_text(self.low, self.high)})"
 
     def __repr__(self) -> str:
         if not self.samples:
@@ -160,10 +203,10 @@ class Timing(Charted, Saved):
     Example:
         >>> Timing("f", "(x: f32[8])", Samples((0.2,)), Samples((0.01,) * 9), Samples((0.03,) * 9))
         Timing(f(x: f32[8]))
-          steady      10 ms     9.85 … 10.2 ms with 95 %, 9 samples
-          eager       30 ms     29.6 … 30.4 ms with 95 %, 9 samples
+          steady      10 ms     9.7 … 10.3 ms with 95 %, 9 samples
+          eager       30 ms     29.1 … 30.9 ms with 95 %, 9 samples
           first call  200 ms
-          3.0× faster than eager; the first call has paid for itself after 10 calls
+          3.0× faster than eager (2.8 … 3.2×); the first call has paid for itself after 10 calls
     """
 
     function: str
@@ -185,7 +228,7 @@ class Timing(Charted, Saved):
 
     @property
     def speedup_interval(self) -> tuple[float, float] | None:
-        """The least and the most that `speedup` may be, by the intervals of both."""
+        """The least and the most that `speedup` may be, by the intervals of both; None where eager wasn't measured."""
         if self.eager is None or not self.steady.low > 0:
             return None
         return self.eager.low / self.steady.high, self.eager.high / self.steady.low
@@ -196,8 +239,7 @@ class Timing(Charted, Saved):
 
         None where it never does or that can't be seen, and where eager was not measured.
         """
-        interval = self.speedup_interval
-        if self.eager is None or interval is None or interval[0] <= 1:
+        if self.eager is None or not self._is_different or (self.speedup or 0.0) <= 1:
             return None
         spared = self.eager.median - self.steady.median
         return max(1, ceil((self.first_call.median - self.steady.median) / spared - 1e-9))
@@ -206,10 +248,44 @@ class Timing(Charted, Saved):
     def headline(self) -> str:
         """The result in one sentence."""
         first = duration_text(self.first_call.median)
-        compiled = f"{self.function}: {duration_text(self.steady.median)} compiled"
-        if self.eager is None:
-            return f"{compiled}; the first call took {first}"
-        return f"{compiled}, {self._against_eager(f'the {first} first call')}"
+        rest = self.against_eager(f"the {first} first call") or f"the first call took {first}"
+        separator = "; " if self.eager is None else ", "
+        return f"{self.function}: {self.compiled_text}{separator}{rest}"
+
+    @property
+    def compiled_text(self) -> str:
+        """`41.2 ms compiled`, with what was seen in place of a figure where that is too noisy."""
+        steady = self.steady
+        if not steady.is_too_noisy:
+            return f"{duration_text(steady.median)} compiled"
+        seen = range_text(steady.low, steady.high)
+        return f"about {duration_text(steady.median)} compiled ({seen} seen, too noisy to tell)"
+
+    @property
+    def speedup_text(self) -> str:
+        """`3.0× faster than eager (2.9 … 3.1×)`; empty where nothing is known, or the noise is more than the effect."""
+        interval, factor = self.speedup_interval, self.speedup
+        if interval is None or factor is None:
+            return ""
+        low, high = interval
+        if low >= 1 / _ALIKE and high <= _ALIKE:
+            return f"as fast as eager ({factors_text(low, high)})"
+        if not self._is_different:
+            return ""
+        if factor < 1:
+            factor, low, high = 1 / factor, 1 / high, 1 / low
+        word = "faster" if self.steady.median < (self.eager or self.steady).median else "slower"
+        return f"{factor_text(factor)} {word} than eager ({factors_text(low, high)})"
+
+    @property
+    def _is_different(self) -> bool:
+        """True if compiled and eager calls differ by more than the noise."""
+        if self.eager is None or self.speedup_interval is None:
+            return False
+        low, high = self.speedup_interval
+        # What other programs took, they may have taken of one and not of the other.
+        slack = _UNSURE if self.steady.is_too_noisy or self.eager.is_too_noisy else 1.0
+        return low > slack or high < 1 / slack
 
     @attached
     def to_frame(self, samples: bool = False) -> pd.DataFrame:
@@ -225,18 +301,17 @@ class Timing(Charted, Saved):
         """
         ...
 
-    def _against_eager(self, first: str = "the first call") -> str:
-        low, high = self.speedup_interval or (nan, nan)
-        if low <= 1 <= high:
-            return f"no faster or slower than eager; {first} is not paid for"
-        factor = self.speedup or nan
-        if factor < 1:
-            return f"{factor_text(1 / factor)} slower than eager: {first} is never paid for"
-        calls = self.break_even or 1
-        return (
-            f"{factor_text(factor)} faster than eager; {first} has paid for itself after "
-            f"{calls:,} call{'s' * (calls != 1)}"
-        )
+    def against_eager(self, first: str = "the first call") -> str:
+        """How much faster than eager calls it is, and when the first call has paid for itself; empty without eager."""
+        text, calls = self.speedup_text, self.break_even
+        if self.eager is None:
+            return ""
+        if not text:
+            eager = f"{duration_text(self.eager.median)} eager ({range_text(self.eager.low, self.eager.high)} seen)"
+            return f"{eager}: which is faster can't be told"
+        if calls is not None:
+            return f"{text}; {first} has paid for itself after {calls:,} call{'s' * (calls != 1)}"
+        return f"{text}: {first} is never paid for" if self._is_different else text
 
     def __repr__(self) -> str:
         # Elsewhere a repr has no times in it, for they differ from run to run. Here they are all there is to say: what
@@ -250,7 +325,7 @@ class Timing(Charted, Saved):
         stages = ", ".join(f"{step} {duration_text(self.stages[step])}" for step in STEPS if step in self.stages)
         lines.append(f"  {'first call':<11} {duration_text(self.first_call.median):<9} {stages}".rstrip())
         if self.eager is not None:
-            lines.append(f"  {self._against_eager()}")
+            lines.append(f"  {self.against_eager()}")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join([f"Timing({self.function}{self.signature})", *lines])
 
@@ -260,4 +335,4 @@ def _percent(part: float) -> str:
 
 
 def _interval_text(samples: Samples) -> str:
-    return repr(samples).partition(": ")[2].removesuffix(")")
+    return "too noisy to tell: " * samples.is_too_noisy + repr(samples).partition(": ")[2].removesuffix(")")

@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.model.results.timing import STEPS, Samples, Timing
 from explorer.model.text import cut_end
-from explorer.model.units import duration_text, factor_text, range_text
+from explorer.model.units import duration_text, range_text
 from explorer.view.chart import Table
 from explorer.view.drawing import STEPS as STEP_STYLES
 from explorer.view.figure import (
@@ -51,8 +51,9 @@ class TimingView(FigureView[Timing]):
     def description(self, value: Timing) -> str:
         steady = value.steady
         stages = ", ".join(f"{step} {duration_text(value.stages[step])}" for step in STEPS if step in value.stages)
+        where = "is too noisy to tell: seen was" if steady.is_too_noisy else "lies in"
         return (
-            f"{value.headline}. The steady median of {steady.count:,} samples lies in "
+            f"{value.headline}. The steady median of {steady.count:,} samples {where} "
             f"{range_text(steady.low, steady.high)}. First call: {stages}."
         )
 
@@ -79,21 +80,14 @@ class TimingView(FigureView[Timing]):
 
 
 def _result(timing: Timing) -> str:
-    """The result in as few words as it takes: `41.2 ms compiled, 3.4× faster than eager`."""
-    compiled = f"{duration_text(timing.steady.median)} compiled"
-    interval, speedup = timing.speedup_interval, timing.speedup
-    if interval is None or speedup is None:
-        return compiled
-    if interval[0] <= 1 <= interval[1]:
-        return f"{compiled}, no faster or slower than eager"
-    factor = factor_text(speedup if speedup > 1 else 1 / speedup)
-    return f"{compiled}, {factor} {'faster' if speedup > 1 else 'slower'} than eager"
+    """The result in as few words as it takes: `41.2 ms compiled, 3.4× faster than eager (3.3 … 3.5×)`."""
+    return ", ".join(filter(None, (timing.compiled_text, timing.speedup_text)))
 
 
 def _first_call_text(timing: Timing) -> str:
     """What the first call cost, and when that is paid for."""
     took = duration_text(timing.first_call.median)
-    if timing.eager is None:
+    if not timing.speedup_text:
         return f"the first call took {took}"
     calls = timing.break_even
     paid = "is never paid for" if calls is None else f"has paid for itself after {calls:,} call{'s' * (calls != 1)}"
@@ -164,7 +158,8 @@ def _samples(page: Figure, steady: Samples) -> Panel:
     counts, borders, beyond = histogram(steady)
     each = f" of {steady.calls:,} calls" if steady.calls > 1 else ""
     samples = f"{steady.count:,} steady sample{'s' * (steady.count != 1)}{each}"
-    sure = f"median {range_text(steady.low, steady.high)}, {steady.attained * 100:.0f} % sure"
+    sure = "too noisy to tell" if steady.is_too_noisy else f"{steady.attained * 100:.0f} % sure"
+    sure = f"median {range_text(steady.low, steady.high)}, {sure}"
     page.text(_BARS_LEFT, _TOP + 2, samples, bold=True)
     page.text(_BARS_LEFT, _TOP + 19, sure, size=11.5, colour=BLUE)
     low, high = borders[0], borders[-1]

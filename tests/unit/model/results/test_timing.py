@@ -49,10 +49,11 @@ def test_the_break_even_is_the_first_call_with_which_compiling_took_no_longer(ea
         (
             0.03,
             0.01,
-            "f: 10 ms compiled, 3.0× faster than eager; the 200 ms first call has paid for itself after 10 calls",
+            "f: 10 ms compiled, 3.0× faster than eager (2.8 … 3.2×); "
+            "the 200 ms first call has paid for itself after 10 calls",
         ),
-        (0.01, 0.03, "f: 30 ms compiled, 3.0× slower than eager: the 200 ms first call is never paid for"),
-        (0.01, 0.01, "f: 10 ms compiled, no faster or slower than eager; the 200 ms first call is not paid for"),
+        (0.01, 0.03, "f: 30 ms compiled, 3.0× slower than eager (2.8 … 3.2×): the 200 ms first call is never paid for"),
+        (0.01, 0.01, "f: 10 ms compiled, as fast as eager (0.94 … 1.06×)"),
         (None, 0.01, "f: 10 ms compiled; the first call took 200 ms"),
     ],
 )
@@ -64,17 +65,17 @@ def test_no_speedup_is_claimed_that_the_intervals_don_t_hold():
     noisy = Samples((0.008, 0.02, 0.009, 0.019, 0.01, 0.018, 0.011, 0.017, 0.012))
     found = Timing("f", "()", of(0.2, 1), of(0.011), noisy)
     assert found.speedup_interval[0] < 1 < found.speedup_interval[1]
-    assert "no faster or slower" in found.headline
+    assert found.headline == "f: 11 ms compiled, 12 ms eager (9 … 19 ms seen): which is faster can't be told"
     assert found.break_even is None
 
 
 def test_the_text_has_every_figure_in_the_same_lines():
     assert repr(timing(notes=("a note",))) == (
         "Timing(f(x: f32[8]))\n"
-        "  steady      10 ms     9.85 … 10.2 ms with 95 %, 9 samples\n"
-        "  eager       30 ms     29.6 … 30.4 ms with 95 %, 9 samples\n"
+        "  steady      10 ms     9.7 … 10.3 ms with 95 %, 9 samples\n"
+        "  eager       30 ms     29.1 … 30.9 ms with 95 %, 9 samples\n"
         "  first call  200 ms    trace 20 ms, lower 10 ms, compile 160 ms, run 10 ms\n"
-        "  3.0× faster than eager; the first call has paid for itself after 10 calls\n"
+        "  3.0× faster than eager (2.8 … 3.2×); the first call has paid for itself after 10 calls\n"
         "  note: a note"
     )
 
@@ -90,9 +91,26 @@ def test_noise_is_said_in_words():
     assert "it became" in slow.noise
 
 
+def test_what_is_too_noisy_claims_no_time_anywhere():
+    busy = Samples((0.02,) * 30, others=1.2, slowed=0.0, is_disturbed=True)
+    found = Timing("f", "()", of(0.2, 1), busy, of(0.03))
+    assert busy.noise == "too noisy to tell: other programs used 1.2 cores while it was measured"
+    assert found.headline.startswith("f: about 20 ms compiled (19.4 … 20.6 ms seen, too noisy to tell), 30 ms eager")
+    assert found.break_even is None, "others may have taken half of what 1.5 times is"
+    assert "too noisy to tell: 19.4 … 20.6 ms" in repr(found)
+    assert "95 % sure" not in TimingView().svg(found)
+    assert "too noisy to tell" in found.chart().description
+
+
+def test_samples_that_were_left_out_are_said():
+    assert Samples((0.01,) * 30, left_out=10).noise == "10 of 40 samples left out: other programs ran meanwhile"
+    slower = Samples((0.01,) * 30, others=0.0, slowed=0.21, is_disturbed=True)
+    assert slower.noise == "too noisy to tell: fixed work took 21 % longer than before while it was measured"
+
+
 def test_the_interval_of_short_calls_has_what_runs_differ_by_whatever_they_compute():
     alone, many = (Samples((5e-6,) * 50, calls=calls) for calls in (1, 40))
-    assert (alone.low, alone.high) == pytest.approx((4.925e-6, 5.075e-6))
+    assert (alone.low, alone.high) == pytest.approx((4.85e-6, 5.15e-6))
     assert (many.low, many.high) == pytest.approx((4.8e-6, 5.2e-6))
 
 
@@ -137,7 +155,7 @@ def test_a_timing_is_shown_as_a_chart_with_picture_table_and_text():
     assert set(bundle) == {"application/vnd.plotly.v1+json", "text/html", "text/plain"}
     assert bundle["text/plain"] == repr(value)
     texts = [label["text"] for label in bundle["application/vnd.plotly.v1+json"]["layout"]["annotations"]]
-    assert texts[0] == "<b>10 ms compiled, 3.0× faster than eager</b>"
+    assert texts[0] == "<b>10 ms compiled, 3.0× faster than eager (2.8 … 3.2×)</b>"
     assert "note: a &lt;note&gt;" in texts
     assert "<table>" in bundle["text/html"]
     assert "a &lt;note&gt;" in bundle["text/html"]

@@ -1,0 +1,184 @@
+"""What else the machine did while something was measured: seen block by block, so that quiet ones can be told apart.
+
+Two things are looked at after each block of samples, together some 0.1 ms. What the system counts as processor time of
+all programs, less this process's own, is other programs'. And a fixed piece of work in the first cache takes longer
+where the processor itself is slower: another program on the same core, a host that gives it away, a lower clock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import isnan, nan
+from time import perf_counter, process_time
+
+import numpy as np
+
+BLOCK = 0.1  # seconds: of fewer, the system's clock ticks of 10 ms would be too coarse
+# Processor time of others in a block that may still be the system's own: two ticks of its clock, and a twentieth.
+_TICKS, _USUAL = 0.02, 0.05
+_FULL = 0.8  # of the cores: as long as fewer are used, nobody waits for one
+_SLOWER = 1.06  # times the least that the fixed work has taken; on a quiet machine it varies by 1 to 3 %
+_REPEATS, _TIMES = 5, 8  # of some 15 µs each, so that the clock's 50 ns are nothing
+_SIZE = 2048  # float64: 16 kB, in the first cache of any processor
+_FIELDS = (1, 2, 3, 6, 7, 8)  # of a line of /proc/stat: user, nice, system, irq, softirq, steal; waiting is no use
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What went on while some samples were taken.
+
+    Args:
+        samples: How many.
+        seconds: How long it lasted.
+        others: Processor time of other programs, and of what the host took away; NaN where nobody tells.
+        own: Of this process.
+        work: Seconds of the fixed work at its end; NaN where that was not done.
+    """
+
+    samples: int
+    seconds: float
+    others: float = nan
+    own: float = nan
+    work: float = nan
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Which samples count.
+
+    Args:
+        counted: Of each sample, whether nothing else was seen meanwhile; all True where too few are so.
+        others: Cores that other programs used on average while the counted ones were taken; NaN where nobody tells.
+        slowed: How much longer the fixed work took than at best, as a part of that, beside the counted ones.
+        is_disturbed: Whether too few were quiet, so that all count.
+    """
+
+    counted: tuple[bool, ...]
+    others: float
+    slowed: float
+    is_disturbed: bool
+
+
+class Observer:
+    """Sees what else the machine does, from one block to the next.
+
+    Args:
+        processor_seconds: Gives the processor time of all programs and of this one; None where nobody tells.
+        work: Does the fixed work and gives its seconds.
+        cores: How many this process may use.
+    """
+
+    best = float("inf")  # seconds of the fixed work, the least in this process
+
+    def __init__(
+        self,
+        processor_seconds: Callable[[], tuple[float, float] | None] | None = None,
+        work: Callable[[], float] | None = None,
+        cores: int | None = None,
+    ) -> None:
+        self._read = processor_seconds or ProcessorTimes().read
+        self._work = work or fixed_work
+        self.cores = cores or len(usable_cores())
+        self._last: tuple[float, float] | None = None
+
+    def begin(self) -> None:
+        """The first block begins."""
+        self._last = self._read()
+
+    def block(self, samples: int, seconds: float) -> Block:
+        """What went on since the last one."""
+        now, last = self._read(), self._last
+        work = self._work()
+        Observer.best = min(Observer.best, work)
+        # Read anew: the fixed work is none of the next block's.
+        self._last = self._read() if now is not None else None
+        if now is None or last is None:
+            return Block(samples, seconds, work=work)
+        own = now[1] - last[1]
+        return Block(samples, seconds, max(now[0] - last[0] - own, 0.0), own, work)
+
+    def quiet(self, blocks: Sequence[Block], fewest: int) -> Quiet:
+        """Which of the blocks' samples count; all do where fewer than `fewest` are quiet, or less than a fifth."""
+        return quiet_samples(blocks, self.cores, Observer.best, fewest)
+
+
+def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int) -> Quiet:
+    """Tell the samples that were taken while nothing else was seen from the others.
+
+    Example:
+        >>> calm, busy = Block(2, 0.1, 0.0, 0.2, 1e-4), Block(2, 0.1, 0.1, 0.1, 1e-4)
+        >>> quiet_samples([calm, busy, calm], cores=2, best=1e-4, fewest=3).counted
+        (True, True, False, False, True, True)
+    """
+    calm = [not is_busy(block, cores) and not block.work > _SLOWER * best for block in blocks]
+    count = sum(block.samples for block in blocks)
+    left = sum(block.samples for block, is_calm in zip(blocks, calm, strict=True) if is_calm)
+    is_disturbed = left < min(fewest, count) or left < count / 5
+    counted = [is_calm or is_disturbed for is_calm in calm]
+    used = [block for block, counts in zip(blocks, counted, strict=True) if counts]
+    lasted = sum(block.seconds for block in used)
+    slowed = [block.work / best - 1 for block in used if not isnan(block.work)]
+    return Quiet(
+        tuple(counts for block, counts in zip(blocks, counted, strict=True) for _ in range(block.samples)),
+        sum(block.others for block in used) / lasted if lasted else nan,
+        float(np.median(slowed)) if slowed else nan,
+        is_disturbed and not all(calm),
+    )
+
+
+def is_busy(block: Block, cores: int) -> bool:
+    """True if other programs may have taken a core that this one wanted: they ran, and the cores were in use."""
+    is_seen = block.others > _TICKS + _USUAL * block.seconds
+    return is_seen and block.others + block.own > _FULL * cores * block.seconds
+
+
+class ProcessorTimes:
+    """The processor time that all programs have used on the cores of this process, as Linux counts it."""
+
+    def __init__(self) -> None:
+        self._file = -1
+        self._cores = usable_cores()
+        self._is_all = len(self._cores) == os.cpu_count()
+        with suppress(OSError, AttributeError):
+            self._file = os.open("/proc/stat", os.O_RDONLY)
+            self._tick = 1 / os.sysconf("SC_CLK_TCK")
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+    def read(self) -> tuple[float, float] | None:
+        """Seconds of all programs and of this one, since some moment; None where the system doesn't tell."""
+        if self._file < 0:
+            return None
+        with suppress(OSError, ValueError, IndexError):
+            text = os.pread(self._file, 256 if self._is_all else 1 << 16, 0)
+            lines = [line.split() for line in text.splitlines() if line.startswith(b"cpu")]
+            wanted = {b"cpu%d" % core for core in self._cores}
+            used = lines[:1] if self._is_all else [line for line in lines if line[0] in wanted]
+            return self._tick * sum(int(line[at]) for line in used for at in _FIELDS), process_time()
+        return None
+
+
+def usable_cores() -> frozenset[int]:
+    """The cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return frozenset(affinity(0) if affinity is not None else range(os.cpu_count() or 1))
+
+
+def fixed_work() -> float:
+    """Seconds of a fixed piece of work in the first cache: the least of some, which nothing interrupted."""
+    least = float("inf")
+    for _ in range(_REPEATS):
+        start = perf_counter()
+        for _ in range(_TIMES):
+            np.exp(_NUMBERS, out=_RESULT)
+        least = min(least, perf_counter() - start)
+    return least
+
+
+_NUMBERS = np.linspace(0.0, 1.0, _SIZE)
+_RESULT = np.empty(_SIZE)
