@@ -146,7 +146,42 @@ def _in_grad(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return jax.grad(lambda x: jnp.sum(apply(x)))
 
 
+def _called_twice(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    inner = _jitted(apply)
+    return lambda x: inner(inner(x))
+
+
+def _called_alike(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Two calls that are one computation."""
+    inner = _jitted(apply)
+    return lambda x: lax.rem(inner(x), inner(x))
+
+
+def _called_in_vain(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Of two results nobody takes the second."""
+    inner = _jitted(apply)
+    return lambda x: jax.jit(lambda y: (inner(y), inner(inner(y))))(x)[0]
+
+
+def _called_by_called(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return _called_twice(_called_twice(apply))
+
+
+def _called_in_scan(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return _in_scan(_called_twice(apply))
+
+
+def _called_in_grad(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return _in_grad(_called_twice(apply))
+
+
 CONTEXTS = {"": _plain, "jit": _jitted, "scan": _in_scan, "vmap": _in_vmap, "grad": _in_grad}
+CALLED = {
+    **{"a function called twice": _called_twice, "two calls alike": _called_alike, "a call in vain": _called_in_vain},
+    **{"calls in calls": _called_by_called, "calls in a scan": _called_in_scan, "calls in a grad": _called_in_grad},
+}
+FIRST_CALLED = 240
+"""From this seed on, every strand is in a function that is called several times."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +203,7 @@ class Strand:
                 x = KINDS[kind].apply(x)
             return jnp.cos(x)
 
-        return CONTEXTS[self.context](apply)(x)
+        return (CONTEXTS | CALLED)[self.context](apply)(x)
 
 
 @dataclass(frozen=True)
@@ -189,10 +224,10 @@ class Program:
 def program(seed: int) -> Program:
     """The program of a seed; those of 0, 1, 2, … have every kind in turn, alone and beside others, in every context."""
     rng = random.Random(seed)
-    names = list(KINDS)
+    names, contexts = list(KINDS), list(CONTEXTS if seed < FIRST_CALLED else CALLED)
     primes = rng.sample(PRIMES, 3)
     strands = [
-        Strand(prime, tuple(_disjoint(rng, names[(seed * 3 + at) % len(names)], names)), rng.choice(list(CONTEXTS)))
+        Strand(prime, tuple(_disjoint(rng, names[(seed * 3 + at) % len(names)], names)), rng.choice(contexts))
         for at, prime in enumerate(primes)
     ]
     return Program(seed, tuple(strands))

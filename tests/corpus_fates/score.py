@@ -26,7 +26,8 @@ class Score:
     Args:
         equations: Of the kinds under test.
         kinds: How often Explorer says each fate.
-        ended: How many ended by the dumps, and `named` how many of these Explorer names with their pass.
+        ended: How many ended by the dumps, and `named` how many of these Explorer names with their pass: as ended, or
+            as rewritten where that is what became of it, as of the root and the quotient that are one `rsqrt` now.
         uncertain: Of strands where counting can't tell what ended.
         wrong: Each fate that the dumps contradict.
     """
@@ -98,26 +99,42 @@ def _score_kind(
         if fate.kind == "fused" and not _is_in(dumped, capture, fate, kind, prime)
     ]
     if known.is_known:
-        _compare(result, known, fates, snapshot_of, place)
+        _compare(result, known, fates, snapshot_of, place, prime, stays=removable.stays)
     else:
         result.uncertain = len(nodes)
     return result
 
 
-def _compare(result: Score, known: Truth, fates: list[Any], snapshot_of: dict[int, int], place: str) -> None:
+def _compare(
+    result: Score, known: Truth, fates: list[Any], snapshot_of: dict[int, int], place: str, prime: int, *, stays: bool
+) -> None:
     ends = Counter({at: count for at, count in known.ends.items()})
     ends[-1] = known.written - known.lowered
-    result.ended = sum(ends.values())
+    once, result.ended = +ends, sum(ends.values())
     for fate in fates:
         if fate.kind not in ENDED:
             continue
         at = snapshot_of.get(fate.pass_number, -2) if fate.pass_number is not None else -1
+        line = _INSTRUCTION.match(f"  {fate.before}") if at > 0 else None
+        if line and not bears(dimensions(line["type"]), prime):
+            result.uncertain += 1  # it lived on as a number, which counting the strand's arrays doesn't see
+            continue
         result.passes[fate.pass_name] += 1
-        if not fate.pass_name or ends[at] <= 0:
+        # Of what stays, one operation may be that of two equations when it ends.
+        if not fate.pass_name or (ends[at] <= 0 and not (stays and once[at])):
             result.wrong.append(f"{place}: {fate}; the dumps say {dict(+ends)} (this is {at})")
             continue
+        result.named += ends[at] > 0
         ends[at] -= 1
-        result.named += 1
+    for fate in fates if stays else ():
+        at = snapshot_of.get(fate.pass_number, -2) if fate.kind == "rewritten" else -2
+        if ends[at] > 0:
+            ends[at] -= 1
+            result.named += 1
+            result.passes[fate.pass_name] += 1
+    lives = sum(fate.kind == "rewritten" and bool(fate.kernels) for fate in fates)
+    if lives and not stays and not known.left:
+        result.wrong.append(f"{place}: {lives} said to be rewritten, and nothing is left: {fates}")
     runs = sum(fate.kind in RUNS for fate in fates)
     if runs > known.left:
         result.wrong.append(f"{place}: {runs} said to run, {known.left} are left: {fates}")

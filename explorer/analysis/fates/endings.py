@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from explorer.analysis.fates.formulas import literal
@@ -13,6 +14,7 @@ from explorer.model.pass_history import PassLink
 _DEEPEST = 24  # readers that died with their readers, one in the other
 _OF_ITSELF = ("maximum", "minimum", "and", "or")
 _UNDOES_ITSELF = ("reverse", "negate", "not")
+_DONE_AFTER_ONCE = ("abs", "ceil", "floor", "round-nearest-even", "round-nearest-afz", "sign")
 _MOVES = {"fused": "lives", "inlined": "lives"}
 _REPLACED = {**_MOVES, "rewritten": "lives", "merged": "merged", "replaced": "eliminated"}
 # What puts the same elements elsewhere; what computes something does something else.
@@ -22,6 +24,7 @@ _ELEMENTS_ELSEWHERE = frozenset(
         *("gather", "dynamic-update-slice", "iota", "constant", "fusion", "bitcast"),
     )
 )
+_FORMS = ("transpose", "reshape", "bitcast", "copy")
 _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bitcast")
 
 
@@ -35,6 +38,7 @@ class Ending(NamedTuple):
         why: In words, empty where the lines say it.
         is_shared: What it goes on as stands for its reader too.
         passes_on: `after` is what became of something that it read, which ended with it.
+        changes_nothing: It gave, alone or with its reader, a value as it was before.
     """
 
     kind: str
@@ -43,6 +47,7 @@ class Ending(NamedTuple):
     why: str = ""
     is_shared: bool = False
     passes_on: bool = False
+    changes_nothing: bool = False
 
 
 def ending(change: Change, row: int, depth: int = 0) -> Ending:
@@ -61,7 +66,9 @@ def ending(change: Change, row: int, depth: int = 0) -> Ending:
     operand = change.row_before.get(identity(change, row), -1)
     if operand >= 0 and not links.keys() & _MOVES.keys():
         # What took its place is its operand, which may be another instruction after the pass, too.
-        return Ending("eliminated", row, _goes_on_as(change, operand, depth))
+        return Ending("eliminated", row, _goes_on_as(change, operand, depth), changes_nothing=True)
+    if row in change.heirs:
+        return Ending("merged" if _is_twin(change, row) else "eliminated", row, change.heirs[row])
     for kind, fate in _REPLACED.items():
         after = change.row_after.get(links[kind].new, -1) if kind in links else -1
         if after >= 0:
@@ -84,29 +91,67 @@ def identity(change: Change, row: int) -> int:
         if chosen in ("true", "false"):
             return operands[1 if chosen == "true" else 2]
         return operands[1] if operands[1] == operands[2] else -1
-    if op in NEUTRAL and len(operands) == 2:
-        neutral, sides = NEUTRAL[op]
-        for side in sides:
-            if literal(change, change.row_before.get(operands[side], -1), change.row_before) == neutral:
-                return operands[1 - side]
-    if op in _OF_ITSELF and len(operands) == 2 and operands[0] == operands[1]:
-        return operands[0]
-    types = change.versions.type
+    if len(operands) == 2 and op not in _SAME_IF_TYPE_IS:
+        return _of_two(change, op, operands)
     operand = change.row_before.get(operands[0], -1) if operands else -1
-    if op in _UNDOES_ITSELF and operand >= 0 and _is_alike(change, row, operand):
+    return _of_one(change, row, operand) if operand >= 0 else -1
+
+
+def _of_two(change: Change, op: str, operands: Sequence[int]) -> int:
+    """The operand that an operation gives as it is, since the other one changes nothing or is the same; or -1."""
+    neutral, sides = NEUTRAL.get(op, ("", ()))
+    for side in sides:
+        if literal(change, change.row_before.get(operands[side], -1), change.row_before) == neutral:
+            return operands[1 - side]
+    return operands[0] if op in _OF_ITSELF and operands[0] == operands[1] else -1
+
+
+def _of_one(change: Change, row: int, operand: int) -> int:
+    """The key of what an operation gives as it is: its first operand, the row given, or what that one undid; or -1."""
+    op, types = change.op(row), change.versions.type
+    if op in _UNDOES_ITSELF and _is_alike(change, row, operand):
         return change.operands(operand)[0]
-    return operands[0] if op in _SAME_IF_TYPE_IS and operand >= 0 and types[operand] == types[row] else -1
+    is_done = op in _DONE_AFTER_ONCE and change.op(operand) == op
+    is_positive = op == "abs" and _is_square(change, operand)
+    is_same = op in _SAME_IF_TYPE_IS and types[operand] == types[row]
+    return change.key(operand) if is_done or is_positive or is_same else -1
+
+
+def _is_square(change: Change, row: int) -> bool:
+    """Whether a row is `x · x` or `x ^ 2`: its absolute is itself."""
+    operands = change.operands(row)
+    if len(operands) != 2:
+        return False
+    if change.op(row) == "multiply":
+        return operands[0] == operands[1]
+    return (
+        change.op(row) == "power" and literal(change, change.row_before.get(operands[1], -1), change.row_before) == "2"
+    )
 
 
 def _is_alike(change: Change, row: int, other: int) -> bool:
     """Whether two rows are the same operation with the same attributes, which stand after the operands."""
-    lines = change.versions.lines
-    return change.op(row) == change.op(other) and lines[row].partition("), ")[2] == lines[other].partition("), ")[2]
+    one, two = (change.versions.lines[at].partition("), ")[2] for at in (row, other))
+    if change.op(row) != change.op(other):
+        return False
+    # What is reversed along two dimensions doesn't care for their order.
+    return one == two or (change.op(row) == "reverse" and sorted(_words(one)) == sorted(_words(two)))
+
+
+def _is_twin(change: Change, row: int) -> bool:
+    """Whether what took over the name of a row had the same operands before that."""
+    other = next(at for at, after in change.same.items() if after == change.heirs[row])
+    return change.operands(row) == change.operands(other)
+
+
+def _words(text: str) -> list[str]:
+    return text.replace("{", ",").replace("}", ",").split(",")
 
 
 def _goes_on_as(change: Change, row: int, depth: int) -> int:
     """The row after a pass that has the value of a row before it, -1 if it can't be told."""
-    after = change.row_after.get(change.key(row), change.successor(row))
+    after = change.same.get(row, change.row_after.get(change.key(row), -1))
+    after = after if after >= 0 else change.successor(row)
     if after >= 0 or (after := _instead_of_equal(change, row)) >= 0:
         return after
     return ending(change, row, depth + 1).after if depth < _DEEPEST else -1
@@ -143,7 +188,7 @@ def _with_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
     key, taken = change.key(row), identity(change, reader)
     if taken >= 0 and taken != key:
         operand = _goes_on_as(change, change.row_before.get(taken, reader), depth)
-        return Ending("eliminated", reader, operand)
+        return Ending("eliminated", reader, operand, changes_nothing=True)
     readers = ending(change, reader, depth + 1)
     if readers.kind == "merged":
         # The whole expression was there twice: what its other copy reads in this place is the same.
@@ -160,8 +205,35 @@ def _with_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
     op, new = change.op(row), change.op(readers.after)
     if new == change.op(reader):
         return _read_instead(change, row, reader, readers.after)
+    if (
+        op in _ELEMENTS_ELSEWHERE
+        and {new, change.op(reader)} <= NEUTRAL.keys()
+        and not _reads(change, readers.after, op)
+    ):
+        # `slice(pad(x)) ÷ 4` is `x × 0.25` now: what computes element by element puts none elsewhere.
+        return Ending("eliminated", reader, readers.after, passes_on=True, changes_nothing=True)
     # A transposed product becomes another product; `1 / sqrt(x)` becomes `rsqrt(x)`, which does what both did.
     return Ending("lives", readers.before, readers.after, is_shared=new != op)
+
+
+def at_work(change: Change, row: int, after: int) -> int:
+    """The row that does what `row` did, where what stands in its place only brings that into another form.
+
+    On a CPU a convolution becomes `transpose(convolution(transpose(x), …))`, and the transpose bears its name.
+    """
+    inner = after
+    while change.op(inner) in _FORMS and change.op(row) not in _FORMS and change.is_new(inner):
+        operands = change.operands(inner)
+        inner = change.row_after.get(operands[0], -1) if operands else -1
+        if inner < 0:
+            return after
+    return inner if change.op(inner) == change.op(row) and change.is_new(inner) else after
+
+
+def _reads(change: Change, row: int, op: str) -> bool:
+    """Whether a row after the pass reads the result of an operation of this name."""
+    read = (change.row_after.get(key, -1) for key in change.operands(row))
+    return any(at >= 0 and change.op(at) == op for at in read)
 
 
 def displaced(change: Change, row: int, after: int) -> bool:

@@ -8,6 +8,7 @@ Everything else is unknown: that an equation is in a kernel is said only where t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -15,7 +16,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.fates.evidence import evidence_of
+from explorer.analysis.fates.evidence import Evidence, evidence_of
 from explorer.analysis.fates.inference import infer
 from explorer.analysis.fates.metadata_fates import NamedEquations, Row, instructions_of, metadata_fates
 from explorer.analysis.fates.operations import HELPERS, hlo_name
@@ -33,6 +34,7 @@ from explorer.model.passes import Passes
 _UNRECORDED = "no instruction bears its name; recorded passes would tell (capture.passes, or %explore --passes)"
 _LOST = "no instruction bears its name"
 _NOTED = "no instruction bears its name, and the recording can't tell: {}"
+_FAULT = "the recorded passes could not be followed ({}): fates are from the compiler's metadata alone"
 
 
 def all_fates(capture: Capture) -> Mapping[str, Fates]:
@@ -54,25 +56,39 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
     dead = {name: is_dead(graph) for name, (graph, *_) in columns.items()}
     computes = _computes(links)
     hlo = instructions_of(hlo_graph)
-    stages = [
-        StageFates(
-            name, metadata_fates(NamedEquations(*own, computes[name]), hlo), computes[name], depends[name], dead[name]
-        )
-        for name, own in columns.items()
-    ]
-    if evidence is not None:
-        replace_by_recorded(evidence, stages)
-    else:
-        for stage in stages:
-            infer(stage.fates, stage.depends, stage.dead)
+
+    def by_metadata() -> list[StageFates]:
+        rows = {name: metadata_fates(NamedEquations(*own, computes[name]), hlo) for name, own in columns.items()}
+        return [StageFates(name, rows[name], computes[name], depends[name], dead[name]) for name in columns]
+
+    stages = by_metadata()
+    fault = _follow_passes(evidence, stages) if evidence is not None else ""
+    if fault:
+        stages = by_metadata()
+    is_exact = evidence is not None and not fault
+    for stage in stages if not is_exact else ():
+        infer(stage.fates, stage.depends, stage.dead)
     passes = capture.passes if capture.has_passes else None
-    why = _unknown(capture)
+    why = fault or _unknown(capture)
     return {
-        stage.name: _columns(
-            hlo_graph, [_described(row, why, is_exact=evidence is not None) for row in stage.fates.rows], passes
-        )
+        stage.name: _columns(hlo_graph, [_described(row, why, is_exact=is_exact) for row in stage.fates.rows], passes)
         for stage in stages
     }
+
+
+def _follow_passes(evidence: Evidence, stages: Sequence[StageFates]) -> str:
+    """Replace the rows of the fates by what the passes say; what went wrong, empty as a rule.
+
+    What the passes don't say is a value, never an error. So any error is a defect of ours, or damaged data: it costs
+    neither the user their view nor us the knowledge of it.
+    """
+    try:
+        replace_by_recorded(evidence, stages)
+    except Exception as error:
+        fault = _FAULT.format(f"{type(error).__name__}: {error}")
+        warnings.warn(f"explorer: {fault}. Please report this.", RuntimeWarning, 2)
+        return fault
+    return ""
 
 
 def _unknown(capture: Capture) -> str:

@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.fates.endings import Ending, displaced, ending
+from explorer.analysis.fates.endings import Ending, at_work, displaced, ending, identity
 from explorer.analysis.fates.formulas import formula
 from explorer.analysis.fates.row_lives import Change, changes, last_snapshots
 from explorer.model.graph import Ints
@@ -33,6 +33,7 @@ class Life:
         before, after: Its line before that pass, and that of what took its place.
         why: What the pass did to it, in words or as a formula.
         other: The row after the pass that stands for it, -1 for none.
+        changes_nothing: It gave a value as it was before: what bears its name now does something else.
     """
 
     kind: str = "lives"
@@ -42,6 +43,7 @@ class Life:
     after: str = ""
     why: str = ""
     other: int = -1
+    changes_nothing: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,17 +129,21 @@ class _Tracker:
             return replace(tracked, row=change.same[row])
         # What was there before is another part of the equation: a reduction's own addition, in its computation.
         there = [at for at in self._rows[tracked.equation] if change.is_new(at)] if tracked.is_named else []
-        if there and displaced(change, row, there[-1]):
+        if there and identity(change, row) >= 0:
+            end = ending(change, row)
+        elif there and displaced(change, row, there[-1]):
             # `transpose(dot(a, b))` is computed as another product: what is new there does the work of both.
             end = Ending("lives", row, there[-1], is_shared=True)
         elif there:
-            return replace(tracked, row=there[-1], life=self._life_as(change, tracked, there[-1]))
+            life = self._life_as(change, tracked, there[-1])
+            return replace(tracked, row=at_work(change, row, there[-1]), life=life)
         else:
             end = ending(change, row)
         if end.kind == "lives":
             life = _life(change, end) if tracked.life.kind == "lives" else tracked.life
             shared = tracked.is_shared or end.is_shared
-            return replace(tracked, row=end.after, life=life, is_named=False, is_shared=shared)
+            after = at_work(change, row, end.after)
+            return replace(tracked, row=after, life=life, is_named=False, is_shared=shared)
         # What stood for two ends for the one whose number it has: the other was gone when they became one.
         life = replace(tracked.life, kind="eliminated") if tracked.is_shared else _life(change, end)
         return replace(tracked, row=-1, life=life)
@@ -159,4 +165,5 @@ def _life(change: Change, end: Ending) -> Life:
         after=lines[end.after].strip() if end.after >= 0 else "",
         why=end.why or formula(change, end.before, end.after),
         other=end.after,
+        changes_nothing=end.changes_nothing,
     )

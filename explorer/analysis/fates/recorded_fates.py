@@ -15,7 +15,7 @@ from explorer.analysis.fates.operations import HELPERS, NEVER_OWN, hlo_name
 from explorer.analysis.fates.recorded import Life, follow
 from explorer.analysis.fates.running import running
 from explorer.model.fates import LOWERING
-from explorer.model.graph import Ints
+from explorer.model.graph import Graph, Ints
 
 _CALLS = ("call", "func.call")
 _NOTHING = frozenset(["stop_gradient", "name", "pvary", "optimization_barrier", "copy_p"])
@@ -77,6 +77,8 @@ class _Reading:
         self.in_doubt = set(evidence.lines.equation.tolist()).difference(certain)
         if not self.is_first:
             self.in_doubt |= _translated(evidence)
+        elif evidence.is_all_lowered:  # a call whose results nobody takes: JAX left it out
+            self.in_doubt &= set(evidence.lowered.equation.tolist())
 
     def replace_rows(self) -> None:
         fates, alive = self.fates, self.alive
@@ -93,22 +95,17 @@ class _Reading:
                 continue
             life = self.lives.get(node)
             if life is not None:
-                new = self._row_or_unknown(node, row, life)
+                new = self._row_of_life(node, row, life)
             elif node in self.in_doubt:
                 new = Row("unknown")
             else:
                 new = self._row_before_passes(node, is_dead=dead[node])
             if alive is not None and alive.runs[node] and new.kind in ("eliminated", "folded"):
-                new = _row_of_running(row, new, as_it_was=bool(alive.as_it_was[node]))
+                is_gone = life is not None and life.changes_nothing and not alive.as_it_was[node]
+                new = new if is_gone else _row_of_running(row, new, as_it_was=bool(alive.as_it_was[node]))
             # A loop or a branch that is gone leaves what is in it.
             gone = new.kind in ("eliminated", "rewritten") and node in fates.callers and not row.kernels
             fates.rows[node] = Row("inlined", (), False, new.why, new.step, new.before, new.after) if gone else new
-
-    def _row_or_unknown(self, node: int, row: Row, life: Life) -> Row:
-        try:
-            return self._row_of_life(node, row, life)
-        except (LookupError, ValueError) as error:  # a fault of one equation's doesn't cost those of all others
-            return Row("unknown", (), False, f"what the passes say of it could not be read ({type(error).__name__})")
 
     def _row_of_life(self, equation: int, row: Row, life: Life) -> Row:
         """The fate of an equation that some snapshot has."""
@@ -223,13 +220,14 @@ def _rows_of_equations(evidence: Evidence, stage: StageFates) -> _Pairs:
     own = np.isin(equation.astype(np.int64) * len(versions.ops) + op, own_codes)
     end = versions.snapshots[1].first if len(versions.snapshots) > 1 else len(versions.lines)
     was_there = np.zeros(len(stage.computes), bool)
-    was_there[equation[(row < end) & _is_left(row, equation, own, _last_operation(*outermost, len(was_there)))]] = True
+    last = _last_operation(*outermost, len(was_there))
+    was_there[equation[(row < end) & _is_left(row, equation, own, last, _functions(evidence.lowering))]] = True
     # In a function that is called several times no line says for which call it is: that is enough to be there at first.
     kept = was_there[equation] & (lines.code[row] >= 0)
     return row[kept], equation[kept], own[kept]
 
 
-def _is_left(row: Ints, equation: Ints, own: NDArray[np.bool_], last: Ints) -> NDArray[np.bool_]:
+def _is_left(row: Ints, equation: Ints, own: NDArray[np.bool_], last: Ints, function: Ints) -> NDArray[np.bool_]:
     """Of pairs of a line and an equation, whether the line is what the import left of the equation.
 
     Of several that it made one of, as of three reshapes, the last one; where it is the operation of none of them, all.
@@ -238,10 +236,27 @@ def _is_left(row: Ints, equation: Ints, own: NDArray[np.bool_], last: Ints) -> N
         row, equation: The pairs.
         own: Whether the line does what the equation does.
         last: Of each equation, its last StableHLO operation: one for all calls of a function.
+        function: Of each StableHLO operation. JAX may write a function twice, for calls that use other results of it;
+            the import makes nothing one that is in two.
     """
-    of_row = np.full(int(row.max(initial=-1)) + 1, -1, np.int32)
-    np.maximum.at(of_row, row[own], last[equation[own]])
-    return np.where(own, last[equation] == of_row[row], of_row[row] < 0)
+    functions = int(function.max(initial=-1)) + 2
+    place = row.astype(np.int64) * functions + np.append(function, -1)[last[equation]] + 1
+    places, at = np.unique(place, return_inverse=True)
+    of_place = np.full(len(places), -1, np.int32)
+    np.maximum.at(of_place, at[own], last[equation[own]])
+    has_own = np.zeros(int(row.max(initial=-1)) + 1, bool)
+    has_own[row[own]] = True
+    return np.where(own, last[equation] == of_place[at], ~has_own[row])
+
+
+def _functions(lowered: Graph) -> Ints:
+    """Of each StableHLO operation the group of the function that it is in, -1 for none."""
+    groups = lowered.groups
+    outermost: list[int] = []  # by group; a group is after the one around it
+    for at, group in enumerate(groups):
+        is_inside = group.kind not in ("function", "entry") and 0 <= group.parent < at
+        outermost.append(outermost[group.parent] if is_inside else at)
+    return np.asarray([*outermost, -1], np.int32)[lowered.group]
 
 
 def _outermost(evidence: Evidence) -> tuple[Ints, Ints]:

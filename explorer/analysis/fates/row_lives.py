@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from explorer.analysis.fates.operations import HELPERS
+from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Ints
 from explorer.model.pass_history import PassLink
 from explorer.model.passes import Pass, Passes
@@ -32,6 +33,7 @@ class Change:
         position: Its place among those that changed something; -1 if it did no more than count names anew.
         before, after: The rows of the snapshots.
         same: By row before, the row that the same instruction has after, where it was rewritten in place.
+        heirs: By row before, what has its name after it and is another instruction, which was there too.
         links: By key, what became of each instruction that died.
         readers_of: By key, the rows of all snapshots that read the instruction.
     """
@@ -42,6 +44,7 @@ class Change:
     before: Ints
     after: Ints
     same: Mapping[int, int]
+    heirs: Mapping[int, int]
     links: Mapping[int, Sequence[PassLink]]
     readers_of: Callable[[int], list[int]]
 
@@ -121,9 +124,35 @@ def changes(passes: Passes, snapshots: Sequence[Ints]) -> Iterator[Change]:
             continue
         before, after = snapshots[step.first], snapshots[step.snapshot]
         if (position := position_of.get(step.index, -1)) >= 0:
-            same = dict(effects[position].changed)
-            yield Change(versions, step, position, before, after, same, links.get(position, {}), readers)
+            same, heirs = _apart(versions, dict(effects[position].changed), effects[position].died)
+            yield Change(versions, step, position, before, after, same, heirs, links.get(position, {}), readers)
         else:
             # Only the numbers in names differ: line follows line.
             same = dict(zip(before.tolist(), after.tolist(), strict=len(before) == len(after)))
-            yield Change(versions, step, -1, before, after, same, {}, readers)
+            yield Change(versions, step, -1, before, after, same, {}, {}, readers)
+
+
+def _apart(
+    versions: Versions, changed: Mapping[int, int], died: Sequence[int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """What a pass rewrote in place, and by row before it what only took over its name.
+
+    XLA gives an instruction the name of the one that it replaces if both are the same operation: of `abs(abs(x))` the
+    inner one is left, with the outer one's name and its own metadata.
+    """
+    equations = versions.equations
+    if equations is None:
+        return dict(changed), {}
+    is_sure = (equations.grade == EXACT) & (equations.code >= 0)
+    gone: dict[tuple[int, int], list[int]] = {}
+    for row in died:
+        if is_sure[row]:
+            gone.setdefault((int(equations.code[row]), int(versions.op[row])), []).append(row)
+    same, heirs = dict(changed), dict[int, int]()
+    for old, new in changed.items():
+        before, after = ((int(equations.code[row]), int(versions.op[row])) for row in (old, new))
+        others = gone.get(after, ())
+        if is_sure[old] and is_sure[new] and before[1] == after[1] and before != after and len(others) == 1:
+            del same[old]
+            same[others[0]] = heirs[old] = new
+    return same, heirs

@@ -164,7 +164,56 @@ def test_a_convolution_that_is_done_in_another_layout_is_not_gone():
         return (lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=axes) ** 2).sum()
 
     _, found = fates_of(jax.grad(loss, (0, 1)), jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 4)))
-    assert "eliminated" not in {fate.kind for fate in found["conv_general_dilated"]}
+    convolutions = found["conv_general_dilated"]
+    assert {fate.kind for fate in convolutions} <= {"kept", "rewritten"}
+    assert {kernel.op for fate in convolutions for kernel in fate.kernels} == {"convolution"}
+    assert len({fate.kernels for fate in convolutions}) == 3  # each its own, whatever XLA called it
+
+
+def test_what_is_left_under_the_name_of_another_is_not_that_one():
+    """Of `abs(abs(x))` XLA keeps the inner one, and gives it the outer one's name."""
+    _, found = fates_of(lambda x: jnp.cos(jnp.abs(jnp.abs(jnp.sin(x)))), X)
+    assert [(fate.kind, fate.pass_name) for fate in found["abs"]] == [("fused", ""), ("eliminated", "algsimp")]
+
+
+def test_what_gives_its_operand_is_gone_though_another_bears_its_name():
+    """`(y · c) / 3` gets the metadata of the reversals that stood around it."""
+    turned = jax.grad(lambda x: jnp.sum(jnp.cos(lax.rev(lax.rev(jnp.sin(x), (0, 1)), (1, 0)) / 3)))
+    _, found = fates_of(turned, X)
+    assert [(fate.kind, fate.pass_name) for fate in found["rev"]] == [("eliminated", "algsimp")] * 4
+
+
+def test_the_square_of_a_constant_is_folded_though_the_product_that_reads_it_bears_its_name():
+    capture, found = fates_of(lambda x: jnp.sin(x) * lax.square(jnp.float32(3)), X)
+    assert [(fate.kind, fate.pass_name) for fate in found["square"]] == [("folded", "import")]
+    assert "constant(9)" in capture.passes[0].before
+
+
+def test_two_versions_of_a_function_are_each_alive():
+    """JAX lowers a function twice if two calls take other results of it, as a differentiated one's do."""
+    inner = jax.jit(lambda x: jnp.cos(jnp.maximum(jnp.sin(x), jnp.sin(x))))
+    capture, found = fates_of(jax.grad(lambda x: jnp.sum(inner(inner(x)))), X)
+    assert not {fate.pass_name for op in ("sin", "cos", "max", "eq") for fate in found[op]} & {"import"}
+    assert " maximum(" in capture.passes[0].before
+
+
+def test_a_call_whose_result_nobody_takes_is_left_out_by_the_lowering():
+    inner = jax.jit(lambda x: jnp.cos(jnp.sin(x)))
+    _, found = fates_of(lambda x: jax.jit(lambda y: (inner(y), inner(inner(y))))(x)[0], X)
+    assert [(fate.kind, fate.pass_name) for fate in found["sin"]][1:] == [("eliminated", "lowering")] * 2
+
+
+def test_a_defect_is_seen_and_costs_nobody_the_fates(monkeypatch):
+    capture = ex.explore(lambda x: jnp.tanh(x) * 2, X)
+    assert capture.passes
+
+    def broken(*_):
+        raise TypeError("a defect")
+
+    monkeypatch.setattr("explorer.analysis.fates.recorded_fates.follow", broken)
+    with pytest.warns(RuntimeWarning, match="could not be followed .TypeError: a defect"):
+        fates = [capture.fate(node) for node in capture.jaxpr.graph.nodes if node.op == "tanh"]
+    assert [(fate.kind, fate.inferred) for fate in fates] == [("fused", True)]
 
 
 def test_a_loaded_capture_tells_the_same(tmp_path):
@@ -180,6 +229,6 @@ def test_a_loaded_capture_tells_the_same(tmp_path):
 @pytest.mark.slow
 def test_every_end_is_the_pass_that_the_dumps_say_and_nothing_is_fused_that_no_kernel_has():
     """A sample of the corpus; `python -m tests.corpus_fates` has all of it."""
-    total = sum(scores(range(0, 240, 8)), Score())
-    assert not total.wrong, table(total, 30)
-    assert total.named >= 0.9 * total.ended
+    total = sum(scores(range(0, 320, 9)), Score())
+    assert not total.wrong, table(total, 36)
+    assert total.named >= 0.97 * total.ended
