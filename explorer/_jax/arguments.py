@@ -96,6 +96,22 @@ def trace_again(function: Any, wrapper: Any, args: tuple[Any, ...], kwargs: dict
     return jit_trace(SimpleNamespace(_fun=function, _jit_info=wrapper), *args, **kwargs)
 
 
+def pmapped(function: Any) -> tuple[Any, Any, bool] | None:
+    """Of the function that a `jax.pmap` makes for a call: the user's, the tree of its arguments, and if that is all.
+
+    Else some of them are static. None if it is no such function: one of JAX's, over a closure that nothing public
+    leads to.
+    """
+    made = getattr(function, "__wrapped__", function)
+    code = getattr(made, "__code__", None)
+    if code is None or code.co_qualname != "_cached_shard_map.<locals>._fun":
+        return None
+    held = dict(zip(code.co_freevars, (cell.cell_contents for cell in made.__closure__ or ()), strict=False))
+    fun, tree = held.get("fun"), held.get("in_tree")
+    own = getattr(fun, "f", None)
+    return (own, tree, not getattr(fun, "transforms", ())) if callable(own) and tree is not None else None
+
+
 def jaxpr_place(jaxpr: Any) -> tuple[str, tuple[str, ...]]:
     """`f at file:line` of the function that a jaxpr is of, and the names of its arguments; empty if not known."""
     info = getattr(jaxpr, "debug_info", None) or getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)

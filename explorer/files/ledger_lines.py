@@ -101,6 +101,8 @@ class Writer:
         if node.children:
             content["steps"] = node.steps
             content["children"] = [self._numbers["tree", child] for child in node.children]
+        if node.fields:
+            content["fields"] = node.fields
         return content
 
     def _leaf(self, form: Form, shape: tuple[int | str, ...]) -> list[int | str]:

@@ -179,6 +179,7 @@ class _Reader:
             "steps": _strings,
             "static": text,
             "children": lambda indices: tuple(self._at("tree", index) for index in _rows(indices)),
+            "fields": _static_fields,
         }
         self._event_checks: dict[str, _Check] = {
             "kind": _one_of(KINDS),
@@ -262,6 +263,11 @@ def _items(content: object) -> Iterator[tuple[str, Any]]:
 def _settings(content: object) -> tuple[tuple[str, str], ...]:
     pairs = [_rows(row) for row in _rows(content)]
     return tuple((text(name), text(value)) for name, value in pairs)
+
+
+def _static_fields(content: object) -> tuple[tuple[str, str, int], ...]:
+    rows = [_rows(row) for row in _rows(content)]
+    return tuple((text(step), text(value), integer(token)) for step, value, token in rows)
 
 
 def _form(content: Any) -> Leaf:

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
 from explorer.analysis.recompiles.key_history import History
-from explorer.analysis.recompiles.reasons import explain
+from explorer.analysis.recompiles.reasons import explain, explain_raised
 from explorer.ledger.unwatched import Unwatched
 from explorer.model.events.event import Reason
 from explorer.model.events.key import Function, Key
@@ -67,13 +67,13 @@ class Causes:
         with self._lock:
             self._unwatched.forget()
 
-    def explain_call(self, key: Key | None, name: str, happened: Iterable[str], failed: bool = False) -> CallCause:
+    def explain_call(self, key: Key | None, name: str, happened: Iterable[str], error: str = "") -> CallCause:
         """What made a call trace, lower or compile.
 
         Args:
             key, name: Of the call; None where it could not be seen.
             happened: What it caused.
-            failed: An error stopped it. No cache keeps such a one: it is nobody's earlier call.
+            error: The type of the error that stopped it. No cache keeps such a one: it is nobody's earlier call.
         """
         happened = frozenset(happened)
         with self._lock:
@@ -87,10 +87,10 @@ class Causes:
             reason = Reason("unknown")
             if key is not None:
                 try:
-                    reason = self._why(key, happened)
-                except Exception as error:
-                    self._fault(error)
-                if not failed:
+                    reason = self._why(key, happened, error)
+                except Exception as fault:
+                    self._fault(fault)
+                if not error:
                     self._history.add(key)
             return CallCause(key, reason, number, self._calls)
 
@@ -132,8 +132,11 @@ class Causes:
             if cause.key is not None and cause.call:
                 _keep(self._unbuilt, _traced(cause.key), ahead)
 
-    def _why(self, key: Key, happened: frozenset[str]) -> Reason:
-        reason = explain(key, self._history.earlier(key), happened)
+    def _why(self, key: Key, happened: frozenset[str], error: str) -> Reason:
+        earlier = self._history.earlier(key)
+        if error and happened == frozenset({"trace"}):
+            return explain_raised(key, earlier, error)
+        reason = explain(key, earlier, happened, self._history.value_counts(key))
         return reason if reason.kind != "first" else self._unwatched.explain(key, happened) or reason
 
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from jax import tree_util
 
+from explorer.ledger.functions import argument_name
+
 _trees: Any = tree_util  # its annotations are partial
 _NUMBERED = re.compile(r"dynamic_(?:no)?donate\['(first|rest|fun)'\]\[(\d+)\]")
 _ORDER = ("first", "rest", "fun")
@@ -49,10 +51,10 @@ def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) 
 
 def _read(function: Any, static: Any, paths: tuple[str, ...]) -> FilteredCall | None:
     fun, first, rest = static
-    own = fun[0][0] if len(fun[0]) == 1 and callable(fun[0][0]) else None
+    own = _own_function(fun[0])
     parameters = list(inspect.signature(own).parameters.values()) if own is not None else []
     named = {
-        "first": _named(_name(parameters, 0), first),
+        "first": _named(argument_name(parameters, 0), first),
         "rest": [_path_of_rest(parameters, path) for path in _paths(rest)],
         "fun": _named(function.__name__, fun),
     }
@@ -60,7 +62,7 @@ def _read(function: Any, static: Any, paths: tuple[str, ...]) -> FilteredCall | 
     places = [(match[1], int(match[2])) for match in numbered if match is not None]
     if len(places) < len(paths):
         return None
-    leaves = {"first": first[0], "rest": rest[0], "fun": fun[0] if own is None else ()}
+    leaves = {"first": first[0], "rest": rest[0], "fun": [None if leaf is own else leaf for leaf in fun[0]]}
     pairs = chain.from_iterable(zip(named[part], leaves[part], strict=False) for part in _ORDER)
     return FilteredCall(
         function if own is None else own,
@@ -69,6 +71,15 @@ def _read(function: Any, static: Any, paths: tuple[str, ...]) -> FilteredCall | 
         _tree(first, rest),
         tuple((path, value) for path, value in pairs if value is not None),
     )
+
+
+def _own_function(leaves: Any) -> Any:
+    """The function that is called, or that `filter_grad` or its like was given; None if that isn't clear.
+
+    A method's object has arrays, which are None here.
+    """
+    functions = [leaf for leaf in leaves if callable(leaf)]
+    return functions[0] if len(functions) == 1 and all(leaf is not None for leaf in leaves) else None
 
 
 def _named(name: str, part: Any) -> list[str]:
@@ -95,13 +106,4 @@ def _tree(first: Any, rest: Any) -> Any:
 def _path_of_rest(names: list[inspect.Parameter], path: Any) -> str:
     which, argument, *inside = path
     within = _trees.keystr(tuple(inside))
-    return (_name(names, argument.idx + 1) if which.idx == 0 else str(argument.key)) + within
-
-
-def _name(names: list[inspect.Parameter], at: int) -> str:
-    for i, parameter in enumerate(names[: at + 1]):
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            return f"{parameter.name}[{at - i}]"
-        if i == at:
-            return parameter.name
-    return f"args[{at}]"
+    return (argument_name(names, argument.idx + 1) if which.idx == 0 else str(argument.key)) + within

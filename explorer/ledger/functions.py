@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from threading import RLock
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
-from explorer._jax.arguments import unspecified
+from explorer._jax.arguments import pmapped, unspecified
 from explorer.ledger.identity import Equals, Identities
 from explorer.model.events.key import Function
 
@@ -38,12 +39,17 @@ class Functions:
             identity = self._primitives.of(function.__name__)
             return Function(function.__name__, identity=identity, wrapper=identity, eager=True)
         function = getattr(function, "__dict__", {}).get("explored", function)  # what compile() makes of the user's
+        of_pmap = pmapped(function)  # JAX makes another one for each structure of arguments
+        function = of_pmap[0] if of_pmap is not None else function
         identity = self._numbers.of(function)
         with self._lock:
             key = identity, self._wrapper(wrapper)
             description = self._read.get(key)
             if description is None:
-                description = self._read[key] = read_function(function, *key)
+                description = read_function(function, *key)
+                if of_pmap is not None:
+                    description = replace(description, made=("pmap", *description.made))
+                self._read[key] = description
                 if len(self._read) > _MANY:
                     self._read.popitem(last=False)
             return description
@@ -83,6 +89,16 @@ def parameters_of(function: Any) -> dict[str, Any]:
     """The parameters of such an operation: static arguments, but for the name."""
     parameters = inspect.getclosurevars(function).nonlocals.get("params")
     return cast("dict[str, Any]", parameters) if isinstance(parameters, dict) else {}
+
+
+def argument_name(parameters: Sequence[inspect.Parameter], at: int) -> str:
+    """What an author calls the positional argument `at`: `x`, `rest[1]`; `args[3]` where that can't be known."""
+    for i, parameter in enumerate(parameters[: at + 1]):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return f"{parameter.name}[{at - i}]"
+        if i == at:
+            return parameter.name
+    return f"args[{at}]"
 
 
 def name_of(function: Any) -> str:

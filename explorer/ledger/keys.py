@@ -22,14 +22,23 @@ from explorer._jax.arguments import (
     dynamic_arguments,
     jaxpr_place,
     placement_of,
+    pmapped,
     quick,
     trace_context,
     value_below,
 )
 from explorer.ledger.equinox import FilteredCall, filtered_call
-from explorer.ledger.functions import Functions, Wrapper, clean, is_primitive, parameters_of, read_wrapper
+from explorer.ledger.functions import (
+    Functions,
+    Wrapper,
+    argument_name,
+    clean,
+    is_primitive,
+    parameters_of,
+    read_wrapper,
+)
 from explorer.ledger.identity import Equals, Identities
-from explorer.ledger.pytrees import read_tree
+from explorer.ledger.pytrees import argument_paths, named_paths, read_tree
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.pytree import TreeNode
 
@@ -74,7 +83,13 @@ class Keys:
         filtered = filtered_call(function, args, paths)
         if filtered is not None:
             return self._of_filtered(filtered, wrapper, wrapped, given, values[captured:], program)
-        tree, structure = self._tree(program.in_tree, paths)
+        treedef = program.in_tree
+        of_pmap = pmapped(function)
+        if of_pmap is not None and of_pmap[1].num_leaves == len(paths):
+            treedef, paths = of_pmap[1], argument_paths(*of_pmap)
+        if any(".states[" in path for path in paths):  # of nnx.jit
+            paths = named_paths(treedef, paths)
+        tree, structure = self._tree(treedef, paths)
         return Key(
             self.function(function, wrapper),
             self._read_leaves(paths, values[captured:], program.in_avals),
@@ -286,19 +301,10 @@ def _static_values(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     for position in wrapper.static_argnums:
         at = position if position >= 0 else len(args) + position
         if 0 <= at < len(args):
-            yield _name_at(parameters, at), args[at], False
+            yield argument_name(parameters, at), args[at], False
     for name in wrapper.static_argnames:
         if name in kwargs:
             yield name, kwargs[name], True
-
-
-def _name_at(parameters: list[Any], at: int) -> str:
-    for i, parameter in enumerate(parameters[: at + 1]):
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            return f"{parameter.name}[{at - i}]"
-        if i == at:
-            return parameter.name
-    return f"args[{at}]"
 
 
 def _is_elsewhere(sharding: Any, device: Any) -> bool:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
-from explorer.ledger.functions import clean
+from jax import tree_util
+
+from explorer.ledger.functions import argument_name, clean
+from explorer.ledger.identity import Equals
+from explorer.ledger.static_fields import graph_states, static_fields
 from explorer.model.events.pytree import LEAF, NONE, TreeNode, split_path
 
+_trees: Any = tree_util  # its annotations are partial
 _LONGEST = 2_000  # characters of what one class keeps beside its arrays
+_values = Equals(4_096)  # what classes keep beside their arrays; JAX's own caches hold it as well
 
 
 def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
@@ -41,8 +48,69 @@ def read_tree(treedef: Any, paths: Sequence[str]) -> TreeNode:
         children = tuple(reversed(built[len(built) - count :]))
         del built[len(built) - count :]
         own_paths = paths[at:] if len(paths) == treedef.num_leaves else ()
-        built.append(_read_node(node.node_data(), children, own_paths))
+        built.append(_read_graph(node, children) or _read_node(node.node_data(), children, own_paths))
     return built[0]
+
+
+def argument_paths(function: Any, treedef: Any, is_whole: bool) -> tuple[str, ...]:
+    """The paths of the leaves of (positional arguments, keyword arguments), with the names of `function`'s parameters.
+
+    Args:
+        is_whole: The arguments are all that the function takes; else it isn't known which of them they are.
+    """
+    parameters = _parameters(function) if is_whole else []
+    leaves: list[tuple[Any, Any]] = _trees.tree_leaves_with_path(treedef.unflatten(range(treedef.num_leaves)))
+    return tuple(_argument_path(parameters, *path) for path, _ in leaves)
+
+
+def _argument_path(parameters: list[inspect.Parameter], which: Any, argument: Any, *inside: Any) -> str:
+    name = argument_name(parameters, argument.idx) if which.idx == 0 else str(argument.key)
+    return name + _trees.keystr(inside)
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a builtin's
+        return []
+
+
+def named_paths(treedef: Any, paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths of leaves as their author wrote them: `model.layers[0].kernel`, for the n-th array of an nnx object."""
+    renamed = list(paths)
+    rest: list[tuple[Any, int]] = [(treedef, 0)]  # each with the index of its first leaf
+    while rest:
+        node, at = rest.pop()
+        children: Sequence[Any] = node.children() if node.num_nodes > 1 else ()
+        graph = graph_states(node.node_data()[0], _graphdef(children)) if len(children) == 2 else None
+        if graph is not None and len(graph.paths) == node.num_leaves:
+            root = paths[at].partition(".states[")[0] if graph.paths else ""
+            renamed[at : at + node.num_leaves] = [root + path for path in graph.paths]
+            continue
+        for child in children:
+            rest.append((child, at))
+            at += child.num_leaves
+    return tuple(renamed)
+
+
+def _graphdef(children: Sequence[Any]) -> Any:
+    data = children[0].node_data()
+    return data[1] if data is not None else None
+
+
+def _read_graph(node: Any, children: tuple[TreeNode, ...]) -> TreeNode | None:
+    """The node of an nnx object, whose arrays `nnx.jit` hands over as a list; None if it is none."""
+    if len(children) != 2:
+        return None
+    graph = graph_states(node.node_data()[0], _graphdef(node.children()))
+    arrays = children[1].children[0].children if graph is not None and len(children[1].children) == 1 else ()
+    if graph is None or len(graph.paths) != len(arrays):
+        return None
+    return TreeNode("class", graph.name, graph.paths, "", arrays, _fields(graph.fields))
+
+
+def _fields(values: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str, int], ...]:
+    return tuple((step, _print(value), _values.of(value)) for step, value in values)
 
 
 def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Sequence[str]) -> TreeNode:
@@ -64,7 +132,8 @@ def _read_node(node: tuple[Any, Any], children: tuple[TreeNode, ...], paths: Seq
         steps = _keys(keys)
     else:
         steps = _named_by_leaves(children, paths)
-    return TreeNode("class", kind.__name__, steps, "" if data is None else _print(data), children)
+    named = _fields(static_fields(cast("type[Any]", kind), data, steps)) if data is not None else ()
+    return TreeNode("class", kind.__name__, steps, "" if data is None else _print(data), children, named)
 
 
 def _indices(count: int) -> tuple[str, ...]:

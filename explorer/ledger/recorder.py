@@ -255,7 +255,7 @@ class Recorder:
                 self._causes.traced_ahead(call.name, call.key)
             return
         happened = [step.kind for step in steps]
-        cause = call.cause or self._causes.explain_call(call.key, call.name, happened, error is not None)
+        cause = call.cause or self._causes.explain_call(call.key, call.name, happened, _type_name(error))
         if cause.reason.kind == "first":
             self._guarded(self._foresee, call)
         if call.wrapper is not None and call.key is not None:
@@ -330,7 +330,7 @@ class Recorder:
                 thread,
                 device,
                 step.saved,
-                error=type(error).__name__ if error is not None and step is steps[-1] else "",
+                error=_type_name(error) if step is steps[-1] else "",
             )
             for step in steps
         )
@@ -345,6 +345,10 @@ class Recorder:
         for sink in self._sinks:
             with suppress(Exception):
                 sink.fault(error)
+
+
+def _type_name(error: BaseException | None) -> str:
+    return type(error).__name__ if error is not None else ""
 
 
 recorder = Recorder()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 
 _FLAG = "--xla_force_host_platform_device_count=4"
@@ -12,8 +13,26 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAG}".strip()
 
 import jax  # noqa: E402
 
-from tests.corpus_recompiles import functions, libraries, mixed, places, settings, sizes, statics, structures, types  # noqa: E402, F401
+from tests.corpus_recompiles import (  # noqa: E402, F401  # noqa: E402, F401, I001
+    functions,
+    libraries,
+    mixed,
+    places,
+    public_equinox,
+    public_flax,
+    public_jax,
+    public_orbax,
+    public_sharding,
+    settings,
+    sizes,
+    statics,
+    structures,
+    types,
+)
 from tests.corpus_recompiles.causes import CAUSES  # noqa: E402
+
+with suppress(ImportError):  # NumPyro and Diffrax are not installed everywhere
+    from tests.corpus_recompiles import public_numpyro  # noqa: F401
 from tests.corpus_recompiles.run import Outcome, run  # noqa: E402
 
 

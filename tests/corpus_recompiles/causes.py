@@ -21,6 +21,7 @@ class Cause:
         leaves: What changed; any of them is true, where several arguments changed at once. Empty if it is no argument.
         scenario: The program; called with whether the one thing is cured.
         devices: How many it needs.
+        source: The public issue, discussion or page that it is retold from; empty for one of our own.
     """
 
     name: str
@@ -28,16 +29,17 @@ class Cause:
     leaves: tuple[str, ...]
     scenario: Scenario
     devices: int = 1
+    source: str = ""
 
 
 CAUSES: list[Cause] = []
 
 
-def cause(kind: str, *leaves: str, devices: int = 1) -> Callable[[Scenario], Scenario]:
+def cause(kind: str, *leaves: str, devices: int = 1, source: str = "") -> Callable[[Scenario], Scenario]:
     """A scenario whose last call compiles again for a reason of `kind`, because one of `leaves` changed."""
 
     def register(scenario: Scenario) -> Scenario:
-        CAUSES.append(Cause(scenario.__name__, kind, leaves, scenario, devices))
+        CAUSES.append(Cause(scenario.__name__, kind, leaves, scenario, devices, source))
         return scenario
 
     return register

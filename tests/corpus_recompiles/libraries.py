@@ -51,7 +51,7 @@ def a_lambda_through_filter_jit(cured):
         (once if cured else eqx.filter_jit(lambda x: jax.vmap(model)(x)))(rows())
 
 
-@cause("structure", "model")
+@cause("structure", "model.depth", "model.layers")
 def a_deeper_model_through_filter_jit(cured):
     @eqx.filter_jit
     def forward(model, x):
@@ -104,7 +104,7 @@ def a_last_batch_through_nnx_jit(cured):
     forward(model, rows(8 if cured else 5))
 
 
-@cause("structure", "model")
+@cause("structure", "model.training")
 def an_nnx_module_switched_to_evaluation(cured):
     class Model(nnx.Module):
         def __init__(self):

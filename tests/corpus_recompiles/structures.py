@@ -143,7 +143,7 @@ def _registered():
     return jax.tree_util.register_dataclass(Simulation, data_fields=["position"], meta_fields=["steps"])
 
 
-@cause("structure", "simulation")
+@cause("structure", "simulation.steps")
 def a_counter_kept_as_metadata_of_a_dataclass(cured):
     Simulation = _registered()
 
@@ -164,7 +164,7 @@ class _Regulariser(eqx.Module):
         return x if self.inference else x * self.weight
 
 
-@cause("structure", "model")
+@cause("structure", "model.inference")
 def an_equinox_module_switched_to_inference(cured):
     @jax.jit
     def forward(model, x):
@@ -176,7 +176,7 @@ def an_equinox_module_switched_to_inference(cured):
     forward(model if cured else replace(model, inference=True), rows())
 
 
-@cause("structure", "model")
+@cause("structure", "model.activation")
 def an_equinox_module_with_a_new_lambda(cured):
     class Block(eqx.Module):
         weight: jax.Array

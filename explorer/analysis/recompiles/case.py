@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from explorer.analysis.recompiles.nearest import Difference
@@ -52,6 +53,7 @@ class Case:
         chosen: The difference that is named.
         alike: All leaves that changed the same way; the first is `chosen`.
         earlier: Every earlier call of the function that is remembered, oldest first.
+        value_counts: How many values each static argument has had, of all calls.
     """
 
     key: Key
@@ -59,6 +61,7 @@ class Case:
     chosen: Difference
     alike: tuple[Difference, ...]
     earlier: tuple[Key, ...]
+    value_counts: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def leaf(self) -> Leaf | None:
@@ -97,6 +100,11 @@ class Case:
         return tuple(
             dict.fromkeys((s.token, s.value) for key in keys for s in key.statics if s.path == self.chosen.leaf)
         )
+
+    @property
+    def value_count(self) -> int:
+        """How many values the static argument has had."""
+        return max(len(self.static_values), self.value_counts.get(self.chosen.leaf, 0))
 
     @cached_property
     def function_count(self) -> str:

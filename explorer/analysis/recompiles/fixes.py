@@ -43,6 +43,8 @@ def _structure(case: Case) -> str:
         return _always(case, change)
     if change.how == "moved":
         return f"{case.name}(…, {leaf}={leaf})  # by name in every call, or by position in every call"
+    if change.how == "field":
+        return _field(change)
     if change.how == "kept":
         return _metadata(change)
     if "None" in (change.before, change.after):
@@ -57,6 +59,23 @@ def _metadata(change: Change) -> str:
     if "<function" in change.after:
         return f"make the function in `{leaf}` once, outside of the loop: one that is made anew is unequal to the last"
     return f"pass the same `{leaf}` each time, or make what changes in it an array: all else in it is static"
+
+
+def _field(change: Change) -> str:
+    leaf, owner = change.path, change.parent or "it"
+    if change.before == change.after:
+        return f"make `{leaf}` once, before the loop, and build each `{owner}` with that one"
+    if _is_number(change.after):
+        return f"make `{leaf}` an array, if no shape and no Python branch depends on it: as it is, each value compiles"
+    return f"keep `{leaf}` the same; where two values are meant, each is a program of its own, compiled once"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _one_kind(change: Change) -> str:
@@ -124,7 +143,7 @@ def _make_once(static: Static) -> str:
 
 
 def _varying_static(case: Case, static: Static) -> str:
-    path, often = static.path, len(case.static_values) > 2
+    path, often = static.path, case.value_count > 2
     if _FILTERED in case.key.wrapping and static.type in ("int", "float", "complex"):
         return with_comment(assignment(path, f"jnp.asarray({path})"), "eqx.filter_jit takes what is no array as static")
     if static.type == "float" or (static.type == "int" and often):
@@ -158,6 +177,8 @@ def _function(case: Case) -> str:
         return f"{name} = jax.jit(obj.{name})  # {once}"
     if function.made[:2] == ("jacfwd", "jacrev"):
         return f"hessian_{name} = jax.jit(jax.hessian({name}))  # {once}"
+    if made == "pmap":
+        return f"pmap_{name} = jax.pmap({name if name != 'f' else 'lambda …'})  # {once}"
     if made:
         return f"{made.lstrip('_')}_{name} = jax.jit({maker_name(made)}({name}))  # {once}"
     if not function.name.isidentifier():

@@ -6,21 +6,23 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from itertools import islice
 
-from explorer.model.events.key import Function, Key
+from explorer.model.events.key import Function, Key, Static
 
 _RECENT = 48  # keys of one function that a new one is compared with
 _LEAVES = 6_000  # and fewer of them where they have many leaves: together these
 _EXACT = 2_048  # keys of one function that are known again
 _FAMILIES = 1_024
+_VALUES = 65_536  # values of one static argument that are counted
 _DERIVED = ("derived",)
 
 
 class _Family:
     """The keys of functions of one name, made in one way."""
 
-    __slots__ = ("by_mark", "recent")
+    __slots__ = ("by_mark", "recent", "values")
 
     def __init__(self) -> None:
+        self.values: dict[tuple[str, int, str], set[int]] = {}  # of each static argument: of a place and a name
         self.recent: deque[tuple[int, Key]] = deque(maxlen=_RECENT)
         self.by_mark: OrderedDict[int, Key] = OrderedDict()  # by what is hashed of them
 
@@ -67,6 +69,20 @@ class History:
         family.by_mark.move_to_end(mark)
         if len(family.by_mark) > _EXACT:
             family.by_mark.popitem(last=False)
+        for static in key.statics:
+            values = family.values.setdefault(_place(key, static), set())
+            if len(values) < _VALUES:
+                values.add(hash((static.token, static.value)))
+
+    def value_counts(self, key: Key) -> dict[str, int]:
+        """How many values each static argument of a function has had, those of `key` included."""
+        if not key.statics:
+            return {}
+        values = self._family(key).values
+        return {
+            static.path: len(values.get(_place(key, static), set()) | {hash((static.token, static.value))})
+            for static in key.statics
+        }
 
     def number(self, function: Function) -> int:
         """Count a compile of its family, from 1."""
@@ -82,6 +98,10 @@ class History:
             if len(self._families) > _FAMILIES:
                 self._families.popitem(last=False)
         return family
+
+
+def _place(key: Key, static: Static) -> tuple[str, int, str]:
+    return key.function.file, key.function.line, static.path
 
 
 def _mark(key: Key) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from explorer.analysis.recompiles.case import Case, defined_in_a_cell, leaf_at
 from explorer.analysis.recompiles.fixes import fix
@@ -20,7 +20,9 @@ _ORDER = (
 _REMEMBERED = 64
 
 
-def explain(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Reason:
+def explain(
+    key: Key, earlier: Sequence[Key], happened: frozenset[str], value_counts: Mapping[str, int] | None = None
+) -> Reason:
     """Why a call had to be traced or compiled.
 
     Args:
@@ -28,6 +30,7 @@ def explain(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Reaso
         earlier: Earlier calls of functions with its name, oldest first.
         happened: Which of `trace`, `lower`, `compile` and `cache-hit` it caused; empty for a call that merely left the
             fast path.
+        value_counts: How many values each static argument has had with this call, `earlier` being only the latest.
 
     Example:
         >>> from explorer.model.events.key import Function, Key, Leaf
@@ -51,7 +54,7 @@ def explain(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Reaso
     chosen = min(causes, key=lambda difference: _ORDER.index(difference.kind))
     alike = _largest_group(chosen, causes)
     chosen, named = alike[0], {id(difference) for difference in alike}
-    case = Case(key, old, chosen, alike, tuple(relations))
+    case = Case(key, old, chosen, alike, tuple(relations), value_counts or {})
     return Reason(
         chosen.kind,
         _leaf(chosen),
@@ -59,6 +62,22 @@ def explain(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Reaso
         fix=fix(case),
         text=sentence(case, [difference for difference in causes if id(difference) not in named]),
     )
+
+
+def explain_raised(key: Key, earlier: Sequence[Key], error: str) -> Reason:
+    """Why a call was traced whose trace raised: no cache keeps such a one, so each that is like it is traced again.
+
+    Args:
+        key, earlier: As for `explain`.
+        error: The type of what it raised.
+    """
+    name = _name_text(key.function)
+    text = f"tracing {name} raised {error}, and nothing is kept of that: each call like it is traced again"
+    fix = f"see to the {error}; a call that may fail should be tried once, not in the loop"
+    cause = explain(key, earlier, frozenset({"trace"}))
+    if not cause.leaf or cause.kind in ("evicted", "unknown"):
+        return Reason("raised", fix=fix, text=text)
+    return Reason("raised", cause.leaf, cause.before, cause.after, fix, f"{text}; {cause.text}")
 
 
 def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:

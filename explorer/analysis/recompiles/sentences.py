@@ -81,6 +81,10 @@ def _structure(case: Case) -> str:
         return f"argument `{chosen.leaf}` is no longer given"
     if change.how == "moved":
         return f"`{chosen.leaf}` was a {change.before} argument and is now a {change.after} one"
+    if change.how == "field" and change.before == change.after:
+        return f"`{chosen.leaf}`, which is no array, was made anew: it prints alike, {change.after}, but is unequal"
+    if change.how == "field":
+        return f"`{chosen.leaf}`, which is no array and so a part of the program, {_before_after(case)}"
     if change.how == "kept" and change.before == change.after:
         leaf = chosen.leaf or "an argument"
         return f"what `{leaf}` keeps beside its arrays, {change.after}, prints alike but is unequal"
@@ -113,7 +117,7 @@ def _static(case: Case) -> str:
     if new.value == old.value and new.type == old.type:
         return f"the static argument `{new.path}` is {cut_middle(new.value)} as before, yet not equal: {_unequal(new)}"
     text = f"the static argument `{chosen.leaf}` {_before_after(case)}"
-    count = len(case.static_values)
+    count = case.value_count
     return f"{text}: its {_ordinal(count)} value" if count > 2 else text
 
 

@@ -17,7 +17,8 @@ class Change:
     Args:
         path: `batch['mask']`; the argument's name if it is the argument itself.
         before, after: What stood there: `absent`, `None`, `array`, `list of 2`, …
-        how: `added`, `removed`, `moved` (positional ↔ keyword), `kept` (what a class keeps beside its arrays), `other`.
+        how: `added`, `removed`, `moved` (positional ↔ keyword), `kept` (what a class keeps beside its arrays), `field`
+            (the field of it that changed), `other`.
         parent: What it was added to or removed from; empty for an argument.
     """
 
@@ -138,12 +139,27 @@ def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
     """In what two containers differ themselves; None if only their children do."""
     if (new.kind, new.name) != (old.kind, old.name):
         return Change(path, _describe(old), _describe(new))
-    if new.static != old.static:
-        before, after = cut_middles(old.static, new.static)
-        return Change(path, f"{old.name}[{before}]", f"{new.name}[{after}]", "kept")
+    if new.static != old.static or new.fields != old.fields:
+        return _changed_field(new, old, path) or Change(path, *_static_texts(new, old), "kept")
     if new.kind != "dict" and len(new.children) != len(old.children):
         return Change(path, _describe(old), _describe(new))
     return None
+
+
+def _static_texts(new: TreeNode, old: TreeNode) -> tuple[str, str]:
+    before, after = cut_middles(old.static, new.static)
+    return f"{old.name}[{before}]", f"{new.name}[{after}]"
+
+
+def _changed_field(new: TreeNode, old: TreeNode, path: str) -> Change | None:
+    """The first field that differs, of two objects of a class; None if it is none of those that have names."""
+    before = {step: (text, token) for step, text, token in old.fields}
+    for step, text, token in new.fields:
+        old_text, old_token = before.get(step, ("absent", 0))
+        if token != old_token if token and old_token else text != old_text:
+            return Change(f"{path}{step}", *cut_middles(old_text, text), "field", path)
+    gone = next((step for step in before if step not in {step for step, _, _ in new.fields}), None)
+    return Change(f"{path}{gone}", cut_middle(before[gone][0]), "absent", "field", path) if gone is not None else None
 
 
 def _pair_children(pair: _Pair, new: TreeNode, old: TreeNode) -> list[_Pair]:

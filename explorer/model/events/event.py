@@ -10,7 +10,7 @@ from explorer.model.events.key import Key
 KINDS = ("trace", "lower", "compile", "cache-hit", "miss")
 REASONS = (
     "first", "shape", "rank", "dtype", "weak-type", "structure", "static", "function", "committed", "sharding",
-    "device", "layout", "donation", "context", "options", "evicted", "unknown",
+    "device", "layout", "donation", "context", "options", "evicted", "raised", "unknown",
 )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ class Reason:
     """Why something was traced or compiled again.
 
     Args:
-        kind: One of `REASONS`.
+        kind: One of `REASONS`. `raised`: the trace ended with an error, and nothing is kept of such a one.
         leaf: What changed, as Python would write it: `batch['x'].shape[0]`, `n`; empty if it is no argument.
         before, after: Its value in the nearest earlier call, and in this one.
         fix: Code that would stop it, or one sentence; empty for a first call.

@@ -139,8 +139,9 @@ class FamilyCounts:
 
     def _again(self, event: Event) -> bool:
         reason = event.reason
-        # Where only a name is known, the first of it counts as a first.
-        if reason.kind == "first" or (self.built == 1 and reason.kind == "unknown" and event.key is None):
+        # Where only a name is known, the first of it counts as a first; so does one whose trace raised.
+        is_unexplained = reason.kind == "raised" or (reason.kind == "unknown" and event.key is None)
+        if reason.kind == "first" or (self.built == 1 and is_unexplained):
             return False
         cause = self.causes.setdefault((reason.kind, reason.leaf), Cause(0, reason))
         cause.count += 1

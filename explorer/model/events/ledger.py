@@ -149,11 +149,13 @@ class Ledger(Charted):
         with self._lock:
             return families_of(function, self._counts)
 
-    def recompiles(self, function: Which | None = None) -> tuple[Event, ...]:
+    def recompiles(self, function: Which | None = None, *, eager: bool = False) -> tuple[Event, ...]:
         """One event for each call that had to trace or compile again, beyond the first of each function.
 
         Args:
             function: Only of this one: its name, the function itself, or the id of a compile (`[step/3]`).
+            eager: Also of the single operations outside of any `jit` (`broadcast_in_dim` of a `jnp.ones`), which
+                JAX compiles for each shape there is; one that `function` names is given in any case.
 
         Returns:
             The call's `compile` if it got that far, else what it did last; oldest first.
@@ -179,12 +181,13 @@ class Ledger(Charted):
             if call in again:
                 again[call] = min(again[call], event, key=_weight)
             elif call not in firsts:
-                is_unknown = event.reason.kind == "unknown" and event.key is None
-                is_first = event.reason.kind == "first" or (is_unknown and family not in seen)
+                kind = event.reason.kind
+                is_unexplained = kind == "raised" or (kind == "unknown" and event.key is None)
+                is_first = kind == "first" or (is_unexplained and family not in seen)
                 seen.add(family)
                 if is_first:
                     firsts.add(call)
-                elif wanted is None or family in wanted:
+                elif family in wanted if wanted is not None else eager or not _is_eager(event):
                     again[call] = event
         return tuple(again.values())
 
@@ -326,6 +329,10 @@ class Ledger(Charted):
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text("Ledger(…)" if cycle else repr(self))
+
+
+def _is_eager(event: Event) -> bool:
+    return event.key is not None and event.key.function.eager
 
 
 def _weight(event: Event) -> int:

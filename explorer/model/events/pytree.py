@@ -29,14 +29,17 @@ class TreeNode:
             known.
         static: What a class keeps beside its children, printed; the print itself of a `text`.
         children: One for each step.
+        fields: The same as `static` in parts, of a class whose fields have names: the step to each, its print, and a
+            number that is equal for equal values, 0 where that can't be known.
     """
 
-    __slots__ = ("__weakref__", "children", "kind", "leaves", "name", "size", "static", "steps")
+    __slots__ = ("__weakref__", "children", "fields", "kind", "leaves", "name", "size", "static", "steps")
     kind: str
     name: str
     steps: tuple[str, ...]
     static: str
     children: tuple[TreeNode, ...]
+    fields: tuple[tuple[str, str, int], ...]
     leaves: int
     """How many leaves are at or below it."""
     size: int
@@ -49,21 +52,22 @@ class TreeNode:
         steps: tuple[str, ...] = (),
         static: str = "",
         children: tuple[TreeNode, ...] = (),
+        fields: tuple[tuple[str, str, int], ...] = (),
     ) -> TreeNode:
-        content = kind, name, steps, static, children
+        content = kind, name, steps, static, children, fields
         with _lock:
             node = _nodes.get(content)
             if node is None:
                 if len(steps) != len(children):
                     raise ValueError(f"{len(steps)} steps lead to {len(children)} children")
                 node = _nodes[content] = super().__new__(cls)
-                node.kind, node.name, node.steps, node.static, node.children = content
+                node.kind, node.name, node.steps, node.static, node.children, node.fields = content
                 node.size = 1 + sum(child.size for child in children)
                 node.leaves = 1 if kind == "leaf" else sum(child.leaves for child in children)
         return node
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TreeNode, (self.kind, self.name, self.steps, self.static, self.children)
+        return TreeNode, (self.kind, self.name, self.steps, self.static, self.children, self.fields)
 
     def __copy__(self) -> TreeNode:
         return self

@@ -3,6 +3,7 @@
 import gc
 import linecache
 import threading
+from contextlib import suppress
 from functools import partial
 from time import perf_counter
 
@@ -346,8 +347,48 @@ def test_a_trace_that_fails_is_told_with_its_error_and_is_no_earlier_call():
             with pytest.raises(jax.errors.TracerBoolConversionError):
                 choose(1.0)
     assert [(event.kind, event.error) for event in ledger] == [("trace", "TracerBoolConversionError")] * 2
-    assert [event.reason.kind for event in ledger] == ["first"] * 2
+    assert [event.reason.kind for event in ledger] == ["raised"] * 2
+    assert "`choose` raised TracerBoolConversionError" in str(ledger.events[0].reason)
     assert ledger.events[0].key.leaves[0].path == "x"
+
+
+def test_a_call_that_raised_is_a_recompile_from_its_second_time_on_and_names_what_was_new():
+    @jax.jit
+    def double(x):
+        if x.shape[0] == 4:
+            raise ValueError
+        return x * 2
+
+    calls = [np.ones(size, np.float32) for size in (4, 3, 4, 4, 5)]
+    with ex.watch() as ledger:
+        for x in calls:
+            with suppress(ValueError):
+                double(x)
+    reasons = [event.reason for event in ledger.recompiles()]
+    assert [(reason.kind, reason.leaf, reason.after) for reason in reasons] == [
+        ("raised", "x.shape[0]", "4"), ("raised", "x.shape[0]", "4"), ("shape", "x.shape[0]", "5"),
+    ]  # fmt: skip
+    (row,) = ledger.functions()
+    assert row.recompiles == 3
+
+
+def test_operations_outside_of_any_jit_are_recompiles_only_if_asked_for():
+    double = jax.jit(lambda x: x * 2)
+    with ex.watch() as ledger:
+        for size in (21, 22):
+            double(jnp.zeros(size))
+    assert {event.function for event in ledger.recompiles()} == {"<lambda>"}
+    assert {event.function for event in ledger.recompiles(eager=True)} == {"<lambda>", "broadcast_in_dim"}
+    assert {event.function for event in ledger.recompiles("broadcast_in_dim")} == {"broadcast_in_dim"}
+
+
+def test_the_values_of_a_static_argument_are_all_counted():
+    power = jax.jit(lambda x, n: x + n, static_argnums=1)
+    x = jax.ShapeDtypeStruct((2,), np.float32)
+    with ex.watch(storm=0) as ledger:
+        for n in range(300):
+            power.trace(x, n)
+    assert str(ledger.events[-1].reason).endswith(": its 300th value")
 
 
 def test_a_later_watch_knows_the_same_function_and_begins_anew_with_others_of_its_name():
