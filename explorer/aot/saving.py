@@ -214,7 +214,7 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_t
         is_trusted,
     )
     limit = integer(about["limit"])
-    if limit < 1:
+    if not 1 <= limit < 2**31:
         raise ValueError(f"it keeps {limit} binaries")
     return Plan(parameters, program, check_saved(about["options"]), tuple(texts(about["donated"])), limit)
 

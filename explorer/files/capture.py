@@ -36,6 +36,7 @@ from explorer.files.equation_sets import pack_sets, read_exact_sets
 from explorer.files.passes import pack_passes, unpack_passes
 from explorer.files.unpacking import LARGEST, Unpacker, UnpackingError, read_whole
 from explorer.files.validate import (
+    are_row_starts,
     check_frames,
     dataclass_from,
     floats,
@@ -318,7 +319,7 @@ def _check(graph: Graph) -> None:
     """Raise ValueError if an index of a graph leads out of it."""
     size = len(graph.names)
     _check_columns(graph, size)
-    if not _are_row_starts(graph.operand_start, size, len(graph.operand)) or not _is_within(graph.operand, 0, size):
+    if not are_row_starts(graph.operand_start, size, len(graph.operand)) or not _is_within(graph.operand, 0, size):
         raise ValueError("an operand leads out of the graph")
     _check_attributes(graph.attribute_table.columns, size)
     for name, values in graph.measures.items():
@@ -348,7 +349,7 @@ def _check_columns(graph: Graph, size: int) -> None:
 
 
 def _check_attributes(columns: AttributeColumns, size: int) -> None:
-    if len(columns.key) != len(columns.value) or not _are_row_starts(columns.start, size, len(columns.key)):
+    if len(columns.key) != len(columns.value) or not are_row_starts(columns.start, size, len(columns.key)):
         raise ValueError("the attributes are not those of the graph's nodes")
     for codes, strings in ((columns.key, columns.keys), (columns.value, columns.values)):
         if not _is_within(codes, 0, len(strings)):
@@ -357,9 +358,3 @@ def _check_attributes(columns: AttributeColumns, size: int) -> None:
 
 def _is_within(indices: Ints, lowest: int, end: int) -> bool:
     return not len(indices) or bool(lowest <= indices.min() <= indices.max() < end)
-
-
-def _are_row_starts(starts: Ints, rows: int, entries: int) -> bool:
-    """Are these the starts of compressed rows that share out all entries?"""
-    is_whole = len(starts) == rows + 1 and starts[0] == 0 and starts[-1] == entries
-    return is_whole and bool((np.diff(starts) >= 0).all())

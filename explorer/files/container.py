@@ -149,7 +149,7 @@ class BlobReader:
     """
 
     def __init__(self, data: memoryview) -> None:
-        self._data = data
+        self.data = data
         self._left = _READ_AGAIN * len(data)
 
     def read(self, place: Sequence[int]) -> memoryview:
@@ -159,12 +159,12 @@ class BlobReader:
             TypeError, ValueError: It is no place, leads out of the blobs, or they were read too often.
         """
         offset, size = map(integer, place)
-        if not 0 <= offset <= offset + size <= len(self._data):
-            raise ValueError(f"{size:,} bytes from {offset:,} on lead out of its {len(self._data):,}")
+        if not 0 <= offset <= offset + size <= len(self.data):
+            raise ValueError(f"{size:,} bytes from {offset:,} on lead out of its {len(self.data):,}")
         self._left -= size
         if self._left < 0:
             raise ValueError("it names the same bytes again and again")
-        return self._data[offset : offset + size]
+        return self.data[offset : offset + size]
 
     def text(self, place: Sequence[int]) -> str:
         return bytes(self.read(place)).decode("utf-8", "surrogatepass")

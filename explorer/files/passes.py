@@ -12,7 +12,7 @@ import numpy as np
 from explorer.analysis.attribution import innermost_own
 from explorer.files.container import BlobReader, Blobs, read_column, read_numbers, read_table, table
 from explorer.files.equation_sets import pack_sets, read_sets
-from explorer.files.validate import boolean, check_frames, text, texts
+from explorer.files.validate import are_row_starts, boolean, check_frames, text, texts
 from explorer.model.graph import Frame, Ints
 from explorer.model.pass_history import LINK_KINDS, PassLink
 from explorer.model.passes import Pass, Passes
@@ -107,6 +107,9 @@ def unpack_passes(header: dict[str, Any], blobs: BlobReader, equations: int = 0)
 def _unpack_versions(header: dict[str, Any], blobs: BlobReader, equations: int) -> Versions:
     lines = blobs.text(header["lines"]).split("\n")
     runs = read_column(header["runs"], blobs)
+    replayed = int(runs.reshape(-1, 2)[:, 1].sum(dtype=np.int64))
+    if replayed > _MOST_REPLAYED:
+        raise ValueError(f"its snapshots have {replayed:,} lines; at most {_MOST_REPLAYED:,} are read")
     ends = np.cumsum(read_column(header["run_counts"], blobs)).tolist()
     firsts = read_column(header["firsts"], blobs).tolist()
     versions = Versions(
@@ -161,11 +164,7 @@ def _check(versions: Versions) -> None:
     for column, length, lowest, end in limits:
         if len(column) != length or (length and not lowest <= column.min() <= column.max() < end):
             raise ValueError("a column of the passes leads out of them")
-    starts = versions.operand_start
-    if len(starts) and (starts[0] != 0 or (np.diff(starts) < 0).any()):
+    if not are_row_starts(versions.operand_start, rows, len(versions.operand)):
         raise ValueError("the operands of the passes are not in rows")
     check_frames(versions.frames)
-    replayed = sum(int(shot.runs.reshape(-1, 2)[:, 1].sum(dtype=np.int64)) for shot in versions.snapshots)
-    if replayed > _MOST_REPLAYED:
-        raise ValueError(f"its snapshots have {replayed:,} lines; at most {_MOST_REPLAYED:,} are read")
     versions.rows(len(versions.snapshots) - 1)

@@ -53,15 +53,20 @@ class Unpacker:
         stream = zlib.decompressobj(wbits=wrapping)
         unpacked = bytearray()
         try:
-            while packed and not stream.eof and len(unpacked) <= most:
-                unpacked += stream.decompress(packed, min(_PIECE, most + 1 - len(unpacked)))
+            while not stream.eof and len(unpacked) <= most:
+                piece = stream.decompress(packed, min(_PIECE, most + 1 - len(unpacked)))
                 packed = stream.unconsumed_tail
+                unpacked += piece
+                if not piece and not packed:
+                    break
         except zlib.error as error:
             raise UnpackingError(f"it is damaged: {error}") from error
         if claimed is None:
             self._check(len(unpacked))
         elif len(unpacked) != claimed:
             raise UnpackingError("it unpacks to another size than it says")
+        if not stream.eof:
+            raise UnpackingError("it is truncated")
         self.left -= len(unpacked)
         return bytes(unpacked)
 
@@ -91,4 +96,4 @@ def read_whole(path: str | PathLike[str], largest: int, what: str) -> bytes:
             raise UnpackingError(f"{Path(path).name} is no regular file. Hint: {what} is read from one")
         if status.st_size > largest:
             raise UnpackingError(f"{Path(path).name} has {status.st_size:,} bytes; {what} has at most {largest:,}")
-        return file.read(largest + 1)
+        return file.read(status.st_size)  # a larger number would be allocated whole

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from explorer.model.graph import Frame
+from explorer.model.graph import Frame, Ints
 
 _LONGEST_STACKS = 5_000_000  # frames of all stacks together: a minute of work; 24 layers, written plainly, have 69
 
@@ -88,3 +88,9 @@ def _stack_sizes(parent: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any,
         at = outer[inner]
         size[inner], outer[inner] = np.minimum(size[inner] + size[at], len(parent)), outer[at]
     return size
+
+
+def are_row_starts(starts: Ints, rows: int, entries: int) -> bool:
+    """Are these the starts of compressed rows that share out all entries?"""
+    is_whole = len(starts) == rows + 1 and starts[0] == 0 and starts[-1] == entries
+    return is_whole and bool((np.diff(starts) >= 0).all())

@@ -133,13 +133,20 @@ def _end(finding: Finding) -> int:
 
 
 def _text_at(file: str, line: int) -> str:
-    # A name that was loaded with findings may be that of anything: only plain files are read, and none that is huge.
+    # Findings that were loaded may name any file, and ask for the lines after one that everybody knows: only what this
+    # process has looked at, and files below the working folder, are read.
     try:
-        if file not in linecache.cache and not (os.path.isfile(file) and os.path.getsize(file) <= _BIGGEST):
+        if file not in linecache.cache and not _is_ours(file):
             return ""
         return linecache.getline(file, line).rstrip("\r\n")
     except (OSError, ValueError):
         return ""
+
+
+def _is_ours(file: str) -> bool:
+    below = os.path.realpath(os.curdir).rstrip(os.sep) + os.sep
+    is_plain = os.path.isfile(file) and os.path.getsize(file) <= _BIGGEST
+    return is_plain and file.endswith(".py") and os.path.realpath(file).startswith(below)
 
 
 def _line(finding: Finding, number: int, text: str) -> Line:

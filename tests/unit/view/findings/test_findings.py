@@ -259,7 +259,7 @@ def test_the_comment_that_silences_is_written_out():
 def test_a_capture_from_before_there_were_findings_still_opens_and_altered_ones_are_refused():
     _, header, content = container.unpack(ex.explore(heavy, jnp.ones((2, 512))).wire)
     blobs = container.Blobs()
-    blobs.parts = [bytes(content)]
+    blobs.parts = [bytes(content.data)]
     assert len(wire.decode(container.pack(header, blobs)).findings) == 2
     for altered in ({"findings": 3}, {"findings": {"function": "f"}}, {"findings": header["findings"] | {"faults": 1}}):
         with pytest.raises(ex.CaptureFileError):

@@ -1,0 +1,232 @@
+"""Opens the files of one format in this process and shows what opens; what they did to it is printed as JSON.
+
+    python -m tests.corpus_hostile captures /tmp/empty-folder
+
+Each must be refused with an error of Explorer's own, or be opened and shown: within `SECONDS` and `BYTES`, without a
+file written, a process started or a secret read, and without markup of its own on a page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import explorer as ex
+from tests.corpus_hostile.formats import FORMATS
+from tests.corpus_hostile.mutations import KNOWN, OUTSIDE, SECRET
+
+SECONDS = 8.0  # for one file, with whatever else this machine does
+BYTES = 2 * 2**30  # of address space for one file
+CANARY = "the secret of this machine"
+_HARM = (
+    *("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect", "os.remove", "os.rename"),
+    *("os.mkdir", "os.symlink", "os.link", "os.chmod", "shutil.rmtree", "ctypes.dlopen", "pickle.find_class"),
+)
+
+
+class Late(BaseException):
+    """Too late: no handler of `Exception` may take it for a fault of a view."""
+
+
+class Watcher:
+    """What this process did to the machine since `start`."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+        self.is_on = False
+        self.seen: list[str] = []
+        sys.addaudithook(self.hear)
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.is_on:
+            return
+        if event in _HARM:
+            self.seen.append(f"{event} {arguments!r:.200}")
+        if event == "open":
+            path, mode, flags = arguments
+            writes = any(letter in (mode or "") for letter in "wax+") or (
+                mode is None and flags & (os.O_WRONLY | os.O_RDWR)
+            )
+            if (writes and not str(path).endswith((".pyc", "/dev/null"))) or str(path) == self.secret:
+                self.seen.append(f"open {path} {mode}")
+
+
+class _Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.harm: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            text = (value or "").strip().lower()
+            if name.startswith("on") or (name in ("href", "src") and text.startswith("javascript:")):
+                self.harm.append(f"<{tag} {name}={text[:60]}>")
+            if name in ("src", "href") and text == "x":
+                self.harm.append(f"<{tag} {name}=x>")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script" and data.strip() == "hacked=1":
+            self.harm.append("a script of its own")
+
+
+def shown(value: Any) -> None:
+    """Everything that is shown of a value."""
+    bundle = value._repr_mimebundle_() if hasattr(value, "_repr_mimebundle_") else {}
+    texts = [repr(value), bundle.get("text/plain", "")]
+    texts += [value.to_text()] if hasattr(value, "to_text") else [value.text()] if callable(value.text) else []
+    for text in texts:
+        check_text(text)
+    page = bundle.get("text/html", "")
+    if harm := _Page(page).harm:
+        raise AssertionError(f"markup of the file is on the page: {harm}")
+    if CANARY in page:
+        raise AssertionError("a file of this machine is on the page")
+
+
+def check_text(text: str) -> None:
+    if "\x1b]" in text or "\x1b[2J" in text:
+        raise AssertionError("an escape sequence of the file reaches the terminal")
+    if CANARY in text:
+        raise AssertionError("a file of this machine is shown")
+
+
+def open_capture(path: Path) -> None:
+    look_at(ex.load(path))
+
+
+def look_at(capture: Any) -> None:
+    for stage in capture.stages:
+        assert len(stage.text) >= 0
+        assert len(stage.graph) >= 0
+    if capture.has_passes:
+        assert len(capture.passes.links) >= 0
+        for step in list(capture.passes)[:3]:
+            assert step.diff() is not None
+    if CANARY in str(dict(capture.sources)):
+        raise AssertionError("a file of this machine is in the capture")
+    shown(capture)
+    assert len(capture.wire)
+
+
+def open_result(path: Path) -> None:
+    start = path.read_bytes()[:200]
+    kinds = (ex.Timing, ex.Profile, ex.MemoryUse, ex.Peaks)
+    shown(next((kind for kind in kinds if f'"kind":"{kind.__name__}"'.encode() in start), ex.Timing).load(path))
+
+
+def open_ledger(path: Path) -> None:
+    ledger = ex.Ledger.load(path)
+    assert ledger.recompiles() is not None
+    assert ledger.storms is not None
+    assert ledger.tree() is not None
+    shown(ledger)
+    shown(ledger.timeline())
+
+
+def open_executable(path: Path) -> None:
+    executable = ex.Executable.load(path)
+    capture = executable.explore()
+    # Not its page: Explorer records the passes for it, and what XLA dumps meanwhile is written, and removed.
+    for text in (
+        repr(executable),
+        capture.to_text(),
+        str(dict(capture.sources)),
+        *(stage.text for stage in capture.stages),
+    ):
+        check_text(text)
+
+
+def open_module(path: Path) -> None:
+    look_at(ex.open_hlo(path))
+
+
+def open_findings(path: Path) -> None:
+    found = ex.Findings.from_json(path.read_text("utf-8", "surrogatepass"))
+    shown(found)
+    assert found.to_sarif()
+
+
+OPEN: dict[str, Callable[[Path], None]] = {
+    "captures": open_capture,
+    "results": open_result,
+    "ledgers": open_ledger,
+    "executables": open_executable,
+    "modules": open_module,
+    "findings": open_findings,
+}
+
+
+def _late(*_: object) -> None:
+    raise Late
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def main(name: str, folder: Path) -> dict[str, Any]:
+    here, made, outside = folder / "here", folder / "made", folder / "outside"
+    for each in (here, made, outside):
+        each.mkdir()
+    secret = folder / "secret.py"
+    secret.write_text(f"{KNOWN}\n{CANARY}\n")
+    replaced = {SECRET.encode(): str(secret).encode(), OUTSIDE.encode(): str(outside).encode()}
+    os.chdir(here)
+    watcher = Watcher(str(secret))
+    signal.signal(signal.SIGALRM, _late)
+    counts = {"refused": 0, "opened": 0}
+    faults: list[str] = []
+    slowest, errors = (0.0, ""), dict[str, int]()
+    for number, (done, data) in enumerate(FORMATS[name](made)):
+        path = folder / "file"
+        for placeholder, real in replaced.items() if name != "executables" else ():
+            data = data.replace(placeholder, real)  # an archive has it in its members, whose sizes are written down
+        path.write_bytes(data)
+        at = f"{number} {done}"
+        resource.setrlimit(resource.RLIMIT_AS, (_address_space() + BYTES, resource.RLIM_INFINITY))
+        start = perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        watcher.is_on = True
+        try:
+            OPEN[name](path)
+            counts["opened"] += 1
+        except ex.ExplorerError as error:
+            counts["refused"] += 1
+            errors[type(error).__name__] = errors.get(type(error).__name__, 0) + 1
+            if len(str(error)) > 3_000 or CANARY in str(error):
+                faults.append(f"{at}: its error has {len(str(error)):,} letters")
+        except Late:
+            faults.append(f"{at}: not done after {SECONDS} s")
+        except BaseException as error:
+            faults.append(f"{at}: {type(error).__name__}: {error!s:.300} {_where(error)}")
+        finally:
+            watcher.is_on = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        slowest = max(slowest, (perf_counter() - start, at[:80]))
+        faults += [f"{at}: {seen}" for seen in watcher.seen]
+        watcher.seen.clear()
+    written = [str(each) for each in (*here.rglob("*"), *outside.rglob("*"))]
+    return {**counts, "errors": errors, "faults": faults, "written": written, "slowest": slowest}
+
+
+def _where(error: BaseException) -> str:
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return f"({last.tb_frame.f_code.co_filename}:{last.tb_lineno})" if last is not None else ""
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], Path(sys.argv[2]))))
