@@ -18,7 +18,7 @@ _METHODS = {
     "Graph._attribution_alone": "explorer.analysis.attribution:attribute",
     "Graph.nodes_through": "explorer.analysis.attribution:nodes_through",
     "Capture._attribute": "explorer.analysis.attribution:attribute_in",
-    "Graph.placed": "explorer.analysis.links.placement:placed",
+    "Graph.placed": "explorer.analysis.placement:placed",
     "Graph.hierarchy": "explorer.analysis.outline.hierarchy:nest",
     "Capture.links": "explorer.analysis.links.provenance:link_stages",
     "Capture.all_fates": "explorer.analysis.fates.fates:all_fates",

@@ -3,8 +3,8 @@
 from explorer._jax.dispatch import dispatcher, with_fast_path
 from explorer._jax.modules import called_targets, hlo_text, mlir_text, stable_targets
 from explorer._jax.native import Native, load_native, native_code
-from explorer._jax.numbering import NumberedProgram, is_numbered, number_equations, numbers_in
-from explorer._jax.profiling import may_profile, release_profiler
+from explorer._jax.numbering import NumberedProgram, number_equations
+from explorer._jax.profiling import may_profile
 from explorer._jax.pytrees import registered_fields
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
 from explorer._jax.traces import foreign_tracers, inner_jaxprs, scan_inputs, user_stack
@@ -19,15 +19,12 @@ __all__ = [
     "foreign_tracers",
     "hlo_text",
     "inner_jaxprs",
-    "is_numbered",
     "load_native",
     "may_profile",
     "mlir_text",
     "native_code",
     "number_equations",
-    "numbers_in",
     "registered_fields",
-    "release_profiler",
     "scan_inputs",
     "stable_targets",
     "undecided_equalities",

@@ -7,15 +7,11 @@ for another one, so it is compiled beside the program that the user's call runs,
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple, cast
 
 from explorer._jax.traces import inner_jaxprs
-
-# A word that no scope of a user's has, and that XLA leaves as it is where it makes names of scopes.
-_NUMBER = re.compile(r"XqE(\d{1,9})EqX")
 
 
 class NumberedProgram(NamedTuple):
@@ -31,9 +27,14 @@ class NumberedProgram(NamedTuple):
     paths: Sequence[tuple[int, ...]]
 
 
-def number_equations(traced: Any) -> NumberedProgram | None:
-    """The same program with its equations numbered, each jaxpr's once; None where this JAX keeps it in another way."""
-    numbering = _Numbering()
+def number_equations(traced: Any, scope: str) -> NumberedProgram | None:
+    """The same program with its equations numbered, each jaxpr's once; None where this JAX keeps it in another way.
+
+    Args:
+        traced: A `jax.stages.Traced`.
+        scope: The innermost scope of each equation, with `{}` for its number.
+    """
+    numbering = _Numbering(scope)
     try:
         jaxpr = numbering.number(traced.jaxpr)
         numbered = copy.copy(traced)
@@ -46,27 +47,11 @@ def number_equations(traced: Any) -> NumberedProgram | None:
     return NumberedProgram(numbered, [*numbering.paths(getattr(jaxpr, "jaxpr", jaxpr), ())])
 
 
-def numbers_in(op_name: str) -> list[tuple[int, ...]]:
-    """The numbers in an `op_name`, those of each of the operations that XLA merged into one; without those of none.
-
-    Example:
-        >>> numbers_in("jit(f)/jvp(XqE3EqX)/while/body/XqE7EqX/add;jit(f)/XqE9EqX/mul;copy")
-        [(3, 7), (9,)]
-    """
-    return [
-        tuple(map(int, numbers)) for part in op_name.split(";") if (numbers := cast("list[str]", _NUMBER.findall(part)))
-    ]
-
-
-def is_numbered(name: str) -> bool:
-    """Whether the name of an instruction was made from a number."""
-    return _NUMBER.search(name) is not None
-
-
 class _Numbering:
     """Numbers each equation of a jaxpr and of those in it, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
         self._next = count()
         # By id, which the original, kept beside, holds on to. An inner function that is called twice is one object and
         # stays one: JAX lowers it once.
@@ -98,7 +83,7 @@ class _Numbering:
         seen: set[int] = set()
         for name, value in equation.params.items():
             params[name] = self._value(value, seen)
-        stack = info.name_stack.extend(f"XqE{number}EqX")
+        stack = info.name_stack.extend(self._scope.format(number))
         return equation.replace(params=params, source_info=info.replace(name_stack=stack))
 
     def _value(self, value: Any, seen: set[int]) -> Any:

@@ -21,9 +21,9 @@ from itertools import dropwhile
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.links.placement import spread_places
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.analysis.outline.source_paths import stacks
+from explorer.analysis.placement import spread_places
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Ints

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 
-def post_order(starts: Iterable[int], successors: Callable[[int], Iterable[int]]) -> list[int]:
+def post_order(starts: Iterable[int], successors: Sequence[Sequence[int]] | Mapping[int, Sequence[int]]) -> list[int]:
     """What can be reached from `starts`, each after all its successors; a cycle, as in damaged input, ends there.
 
     Example:
-        >>> post_order([0], [[1, 2], [2], []].__getitem__)
+        >>> post_order([0], [[1, 2], [2], []])
         [2, 1, 0]
     """
     order: list[int] = []
@@ -23,5 +23,5 @@ def post_order(starts: Iterable[int], successors: Callable[[int], Iterable[int]]
             elif at not in seen:
                 seen.add(at)
                 stack.append((at, True))
-                stack += [(successor, False) for successor in successors(at) if successor not in seen]
+                stack += [(successor, False) for successor in successors[at] if successor not in seen]
     return order

@@ -111,7 +111,7 @@ def _paths_along(graph: Graph, first: int, last: int, down: Edges, feeds: NDArra
     for node in nodes:
         onwards[node] = sorted(on_path.intersection(_of(down, node)), key=lambda other: (away[other], other))
     onwards[last] = []
-    order = post_order(nodes, onwards.__getitem__)  # users first
+    order = post_order(nodes, onwards)  # users first
     position = {node: i for i, node in enumerate(order)}
     # An edge back can only be in damaged input: a program has no circles.
     onwards = {node: [on for on in users if position[on] < position[node]] for node, users in onwards.items()}

@@ -6,18 +6,39 @@ that is called twice has one number for each of its equations, and the call's nu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from explorer._jax import numbers_in
 from explorer.model.equation_sets import EXACT, INFERRED, EquationSets
 from explorer.model.graph import Graph
+
+NUMBERED_SCOPE = "XqE{}EqX"
+"""An equation's scope with its number: no user has one, and XLA leaves it as it is where it makes names of scopes."""
+_NUMBER = re.compile(NUMBERED_SCOPE.format(r"(\d{1,9})"))
 
 # What runs as a part of whoever calls it: it belongs to equations inside of, or equal to, the caller's.
 _APPLIED = frozenset(("apply", "reducer", "region"))
 _PARTS = _APPLIED | {"call", "body", "condition", "branch", "function", "cond", "do"}
+
+
+def numbers_in(op_name: str) -> list[tuple[int, ...]]:
+    """The numbers in an `op_name`, those of each of the operations that XLA merged into one; without those of none.
+
+    Example:
+        >>> numbers_in("jit(f)/jvp(XqE3EqX)/while/body/XqE7EqX/add;jit(f)/XqE9EqX/mul;copy")
+        [(3, 7), (9,)]
+    """
+    return [
+        tuple(map(int, numbers)) for part in op_name.split(";") if (numbers := cast("list[str]", _NUMBER.findall(part)))
+    ]
+
+
+def is_numbered(name: str) -> bool:
+    """Whether the name of an instruction was made from a number."""
+    return _NUMBER.search(name) is not None
 
 
 class Equations(NamedTuple):

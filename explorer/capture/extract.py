@@ -167,12 +167,13 @@ def _metadata(text: str) -> str:
 def _called(graph: Graph, nodes: Iterable[int]) -> list[int]:
     """The computations that nodes call, and those that these call, each after what it calls."""
     of_node: dict[int, list[int]] = {}
-    of_group: dict[int, list[int]] = {}
+    of_group: list[list[int]] = [[] for _ in graph.groups]
     for call in graph.calls:
         of_node.setdefault(call.node, []).append(call.group)
-        of_group.setdefault(int(graph.group[call.node]), []).append(call.group)
+        if graph.group[call.node] >= 0:
+            of_group[int(graph.group[call.node])].append(call.group)
     starts = [group for node in sorted(nodes, reverse=True) for group in of_node.get(node, ())]
-    return post_order(reversed(starts), lambda group: of_group.get(group, ()))
+    return post_order(reversed(starts), of_group)
 
 
 def _computation(graph: Graph, lines: Sequence[str], group: int) -> str:

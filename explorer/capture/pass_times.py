@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import jax
-
-from explorer._jax import may_profile, release_profiler
+from explorer._jax import may_profile
+from explorer._jax.profiling import profiling, read_profile
+from explorer.errors import ProfilerBusyError
 
 START = "pipeline-start"  # stands among the runs where a pipeline starts, as it does among the snapshots
 
@@ -43,29 +41,19 @@ def timed() -> Generator[Recording]:
     if not may_profile():
         yield recording
         return
-    options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0
-    options.host_tracer_level = 1
-    with TemporaryDirectory(prefix="explorer-times-", ignore_cleanup_errors=True) as folder:
-        try:
-            jax.profiler.start_trace(folder, profiler_options=options)
-        except RuntimeError:  # the user profiles something
-            yield recording
-            return
-        try:
-            yield recording
-        finally:
-            _stop()
-        for path in Path(folder).rglob("*.xplane.pb"):
-            with suppress(RuntimeError):  # cut short, by a full disk
-                recording.runs += _runs(jax.profiler.ProfileData.from_file(str(path)))
-
-
-def _stop() -> None:
+    session = ExitStack()
     try:
-        jax.profiler.stop_trace()
-    except Exception:  # a trace that can't be written, on a full disk: the passes are known without their times
-        release_profiler()
+        profile = session.enter_context(profiling())
+    except ProfilerBusyError:  # the user profiles something
+        yield recording
+        return
+    try:
+        yield recording
+    finally:
+        with suppress(ProfilerBusyError, RuntimeError, OSError):  # a full disk, where the profile goes through files
+            session.close()
+    with suppress(RuntimeError):  # cut short
+        recording.runs += _runs(read_profile(profile.data)) if profile.data else []
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ _SNAPSHOT = re.compile(
 )
 _FIRST = re.compile(r"(?P<module>.+?)\.(?:\w+_)?before_optimizations\.txt")
 _LAST = re.compile(r"(?P<module>.+?)\.(?:(?:sm_\d+\.)?\w+_)?after_optimizations\.txt")
+_NOT_IN_FILES = re.compile(r"[^\w.\-]")
 MOST_LINES = 600_000  # distinct lines kept of all snapshots: about 100 MB of text
 
 
@@ -127,12 +128,14 @@ def _outside(before: str, text: str) -> str:
 
 def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple[Run, int]]:
     """All runs in order, each with the snapshot after it; and the steps that are no run of their own."""
+    written = [(_in_file_name(run.name), _in_file_name(run.pipeline)) for run in runs]
     merged: list[tuple[Run, int]] = []
     shot = at = 0
     for step, after in steps:
-        match = _find(runs, at, lambda run, step=step: _file_name(run) == (step.name, step.pipeline))
+        name = step.name, step.pipeline
+        match = next((i for i in range(at, len(runs)) if written[i] == name), -1)
         # A change between pipelines stands before the next one's passes, a step within a pass before that pass.
-        end = match if match >= 0 else _find(runs, at, lambda run, step=step: step.pipeline in _file_name(run))
+        end = match if match >= 0 else next((i for i in range(at, len(runs)) if step.pipeline in written[i]), -1)
         if match < 0 and after == shot and runs:
             continue  # a pipeline within a pipeline, which is listed as a pass too
         end = max(end, at)
@@ -144,10 +147,6 @@ def _merged(runs: Sequence[Run], steps: Sequence[tuple[Run, int]]) -> list[tuple
     return [(run, after) for run, after in merged if run.name != START]
 
 
-def _find(runs: Sequence[Run], start: int, fits: Callable[[Run], bool]) -> int:
-    return next((i for i in range(start, len(runs)) if fits(runs[i])), -1)
-
-
-def _file_name(run: Run) -> tuple[str, str]:
-    """Name and pipeline as they stand in a file's name."""
-    return re.sub(r"[^\w.\-]", "_", run.name), re.sub(r"[^\w.\-]", "_", run.pipeline)
+def _in_file_name(text: str) -> str:
+    """A pass's or a pipeline's name as it stands in a file's."""
+    return _NOT_IN_FILES.sub("_", text)

@@ -10,17 +10,19 @@ from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from os import W_OK, access
 from pathlib import Path
+from shutil import disk_usage
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any
 
 import jax
 
-from explorer._jax import is_numbered, number_equations
+from explorer._jax import number_equations
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.analysis.links.folding import folded_equations, with_folded
-from explorer.capture.equation_paths import EquationPaths, equation_sets
+from explorer.capture.equation_paths import NUMBERED_SCOPE, EquationPaths, equation_sets, is_numbered
 from explorer.capture.pass_times import Run, timed
 from explorer.capture.passes import modules_in, read_passes
 from explorer.capture.readers.hlo import read_hlo
@@ -34,6 +36,9 @@ from explorer.model.stage import Stage
 # the compilation from the user's own for JAX's persistent cache, which knows no dump options.
 _LIGHT = {"xla_backend_optimization_level": 0}
 _PATIENCE = 2.0  # seconds
+_MEMORY = "/dev/shm"  # where Linux has a file system in memory
+_SMALL = 10_000  # instructions: 40 to 60 MB of text
+_ROOM = 1 << 16  # bytes free for each instruction: the dumps of 10 to 95,000 instructions have 4,000 to 7,000 for each
 
 
 @dataclass(frozen=True)
@@ -73,13 +78,13 @@ def record(program: Program) -> Recording:
     Raises:
         NotRecordedError: The compiler wrote nothing.
     """
-    numbered = number_equations(program.traced)
+    numbered = number_equations(program.traced, NUMBERED_SCOPE)
     if numbered is None:
         return _record_plain(program, "this JAX's equations can't be numbered")
     lowered: Any = numbered.traced.lower()
     if lowered.as_text() != program.lowered.as_text():
         return _record_plain(program, "with its equations numbered, this is another program")
-    with _dumped(lowered, program.options) as dump:
+    with _dumped(lowered, program) as dump:
         graph = read_hlo(dump.text)
         if is_same_program(program.hlo.graph, graph):
             paths = EquationPaths(numbered.paths, _arguments(program.traced.jaxpr))
@@ -92,7 +97,7 @@ def record(program: Program) -> Recording:
 
 
 def _record_plain(program: Program, why: str) -> Recording:
-    with _dumped(program.lowered, program.options) as dump:
+    with _dumped(program.lowered, program) as dump:
         return Recording(read_passes(dump.folder, runs=dump.runs), {}, f"{why}: its links follow from structure alone")
 
 
@@ -132,17 +137,18 @@ class _Dump:
 
 
 @contextmanager
-def _dumped(lowered: Any, options: Mapping[str, Any] | None) -> Generator[_Dump]:
-    """Compile a `jax.stages.Lowered`; while this lasts, the modules after each pass are in a folder.
+def _dumped(lowered: Any, program: Program) -> Generator[_Dump]:
+    """Compile a `jax.stages.Lowered` as `program` was; while this lasts, the modules after each pass are in a folder.
 
     Raises:
         NotRecordedError: The compiler wrote nothing.
     """
-    with TemporaryDirectory(prefix="explorer-passes-", ignore_cleanup_errors=True) as folder:
+    place = _in_memory(len(program.hlo.graph))
+    with TemporaryDirectory(prefix="explorer-passes-", dir=place, ignore_cleanup_errors=True) as folder:
         dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
         light = _LIGHT if jax.default_backend() == "cpu" else {}
         with _nothing_cached(), timed() as recording:
-            compiled = lowered.compile(compiler_options={**light, **(options or {}), **dump})
+            compiled = lowered.compile(compiler_options={**light, **(program.options or {}), **dump})
         _settle(Path(folder))
         if not modules_in(folder):
             raise NotRecordedError(
@@ -150,6 +156,17 @@ def _dumped(lowered: Any, options: Mapping[str, Any] | None) -> Generator[_Dump]
                 'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
             )
         yield _Dump(Path(folder), compiled.as_text(), recording.runs)
+
+
+def _in_memory(instructions: int) -> str | None:
+    """A folder that lies in memory, for the dump of a small program; None where there is none, or too little of it.
+
+    Writing and removing a hundred files takes 10 to 80 ms on a disk, as long as a small program's compilation.
+    """
+    with suppress(OSError):
+        if instructions <= _SMALL and disk_usage(_MEMORY).free > instructions * _ROOM and access(_MEMORY, W_OK):
+            return _MEMORY
+    return None
 
 
 def _settle(folder: Path) -> None:

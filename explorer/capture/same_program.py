@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer._jax import is_numbered
+from explorer.capture.equation_paths import is_numbered
 from explorer.model.graph import CALL_ROLES, Graph, Ints
 
 # What names computations, and what XLA chose for code that it generates: a recording generates none.

@@ -18,6 +18,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explorer.analysis.cost.limits import count_limits, is_one_iteration
 from explorer.errors import CaptureFileError
@@ -48,9 +49,9 @@ from explorer.files.validate import (
 )
 from explorer.files.whole import write_whole
 from explorer.model.attributes import AttributeColumns, Attributes
-from explorer.model.attribution import SourceLine
+from explorer.model.attribution import Attribution, SourceLine
 from explorer.model.capture import Capture, Constant, Durations
-from explorer.model.equation_sets import GRADES, EquationSets
+from explorer.model.equation_sets import GRADES, EquationSets, Grades
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.findings.findings import Findings
@@ -79,8 +80,16 @@ def encode(capture: Capture) -> bytes:
     trees: list[Hierarchy] = [*map(attrgetter("hierarchy"), graphs)]
     measures: list[Mapping[str, Floats]] = [*map(attrgetter("measures"), graphs)]
     attributes: list[AttributeColumns] = [*map(attrgetter("attribute_table.columns"), graphs)]
+    attributions: list[Attribution] = [*map(attrgetter("attribution"), graphs)]
+    placed: list[Ints] = [*map(attrgetter("placed"), graphs)]
+    grades = [links.grades(stage.name)[stage.graph.is_equation] for stage in capture.stages]
     sets = [links.sets.get(stage.name) for stage in capture.stages]
-    facts = [*map(_Facts, capture.stages, contents, sets, trees, measures, attributes)]
+    single = [*map(is_one_iteration, graphs)]
+    limits = count_limits(graphs[-1]).sentences if graphs else ()
+    lines = _lines(capture)
+    facts = [
+        *map(_Facts, capture.stages, contents, sets, trees, measures, attributes, attributions, placed, grades, single)
+    ]
     header = {
         "function": capture.function,
         "file": capture.file,
@@ -99,13 +108,12 @@ def encode(capture: Capture) -> bytes:
             _stage(blobs, of_stage)
             | _fates(blobs, fates, mapped, of_stage.stage.name)
             | _memory(blobs, capture, of_stage)
-            | {"grades": {grade: capture.coverage(of_stage.stage.name, grade) for grade in GRADES}}
             for of_stage in facts
         ],
         "recording_note": capture.recording_note,
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
-        "lines": _lines(capture),
-        "limits": list(count_limits(graphs[-1]).sentences) if graphs else [],
+        "lines": lines,
+        "limits": list(limits),
     }
     return pack(header, blobs)
 
@@ -191,11 +199,15 @@ class _Facts(NamedTuple):
     tree: Hierarchy
     measures: Mapping[str, Floats]
     attributes: AttributeColumns
+    attribution: Attribution
+    placed: Ints
+    grades: Grades
+    is_one_iteration: NDArray[np.bool_]
 
 
 def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
-    stage, content, sets, tree, measures, attributes = facts
-    graph, placed, attribution = stage.graph, stage.graph.placed, stage.graph.attribution
+    stage, content, sets, tree, measures, attributes, attribution, placed, *_ = facts
+    graph = stage.graph
     return {
         "name": stage.name,
         "text": blobs.add(content.encode("utf-8", "surrogatepass")),
@@ -219,9 +231,16 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "repeat": blobs.column(tree.repeat),
         "differ": blobs.column(tree.differ),
         "difference": tree.difference,
-        "one_iteration": blobs.column(np.flatnonzero(is_one_iteration(graph)).astype(np.int32)),
+        "one_iteration": blobs.column(np.flatnonzero(facts.is_one_iteration).astype(np.int32)),
         "twin": blobs.column(tree.twin),
+        "grades": _shares(facts.grades),
     }
+
+
+def _shares(grades: Grades) -> dict[str, float]:
+    """How much of a stage has each grade; all of nothing is unknown."""
+    counts = np.bincount(grades, minlength=len(GRADES)) if len(grades) else np.eye(len(GRADES))[0]
+    return dict(zip(GRADES, (counts / counts.sum()).tolist(), strict=True))
 
 
 def _node_attributes(blobs: Blobs, columns: AttributeColumns) -> dict[str, Any]:

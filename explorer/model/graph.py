@@ -347,6 +347,16 @@ class Graph:
         return self.node_attributes or Attributes(lambda: tabulate([0] * len(self), [()]))
 
     @cached_property
+    def parameter_number(self) -> Ints:
+        """For each node, which parameter of its computation it is; -1 where no text numbers it, shape `[n]`."""
+        return self.attribute_table.integers("parameter_number")
+
+    @cached_property
+    def returned(self) -> Ints:
+        """The nodes that their jaxpr returns, ascending; what another stage returns is a node of its own or a root."""
+        return self.attribute_table.nodes("returned")
+
+    @cached_property
     def sizes(self) -> TypeSizes:
         """How large the arrays of each of `types` are."""
         return measure_types(self.types)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.flops import CALLERS, own_flops, result_bytes, window_size
 from explorer.analysis.cost.trip_counts import trip_counts
 from explorer.analysis.post_order import post_order
-from explorer.model.graph import Floats, Graph, Ints
+from explorer.model.graph import ComputationCall, Floats, Graph, Ints
 from explorer.model.types import TypeSizes
 
 # A sort's comparisons are in its own count, and what an async-start starts is counted where it ends.
@@ -56,21 +56,21 @@ def cost(graph: Graph) -> Mapping[str, Floats]:
     """
     if not len(graph.names):
         return {}
-    calls = _counted_calls(graph)
-    sizes = graph.sizes
+    sizes, called = graph.sizes, graph.calls
+    calls = _counted_calls(graph, called, sizes.elements[graph.type])
     inside = _kernel_insides(graph, calls)
     once = own_flops(graph)
-    once[_without_computation(graph)] = np.nan
+    once[_without_computation(graph, called)] = np.nan
     flops, runs = _through_calls(graph, calls, once)
     moved = _bytes(graph, sizes, inside)
     factor = runs.counted[graph.group]
     return {"flops": flops * factor, "bytes": moved * factor, "runs": runs.exact[graph.group]}
 
 
-def _without_computation(graph: Graph) -> Ints:
+def _without_computation(graph: Graph, called: Sequence[ComputationCall]) -> Ints:
     """What should call a computation that is not in the text: what it does is not known."""
     calls = np.asarray([op in CALLERS and op != "custom-call" for op in graph.ops], bool)[graph.op]
-    calls[[call.node for call in graph.calls]] = False
+    calls[[call.node for call in called]] = False
     return np.flatnonzero(calls).astype(np.int32)
 
 
@@ -93,12 +93,11 @@ class _Runs:
     exact: Floats
 
 
-def _counted_calls(graph: Graph) -> list[_Call]:
-    elements = graph.sizes.elements[graph.type]
+def _counted_calls(graph: Graph, called: Sequence[ComputationCall], elements: Floats) -> list[_Call]:
     trips = trip_counts(graph)
     callers = [op in CALLERS for op in graph.ops]
     calls: list[_Call] = []
-    for node, role, group in graph.calls:
+    for node, role, group in called:
         code = int(graph.op[node])
         if callers[code] and role not in _UNCOUNTED:
             times, is_known = _times(graph, elements, node, role, trips)
@@ -153,7 +152,7 @@ def _through_calls(graph: Graph, calls: Sequence[_Call], own: Floats) -> tuple[F
     of_group: list[list[_Call]] = [[] for _ in range(count)]
     for call in calls:
         of_group[int(graph.group[call.node])].append(call)
-    order = post_order(range(count), lambda group: (call.group for call in of_group[group]))  # callees first
+    order = post_order(range(count), [[call.group for call in own] for own in of_group])  # callees first
     flops = own.copy()
     total = np.bincount(graph.group[graph.group >= 0], own[graph.group >= 0], count)
     for group in order:

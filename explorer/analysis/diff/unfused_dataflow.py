@@ -59,7 +59,7 @@ def _passed_on(graph: Graph, kernel: Ints) -> tuple[NDArray[np.int64], set[int]]
     inside = np.flatnonzero(kernel >= 0)
 
     parameters = inside[graph.op[inside] == code.get("parameter", -1)]
-    number = graph.attribute_table.integers("parameter_number")[parameters]
+    number = graph.parameter_number[parameters]
     is_there = (number >= 0) & (number < np.diff(graph.operand_start)[kernel[parameters]])
     parameters, number = parameters[is_there], number[is_there]
     through[parameters] = graph.operand[graph.operand_start[kernel[parameters]] + number]

@@ -98,22 +98,23 @@ class Evidence:
         return Pairs(self.lines.row[:end], self.lines.equation[:end], self.lines.exact[:end], self.lines.code)
 
 
-def evidence_of(capture: Capture, links: Links) -> Evidence | None:
+def evidence_of(capture: Capture, links: Links, passes: Passes | None) -> Evidence | None:
     """What the passes say, None where they are not recorded with the equations of each line.
 
     Args:
         capture: Has the stages.
         links: Of its stages.
+        passes: What was recorded, None for nothing.
     """
-    passes = capture.passes if capture.has_passes else None
     if passes is None or passes.versions.equations is None or "hlo" not in capture.exact_sets:
         return None
-    versions, stablehlo, first = passes.versions, capture.stablehlo, links.first
+    versions, stablehlo = passes.versions, capture.stablehlo
     text, graph = stablehlo.text, stablehlo.graph
     snapshots, (user_start, user) = versions.replay(), graph.user_columns
+    _ = passes.links  # with all that it needs: they are followed below
     sets = (passes.versions.equations, links.sets["stablehlo"], links.sets["hlo"])
-    columns = [each.pairs for each in sets]
-    does = graph.is_equation
+    columns = sets[0].pairs, sets[1].pairs, sets[2].pairs
+    does, first = graph.is_equation, links.first
     lines, lowered, instructions = map(_pairs, sets, columns)
     return Evidence(
         passes,

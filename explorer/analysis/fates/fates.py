@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from explorer.analysis.links.equations import is_dead
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EXACT
 from explorer.model.fates import KINDS, Fates
-from explorer.model.graph import Graph
+from explorer.model.graph import Graph, Ints
 from explorer.model.links import Links
 from explorer.model.passes import Passes
 
@@ -43,23 +44,31 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
     Raises:
         UnknownNameError: The capture has no `hlo` stage.
     """
-    links, hlo_graph = capture.links, capture.hlo.graph
-    evidence = evidence_of(capture, links)
+    links, hlo_graph, kernels = capture.links, capture.hlo.graph, capture.hlo.graph.kernel
+    passes = capture.passes if capture.has_passes else None
+    evidence = evidence_of(capture, links, passes)
     if evidence is not None:  # what was inferred beside it is no evidence
         links = replace(links, sets={**links.sets, "hlo": links.sets["hlo"].only(EXACT)})
-    columns = {
-        name: (graph, graph.is_equation, links.equation_counts(name, "hlo"), links.table(name, "hlo"))
-        for name, graph in links.graphs.items()
-        if name != "hlo"
-    }
-    depends = {name: links.argument_sets.get(name) or argument_sets(graph, {}) for name, (graph, *_) in columns.items()}
-    dead = {name: is_dead(graph) for name, (graph, *_) in columns.items()}
-    computes = _computes(links)
-    hlo = instructions_of(hlo_graph)
+    columns: list[_Columns] = []
+    for name, graph in links.graphs.items():
+        if name != "hlo":
+            literals = graph.attribute_table.codes("literals")
+            counts, table = links.equation_counts(name, "hlo"), links.table(name, "hlo")
+            columns.append(_Columns(name, graph, graph.is_equation, counts, table, literals))
+    computes, hlo = _computes(links), instructions_of(hlo_graph, kernels)
 
     def by_metadata() -> list[StageFates]:
-        rows = {name: metadata_fates(NamedEquations(*own, computes[name]), hlo) for name, own in columns.items()}
-        return [StageFates(name, rows[name], computes[name], depends[name], dead[name]) for name in columns]
+        return [
+            StageFates(
+                own.name,
+                metadata_fates(NamedEquations(*own[1:5], computes[own.name]), hlo),
+                computes[own.name],
+                links.argument_sets.get(own.name) or argument_sets(own.graph, {}),
+                is_dead(own.graph),
+                own.literals,
+            )
+            for own in columns
+        ]
 
     stages = by_metadata()
     fault = _follow_passes(evidence, stages) if evidence is not None else ""
@@ -68,8 +77,7 @@ def all_fates(capture: Capture) -> Mapping[str, Fates]:
     is_exact = evidence is not None and not fault
     for stage in stages if not is_exact else ():
         infer(stage.fates, stage.depends, stage.dead)
-    passes = capture.passes if capture.has_passes else None
-    why = fault or _unknown(capture)
+    why = fault or _unknown(has_passes=passes is not None, note=capture.recording_note)
     return {
         stage.name: _columns(hlo_graph, [_described(row, why, is_exact=is_exact) for row in stage.fates.rows], passes)
         for stage in stages
@@ -91,11 +99,22 @@ def _follow_passes(evidence: Evidence, stages: Sequence[StageFates]) -> str:
     return ""
 
 
-def _unknown(capture: Capture) -> str:
-    """Why a fate is unknown, and what could make it known."""
-    if not capture.has_passes:
+def _unknown(*, has_passes: bool, note: str) -> str:
+    """Why a fate is unknown, and what could make it known; `note` is why the recording doesn't tell more."""
+    if not has_passes:
         return _UNRECORDED
-    return _NOTED.format(capture.recording_note) if capture.recording_note else _LOST
+    return _NOTED.format(note) if note else _LOST
+
+
+class _Columns(NamedTuple):
+    """A stage with what is asked of it and its links: as in `NamedEquations` and `StageFates`."""
+
+    name: str
+    graph: Graph
+    is_equation: NDArray[np.bool_]
+    shares: Sequence[int]
+    linked: dict[int, list[int]]
+    literals: Ints
 
 
 def _computes(links: Links) -> Mapping[str, NDArray[np.bool_]]:

@@ -14,7 +14,7 @@ from explorer.analysis.fates.metadata_fates import Row
 from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
 from explorer.analysis.links.dependence import argument_sets
 from explorer.model.fates import IMPORT, LOWERING
-from explorer.model.graph import Graph
+from explorer.model.graph import Graph, Ints
 
 _CONSTANT = ("constant", "broadcast")  # as an operand beside one that varies, most often a constant
 _DEEPEST = 3  # expressions inside expressions; the rest is names
@@ -146,17 +146,16 @@ class Imported:
         return frozenset(map(self._label, np.flatnonzero(np.isin(graph.op, parameters)).tolist()))
 
 
-def imported(evidence: Evidence, name: str, graph: Graph, depends: Sequence[int]) -> Imported:
+def imported(evidence: Evidence, name: str, graph: Graph, depends: Sequence[int], literal_codes: Ints) -> Imported:
     """What is needed to say which nodes of a stage ended before the first pass.
 
     Args:
         evidence: What the passes say.
         name, graph: The stage.
         depends: For each node, which arguments its value depends on; 0 for none.
+        literal_codes: The code of each node's literals among its attributes, -1 for none, shape `[n]`.
     """
-    table, lowering = graph.attribute_table, evidence.lowering
-    literal_codes = table.codes("literals")
-    values = table.columns.values
+    lowering, values = evidence.lowering, graph.attribute_table.columns.values
     nodes: list[int] = np.flatnonzero(literal_codes >= 0).tolist()
     literals = {node: _literals(values[int(literal_codes[node])]) for node in nodes}
     operations: dict[int, list[int]] = {}

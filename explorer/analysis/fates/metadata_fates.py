@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.kernels import PLUMBING
 from explorer.analysis.fates.operations import hlo_name
 from explorer.model.fates import NO_PASS
-from explorer.model.graph import Graph
+from explorer.model.graph import Graph, Ints
 
 # Equations that only call; a scatter or a reduction does something itself.
 _CALLS = re.compile(
@@ -74,9 +74,9 @@ class Instructions:
     code: dict[str, int]
 
 
-def instructions_of(graph: Graph) -> Instructions:
-    """The instructions of the `hlo` stage by kind and kernel."""
-    kernel: list[int] = graph.kernel.tolist()
+def instructions_of(graph: Graph, kernels: Ints) -> Instructions:
+    """The instructions of the `hlo` stage by kind and kernel; `kernels` is the kernel that runs each."""
+    kernel: list[int] = kernels.tolist()
     op_code: list[int] = graph.op.tolist()
     flags_of_op = [_flags(op) for op in graph.ops]
     flags = [flags_of_op[code] for code in op_code]

@@ -31,6 +31,7 @@ class StageFates:
         computes: Which nodes do more than bring a value into another form or place, shape `[n]`.
         depends: For each node, which arguments its value depends on; 0 for none.
         dead: Which nodes nothing that the program gives depends on, shape `[n]`.
+        literals: The code of each node's literals among its attributes, -1 for none, shape `[n]`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class StageFates:
     computes: NDArray[np.bool_]
     depends: Sequence[int]
     dead: NDArray[np.bool_]
+    literals: Ints
 
 
 def replace_by_recorded(evidence: Evidence, stages: Sequence[StageFates]) -> None:
@@ -69,7 +71,7 @@ class _Reading:
     def __init__(self, evidence: Evidence, stage: StageFates, lives: Mapping[int, Life], first: Sequence[Row]) -> None:
         self.evidence, self.stage, self.fates, self.lives, self.first = evidence, stage, stage.fates, lives, first
         self.is_first = stage.name == evidence.first
-        self.before = imported(evidence, stage.name, stage.fates.graph, stage.depends)
+        self.before = imported(evidence, stage.name, stage.fates.graph, stage.depends, stage.literals)
         self.hlo_node = _hlo_nodes(evidence, stage.fates)
         self.alone = {} if self.is_first else _alone(evidence)
         self.alive = running(stage.fates, evidence) if self.is_first else None

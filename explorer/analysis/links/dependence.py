@@ -23,8 +23,8 @@ def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()
     op: list[int] = graph.op.tolist()
+    numbers: list[int] = graph.parameter_number.tolist()
     parameter = _code(graph, "parameter")
-    numbers = graph.attribute_table.integers("parameter_number").tolist()
     sets: list[int] = [0] * len(graph.names)
     members = _members(graph)
     for group in _callers_first(graph):
@@ -113,9 +113,9 @@ class _DepthWalk:
         self.depth = [0] * len(graph.names)
         self._start: list[int] = graph.operand_start.tolist()
         self._operand: list[int] = graph.operand.tolist()
+        self._number: list[int] = graph.parameter_number.tolist()
         self._members, self._inner = _members(graph), _inlined_groups(graph)
         self._is_parameter: list[bool] = (graph.op == _code(graph, "parameter")).tolist()
-        self._number: list[int] = graph.attribute_table.integers("parameter_number").tolist()
 
     def visit(self, group: int, given: Sequence[int], level: int = 0) -> None:
         """Fill in the depths of a group's nodes; `given`: those of what it is called with."""

@@ -51,10 +51,7 @@ def _returned_by_group(graph: Graph) -> dict[int, list[int]]:
     """The nodes that each function, region or inner jaxpr gives back; in StableHLO what returns is a node itself."""
     returns = [i for i, op in enumerate(graph.ops) if op.rpartition(".")[2] == "return"]
     by_group: dict[int, list[int]] = {}
-    for node in {
-        *np.flatnonzero(np.isin(graph.op, returns)).tolist(),
-        *graph.attribute_table.nodes("returned").tolist(),
-    }:
+    for node in {*np.flatnonzero(np.isin(graph.op, returns)).tolist(), *graph.returned.tolist()}:
         by_group.setdefault(int(graph.group[node]), []).append(node)
     return by_group
 
@@ -63,7 +60,7 @@ def returned_in_order(graph: Graph) -> list[int]:
     """The nodes that a jaxpr's outermost level gives back, in order; -1 for a literal, which is no node."""
     entry = next((i for i, group in enumerate(graph.groups) if group.kind == "entry"), -1)
     node_of: dict[int, int] = {}
-    for node in graph.attribute_table.nodes("returned").tolist():
+    for node in graph.returned.tolist():
         if graph.group[node] == entry:
             positions = graph.attribute_table.get(node, "returned").split(",")
             node_of |= {int(position.partition("=")[0]): node for position in positions}

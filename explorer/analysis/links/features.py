@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -48,13 +49,14 @@ class FeatureCodes:
     def attributes(self, graph: Graph) -> Ints:
         """Of each node, a code of the attributes that tell operations of its opcode apart; -1 where there are none."""
         table, columns = graph.attribute_table, np.full(len(graph.names), -1, np.int32)
+        wanted = {op: keys["." in op] for op in graph.ops if (keys := _ATTRIBUTES.get(opcode_of(op))) is not None}
+        codes = dict(zip(keys := sorted({*chain(*wanted.values())}), map(table.codes, keys), strict=True))
         values = table.columns.values
         for code, op in enumerate(graph.ops):
-            keys = _ATTRIBUTES.get(opcode_of(op))
-            if keys is None:
+            if op not in wanted:
                 continue
             rows = np.flatnonzero(graph.op == code)
-            own = np.stack([table.codes(key)[rows] for key in keys["." in op]], axis=1)
+            own = np.stack([codes[key][rows] for key in wanted[op]], axis=1)
             distinct, inverse = np.unique(own, axis=0, return_inverse=True)
             used: list[list[int]] = distinct.tolist()
             texts = [[values[i] if i >= 0 else "" for i in row] for row in used]

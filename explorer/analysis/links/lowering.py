@@ -40,14 +40,15 @@ _ROUNDS = 64  # how deep calls and loops are nested
 def lowered_from(jaxpr: Graph, inlined: Inlined) -> Sequence[Sequence[int]]:
     """For each operation of an inlined StableHLO graph, the rows of the equations it may be lowered from; few."""
     graph, order = inlined.graph, inlined.order
+    does, does_lowered = jaxpr.is_equation, graph.is_equation
     of_equation, of_operation = equation_keys(jaxpr), operation_keys(graph)
-    lives = jaxpr.is_equation & ~is_dead(jaxpr)  # JAX leaves out what nothing depends on
+    lives = does & ~is_dead(jaxpr)  # JAX leaves out what nothing depends on
     equations: dict[Key, list[int]] = {}
     for row in np.flatnonzero(lives).tolist():
         equations.setdefault(of_equation[row], []).append(row)
     operations: dict[Key, list[int]] = {}
     foreign = _Foreign(jaxpr, graph, lives)
-    nodes: list[int] = order[graph.is_equation[order]].tolist()
+    nodes: list[int] = order[does_lowered[order]].tolist()
     made = [False] * len(graph.names)  # inside of what is no equation's own operation
     for node in nodes:
         caller = foreign.caller(node)

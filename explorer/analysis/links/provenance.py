@@ -29,7 +29,11 @@ def link_stages(capture: Capture) -> Links:
 
     By structure, and from there exactly where the capture has that on record.
     """
-    links = _link({s.name: s.graph for s in capture.stages})
+    graphs = {stage.name: stage.graph for stage in capture.stages}
+    # What is split only when somebody asks for it is split here, of all stages at once: below it is asked everywhere.
+    for graph in graphs.values():
+        _ = graph.calls, graph.is_equation, graph.parameter_number, graph.returned
+    links = _link(graphs)
     for stage, sets in capture.exact_sets.items():
         if stage in links.sets:  # a capture may have been left without one of its stages
             links = links.with_exact(stage, sets)
@@ -68,12 +72,12 @@ class _Lowered:
         whole = np.arange(len(base.names), dtype=np.int32)
         self.inlined = inline_calls(base) if is_stablehlo else Inlined(base, whole, whole)
         graph = self.inlined.graph
+        does, _ = graph.is_equation.tolist(), graph.parameter_number
         if base is first:
             rows = self.inlined.row.tolist()
             origins: Sequence[Sequence[int]] = [(row,) for row in rows]
         else:
             origins = lowered_from(first, self.inlined)
-        does = graph.is_equation.tolist()
         self.origins = [rows if is_one else () for rows, is_one in zip(origins, does, strict=True)]
         self.candidates = np.asarray([node for node, rows in enumerate(self.origins) if rows], np.int32)
         code: dict[tuple[int, ...], int] = {}

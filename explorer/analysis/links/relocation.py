@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.model.capture import Capture
-from explorer.model.equation_sets import EXACT, EquationSets
-from explorer.model.graph import Graph
+from explorer.model.equation_sets import EXACT
+from explorer.model.graph import Graph, Ints
 from explorer.model.types import elements
 
 # What the jaxpr calls it, by what HLO does.
@@ -46,9 +46,14 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
     if not any(stage.name == "jaxpr" for stage in capture.stages):
         return {}
     hlo, jaxpr = capture.hlo.graph, capture.jaxpr.graph
+    exact, does = capture.exact_sets.get("hlo"), (hlo.is_equation, jaxpr.is_equation)
+    pairs = None if exact is None else exact.pairs
     placeless = (hlo.frame < 0) | _has_only_its_callers(hlo)
-    exact = capture.exact_sets.get("hlo")
-    equation_of = {} if exact is None else _by_exact_links(hlo, jaxpr, exact, placeless)
+    equation_of: dict[int, int] = {}
+    if exact is not None and pairs is not None:
+        node, equation = pairs
+        is_sure = (exact.grade == EXACT)[node] & does[0][node] & does[1][equation]
+        equation_of = _by_exact_links(hlo, jaxpr, (node[is_sure], equation[is_sure]), placeless)
     for op, primitives in _PRIMITIVES.items():
         if op not in hlo.ops:
             continue
@@ -64,21 +69,23 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
     return equation_of
 
 
-def _by_exact_links(hlo: Graph, jaxpr: Graph, sets: EquationSets, placeless: NDArray[np.bool_]) -> dict[int, int]:
+def _by_exact_links(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints], placeless: NDArray[np.bool_]) -> dict[int, int]:
     """For the instructions that lost their place, or do much of the work, the equation that the recording knows.
 
     What took in another equation, as a product does a transpose, is on the line of the one of its own kind.
     """
     does_work = np.asarray([op in _PRIMITIVES for op in hlo.ops] or [False])[hlo.op]
     equation_of: dict[int, int] = {}
-    wanted = (sets.grade == EXACT) & (placeless | does_work) & hlo.is_equation
-    for node in np.flatnonzero(wanted).tolist():
+    wanted = (placeless | does_work)[pairs[0]]
+    rows_of: dict[int, list[int]] = {}
+    for node, row in zip(pairs[0][wanted].tolist(), pairs[1][wanted].tolist(), strict=True):
+        rows_of.setdefault(node, []).append(row)
+    for node, rows in rows_of.items():
         primitives = _PRIMITIVES.get(hlo.ops[int(hlo.op[node])], frozenset[str]())
-        rows = [row for row in sets.of(node).tolist() if jaxpr.is_equation[row]]
         own_kind = [row for row in rows if jaxpr.ops[int(jaxpr.op[row])] in primitives]
-        rows = own_kind or (rows if placeless[node] else [])
-        if len({_line(jaxpr, row) for row in rows}) == 1:
-            equation_of[node] = rows[0]
+        chosen = own_kind or (rows if placeless[node] else [])
+        if len({_line(jaxpr, row) for row in chosen}) == 1:
+            equation_of[node] = chosen[0]
     return equation_of
 
 

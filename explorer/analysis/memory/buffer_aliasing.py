@@ -60,7 +60,10 @@ def aliases(value: str) -> list[Alias]:
         >>> aliases("{ {0}: (2, {}, may-alias), {1}: (3, {4}) }")
         [Alias(output=0, operand=2, element=-1), Alias(output=1, operand=3, element=4)]
     """
-    parts = read_nested(value)
+    return _aliases(read_nested(value)) if value else []
+
+
+def _aliases(parts: Sequence[Nested]) -> list[Alias]:
     pairs = zip(parts[::2], parts[1::2], strict=False)
     places = [(output, *_place(operand)) for output, operand in pairs if isinstance(output, tuple)]
     return [Alias(_first(output), operand, element) for output, operand, element in places if operand >= 0]
@@ -68,8 +71,9 @@ def aliases(value: str) -> list[Alias]:
 
 def donations(module: Mapping[str, str]) -> list[tuple[int, int]]:
     """Parameter and element of the arguments whose memory the caller gives away, by the module's attributes."""
-    donated = [(alias.operand, alias.element) for alias in aliases(module.get("input_output_alias", ""))]
-    donors = [_place(donor) for donor in read_nested(module.get("buffer_donor", ""))]
+    written, given = module.get("input_output_alias", ""), module.get("buffer_donor", "")
+    donated = [(alias.operand, alias.element) for alias in aliases(written)]
+    donors = [*map(_place, read_nested(given))] if given else []
     return donated + [(number, element) for number, element in donors if number >= 0]
 
 

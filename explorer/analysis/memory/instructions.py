@@ -25,7 +25,7 @@ class Instructions:
         codes: list[int] = graph.op.tolist()
         self.op = [graph.ops[code] for code in codes]
         attributes = graph.attribute_table
-        self.parameter_number: list[int] = attributes.integers("parameter_number").tolist()
+        self.parameter_number: list[int] = graph.parameter_number.tolist()
         self.tuple_index: list[int] = attributes.integers("index").tolist()
         self.has_aliasing = set(attributes.nodes("output_to_operand_aliasing").tolist())
         self.fusion_kinds = attributes.codes("kind")

@@ -73,10 +73,11 @@ def _donations(schedule: Schedule, alive: Lifetimes) -> tuple[Donation, ...]:
     """Each output takes the place of one argument of its type, as XLA would have it."""
     values = schedule.values
     written = alive.outputs - alive.aliased - alive.arguments
-    free = Counter(str(values.type[value]) for value in written)
+    types = [*map(str, values.type)]
+    free = Counter(types[value] for value in written)
     donations: list[Donation] = []
     for value in sorted(alive.arguments - alive.donated):
-        type_ = str(values.type[value])
+        type_ = types[value]
         if free[type_] > 0 and values.size[value]:
             free[type_] -= 1
             donations.append(Donation(Node(schedule.code.graph, values.node[value]), type_, values.size[value]))

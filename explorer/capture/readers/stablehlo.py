@@ -145,7 +145,7 @@ class _Reader:
                 self.read_line(number, statement)
         self.nest_functions()
         skeletons = list(self.skeletons)
-        attributes = Attributes(lambda: tabulate(self.attributes, map(_pairs, skeletons)))
+        attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
         graph = self.builder.build(attributes, self.module)
         return replace(self.with_later_parts(graph), unread=tuple(self.unread))
 

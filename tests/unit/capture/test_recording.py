@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer._jax import number_equations, numbers_in
+from explorer._jax import number_equations
 from explorer.capture import recording
-from explorer.capture.equation_paths import EquationPaths
+from explorer.capture.equation_paths import NUMBERED_SCOPE, EquationPaths, numbers_in
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.same_program import is_same_program, plain_names
@@ -117,7 +117,7 @@ def test_each_node_of_the_jaxpr_has_its_path(capture):
     program = next(program for program in PROGRAMS if program.__name__ == capture.function)
     traced = jax.jit(program).trace(X)
     _, graph = read_jaxpr(traced.jaxpr)
-    numbered = number_equations(traced)
+    numbered = number_equations(traced, NUMBERED_SCOPE)
     assert [bool(path) for path in numbered.paths] == [node.op not in ("parameter", "constant") for node in graph.nodes]
     given = [path for path in numbered.paths if path]
     assert len(set(given)) == len(given)
@@ -129,7 +129,7 @@ def test_each_node_of_the_jaxpr_has_its_path(capture):
 def test_the_numbered_program_is_the_plain_one_to_the_letter(capture):
     program = next(program for program in PROGRAMS if program.__name__ == capture.function)
     traced = jax.jit(program).trace(X)
-    assert number_equations(traced).traced.lower().as_text() == traced.lower().as_text()
+    assert number_equations(traced, NUMBERED_SCOPE).traced.lower().as_text() == traced.lower().as_text()
 
 
 def test_what_carries_a_name_is_linked_exactly(capture):
@@ -249,7 +249,7 @@ def test_links_become_exact_with_the_recording_and_stay_so_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda patch: patch.setattr(recording, "number_equations", lambda traced: None), "can't be numbered"),
+        (lambda patch: patch.setattr(recording, "number_equations", lambda *_: None), "can't be numbered"),
         (lambda patch: patch.setattr(recording, "is_same_program", lambda a, b: False), "compiles to another program"),
     ],
 )
@@ -270,7 +270,7 @@ def test_where_the_numbers_change_the_program_links_stay_inferred_and_the_captur
 def test_equal_branches_have_numbers_of_their_own():
     branch = jax.jit(lambda x: jnp.sin(x) * 2)
     traced = jax.jit(lambda x: jax.lax.switch(1, [branch, branch], x)).trace(X)
-    paths = [path for path in number_equations(traced).paths if path]
+    paths = [path for path in number_equations(traced, NUMBERED_SCOPE).paths if path]
     assert len(set(paths)) == len(paths)
 
 
@@ -353,7 +353,26 @@ def test_recording_goes_without_times_where_the_plugin_would_end_the_process(mon
     from explorer.capture import pass_times
 
     monkeypatch.setattr(pass_times, "may_profile", lambda: False)
-    monkeypatch.setattr(jax.profiler, "start_trace", partial(pytest.fail, "the profiler was started"))
+    monkeypatch.setattr(pass_times, "profiling", partial(pytest.fail, "the profiler was started"))
     capture = ex.explore(twice, X)
     assert not capture.passes.is_complete
     assert capture.coverage("hlo", "exact") > 0.8
+
+
+def test_recording_goes_without_times_while_the_user_profiles(tmp_path):
+    capture = ex.explore(twice, X)
+    with jax.profiler.trace(tmp_path):
+        passes = capture.passes
+    assert not passes.is_complete
+    assert all(step.seconds is None for step in passes.all)
+    assert any(tmp_path.rglob("*.xplane.pb")), "the user's own profile was lost"
+    assert ex.explore(twice, X).passes.is_complete
+
+
+@pytest.mark.parametrize(("free", "place"), [(1 << 40, "/dev/shm"), (1 << 16, None)])
+def test_what_the_compiler_writes_lies_in_memory_where_there_is_room(monkeypatch, free, place):
+    usage = recording.disk_usage("/")._replace(free=free)
+    monkeypatch.setattr(recording, "disk_usage", lambda path: usage)
+    monkeypatch.setattr(recording, "access", lambda path, mode: True)
+    assert recording._in_memory(64) == place
+    assert recording._in_memory(1_000_000) is None

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.analysis.links.placement import placed
 from explorer.analysis.outline.hierarchy import nest
+from explorer.analysis.placement import placed
 from explorer.model.types import elements
 from tests.support.functions import loss
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 
 import explorer as ex
 from explorer.analysis.attribution import attribute
-from explorer.analysis.links.placement import placed
 from explorer.analysis.links.relocation import relocate_unattributed
+from explorer.analysis.placement import placed
 from explorer.capture.readers.hlo import read_hlo
 from explorer.model.capture import Capture, Durations
 from explorer.model.stage import Stage
