@@ -14,7 +14,7 @@ from explorer.errors import MissingPackageError
 from explorer.view.chart import Chart
 from explorer.view.page import document
 from explorer.view.registry import terminal_drawing_of, text_of, view_of
-from explorer.view.rich_text import render
+from explorer.view.rich_text import InertDrawing, inert, render
 from explorer.view.session import in_terminal
 
 
@@ -23,19 +23,20 @@ def mimebundle(value: object, include: object = None, exclude: object = None) ->
     try:
         if in_terminal():
             return {"text/plain": _as_text(rich(value))}
-        return {"text/plain": repr(value), **view_of(type(value)).output(value)}
+        return {"text/plain": inert(repr(value)), **view_of(type(value)).output(value)}
     except Exception as error:
-        return {"text/plain": f"{value!r}\n(the view failed: {type(error).__name__}: {error})"}
+        return {"text/plain": inert(f"{value!r}\n(the view failed: {type(error).__name__}: {error})")}
 
 
 def rich(value: object) -> Any:
     """What `rich.print` shows."""
-    return terminal_drawing_of(type(value))(value)
+    drawn = terminal_drawing_of(type(value))(value)
+    return inert(drawn) if isinstance(drawn, str) else InertDrawing(drawn)
 
 
 def to_text(value: object, width: int = 100) -> str:
     text = text_of(type(value))
-    return _as_text(rich(value), width) if text is None else text(value, width)
+    return _as_text(rich(value), width) if text is None else inert(text(value, width))
 
 
 def to_html(value: object, path: str | PathLike[str]) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,3 +30,37 @@ def bar(share: float) -> str:
     """A share of the whole in eighths of a character."""
     eighths = max(round(share * _BAR * 8), 1)
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+
+
+# A name from a file may hold what clears a terminal or types into it: each is shown as its picture, or as �.
+_PICTURES = {
+    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"},
+    **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+    127: 0x2421,
+}
+
+
+def inert(text: str) -> str:
+    """A text that does nothing to a terminal.
+
+    Example:
+        >>> inert("a\\x1b[2Jb")
+        'a␛[2Jb'
+    """
+    return text.translate(_PICTURES)
+
+
+class InertDrawing:
+    """What rich draws of a value, its colours as they are and its texts inert."""
+
+    def __init__(self, drawn: Any) -> None:
+        self.drawn = drawn
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        for segment in console.render(self.drawn, options):
+            yield segment if segment.control else type(segment)(inert(segment.text), segment.style)
+
+    def __rich_measure__(self, console: Any, options: Any) -> Any:
+        from rich.measure import Measurement
+
+        return Measurement.get(console, options, self.drawn)

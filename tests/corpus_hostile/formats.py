@@ -20,11 +20,12 @@ import explorer as ex
 from explorer.files import results
 from explorer.files.container import VERSION, Blobs
 from explorer.files.executable_archive import read_archive, write_archive
-from tests.corpus_hostile.mutations import KNOWN, MARKUP, OUTSIDE, SECRET, VALUES, dumps, mutated
+from tests.corpus_hostile.mutations import ESCAPE, KNOWN, MARKUP, OUTSIDE, SECRET, VALUES, dumps, mutated, with_suffix
 from tests.support.functions import FUNCTIONS, compiled_text
 
 Case = tuple[str, bytes]  # what was done, and the file
 SEEDS = 200
+SUFFIXES = (MARKUP, ESCAPE, "javascript:hacked=1", "\u202e\u2028")
 SAVED = Path(__file__).parents[1] / "support" / "saved_0_1_0"
 
 
@@ -104,6 +105,12 @@ def with_column(seed: int) -> Case:
 def captures() -> Iterator[Case]:
     header, blobs = capture_parts()
     yield "as it was", wire(dumps(header), blobs)
+    stages = [stage["name"] for stage in header["stages"]]
+    for suffix in SUFFIXES:
+        changed = with_suffix(header, suffix)
+        for stage, name in zip(changed["stages"], stages, strict=True):
+            stage["name"] = name
+        yield f"{suffix!r} after each text", wire(dumps(changed), blobs)
     for seed in range(SEEDS // 2):
         changed, done = mutated(header, Random(seed))
         yield done, wire(dumps(changed), blobs)
@@ -209,6 +216,10 @@ def result_files() -> Iterator[Case]:
             changed = {**content, "value": value}
         yield f"{content['kind']}: {done}", sealed({"explorer": "result", **changed})
     yield from ((f"{content['kind']} as it was", sealed(content)) for content in result_contents())
+    for content in result_contents():
+        for suffix in SUFFIXES:
+            value = with_suffix(content["value"], suffix)
+            yield f"{content['kind']}: {suffix!r} after each text", sealed({**content, "value": value})
     timing, profile, *_ = result_contents()
     hostile = {**capture_parts()[0], "function": MARKUP}
     for size in (None, 10, 2**40, -1):
@@ -233,6 +244,9 @@ def ledger_lines() -> tuple[Any, ...]:
 def ledgers() -> Iterator[Case]:
     lines = list(ledger_lines())
     yield "as it was", b"\n".join(map(dumps, lines)) + b"\n"
+    for suffix in SUFFIXES:
+        changed = [lines[0], *(with_suffix(line, suffix) for line in lines[1:])]
+        yield f"{suffix!r} after each text", b"\n".join(map(dumps, changed)) + b"\n"
     for seed in range(SEEDS):
         chance = Random(seed)
         changed, done = list(lines), []
@@ -395,6 +409,8 @@ def findings() -> Iterator[Case]:
     report = ex.lint(lambda x: x.at[0].set(1.0) and x, np.ones(3, np.float32)).to_json()
     hostile = {**good, "findings": [file]}
     yield "as it was", report.encode()
+    for suffix in SUFFIXES:
+        yield f"{suffix!r} after each text", dumps(with_suffix(json.loads(report), suffix))
     yield "asks for the lines of a file", dumps(hostile)
     for content in (json.loads(report), hostile):
         for seed in range(SEEDS // 2):

@@ -57,6 +57,19 @@ def at(value: Any, way: tuple[Any, ...]) -> Any:
     return value
 
 
+ESCAPE = "\x1b[2J\x1b]0;owned\a"
+_KEPT = ("kind", "explorer", "dtype", "zlib", "float", "blake2b", "severity", "kinds", "bound")
+
+
+def with_suffix(value: Any, suffix: str, name: str = "") -> Any:
+    """The structure with something after each of its texts, but for those that say what a value is."""
+    if isinstance(value, dict):
+        return {key: with_suffix(inner, suffix, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [with_suffix(inner, suffix, name) for inner in value]
+    return value + suffix if isinstance(value, str) and name not in _KEPT else value
+
+
 def mutated(value: Any, chance: Random) -> tuple[Any, str]:
     """The structure with an accident or three, and what was done."""
     value, done = copy.deepcopy(value), []
