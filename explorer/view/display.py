@@ -23,7 +23,8 @@ def mimebundle(value: object, include: object = None, exclude: object = None) ->
     try:
         if in_terminal():
             return {"text/plain": _as_text(rich(value))}
-        return {"text/plain": inert(repr(value)), **view_of(type(value)).output(value)}
+        shown = {"text/plain": repr(value), **view_of(type(value)).output(value)}
+        return shown | {"text/plain": inert(shown["text/plain"])}
     except Exception as error:
         return {"text/plain": inert(f"{value!r}\n(the view failed: {type(error).__name__}: {error})")}
 
