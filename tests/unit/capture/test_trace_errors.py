@@ -501,3 +501,12 @@ def test_the_users_call_is_found_from_inside_of_a_trace():
 
     inside(X)
     assert f"line {inside.__wrapped__.__code__.co_firstlineno + 2}" in said[0]
+
+
+def test_only_the_operands_of_what_failed_are_told(module):
+    user = module("""
+        def model(w, x, bias):
+            return jnp.add(w @ x, bias)
+        """)
+    told = str(failure(user["model"], jnp.ones((3, 5)), X, X)).splitlines()[-1]
+    assert told == "  with  `w` is f32[3,5], `x` is f32[4]"

@@ -247,6 +247,17 @@ def test_the_environments_values_are_not_shown(monkeypatch):
     assert "sesame" not in repr(one) + one.evidence + one.fix.text
 
 
+def test_a_question_is_quoted_where_it_is_short():
+    def brief(x):
+        return x * len(os.getenv("EXPLORER_NONE", "1"))  # HIT
+
+    def lengthy(x):
+        return x * len(os.getenv("EXPLORER_NONE_THAT_HAS_A_LONG_NAME_INDEED", default="1"))  # HIT
+
+    assert hits("impure-io", brief, X)[0].message.startswith('`os.getenv("EXPLORER_NONE", "1")` asks')
+    assert hits("impure-io", lengthy, X)[0].message.startswith("this asks")
+
+
 def formats(x):
     y = x * 2
     jax.debug.print(f"loss {y} of {x.shape}")  # HIT
