@@ -4,6 +4,7 @@ ExplorerError                  anything below
 ├── ArchiveError               a file of an executable is none, truncated, altered, or newer (also a ValueError)
 ├── ArgumentsError             the arguments of explore(), compile(), diff(), … do not fit (also a TypeError)
 ├── CaptureFileError           a capture file is none, truncated, altered, or newer (also a ValueError)
+├── ChangedFunctionError       an executable needs its function again, and that reads something else (also a ValueError)
 ├── ExploreError               a step of explore() failed; `.capture` holds the steps that worked
 │   └── TracedValueError         the function needs the value of something that is only traced (also a TypeError)
 ├── ExpressionError            a magic was given something it can't take: an option, or no call (also a ValueError)
@@ -19,7 +20,7 @@ ExplorerError                  anything below
 │   ├── MissingArgumentError     an argument is not there (also a TypeError)
 │   └── NotAnArrayError          something that is no array (also a TypeError)
 ├── InputInfoError             a shape or dtype that no input can have (also a ValueError)
-├── LeakedStateError           captured state would be left with a traced value (also a ValueError)
+├── LeakedStateError           an outer trace doesn't capture some state that is read or written (also a ValueError)
 ├── LedgerFileError            a file of a ledger is none, altered, or newer; or one is in the way (also a ValueError)
 ├── MissingPackageError        what was asked for needs a package that is not installed (also an ImportError)
 ├── NotCallableError           a function was expected and something else came (also a TypeError)
@@ -56,6 +57,7 @@ __all__ = [
     "ArchiveError",
     "ArgumentsError",
     "CaptureFileError",
+    "ChangedFunctionError",
     "DuplicateArgumentError",
     "ExploreError",
     "ExplorerError",
@@ -110,6 +112,10 @@ class ArgumentsError(ExplorerError, TypeError):
 
 class CaptureFileError(ExplorerError, ValueError):
     """A file or its bytes hold no capture that this Explorer can read."""
+
+
+class ChangedFunctionError(ExplorerError, ValueError):
+    """An executable needs its function again, for another shape or a derivative, and what that reads has changed."""
 
 
 class ExploreError(ExplorerError):
@@ -181,7 +187,7 @@ class InputInfoError(ExplorerError, ValueError):
 
 
 class LeakedStateError(ExplorerError, ValueError):
-    """Captured state would be left with a traced value, because an outer trace doesn't capture it."""
+    """An outer trace doesn't capture some state: it would be a constant there, or be left with a traced value."""
 
 
 class LedgerFileError(ExplorerError, ValueError):

@@ -7,7 +7,14 @@ from explorer._jax.numbering import NumberedProgram, number_equations
 from explorer._jax.profiling import may_profile
 from explorer._jax.pytrees import registered_fields
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
-from explorer._jax.traces import foreign_tracers, inner_jaxprs, scan_inputs, user_stack
+from explorer._jax.traces import (
+    foreign_tracers,
+    inner_jaxprs,
+    is_in_jaxpr_trace,
+    is_top_level,
+    scan_inputs,
+    user_stack,
+)
 
 __all__ = [
     "Native",
@@ -19,6 +26,8 @@ __all__ = [
     "foreign_tracers",
     "hlo_text",
     "inner_jaxprs",
+    "is_in_jaxpr_trace",
+    "is_top_level",
     "load_native",
     "may_profile",
     "mlir_text",

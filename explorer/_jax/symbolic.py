@@ -158,12 +158,13 @@ def _watched_truth(self: Any) -> bool:
 def _watched_hash(self: Any) -> int:
     asker = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     if get_ident() in _watchers and dis.opname[asker.f_code.co_code[asker.f_lasti]] in _LOOK_UPS:
-        _watch(self, None, "{} in {{…}}")
+        _watch(self, _ANY_OTHER, "{} in {{…}}")
     return _hash(self)
 
 
 _WATCHED = {"__eq__": _watched_equal, "__bool__": _watched_truth, "__hash__": _watched_hash}
 _LOOK_UPS = ("CONTAINS_OP", "BINARY_SUBSCR", "BINARY_OP")
+_ANY_OTHER = object()  # of a look-up; `dim == None` is another question, which slices ask, and its answer is sure
 
 
 def _watch(size: Any, other: Any, text: str) -> None:
@@ -172,7 +173,7 @@ def _watch(size: Any, other: Any, text: str) -> None:
         frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
         if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=`, which asks `==`
             frame = frame.f_back
-        if not _means_surely(frame) and (other is None or _is_undecided(size, other)):
+        if not _means_surely(frame) and (other is _ANY_OTHER or _is_undecided(size, other)):
             undecided.append(Undecided(text.format(size, other), _outside_of_jax(frame)))
 
 

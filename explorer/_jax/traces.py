@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import jax
 from jax.core import Tracer
 
 from explorer.model.graph import Frame
@@ -15,6 +16,15 @@ try:
     from jax._src.source_info_util import raw_frame_to_frame as _read_frame  # pyright: ignore
 except ImportError:  # pragma: no cover - degrades to no source links
     _is_users = _read_frame = None
+
+try:
+    # `jax.core.get_opaque_trace_state` compares two moments; whether this one is in a trace at all, only this says.
+    from jax._src.core import trace_state_clean as is_top_level  # pyright: ignore
+except ImportError:  # pragma: no cover - it is asked the long way each time
+
+    def is_top_level() -> bool:
+        return False
+
 
 # Reading a frame takes a microsecond, and a program has the same few thousand in all its equations. By the identity of
 # the code, which is kept alive beside: to hash a code object would take as long.
@@ -44,6 +54,14 @@ def _frame(code: Any, offset: int) -> Frame | None:
         return None
     f = _read_frame(code, offset)
     return Frame(f.file_name, f.function_name, f.start_line, f.start_column, f.end_line, f.end_column)
+
+
+def is_in_jaxpr_trace() -> bool:
+    """Whether what runs now becomes part of a jaxpr, where all that is no tracer is baked in.
+
+    So it is within jit, scan and checkpoint, but not within an eager grad or vmap.
+    """
+    return not is_top_level() and isinstance(jax.lax.full((), 0), Tracer)
 
 
 def foreign_tracers(traced: Any) -> list[Any]:

@@ -13,12 +13,13 @@ from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import at_sizes, undecided_equalities
 from explorer.aot.arguments import is_input, leaf_name
+from explorer.aot.changes import change, derivatives_need_python, with_own_constants
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols
 from explorer.capture.constants import refuse_leaks
-from explorer.capture.sources import place
+from explorer.capture.sources import called_at, place
 from explorer.capture.trace_errors import users_place
-from explorer.errors import OutputError
+from explorer.errors import ChangedFunctionError, OutputError
 
 
 @dataclass(frozen=True)
@@ -67,34 +68,45 @@ class Program:
         # For every size at once, and if there is none, why.
         self.symbolic: Traced | None = None
         self.why_each_shape = self._trace_symbolically() if symbols.is_dynamic else ""
+        # The sizes of the first trace, and what it gave: what any later one is held against.
+        self._first = (symbols.symbolic(), self.symbolic) if self.symbolic is not None else None
 
     def at(self, sizes: Mapping[str, int]) -> Traced:
         """The program for these sizes.
 
         It runs the user's Python, once, only where one trace doesn't serve every size; there, or where a dimension is
         empty, which no symbol can say.
+
+        Raises:
+            ChangedFunctionError: It had to, and the Python gives another program than it gave at first.
         """
         __tracebackhide__ = True
         key = tuple(sizes.values())
         if key not in self._traced:
             if self.symbolic is None or 0 in key:
-                self._traced[key] = self._trace(sizes)
+                self._traced[key] = self._trace_again(sizes)
             else:
                 self._traced[key] = Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
         return self._traced[key]
 
     def differentiable(self, sizes: Mapping[str, int]) -> Traced:
-        """The program for these sizes where derivatives are asked of it, whose custom rules must know the sizes too.
+        """The program for these sizes where derivatives are asked of it.
 
-        It runs the user's Python if one trace serves every size.
+        It runs the user's Python where one trace serves every size but not its derivatives.
+
+        Raises:
+            ChangedFunctionError: It had to, and the Python gives another program than it gave at first.
         """
-        return self.at(sizes) if self.symbolic is None else self._trace(sizes)
+        is_new = self.symbolic is not None and derivatives_need_python(self.symbolic.closed)
+        return self._trace_again(sizes) if is_new else self.at(sizes)
 
     def with_fixed(self, sizes: Mapping[str, int]) -> Traced | None:
         """The program with these sizes, symbols for the others; None if it can't be traced so. It runs the Python."""
         try:
             with undecided_equalities() as undecided:
-                traced = self._trace(self.symbols.symbolic(sizes))
+                traced = self._trace_again(self.symbols.symbolic(sizes))
+        except ChangedFunctionError:
+            raise
         except Exception:  # as in _trace_symbolically
             return None
         return None if undecided else traced
@@ -124,6 +136,27 @@ class Program:
         """Let go of the program for these sizes."""
         self._traced.pop(tuple(sizes.values()), None)
 
+    def _trace_again(self, sizes: Mapping[str, Any]) -> Traced:
+        """A trace for these sizes, if the function is still what it was when it was traced first.
+
+        What its Python reads may be another: a global, a closure, an attribute. Then a part of the executable would be
+        of the old world and a part of the new. Only a trace at the same sizes tells; compiling takes far longer.
+        """
+        __tracebackhide__ = True
+        if self._first is None:
+            traced = self._trace(sizes)
+            self._first = sizes, traced
+            return traced
+        first_sizes, first = self._first
+        other = change(first.closed, self._trace(first_sizes).closed)
+        if other:
+            raise ChangedFunctionError(
+                f"{self.name} gives another program now than when it was compiled: what its Python reads has changed.\n"
+                f"{other}\n{called_at()}"
+                "  Hint: compile it again for today's values, or give what changes as an input."
+            )
+        return self._trace(sizes)
+
     def _trace(self, sizes: Mapping[str, Any]) -> Traced:
         __tracebackhide__ = True
         outputs: list[Outputs] = []
@@ -139,7 +172,7 @@ class Program:
         run.__dict__.update(explored=self.function, explored_names=tuple(arrays))  # for who watches what is traced
         traced = jax.jit(run).trace(*arrays.values())
         refuse_leaks(traced, inspect.unwrap(self.function), self.named_arrays)
-        return Traced(traced.jaxpr, outputs[0])
+        return Traced(with_own_constants(traced.jaxpr), outputs[0])
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
         """The user's function with its constants and these inputs."""

@@ -48,3 +48,11 @@ def refuse_leak(name: str, holder: object) -> NoReturn:
         "  Hint: ex.jit(outer, inputs=state, outputs=state) captures it there too; inside of jax.grad, "
         "jax.vmap, jax.lax.cond or jax.jit, return the new state instead."
     )
+
+
+def refuse_frozen(name: str, path: str) -> NoReturn:
+    raise LeakedStateError(
+        f"{name} reads its state (`{path}`) while another function is traced, which would bake in today's value for "
+        f"all its calls.\n{called_at()}"
+        "  Hint: ex.jit(outer, inputs=state) captures it there too; or give the state as an argument."
+    )

@@ -13,11 +13,12 @@ import jax
 import jax.core
 from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnknownVariableType] - half annotated
 
+from explorer._jax import is_in_jaxpr_trace, is_top_level
 from explorer.capture.explore import CompileRequest
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import TracedValueError
 from explorer.jitted.captured import Captured, Structure
-from explorer.jitted.messages import refuse_leak, warn_full, warn_storm, warn_unwritten
+from explorer.jitted.messages import refuse_frozen, refuse_leak, warn_full, warn_storm, warn_unwritten
 from explorer.jitted.plan import Plan
 from explorer.jitted.reading import JAX_ARRAY, Same, paths, read
 from explorer.jitted.references import Reference
@@ -184,6 +185,8 @@ class Program:
         __tracebackhide__ = True
         with _lock:
             key, arrays, holders = read(self.kept or self.roots())
+            if not is_top_level():
+                self.check_frozen(arrays)
             captured = Captured(arrays, self.structures.get(key) or self.structure(key))
             try:
                 result, written = self.jitted(captured, *args, **kwargs)
@@ -276,6 +279,12 @@ class Program:
             inner = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
             leaves += [(name + jax.tree_util.keystr(path), leaf) for path, leaf in inner]
         return leaves
+
+    def check_frozen(self, arrays: Sequence[Any]) -> None:
+        """Refuse to read state that an outer trace doesn't capture: it would be a constant there."""
+        is_concrete = [not isinstance(array, jax.core.Tracer) for array in arrays]
+        if any(is_concrete) and is_in_jaxpr_trace():
+            refuse_frozen(self.name, self.names_of_state()[is_concrete.index(True)].lstrip("."))
 
     def check_leaks(self, plan: Plan, holders: Sequence[Any], values: Sequence[Any]) -> None:
         """Refuse to leave values of an outer trace where that trace won't take them out."""

@@ -399,3 +399,24 @@ def test_each_thread_is_told_its_own_equalities_only():
         thread.join()
     assert found == {number: [f"b == {number}"] for number in (1, 2, 3, 4)}
     assert vars(kind) == before
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x + jnp.arange(32.0)[: x.shape[0]],
+        lambda x: x[: x.shape[0] // 2],
+        lambda x: x[x.shape[0] // 2 :],
+        lambda x: x[1:] - x[:-1],
+        lambda x: jnp.arange(32.0).at[: x.shape[0]].set(x),
+        lambda x: x + jnp.arange(32.0).at[: x.shape[0]].get(),
+        lambda x: x + jnp.linspace(0.0, 1.0, x.shape[0]),
+        lambda x: jax.lax.dynamic_update_slice(jnp.zeros(32), x, (0,)),
+    ],
+)
+def test_slices_by_a_size_are_traced_once_for_all(program):
+    executable = ex.compile(program, args=[ex.InputInfo(((2, 4, 16),), jnp.float32)])
+    for n in (4, 2, 7, 16):
+        x = jnp.arange(1.0, n + 1)
+        np.testing.assert_allclose(executable(x), program(x), rtol=1e-6)
+    assert "each shape" not in repr(executable)

@@ -1,0 +1,160 @@
+"""Whether a function's Python still gives the program that it gave when it was compiled, and where it doesn't."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple, cast
+
+import jax
+import numpy as np
+from jax.extend.core import Literal
+
+from explorer._jax import user_stack
+from explorer.capture.readers.jaxpr import short_type
+from explorer.capture.sources import place
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_LONGEST = 100  # characters of an equation in a message
+
+
+def with_own_constants(closed: Any) -> Any:
+    """A closed jaxpr whose NumPy constants are copies: the user's own arrays can be written to, later."""
+    for equation in _equations(closed):
+        for operand in equation.invars:
+            if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions
+                operand.val = copy.deepcopy(operand.val)
+    return closed.replace(consts=[c if isinstance(c, jax.Array) else copy.deepcopy(c) for c in closed.consts])
+
+
+def derivatives_need_python(closed: Any) -> bool:
+    """Whether a program with symbols that is given its sizes afterwards lacks derivatives that one traced for them has.
+
+    Custom rules are somebody's Python that knows one trace only; a `fori_loop` over a size is a `while` in it, which
+    can't be differentiated backwards, where with a number it would be a scan.
+    """
+    return any(e.primitive.name == "while" or e.primitive.name.startswith("custom_") for e in _equations(closed))
+
+
+def change(before: Any, now: Any) -> str:
+    """What differs between two traces of one function, with its line; empty if they are the same program.
+
+    What the user's callbacks and custom rules do isn't looked at: they are Python, and new objects in each trace.
+    """
+    for old, new in zip_longest(_steps(before), _steps(now)):
+        if old is None or new is None or old.text != new.text or not _is_same(old.value, new.value):
+            where = next((_place(step.traceback) for step in (new, old) if step is not None), "")
+            return f"{f'  at  {where}{chr(10)}' if where else ''}  it was  {_shown(old)}\n  it is   {_shown(new)}"
+    return ""
+
+
+class _Step(NamedTuple):
+    """One thing that a program does or holds: an equation, a constant, what it gives back."""
+
+    text: str
+    value: Any = None
+    traceback: Any = None
+
+
+def _steps(closed: Any) -> Iterator[_Step]:
+    names: dict[Any, str] = {}
+
+    def name(variable: Any) -> str:
+        if isinstance(variable, Literal):
+            return f"{variable.val}:{_type(variable)}"
+        return names.setdefault(variable, f"{_type(variable)}#{len(names)}")
+
+    def walk(closed: Any) -> Iterator[_Step]:
+        jaxpr = getattr(closed, "jaxpr", closed)
+        reader = _first_readers(jaxpr)
+        for variable, value in zip(jaxpr.constvars, getattr(closed, "consts", ()), strict=False):
+            yield _Step(f"a constant {name(variable)}", value, reader.get(variable))
+        yield _Step(f"inputs {' '.join(map(name, jaxpr.invars))}")
+        for equation in jaxpr.eqns:
+            results, operands = (" ".join(map(name, part)) for part in (equation.outvars, equation.invars))
+            parameters = _parameters(equation.params)
+            yield _Step(
+                f"{results} = {equation.primitive.name}{parameters} {operands}", None, equation.source_info.traceback
+            )
+            for inner in _inner(equation.params):
+                yield from walk(inner)
+        yield _Step(f"outputs {' '.join(map(name, jaxpr.outvars))}")
+
+    return walk(closed)
+
+
+def _first_readers(jaxpr: Any) -> dict[Any, Any]:
+    """By variable, where it is first read: a constant's own place is not known."""
+    first: dict[Any, Any] = {}
+    for equation in jaxpr.eqns:
+        for variable in equation.invars:
+            if not isinstance(variable, Literal):
+                first.setdefault(variable, equation.source_info.traceback)
+    return first
+
+
+def _equations(closed: Any) -> Iterator[Any]:
+    for equation in getattr(closed, "jaxpr", closed).eqns:
+        yield equation
+        for inner in _inner(equation.params):
+            yield from _equations(inner)
+
+
+def _inner(params: Mapping[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        items = cast(Sequence[Any], value) if isinstance(value, (tuple, list)) else (value,)
+        yield from (item for item in items if _is_jaxpr(item))
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return hasattr(getattr(value, "jaxpr", value), "eqns")
+
+
+def _parameters(params: Mapping[str, Any]) -> str:
+    texts = {key: _ADDRESS.sub("", str(value)) for key, value in params.items() if _is_data(value)}
+    return f"[{' '.join(f'{key}={text}' for key, text in texts.items())}]" if texts else ""
+
+
+def _is_data(value: Any) -> bool:
+    """Whether an equation's parameter says what is computed; jaxprs are walked, functions are new in each trace."""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_data, cast(Sequence[Any], value)))
+    return value is not None and not _is_jaxpr(value) and not isinstance(value, Callable)
+
+
+def _type(variable: Any) -> str:
+    short: Callable[..., str] | None = getattr(variable.aval, "str_short", None)
+    weak = "*" if getattr(variable.aval, "weak_type", False) else ""
+    return (short(short_dtypes=True) if short else str(variable.aval)) + weak
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    if old is new:
+        return True
+    try:
+        one, other = (_bytes(value) for value in (old, new))
+    except (TypeError, ValueError):  # no array: a reference, for one
+        return False
+    return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def _bytes(value: Any) -> Any:
+    is_key = isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(value) if is_key else value)
+
+
+def _shown(step: _Step | None) -> str:
+    if step is None:
+        return "nothing"
+    text = " ".join(re.sub(r"#\d+|\*", "", step.text).split())
+    if step.value is not None and hasattr(step.value, "shape"):
+        shown = " ".join(np.array2string(_bytes(step.value), threshold=6, edgeitems=2).split())
+        text = f"a constant {short_type(step.value)} {shown}"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _place(traceback: Any) -> str:
+    stack = user_stack(traceback)
+    return place(stack[0].file, stack[0].line) if stack else ""
