@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from explorer.measure.what_if import what_if
     from explorer.model.attributes import AttributeColumns, Attributes
     from explorer.model.attribution import Attribution, SourceLine
-    from explorer.model.capture import Constant, Durations
+    from explorer.model.compilation import Constant, Durations
     from explorer.model.events.event import Event, Place, Reason
     from explorer.model.events.family_counts import Cause, FamilyCounts, Summary, Totals
     from explorer.model.events.ledger import Ledger

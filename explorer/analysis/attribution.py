@@ -26,7 +26,7 @@ from explorer.analysis.outline.source_paths import stacks
 from explorer.analysis.placement import spread_places
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture
-from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.source import is_library_file
 
 # Without a frame of their own these belong to no line, and lend none: an argument is read by many lines.
@@ -95,6 +95,16 @@ def innermost_own(frames: Sequence[Frame]) -> Ints:
 def own_frame(stack: Sequence[Frame]) -> Frame | None:
     """The innermost frame of a stack that is in the user's own code, the innermost where none is; None for no stack."""
     return next((frame for frame in stack if not is_library_file(frame.file)), next(iter(stack), None))
+
+
+def nodes_at(
+    capture: Capture, line: int, stage: str = "hlo", *, file: str | None = None, through: bool = False
+) -> tuple[Node, ...]:
+    """The nodes of a stage of a capture that belong to a line of the user's source; see `Capture.nodes_at`."""
+    graph = capture.stage(stage).graph
+    file = capture.file if file is None else file
+    nodes = graph.nodes_through(file, line) if through else graph.attribution.nodes(file, line)
+    return tuple(Node(graph, i) for i in nodes.tolist())
 
 
 def nodes_through(graph: Graph, file: str, line: int) -> Ints:

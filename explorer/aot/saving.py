@@ -33,7 +33,8 @@ from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError
 from explorer.files.executable_archive import read_archive, write_archive
 from explorer.files.validate import integer, texts
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.specialization import Specialization
 from explorer.model.stage import Stage
 

@@ -22,7 +22,8 @@ from explorer.capture.recording import Program, recorder
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph
 from explorer.model.source import Source

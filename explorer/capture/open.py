@@ -21,7 +21,8 @@ from explorer.capture.readers.stablehlo import read_stablehlo
 from explorer.capture.sources import ForeignSources
 from explorer.errors import OpenError, UnreadableTextError
 from explorer.files.unpacking import GZIP, Unpacker, UnpackingError, read_whole
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.graph import Graph
 from explorer.model.source import is_library_file
 from explorer.model.stage import Stage

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.limits import count_limits, is_one_iteration
+from explorer.analysis.coverage import StageCoverage, stage_coverages
 from explorer.errors import CaptureFileError
 from explorer.files.container import (
     BlobReader,
@@ -50,8 +51,9 @@ from explorer.files.validate import (
 from explorer.files.whole import write_whole
 from explorer.model.attributes import AttributeColumns, Attributes
 from explorer.model.attribution import Attribution, SourceLine
-from explorer.model.capture import Capture, Constant, Durations
-from explorer.model.equation_sets import GRADES, EquationSets, Grades
+from explorer.model.capture import Capture
+from explorer.model.compilation import Constant, Durations
+from explorer.model.equation_sets import EquationSets
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.findings.findings import Findings
@@ -81,15 +83,12 @@ def encode(capture: Capture) -> bytes:
     measures: list[Mapping[str, Floats]] = [*map(attrgetter("measures"), graphs)]
     attributes: list[AttributeColumns] = [*map(attrgetter("attribute_table.columns"), graphs)]
     attributions: list[Attribution] = [*map(attrgetter("attribution"), graphs)]
-    placed: list[Ints] = [*map(attrgetter("placed"), graphs)]
-    grades = [links.grades(stage.name)[stage.graph.is_equation] for stage in capture.stages]
+    coverages = [*stage_coverages(capture).values()]
     sets = [links.sets.get(stage.name) for stage in capture.stages]
     single = [*map(is_one_iteration, graphs)]
     limits = count_limits(graphs[-1]).sentences if graphs else ()
     lines = _lines(capture)
-    facts = [
-        *map(_Facts, capture.stages, contents, sets, trees, measures, attributes, attributions, placed, grades, single)
-    ]
+    facts = [*map(_Facts, capture.stages, contents, sets, trees, measures, attributes, attributions, coverages, single)]
     header = {
         "function": capture.function,
         "file": capture.file,
@@ -200,13 +199,12 @@ class _Facts(NamedTuple):
     measures: Mapping[str, Floats]
     attributes: AttributeColumns
     attribution: Attribution
-    placed: Ints
-    grades: Grades
+    coverage: StageCoverage
     is_one_iteration: NDArray[np.bool_]
 
 
 def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
-    stage, content, sets, tree, measures, attributes, attribution, placed, *_ = facts
+    stage, content, sets, tree, measures, attributes, attribution, *_ = facts
     graph = stage.graph
     return {
         "name": stage.name,
@@ -222,7 +220,7 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         **_node_attributes(blobs, attributes),
         "groups": table(blobs, graph.groups, Group),
         "frames": table(blobs, graph.frames, Frame),
-        "coverage": float((placed >= 0).mean()) if len(placed) else 0.0,
+        "coverage": facts.coverage.lines,
         "places": table(blobs, attribution.places, SourceLine),
         "attribution": {name: blobs.column(getattr(attribution, name)) for name in _ATTRIBUTION},
         **({} if sets is None else {"sets": pack_sets(sets, blobs)}),
@@ -233,14 +231,8 @@ def _stage(blobs: Blobs, facts: _Facts) -> dict[str, Any]:
         "difference": tree.difference,
         "one_iteration": blobs.column(np.flatnonzero(facts.is_one_iteration).astype(np.int32)),
         "twin": blobs.column(tree.twin),
-        "grades": _shares(facts.grades),
+        "grades": dict(facts.coverage.grades),
     }
-
-
-def _shares(grades: Grades) -> dict[str, float]:
-    """How much of a stage has each grade; all of nothing is unknown."""
-    counts = np.bincount(grades, minlength=len(GRADES)) if len(grades) else np.eye(len(GRADES))[0]
-    return dict(zip(GRADES, (counts / counts.sum()).tolist(), strict=True))
 
 
 def _node_attributes(blobs: Blobs, columns: AttributeColumns) -> dict[str, Any]:

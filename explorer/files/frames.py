@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from explorer.errors import MissingPackageError
+from explorer.model.attribution import MARKS
+from explorer.model.capture import Capture
+from explorer.model.equation_sets import GRADES
 from explorer.model.fates import FateRow, FateTable
 from explorer.model.line_table import LineRow, LineTable
 
@@ -31,6 +37,35 @@ def frame_of(rows: Iterable[object], columns: Sequence[str] | None = None) -> pd
     pandas = import_pandas()
     records = [_record(row, columns or ()) for row in rows]
     return pandas.DataFrame(records, columns=None if columns is None else list(columns))
+
+
+def node_frame(capture: Capture, stage: str = "hlo") -> pd.DataFrame:
+    """The nodes of a stage of a capture, one row each: what they are, where they belong, and from what they come."""
+    pandas = import_pandas()
+    graph = capture.stage(stage).graph
+    links, attribution = capture.links, graph.attribution
+    first = links.graphs[links.first]
+    own = [(at,) for at in range(len(graph.names))] if stage == links.first else None
+    equations = dict(enumerate(own)) if own is not None else links.table(stage, links.first)
+    places = [*((place.file, place.line) for place in attribution.places), ("", 0)]
+    files, lines = zip(*places, strict=True)
+    columns: dict[str, Sequence[object]] = {
+        "name": graph.names,
+        "op": _decoded(graph.op, graph.ops),
+        "type": _decoded(graph.type, graph.types),
+        "group": _decoded(graph.group, [*(group.name for group in graph.groups), ""]),
+        "scope": _decoded(graph.scope, graph.scopes),
+        "file": _decoded(attribution.line, files),
+        "line": _decoded(attribution.line, lines),
+        "how": _decoded(attribution.mark, MARKS),
+        "equations": [", ".join(first.names[row] for row in equations.get(at, ())) for at in range(len(graph.names))],
+        "grade": _decoded(links.grades(stage), GRADES),
+    }
+    return pandas.DataFrame({**{name: list(column) for name, column in columns.items()}, **graph.measures})
+
+
+def _decoded(codes: NDArray[np.signedinteger[Any]], values: Sequence[object]) -> list[object]:
+    return [values[code] for code in codes.tolist()]
 
 
 def line_frame(table: LineTable) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,33 +13,49 @@ from typing import Any
 from explorer.analysis.cost.limits import is_one_iteration
 from explorer.model.capture import Capture
 from explorer.model.count_limits import ONE_ITERATION
+from explorer.model.equation_sets import GRADES
 from explorer.model.graph import Graph
+from explorer.model.links import Links
 
 
 def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
     """Write the stages of a capture, the last first, as one collection; returns the path."""
-    graphs = ((stage.name, stage.graph) for stage in reversed(capture.stages))
+    links = capture.links
+    linked = {name: _links(links, name) for name in links.graphs}
+    graphs = ((stage.name, stage.graph, linked[stage.name]) for stage in reversed(capture.stages))
     return _write(Path(path), capture.function, graphs)
+
+
+def _links(links: Links, stage: str) -> list[dict[str, str]]:
+    """For each node of a stage, the equations that it comes from, and how sure that is."""
+    grades: list[int] = links.grades(stage).tolist()
+    if stage == links.first:
+        return [{} for _ in grades]
+    names, table = links.graphs[links.first].names, links.table(stage, links.first)
+    return [
+        {"equations": ", ".join(names[row] for row in table.get(node, ())), "link": GRADES[grade]}
+        for node, grade in enumerate(grades)
+    ]
 
 
 def write_graph(graph: Graph, path: str | PathLike[str], name: str = "graph") -> Path:
     """Write one graph as a collection; returns the path."""
-    return _write(Path(path), name, [(name, graph)])
+    return _write(Path(path), name, [(name, graph, ())])
 
 
-def _write(path: Path, label: str, graphs: Iterable[tuple[str, Graph]]) -> Path:
-    """Write graphs, each with its name, as one collection; returns the path.
+def _write(path: Path, label: str, graphs: Iterable[tuple[str, Graph, Sequence[Mapping[str, str]]]]) -> Path:
+    """Write graphs, each with its name and what its nodes have beside their own, as one collection; returns the path.
 
     The form is that of Model Explorer's JSON adapter: `{"label": …, "graphs": […]}`, its fields those of
     `model_explorer.graph_builder`.
     """
-    collection = {"label": label, "graphs": [model_explorer_graph(graph, name) for name, graph in graphs]}
+    collection = {"label": label, "graphs": [model_explorer_graph(graph, name, more) for name, graph, more in graphs]}
     path.write_text(json.dumps(collection, separators=(",", ":"), allow_nan=False), encoding="utf-8")
     return path
 
 
-def model_explorer_graph(graph: Graph, name: str) -> dict[str, Any]:
-    """One graph: its groups become namespaces, and what is known of a node its attributes."""
+def model_explorer_graph(graph: Graph, name: str, more: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+    """One graph: its groups become namespaces, and what is known of a node its attributes; `more` has others."""
     tree = graph.hierarchy
     namespaces = _namespaces([(group.name, group.parent) for group in tree.groups])
     measures = {key: values.tolist() for key, values in graph.measures.items()}
@@ -56,6 +72,7 @@ def model_explorer_graph(graph: Graph, name: str) -> dict[str, Any]:
             "source": str(graph.attribution.place(i) or ""),
             **{key: f"{values[i]:,.6g}" for key, values in measures.items() if math.isfinite(values[i])},
             "counted": ONE_ITERATION if one_iteration[i] else "",
+            **(more[i] if more else {}),
         }
         for key, value in graph.attribute_table.of(i).items():
             attributes.setdefault(key if key not in attributes else f"{key} (attribute)", value)  # jit has a `name` too

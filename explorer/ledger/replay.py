@@ -23,7 +23,8 @@ from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.sources import label
 from explorer.errors import NotRecordedError
 from explorer.ledger.call import Call
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.events.event import Event
 from explorer.model.events.key import Key
 

@@ -1,6 +1,7 @@
 """What was seen, as plain values: no JAX, no IPython."""
 
-from explorer.model.capture import Capture, Constant, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Constant, Durations
 from explorer.model.graph import Frame, Graph, Group, Node
 from explorer.model.source import Source
 from explorer.model.stage import Stage

@@ -9,14 +9,15 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.attribution import Attribution
+from explorer.model.compilation import Constant, Durations
 from explorer.model.displayable import Pictured
-from explorer.model.equation_sets import GRADES, EquationSets
-from explorer.model.fates import Fate, FateRow, Fates, FateTable
+from explorer.model.equation_sets import EquationSets
+from explorer.model.fates import Fate, Fates, FateTable
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph, Node
 from explorer.model.line_table import LineTable
@@ -27,23 +28,8 @@ from explorer.model.recording import Recording
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
-
-@dataclass(frozen=True)
-class Durations:
-    """Seconds spent in each step of the compilation."""
-
-    trace: float = 0.0
-    lower: float = 0.0
-    compile: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """An array that the function closed over and the trace baked in: its name in the jaxpr, its type, its bytes."""
-
-    name: str
-    type: str
-    bytes: int
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 _SMALL = 2_000  # instructions
@@ -102,9 +88,8 @@ class Capture(Pictured):
 
     def __post_init__(self) -> None:
         # So that `graph.where("line:3")` knows what only the capture does: the equations of other stages.
-        object.__setattr__(
-            self, "stages", tuple(stage.attributed(partial(self._attribute, stage.name)) for stage in self.stages)
-        )
+        stages = tuple(stage.attributed(partial(self._attribute, stage.name)) for stage in self.stages)
+        object.__setattr__(self, "stages", stages)
 
     @attached
     def _attribute(self, stage: str, graph: Graph) -> Attribution:
@@ -206,6 +191,7 @@ class Capture(Pictured):
     def hlo(self) -> Stage:
         return self.stage("hlo")
 
+    @attached
     def nodes_at(
         self, line: int, stage: str = "hlo", *, file: str | None = None, through: bool = False
     ) -> tuple[Node, ...]:
@@ -231,21 +217,17 @@ class Capture(Pictured):
             >>> cap.nodes_at(2, "jaxpr"), cap.nodes_at(2, "jaxpr", through=True)
             ((), (b = f32[8] mul(a),))
         """
-        graph = self.stage(stage).graph
-        file = self.file if file is None else file
-        nodes = graph.nodes_through(file, line) if through else graph.attribution.nodes(file, line)
-        return tuple(Node(graph, i) for i in nodes.tolist())
+        ...
 
+    @attached
     def coverage(self, stage: str, grade: str = "") -> float:
-        """The share of a stage's nodes, 0 to 1, that know a place in the user's source; or that are linked so surely.
-
-        Most know their place from the compiler; parameters, constants and layout plumbing from what they belong to.
+        """The share, 0 to 1, of the nodes of a stage that do something: no parameters, constants or tuples.
 
         Args:
             stage: Which stage.
-            grade: `exact`, `inferred` or `unknown`: the share of the nodes that do something (no parameters, constants
-                or tuples) of which it is so sure from which equations they come. The three are 1 together. Without
-                equations, as in a module from a file, all are unknown.
+            grade: Nothing for those that belong to a line of the source, as `node.place` says it. `exact`, `inferred`
+                or `unknown` for those of which it is so sure from which equations they come: the three are 1 together.
+                Without equations, as in a module from a file, all are unknown.
 
         Raises:
             UnknownNameError: There is no such stage, or no such grade.
@@ -255,14 +237,27 @@ class Capture(Pictured):
             >>> capture = explorer.explore(lambda x: jnp.sin(x) * 2, jnp.ones(8))
             >>> round(sum(capture.coverage("hlo", grade) for grade in ("exact", "inferred", "unknown")), 6)
             1.0
+            >>> capture.coverage("jaxpr")
+            1.0
         """
-        graph = self.stage(stage).graph
-        if not grade:
-            return float((graph.placed >= 0).mean()) if len(graph) else 0.0
-        if grade not in GRADES:
-            raise UnknownNameError(f"no link is {grade!r}; grades are: {', '.join(GRADES)}")
-        grades = self.links.grades(stage)[graph.is_equation]
-        return float((grades == GRADES.index(grade)).mean()) if len(grades) else float(grade == GRADES[0])
+        ...
+
+    @attached
+    def to_frame(self, stage: str = "hlo") -> pd.DataFrame:
+        """The nodes of a stage as a pandas DataFrame, one row a node in program order.
+
+        Args:
+            stage: Which stage.
+
+        Returns:
+            The columns `name`, `op`, `type`, `group`, `scope`; `file`, `line` and `how` of the node's `place`;
+            `equations`, the names of those that it comes from, and `grade`, how sure that is; then a column for each
+            measure (`flops`, `bytes`, …).
+
+        Raises:
+            UnknownNameError, MissingPackageError: There is no such stage; pandas is not installed.
+        """
+        ...
 
     @cached_property
     @attached
@@ -293,6 +288,7 @@ class Capture(Pictured):
             raise ForeignNodeError(f"{node.name} is no node of this capture's jaxpr or stablehlo stage.")
         return self.fates_of(stage)[node.index]
 
+    @attached
     def fate_table(self, by: str | int | None = None, stage: str = "jaxpr") -> FateTable:
         """What became of every equation, by source line; or what one pass did to the lines.
 
@@ -307,17 +303,7 @@ class Capture(Pictured):
             >>> [(row.op, row.kind, row.why) for row in capture.fate_table(by="cse")]
             [('tanh', 'merged', 'the same as b, which stands for both')]
         """
-        fates, graph = self.fates_of(stage), self.stage(stage).graph
-        rows: list[FateRow] = []
-        for node in graph.nodes:
-            fate, place = fates[node.index], graph.attribution.place(node.index)
-            if not fate.kind or (by is not None and by not in (fate.pass_name, fate.pass_number)):
-                continue
-            file, line = (place.file, place.line) if place is not None else ("", 0)
-            by_pass = fate.pass_name, fate.pass_number
-            lines = fate.before, fate.after
-            rows.append(FateRow(file, line, node.name, node.op, fate.kind, fate.why, *by_pass, *lines))
-        return FateTable(rows)
+        ...
 
     def fates(self, stage: str = "jaxpr") -> dict[str, int]:
         """How many equations of a stage were kept, fused, merged, folded, eliminated, …, or are of unknown fate."""

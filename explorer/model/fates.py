@@ -129,7 +129,7 @@ class FateRow:
     Args:
         file, line: The line, from 1.
         equation, op: The equation's name in its stage, and its operation.
-        kind, why, pass_name, pass_number, before, after: Of its `Fate`.
+        kind, why, pass_name, pass_number, before, after, inferred: Of its `Fate`.
     """
 
     file: str
@@ -142,6 +142,7 @@ class FateRow:
     pass_number: int | None
     before: str
     after: str
+    inferred: bool
 
 
 class FateTable(Sequence[FateRow]):

@@ -18,7 +18,8 @@ import numpy as np
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
 from explorer.files.capture import encode
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.equation_sets import EXACT
 from explorer.model.stage import Stage
 from tests.benchmarks.table import row

@@ -15,7 +15,8 @@ from playwright.sync_api import sync_playwright
 import explorer as ex
 from explorer.capture.readers.hlo import read_hlo
 from explorer.files.model_explorer import write_graph
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.stage import Stage
 from tests.benchmarks.bench import repeated
 from tests.benchmarks.model_explorer import is_installed, seconds_to_paint

@@ -19,9 +19,8 @@ def summary(capture):
     lines = [capture.function + capture.signature]
     for stage in capture.stages:
         count = f"{len(stage.graph):,} {words[stage.name]}"
-        lines.append(
-            f"  {stage.name:<10} {count:<20} {int(100 * capture.coverage(stage.name)):3}% linked to the source"
-        )
+        share = int(100 * capture.coverage(stage.name))
+        lines.append(f"  {stage.name:<10} {count:<20} {share:3}% with a source line")
     nodes = list(capture.hlo.graph.nodes)
     fusions = sum(node.op == "fusion" for node in nodes)
     fused = sum(node.group is not None and node.group.kind == "fusion" for node in nodes)

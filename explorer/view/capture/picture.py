@@ -21,14 +21,14 @@ _COLOURS = ("#0068a3", "#c25200", "#00805f", "#a8457f", "#7d6100", "#5b50b8")
 
 def table_rows(summary: CaptureSummary) -> list[tuple[str, ...]]:
     """The same as a table: a head, the stages, then the groups of the last stage, outermost first."""
-    rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "linked to a line")]
+    rows: list[tuple[str, ...]] = [("what", "nodes", "kernels", "with a source line", "links to equations")]
     for stage in summary.stages:
         kernels = "" if stage.kernels is None else f"{stage.kernels:,}"
-        rows.append((stage.title, f"{stage.nodes:,}", kernels, stage.linked))
+        rows.append((stage.title, f"{stage.nodes:,}", kernels, stage.lines, stage.grades))
     if summary.groups is not None:
-        rows += [(name, "", size, "") for name, size in _flat(summary.groups, 0)]
+        rows += [(name, "", size, "", "") for name, size in _flat(summary.groups, 0)]
     pitfalls = summary.capture.findings[:_PITFALLS]
-    return rows + [(f"line {finding.line}: {finding.rule}: {finding.message}", "", "", "") for finding in pitfalls]
+    return rows + [(f"line {finding.line}: {finding.rule}: {finding.message}", "", "", "", "") for finding in pitfalls]
 
 
 def _flat(part: Part, depth: int) -> list[tuple[str, str]]:

@@ -9,7 +9,9 @@ import numpy as np
 
 from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
 from explorer.analysis.cost.limits import count_limits
+from explorer.analysis.coverage import StageCoverage, stage_coverages
 from explorer.model.capture import Capture
+from explorer.model.equation_sets import GRADES, UNKNOWN
 from explorer.model.graph import Floats, Group
 from explorer.model.hierarchy import Hierarchy
 from explorer.model.live_memory import NO_SCHEDULE
@@ -51,14 +53,16 @@ class StageSummary:
         unit: What its nodes are.
         nodes: How many it has.
         kernels: How many of them run as kernels of their own; None before the optimised HLO.
-        linked: The part of its nodes that have a source line, `97%`; not rounded up, so that 100% is all.
+        lines: The part of what does something in it that belongs to a source line, `97%`.
+        grades: How surely the same is linked to equations: `88% exact · 12% inferred`, `exact`; empty if not at all.
     """
 
     title: str
     unit: str
     nodes: int
     kernels: int | None
-    linked: str
+    lines: str
+    grades: str
 
 
 @dataclass(frozen=True)
@@ -93,9 +97,7 @@ def summarize(capture: Capture) -> CaptureSummary:
     limits = count_limits(last.graph).sentences if last is not None else ()
     # What another program compiled is shown without its peak: its text may be huge, and follow no schedule.
     peak = _peak_text(capture) if "jax" in capture.environment else ""
-    # All stages are asked before any is described: what answers is loaded and warm.
-    coverages = [capture.coverage(stage.name) for stage in capture.stages]
-    stages = [*map(_stage, capture.stages, coverages)]
+    stages = [*map(_stage, capture.stages, stage_coverages(capture).values())]
     return CaptureSummary(capture, stages, groups, measure, limits, summarize_rules(capture.findings), peak)
 
 
@@ -118,11 +120,25 @@ def _costs(stage: Stage) -> tuple[str, Floats]:
     return measure, costs
 
 
-def _stage(stage: Stage, coverage: float) -> StageSummary:
+def _stage(stage: Stage, coverage: StageCoverage) -> StageSummary:
     kernels = len(running_nodes(stage.graph)) if stage.name == "hlo" else None
-    linked = f"{int(100 * coverage)}%"
     title, unit = _TITLES.get(stage.name, stage.name), _UNITS.get(stage.name, "nodes")
-    return StageSummary(title, unit, len(stage.graph.names), kernels, linked)
+    return StageSummary(title, unit, len(stage.graph.names), kernels, _percent(coverage.lines), _grades(coverage))
+
+
+def _grades(coverage: StageCoverage) -> str:
+    """`88% exact · 11% inferred`, the surest first; empty where no stage before it has equations to be linked to."""
+    if coverage.grades[GRADES[UNKNOWN]] == 1:
+        return ""
+    shares = [(grade, coverage.grades[grade]) for grade in reversed(GRADES) if coverage.grades[grade]]
+    if len(shares) == 1:
+        return shares[0][0]
+    return " · ".join(f"{_percent(share)} {grade}" for grade, share in shares)
+
+
+def _percent(share: float) -> str:
+    """Not rounded up, so that 100% is all; what there is, is not nothing."""
+    return f"{int(100 * share + 1e-6)}%" if not 0 < share < 0.01 else "<1%"
 
 
 def _nodes_inside(tree: Hierarchy, nodes: Iterable[int]) -> list[list[int]]:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.files.capture import _read_stage, decode, encode
 from explorer.files.container import VERSION, BlobReader, Blobs, table
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.graph import Frame, Graph, Group
 from explorer.model.stage import Stage
 from tests.support.functions import loss

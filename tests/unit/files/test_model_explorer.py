@@ -87,3 +87,12 @@ def test_groups_of_one_name_stay_apart():
         "group",
         "a∕b/c (2) (2)",
     ]
+
+
+def test_every_node_says_its_equations_and_how_sure_that_is(written, capture):
+    stage = next(graph for graph in written["graphs"] if graph["id"] == "hlo")
+    for exported, node in zip(stage["nodes"], capture.hlo.graph.nodes, strict=True):
+        attributes = {pair["key"]: pair["value"] for pair in exported["attrs"]}
+        assert attributes["link"] == capture.links.grade(node, "jaxpr")
+        equations = ", ".join(equation.name for equation in capture.links.linked(node, "jaxpr"))
+        assert attributes.get("equations", "") == equations

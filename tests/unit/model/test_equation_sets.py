@@ -128,6 +128,12 @@ def test_from_structure_alone_nothing_is_exact_and_the_shares_are_one_together(c
         capture.coverage("hlo", "certain")
 
 
+def test_without_a_grade_the_coverage_is_what_belongs_to_a_line(capture):
+    for stage in capture.stages:
+        does = [node for node in stage.graph.nodes if stage.graph.is_equation[node.index]]
+        assert capture.coverage(stage.name) == sum(node.place is not None for node in does) / len(does)
+
+
 def test_what_is_exact_is_saved_and_opened_again(capture, tmp_path):
     rows = [node.index for node in capture.hlo.graph.nodes if node.op == "multiply"]
     sets = exact(capture, [(row, 1) for row in rows])

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.errors import NotRecordedError
 from explorer.files.capture import decode
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.view.base85 import ALPHABET, pack, unpack
 from explorer.view.bundle_placement import includes_bundle
 from explorer.view.capture.html import fragment
@@ -179,6 +180,18 @@ def test_the_picture_names_every_stage_and_function(capture):
 def test_the_table_counts_what_the_stages_hold(capture):
     _, *rows = table_rows(summarize(capture))
     assert [row[1] for row in rows[:3]] == [f"{len(stage.graph):,}" for stage in capture.stages]
+
+
+def test_the_text_and_the_table_say_how_surely_each_stage_is_linked(capture):
+    _, *rows = table_rows(summarize(capture))
+    text = " ".join(capture.to_text(200).split())
+    for stage, (*_, grades) in zip(capture.stages[1:], rows[1:], strict=False):
+        shares = {grade: capture.coverage(stage.name, grade) for grade in ("exact", "inferred", "unknown")}
+        whole = [grade for grade, share in shares.items() if share == 1]
+        for grade, share in shares.items():
+            assert (grade in grades) == (share > 0)
+            assert whole or not share or f"{int(100 * share + 1e-6) or '<1'}% {grade}" in grades
+        assert f"links {grades}" in text
 
 
 def test_the_users_text_is_never_html():

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.graph import Frame, Graph, Group
 from explorer.model.line_table import LineRow, LineTable
 from explorer.model.stage import Stage

@@ -96,7 +96,7 @@ def test_what_carries_no_metadata_is_placed_by_what_it_belongs_to(step):
     known = np.flatnonzero(graph.frame >= 0)
     np.testing.assert_array_equal(by[known], known)
     assert (graph.frame[by[by >= 0]] >= 0).all()
-    assert step.coverage("hlo") == (by >= 0).mean() > (graph.frame >= 0).mean()
+    assert (by >= 0).mean() > (graph.frame >= 0).mean()
 
 
 def test_the_tree_is_read_from_calls_and_transforms(step):

@@ -8,7 +8,8 @@ from explorer.analysis.attribution import attribute
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.analysis.placement import placed
 from explorer.capture.readers.hlo import read_hlo
-from explorer.model.capture import Capture, Durations
+from explorer.model.capture import Capture
+from explorer.model.compilation import Durations
 from explorer.model.stage import Stage
 
 X = jnp.ones((1, 1, 16, 16))

@@ -1,4 +1,4 @@
-// Under the panes: what the compile cost, how much of the stage is linked to a line, and with what it was compiled.
+// Under the panes: what the compile cost, how surely the stage is linked, and with what it was compiled.
 
 import { element } from "../core/dom";
 import { number, STAGE_TITLES, secondsText, units } from "../core/labels";
@@ -22,7 +22,6 @@ export class Foot {
     this.root.replaceChildren(
       ...this.#times(),
       this.#linked(),
-      ...this.#graded(),
       this.recorder,
       element("span.stretch"),
       element("span", about),
@@ -69,34 +68,11 @@ export class Foot {
     return [bar];
   }
 
-  /** How sure the links of this stage's nodes to equations are; nothing in the first stage. */
-  #graded(): Node[] {
-    const { sets, graph } = this.session.stage;
-    if (!sets) return [];
-    const grades = Array.from({ length: graph.size }, (_, node) => sets.gradeOf(node));
-    const exact = grades.filter((grade) => grade === "exact").length;
-    const inferred = grades.filter((grade) => grade === "inferred").length;
-    if (!exact && !inferred) return [];
-    const share = exact / (exact + inferred);
-    const text = share === 1 ? "links exact" : exact ? `${Math.floor(share * 100)}% of links exact` : "links inferred";
-    const unknown = graph.size - exact - inferred;
-    const title = `${number(exact)} nodes linked exactly, ${number(inferred)} by inference, ${number(unknown)} not`;
-    return [element("span", { title }, text)];
-  }
-
   #linked(): Node {
-    const { graph, coverage } = this.session.stage;
-    let placed = 0;
-    for (let node = 0; node < graph.size; node++) if (graph.c.frame[node]! >= 0) placed++;
-    const percent = (share: number) => `${Math.floor(share * 100)}%`;
-    const own = percent(graph.size ? placed / graph.size : 0);
-    const rest = "the rest by what they belong to (parameters, constants, layout plumbing)";
-    const title = `${percent(coverage)} of the nodes know a line of the source: ${own} from the compiler, ${rest}`;
-    return element(
-      "span",
-      { title: `${title}${this.#unknown.title}` },
-      `${this.#grades ?? `linked ${percent(coverage)}`}${this.#unknown.text}`,
-    );
+    const { coverage } = this.session.stage;
+    const lines = `${Math.floor(coverage * 100 + 1e-6)}% with a source line`;
+    const title = `of what does something (no parameters, constants, tuples): ${lines}${this.#unknown.title}`;
+    return element("span", { title }, `${this.#grades ?? lines}${this.#unknown.text}`);
   }
 
   /** How surely the stage's nodes are linked to equations: what does something counts, no parameters and tuples. */

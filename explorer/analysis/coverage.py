@@ -1,0 +1,58 @@
+"""How much of a stage belongs to a line of the source, and how surely it is linked to equations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from explorer.errors import UnknownNameError
+from explorer.model.capture import Capture
+from explorer.model.equation_sets import GRADES
+
+
+class StageCoverage(NamedTuple):
+    """Shares, 0 to 1, of the nodes of a stage that do something: parameters, constants and tuples don't count.
+
+    Args:
+        lines: Of those that belong to a line of the source, as `node.place` says it; 0 for a stage without any.
+        grades: By each of `GRADES`, of those that are linked to equations so surely; 1 together.
+    """
+
+    lines: float
+    grades: Mapping[str, float]
+
+
+def stage_coverages(capture: Capture) -> dict[str, StageCoverage]:
+    """The coverage of every stage of a capture, by name; reads and links the stages that were not yet."""
+    lines, grades = _lines(capture), capture.links.grades
+    return {
+        stage.name: StageCoverage(lines[stage.name], _shares(grades(stage.name)[stage.graph.is_equation]))
+        for stage in capture.stages
+    }
+
+
+def coverage(capture: Capture, stage: str, grade: str = "") -> float:
+    """One of these shares: of the nodes that belong to a line, or of a grade; see `Capture.coverage`."""
+    graph = capture.stage(stage).graph
+    if not grade:
+        return _lines(capture, stage)[stage]
+    if grade not in GRADES:
+        raise UnknownNameError(f"no link is {grade!r}; grades are: {', '.join(GRADES)}")
+    return _shares(capture.links.grades(stage)[graph.is_equation])[grade]
+
+
+def _lines(capture: Capture, only: str = "") -> dict[str, float]:
+    columns = [
+        (stage.name, stage.graph.attribution.line, stage.graph.is_equation)
+        for stage in capture.stages
+        if only in ("", stage.name)
+    ]
+    return {name: float((line[does] >= 0).mean()) if does.any() else 0.0 for name, line, does in columns}
+
+
+def _shares(grades: np.ndarray) -> dict[str, float]:
+    """How much has each grade; all of nothing is unknown."""
+    counts = np.bincount(grades, minlength=len(GRADES)) if len(grades) else np.eye(len(GRADES))[0]
+    return dict(zip(GRADES, (counts / counts.sum()).tolist(), strict=True))
