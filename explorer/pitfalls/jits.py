@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ import jax
 
 from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.safe import class_name, class_variables
+from explorer.pitfalls.safe import attributes, class_name, class_variables, member
 
 _JITS = ("jax.jit", "jax.pmap", "equinox.filter_jit", "equinox._jit.filter_jit", "flax.nnx.jit")
 
@@ -102,3 +103,12 @@ def _bases(kind: type) -> tuple[type, ...]:
 
 def _dotted(value: FunctionType) -> str:
     return f"{value.__module__}.{value.__qualname__}"
+
+
+def is_users_jitted(value: Any) -> bool:
+    """Whether a value is a `jax.jit` function that is none of those which a module of JAX's has, as `jnp.exp`."""
+    wrapped = attributes(value).get("__wrapped__") if is_jitted(value) else None
+    if type(wrapped) is not FunctionType:
+        return wrapped is not None
+    module = sys.modules.get(str(wrapped.__globals__.get("__name__")))
+    return not module or member(module, wrapped.__name__) is not value

@@ -1,0 +1,173 @@
+"""A functional update that is dropped: `x.at[0].set(1.)` makes another array, and leaves `x` as it was."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from explorer.capture.sources import Span
+from explorer.model.findings.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.jits import is_users_jitted
+from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import attributes, callee_name
+from explorer.pitfalls.syntax_trees import last_name
+
+_UPDATES = frozenset(("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"))
+# Of these a result is all that there is: they are called for nothing else. `jax.tree.map` may be, for what it calls.
+_MODULES = ("jax._src.random.", "jax.random.", "optax.", "jax._src.numpy.")
+_FUNCTIONS = ("equinox._tree.tree_at", "equinox._update.apply_updates", "jax._src.prng.")
+_MAPS = ("jax._src.tree_util.tree_map", "jax._src.tree.map")
+# They raise where their arguments don't fit, and some call them for that.
+_CHECKS = frozenset(
+    ("broadcast_shapes", "broadcast_to", "broadcast_arrays", "result_type", "promote_types", "can_cast")
+)
+_METHODS = frozenset(("apply_gradients", "replace", "_replace"))
+_LIBRARIES = ("flax.", "collections.", "jax.", "optax.", "equinox.", "chex.", "dataclasses.")
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    callees = _recorded(evidence)
+    for function in evidence.functions:
+        unread: frozenset[str] | None = None
+        for node in function.walk(ast.Expr, ast.Assign):
+            call = node.value
+            if not isinstance(call, ast.Call) or not function.reached(call):
+                continue
+            if isinstance(node, ast.Expr):
+                is_dropped = _is_update(function, call, callees) or _is_computed(function, call, callees)
+            else:
+                unread = _unread(function) if unread is None else unread
+                names = _names(node.targets, last_name(call.func) == "update")
+                is_dropped = bool(names) and unread.issuperset(names) and _is_update(function, call, callees)
+            if is_dropped:
+                yield _finding(evidence, function, node, call)
+
+
+def _recorded(evidence: Evidence) -> dict[tuple[str, Span], str]:
+    """What the calls called, by file and span."""
+    return {(call.code.co_filename, call.span): _name(call.callee, call.receiver) for call, _ in evidence.calls()}
+
+
+def _name(callee: str, receiver: Any) -> str:
+    """The name of a callable with its module; of a jitted function, that of what was jitted."""
+    for _ in range(8):  # a wrapper around a wrapper
+        inner = attributes(receiver).get("__wrapped__") if callee.endswith(".__call__") else None
+        if inner is None:
+            break
+        callee, receiver = callee_name(inner)
+    return callee
+
+
+def _callee(function: FunctionSource, call: ast.Call, callees: dict[tuple[str, Span], str]) -> str:
+    recorded = callees.get((function.file, Span.of(call)), "")
+    value = function.resolve(call.func)
+    if is_users_jitted(value):  # what is jitted may be JAX's, but who calls it for nothing may measure or warm it up
+        return ""
+    return recorded if value is ... else _name(*callee_name(value))
+
+
+def _is_update(function: FunctionSource, call: ast.Call, callees: dict[tuple[str, Span], str]) -> bool:
+    """Whether a call gives an updated copy, or new keys, which is of no use but to who takes it."""
+    if _updated(call) is not None:
+        return True
+    callee = _callee(function, call, callees)
+    last = callee.rpartition(".")[2]
+    if last in _METHODS:
+        return callee.startswith(_LIBRARIES)
+    is_optax = callee.startswith("optax.") and ("update" in last or last == "init")
+    return is_optax or callee in _FUNCTIONS or (callee.startswith(("jax._src.random.", "jax.random.")))
+
+
+def _is_computed(function: FunctionSource, call: ast.Call, callees: dict[tuple[str, Span], str]) -> bool:
+    """Whether a call that is a statement does nothing but compute what nobody takes."""
+    callee = _callee(function, call, callees)
+    if callee in _MAPS:
+        mapped = call.args[0] if call.args else None
+        return isinstance(mapped, ast.Lambda) and _is_pure(function, mapped.body)
+    return callee.startswith(_MODULES) and callee.rpartition(".")[2] not in _CHECKS
+
+
+def _is_pure(function: FunctionSource, body: ast.expr) -> bool:
+    """Whether all that an expression calls is JAX's."""
+    parts = list(ast.walk(body))
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    if any(isinstance(part, ast.NamedExpr) for part in parts):
+        return False
+    return all(function.callee(part).startswith(("jax.", "jaxlib.")) or _updated(part) is not None for part in calls)
+
+
+def _updated(call: ast.Call) -> ast.expr | None:
+    """`x` of `x.at[…].set(…)`; None for another call."""
+    match call.func:
+        case ast.Attribute(attr=method, value=ast.Subscript(value=ast.Attribute(attr="at", value=array))):
+            return array if method in _UPDATES else None
+        case _:
+            return None
+
+
+def _names(targets: list[ast.expr], first: bool) -> list[str]:
+    """The names that are all that an assignment sets; none if it sets more than names, or they mean to be unused.
+
+    Args:
+        targets: Of the assignment.
+        first: Whether the first of several is what counts: of Optax, `updates, state = optimizer.update(…)`.
+    """
+    parts = [part for one in targets for part in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one])]
+    parts = parts[:1] if first else parts
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    return names if len(names) == len(parts) and not all(name.startswith("_") for name in names) else []
+
+
+def _unread(function: FunctionSource) -> frozenset[str]:
+    """The names of a function that nothing in it reads, nor any function inside of it."""
+    parts = [part for part in ast.walk(function.node) if isinstance(part, ast.Name)]
+    read = {part.id for part in parts if not isinstance(part.ctx, ast.Store)}
+    return frozenset(part.id for part in parts) - read - function.declared
+
+
+def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call: ast.Call) -> Finding:
+    text = function.short(call)
+    updated = _updated(call)
+    if updated is not None:
+        name = function.source(updated)
+        message = f"`{text}` makes a changed copy of `{name}` that nothing uses: `{name}` itself stays as it was"
+        # A name from outside would become another one if it were assigned here, and an attribute would keep a tracer.
+        is_own = isinstance(updated, ast.Name) and updated.id in function.locals
+        whole = function.short(call, 200)
+        fix = f"{name} = {whole}" if is_own else f"return {whole}, and set {name} to it where this is called"
+    elif last_name(call.func) in ("split", "fold_in"):
+        message = f"`{text}` makes new keys that nothing uses: the key itself is the one it was"
+        fix = f"key, subkey = {text}" if last_name(call.func) == "split" else f"key = {text}"
+    else:
+        message = f"what `{text}` returns isn't used, and it changes nothing of what it was given"
+        fix = _assigned(call, text)
+    return RULE.finding(
+        message,
+        function=function,
+        span=Span.of(node),
+        evidence=f"{'the call is a statement' if isinstance(node, ast.Expr) else 'nothing reads the names it is given'}"
+        f" in {evidence.name}; JAX's functions change nothing in place",
+        fix=fix,
+    )
+
+
+def _assigned(call: ast.Call, text: str) -> str:
+    name = last_name(call.func)
+    if name == "apply_updates":
+        return f"params = {text}"
+    if name == "update":
+        return f"updates, state = {text}, then params = optax.apply_updates(params, updates)"
+    return f"take what it returns: result = {text}; or leave it out"
+
+
+RULE = Rule(
+    "dropped-result",
+    "EX030",
+    "warning",
+    "An array is never changed in place: an update gives a changed copy, and one that nothing takes is lost.",
+    "https://docs.jax.dev/en/latest/notebooks/Common_Gotchas_in_JAX.html#in-place-updates",
+    check,
+)
