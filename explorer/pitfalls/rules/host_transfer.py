@@ -22,6 +22,7 @@ from explorer.pitfalls.safe_text import safe_text
 _JITTED = kind_of(jax.jit(lambda: None))
 _METHODS = frozenset(("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__"))
 _FUNCTIONS = frozenset(("float", "int", "bool", "asarray", "array", "device_get", "block_until_ready", "print"))
+BLOCKING = _METHODS | _FUNCTIONS  # who asks for a value waits until it is computed
 _LOOPS = (ast.For, ast.While)
 
 
@@ -54,11 +55,14 @@ def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
     """In Python loops: what brings the result of a jitted function to the host, and the result's name."""
     for loop in function.walk(*_LOOPS):
         results = dict.fromkeys(_jitted_results(function, loop), "")
-        calls = (node for node in ast.walk(loop) if isinstance(node, ast.Call))
-        for node in calls if results else ():
+        calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
+        jitted = [node for node in calls if _is_jitted_call(function, node)]
+        for node in calls if results or jitted else ():
             source = None if _is_jax_numpy(function, node) or _is_rare(function, node, loop) else _taken(node)
             if source is not None:
-                yield from ((node, name) for name in traced_in(source, results)[:1])
+                inside = (part for part in ast.walk(source) if any(part is call for call in jitted))
+                names = traced_in(source, results) or [function.short(part) for part in inside]
+                yield from ((node, name) for name in names[:1])
 
 
 def _jitted_results(function: FunctionSource, loop: ast.AST) -> Iterator[str]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.rules.async_timing import timed_calls
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
 _TIMES = (
@@ -19,7 +20,11 @@ _TIMES = (
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    # What measures jitted functions is no function to compile: `async-timing` looks at it.
+    measuring = {id(call) for _, *clocks, _ in timed_calls(evidence) for call in clocks}
     for call, function in evidence.calls(*_TIMES):
+        if id(call) in measuring:
+            continue
         name = call.callee.removeprefix("datetime.")
         moment = datetime.fromtimestamp(evidence.started).strftime("%H:%M:%S on %Y-%m-%d")
         yield RULE.finding(

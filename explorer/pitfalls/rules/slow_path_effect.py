@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.equations import Equation
@@ -49,8 +50,9 @@ def _effect(equation: Equation) -> str:
 
 
 def in_loop(equation: Equation) -> bool:
-    """Whether it runs in each turn of a compiled loop."""
-    return any(caller.op in ("scan", "while") for caller in equation.callers())
+    """Whether it runs in each turn of a compiled loop; what a `cond` in the loop chooses may run in none."""
+    callers = takewhile(lambda caller: caller.op != "cond", equation.callers())
+    return any(caller.op in ("scan", "while") for caller in callers)
 
 
 RULE = Rule(
