@@ -10,11 +10,13 @@ import numpy as np
 
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
+from explorer.pitfalls.arguments import passed_values
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_users_object
 from explorer.pitfalls.state import Change
+from explorer.pitfalls.syntax_trees import root_of
 from explorer.pitfalls.writes import Write, write_of
 
 _ADDING: dict[type[ast.operator], str] = {
@@ -30,6 +32,7 @@ _SHARING = frozenset(("asarray", "device_put", "from_dlpack"))
 def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _containers(evidence)
     yield from _arrays(evidence)
+    yield from _in_place(evidence)
     yield from _shared(evidence)
 
 
@@ -48,14 +51,21 @@ def _containers(evidence: Evidence) -> Iterator[Finding]:
 
 def _is_returned(evidence: Evidence, change: Change) -> bool:
     """Whether the function gives back what it changed: the caller has it from there."""
-    root = change.path.partition("[")[0].partition(".")[0]
-    function = next((one for one in evidence.functions if one.executed.code is _code(evidence)), None)
-    if function is None:
-        return False
+    function = _own(evidence)
+    return function is not None and _gives_back(function, root_of(change.path))
+
+
+def _own(evidence: Evidence) -> FunctionSource | None:
+    """The text of the function itself."""
+    return next((one for one in evidence.functions if one.executed.code is _code(evidence)), None)
+
+
+def _gives_back(function: FunctionSource, name: str) -> bool:
+    """Whether it returns what a name stands for, whole."""
     if isinstance(function.node, ast.Lambda):
         return True
     returned = (node.value for node in function.walk(ast.Return) if node.value is not None)
-    return any(root in _whole(value) for value in returned)
+    return any(name in _whole(value) for value in returned)
 
 
 def _whole(node: ast.AST) -> Iterator[str]:
@@ -141,6 +151,32 @@ def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.
     if not method and isinstance(node, ast.AugAssign):
         value, method = ast.unparse(ast.BinOp(ast.Name(f"{owner}[{index}]"), node.op, node.value)), "set"
     return f"{owner} = {owner}.at[{index}].{method}({value})"
+
+
+def _in_place(evidence: Evidence) -> Iterator[Finding]:
+    """`stats *= 0.9` of a NumPy array that was passed: NumPy changes it for the caller, and JAX makes another."""
+    function = _own(evidence)
+    passed = {path: value for path, value in passed_values(evidence) if type(value) is np.ndarray and value.ndim}
+    if function is None or not passed:
+        return
+    names = sorted(function.walk(ast.Name), key=lambda name: (name.lineno, name.col_offset), reverse=True)
+    assigned = {name.id: name for name in names if not isinstance(name.ctx, ast.Load)}  # where it first is
+    for node in function.walk(ast.AugAssign):
+        target = node.target
+        name = target.id if isinstance(target, ast.Name) else ""
+        # Once it is given something else, the name stands for that.
+        if name not in passed or assigned.get(name) is not target or not function.reached(node):
+            continue
+        if name in function.parameters and not _gives_back(function, name):
+            yield RULE.finding(
+                f"`{function.source(node)}` changes the caller's NumPy array `{name}` where {evidence.name} runs as it "
+                f"is; compiled, `{name}` is another array from here on, and the caller's stays as it was",
+                function=function,
+                span=Span.of(node),
+                evidence=f"`{name}` was passed as NumPy's {passed[name].dtype.name}{list(passed[name].shape)}, and "
+                f"{evidence.name} doesn't return it",
+                fix=f"return {name} too, and write {name} = … where {evidence.name} is called",
+            )
 
 
 def _shared(evidence: Evidence) -> Iterator[Finding]:

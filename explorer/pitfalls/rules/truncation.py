@@ -10,12 +10,18 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
+from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
 from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values
+from explorer.pitfalls.constants import ConstantValues
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.flow import traced_in, traced_names
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.locations import expression_on_line, frame_location, span_location
+from explorer.pitfalls.numpy_values import numpy_value
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.large_constant import same_array
 from explorer.pitfalls.safe import is_a
@@ -29,11 +35,13 @@ _X64 = 'jax.config.update("jax_enable_x64", True) at the start of the program, f
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    yield from _cast(evidence)
     if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue] - made by JAX when it is imported
         return
     yield from _named(evidence)
     yield from _refused(evidence)
     yield from _narrowed(evidence)
+    yield from _spelled_out(evidence)
 
 
 def _named(evidence: Evidence) -> Iterator[Finding]:
@@ -90,6 +98,69 @@ def _narrowed(evidence: Evidence) -> Iterator[Finding]:
             yield _finding(evidence, f"`{path}`, from outside,", value, *loss, place)
 
 
+def _spelled_out(evidence: Evidence) -> Iterator[Finding]:
+    """`x + np.int64(3e9)`: NumPy's numbers in the text, that meet arrays of JAX's."""
+    for function in evidence.functions:
+        traced: dict[str, str] | None = None
+        for node in function.walk(ast.BinOp, ast.Compare, ast.Call):
+            for part, others in _operands(function, node):
+                value = numpy_value(function, part)
+                loss = _loss(value)
+                # That a constant has 7 digits and not 16 is what everybody knows who works with 32 bits.
+                if loss is None or loss[0] != "error" or not function.reached(node):
+                    continue
+                traced = traced_names(evidence, function) if traced is None else traced
+                if isinstance(node, ast.Call) or any(traced_in(other, traced) for other in others):
+                    place = span_location(function.file, Span.of(part))
+                    yield _finding(evidence, f"`{function.short(part)}`", value, *loss, place)
+
+
+def _operands(function: FunctionSource, node: Any) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """The operands of an operator, or of a call of JAX's, each with the others."""
+    if isinstance(node, ast.Call):
+        parts = node.args if function.callee(node).startswith("jax.") else []
+    else:
+        parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
+    yield from ((part, [other for other in parts if other is not part]) for part in parts)
+
+
+def _cast(evidence: Evidence) -> Iterator[Finding]:
+    """`jnp.array(300).astype(jnp.uint8)`: constants that the type which they are cast to can't hold."""
+    constants = ConstantValues(evidence.program)
+    reported: set[Frame] = set()
+    for equation in evidence.program.equations:
+        if equation.op != "convert_element_type" or equation.params["new_dtype"].kind not in "iu":
+            continue
+        value, dtype = constants.value(equation.body, equation.inputs[0]), equation.params["new_dtype"]
+        frame = evidence.program.frame(equation) if value is not None and value.dtype.kind in "iuf" else None
+        lost = _outside(value, dtype) if value is not None and frame is not None and frame not in reported else None
+        if lost is not None and frame is not None and value is not None:
+            reported.add(frame)
+            first, got = lost
+            yield RULE.finding(
+                f"{first:,} is cast to {dtype.name}, which has numbers from {np.iinfo(dtype).min:,} to "
+                f"{np.iinfo(dtype).max:,}: it becomes {got}",
+                evidence=f"a constant of {value.dtype.name}{list(value.shape)}; JAX casts without a word",
+                fix=f"a type that holds {first:,}, or jnp.clip(…, {np.iinfo(dtype).min}, {np.iinfo(dtype).max}) before "
+                "the cast",
+                # All bits set is written as -1 by many.
+                severity="note" if first == -1 else None,
+                **frame_location(frame),
+            )
+
+
+def _outside(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> tuple[Any, str] | None:
+    """The first number that an integer type can't hold, and what becomes of it; None if it holds all."""
+    limits = np.iinfo(dtype)
+    outside = value[(value < limits.min) | (value > limits.max)] if value.size <= _MOST else value[:0]
+    if not outside.size:
+        return None
+    first = outside.ravel()[0]
+    # A float beyond the range is what the hardware makes of it; an integer wraps around.
+    got = f"{first.astype(dtype):,}" if value.dtype.kind in "iu" else "another number on each kind of hardware"
+    return first, got
+
+
 def _first_use(program: Program, value: Any) -> dict[str, Any] | None:
     """Where the first equation stands that computes with a constant made of an array; None if there is none."""
     consts = (
@@ -107,7 +178,9 @@ def _finding(evidence: Evidence, what: str, value: Any, severity: str, lost: str
     return RULE.finding(
         f"{what} is {value.dtype.name} and becomes {narrow} in {evidence.name}: {lost}",
         evidence=f"NumPy's {value.dtype.name}{list(value.shape)}; jax_enable_x64 is off, and JAX doesn't warn here",
-        fix=f".astype(np.{narrow}) says that it is meant, or {_X64}",
+        fix=f"numbers that {narrow} holds, or {_X64}"
+        if severity == "error"
+        else f".astype(np.{narrow}) says that it is meant, or {_X64}",
         severity=severity,
         **place,
     )
