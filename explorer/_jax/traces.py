@@ -49,6 +49,14 @@ def user_stack(traceback: Any) -> tuple[Frame, ...]:
     return tuple(stack)
 
 
+def called_through(traceback: Any, *names: str) -> bool:
+    """True if a jaxpr equation was made below a function of JAX's of one of these names: `jacfun` of `jax.jacfwd`."""
+    if _is_users is None or traceback is None:
+        return False
+    codes, _ = traceback.raw_frames()
+    return any(code.co_name in names and not _is_users(code.co_filename) for code in codes)
+
+
 def _frame(code: Any, offset: int) -> Frame | None:
     if _is_users is None or _read_frame is None or not _is_users(code.co_filename):
         return None

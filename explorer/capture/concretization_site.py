@@ -247,7 +247,7 @@ def _short(text: str) -> str:
 
 
 def is_count(value: Any) -> bool:
-    kind = value.dtype.kind if isinstance(value, jax.core.Tracer) else ""
+    kind = getattr(value.dtype, "kind", "") if isinstance(value, jax.core.Tracer) else ""  # a key's type has none
     return kind in tuple("iub") and value.shape == ()
 
 

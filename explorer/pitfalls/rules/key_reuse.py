@@ -11,14 +11,19 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
+from explorer._jax.traces import called_through
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
+from explorer.model.source import is_library_file
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.liveness import liveness
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import is_a
 
 _USES = ("random_bits", "random_split", "random_gamma")
 _SAME = ("random_wrap", "random_unwrap", "copy", "copy_p")
@@ -28,6 +33,7 @@ _PURE = (
     *("random_fold_in", "random_seed", "lt", "add", "sub", "mul", "select_n", "convert_element_type"),
 )
 _LOOPS = ("scan", "while")
+_SMALL = 256  # bytes: a key has 8 or 16, some keys a few more
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,8 @@ class _Values:
     def of(self, body: Body, atom: Any) -> Value:
         body, atom = self.program.origin(body, atom)
         if is_literal(atom):
-            return Value(self.number("literal", np.asarray(atom.val).tobytes(), str(atom.aval)))
+            seeds = frozenset([id(atom.val)] if str(atom.aval.dtype).startswith("key<") else ())
+            return Value(self.number("constant", _bytes(atom.val), str(atom.aval)), seeds=seeds)
         key = id(body), atom
         if key not in self.known:
             self.known[key] = self.make(body, atom)
@@ -66,8 +73,11 @@ class _Values:
     def make(self, body: Body, atom: Any) -> Value:
         maker = body.makers.get(atom)
         if maker is None:
-            seeds = frozenset([atom] if atom in body.consts else ())
-            return Value(self.number("input", id(body), id(atom)), frozenset([body]), seeds, bool(seeds))
+            if atom in body.consts:
+                # By its numbers: JAX makes a constant of each of two equal arrays.
+                number = self.number("constant", _bytes(body.consts[atom]), str(atom.aval))
+                return Value(number, frozenset([body]), frozenset([atom]))
+            return Value(self.number("input", id(body), id(atom)), frozenset([body]), is_constant=False)
         operands = [self.of(body, operand) for operand in maker.inputs]
         if maker.op in _SAME:
             return operands[0]
@@ -86,13 +96,25 @@ class _Values:
         return self.numbers.setdefault(what, len(self.numbers))
 
 
+def _bytes(value: Any) -> Hashable:
+    """What is equal for equal small arrays; the address of a larger one, whose numbers may be on a device."""
+    data = jax.random.key_data(value) if is_a(value, jax.Array) and str(value.dtype).startswith("key<") else value
+    return np.asarray(data).tobytes() if getattr(data, "nbytes", 0) <= _SMALL else id(value)
+
+
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
     uses = [equation for equation in program.equations if equation.op in _USES and _is_forward(equation)]
+    if not uses:
+        return
     values = _Values(program)
+    # Keys that are split for nobody, and numbers that nobody takes, are no second use.
+    dead = set(map(id, liveness(program)[1]))
+    uses = [use for use in uses if not any(id(one) in dead for one in (use, *use.callers()))]
     used = [(use, values.of(use.body, use.inputs[0])) for use in uses]
     yield from _constant(evidence, program, used)
     yield from _twice(evidence, program, used)
+    yield from _shared(evidence, program, used)
 
 
 def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:
@@ -100,12 +122,13 @@ def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Valu
     reported: set[Frame] = set()
     for use, value in uses:
         frame = program.called_from(use)
-        if frame is None or frame in reported:
+        if frame is None:
             continue
         earlier = next((other for other in before[value.number] if _again(program, other, use)), None)
         before[value.number].append(use)
-        text = _used_earlier(program, use, earlier, frame) if earlier is not None else _used_in_loop(use, value)
-        if text is not None:
+        place, frame = (None, frame) if earlier is None else _places(program, earlier, use, frame)
+        text = _used_in_loop(use, value) if earlier is None else _used_earlier(use, earlier, place, frame)
+        if text is not None and frame not in reported:
             what, seen, fix = text
             reported.add(frame)
             yield RULE.finding(
@@ -116,9 +139,21 @@ def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Valu
             )
 
 
-def _used_earlier(program: Program, use: Equation, earlier: Equation, frame: Frame) -> tuple[str, str, str]:
-    """Where the key was used before, the two uses, and the cure, in words."""
+def _places(program: Program, earlier: Equation, use: Equation, frame: Frame) -> tuple[Frame | None, Frame]:
+    """Where two uses stand; of two in one line, that of a function which was called twice, where it was called."""
     before = program.called_from(earlier)
+    if before == frame:
+        calls = zip(reversed(_users_stack(program, earlier)), reversed(_users_stack(program, use)), strict=False)
+        return next(((one, other) for one, other in calls if one != other), (before, frame))
+    return before, frame
+
+
+def _users_stack(program: Program, equation: Equation) -> tuple[Frame, ...]:
+    return tuple(frame for frame in program.stack(equation) if not is_library_file(frame.file))
+
+
+def _used_earlier(use: Equation, earlier: Equation, before: Frame | None, frame: Frame) -> tuple[str, str, str]:
+    """Where the key was used before, the two uses, and the cure, in words."""
     line = f"line {before.line}" if before is not None and before.file == frame.file else "another place"
     what = f"on {line} already" if before != frame else "again each time this line runs"
     seen = f"{_use(earlier)} on {line} and {_use(use)} here, with one and the same key"
@@ -161,6 +196,32 @@ def _constant(evidence: Evidence, program: Program, uses: list[tuple[Equation, V
         )
 
 
+def _shared(evidence: Evidence, program: Program, uses: list[tuple[Equation, Value]]) -> Iterator[Finding]:
+    """Draws in what is vmapped, with one key for all of it."""
+    reported: set[Frame] = set()
+    for use, value in uses:
+        frame = program.called_from(use)
+        if use.op == "random_split" or frame is None or frame in reported or not _is_for_all(use, value):
+            continue
+        reported.add(frame)
+        yield RULE.finding(
+            f"{evidence.name} draws in jax.vmap with one key for all: each mapped element gets the same numbers",
+            evidence="the key has no axis that is mapped over, so that it draws once, and what it draws is shared",
+            fix="give each element a key of its own: jax.vmap(f)(xs, jax.random.split(key, len(xs))), with the key as "
+            "an argument that is mapped over",
+            **frame_location(frame),
+        )
+
+
+def _is_for_all(use: Equation, value: Value) -> bool:
+    """Whether a draw is in a vmapped function, and its key is not mapped over, nor a constant that is made there."""
+    if "vmap(" not in use.transform or use.inputs[0].aval.shape or value.is_constant:
+        return False
+    outermost = [use, *use.callers()][-1]
+    # jax.jacfwd maps over directions, for which the numbers have to be the same.
+    return not called_through(outermost.raw.source_info.traceback, "jacfun", "hessian")
+
+
 def _use(equation: Equation) -> str:
     return "a split" if equation.op == "random_split" else "a draw"
 
@@ -177,7 +238,7 @@ def _again(program: Program, one: Equation, other: Equation) -> bool:
     if any(branches.get(id(body.caller), body) is not body for body in other.body.outwards()):
         return False
     if program.frame(one) is None or program.frame(other) is None:  # what a library does with a key it was given
-        return program.called_from(one) != program.called_from(other)
+        return _users_stack(program, one) != _users_stack(program, other)
     return program.owner(one) is not program.owner(other)
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import ast
+import gc
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
+from typing import Any, cast
 
+from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.safe import class_variables, is_exactly, is_tracer, kind_of, mro
 from explorer.pitfalls.safe_text import safe_text
 from explorer.pitfalls.state import Change, Container
+from explorer.pitfalls.syntax_trees import last_name
 from explorer.pitfalls.writes import Write, write_of
+
+_CACHED = kind_of(lru_cache(lambda: None))
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    yield from _cached(evidence)
     earlier = {id(value) for _, value, _ in evidence.before.tracers()}
     seen: dict[object, int] = {}
     for path, value, holder in evidence.after.tracers():
@@ -22,10 +32,49 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             continue
         change = _change(evidence, path, value, holder)
         write = write_of(evidence, change)
+        if write is None and (read := _property(evidence, change)) is not None:
+            yield read
+            continue
         place: object = path if write is None else (write.function.file, write.span)
         seen[place] = seen.get(place, 0) + 1
         if seen[place] == 1:  # a list of a hundred is one mistake
             yield _left(evidence, path, value, write)
+
+
+def _cached(evidence: Evidence) -> Iterator[Finding]:
+    """What `functools.cache` keeps for the next call that asks for the same."""
+    seen: set[int] = set()
+    for function in evidence.functions:
+        for node in function.walk(ast.Call):
+            cache = _cache_of(function, node)
+            kept = next(filter(is_tracer, _results(cache)), None)
+            if kept is None or id(cache) in seen or not function.reached(node):
+                continue
+            seen.add(id(cache))
+            name = last_name(node.func)
+            yield RULE.finding(
+                f"the cache of `{name}` keeps a traced value of {evidence.name}: the next call of `{name}` gets it "
+                "from there, and computing with it is an error",
+                function=function,
+                span=Span.of(node),
+                evidence=f"after the trace the cache has {safe_text(kept)}, which stands for no numbers any more",
+                fix=f"with jax.ensure_compile_time_eval(): in {name}, so that it computes numbers; or compute it with "
+                "NumPy; or leave out the cache: a compiled function computes it once anyway",
+            )
+
+
+def _cache_of(function: FunctionSource, call: ast.Call) -> Any:
+    """The `functools.cache` that a call asks, of a function or of a method; None for other calls."""
+    value = function.resolve(call.func)
+    if value is ... and isinstance(call.func, ast.Attribute):  # a cache is no method, but a descriptor that makes one
+        owner = function.resolve(call.func.value)
+        value = _held(owner, call.func.attr) if owner is not ... else None
+    return value if kind_of(value) is _CACHED else None
+
+
+def _held(owner: Any, name: str) -> Any:
+    """What the classes of an object have under a name."""
+    return next((names[name] for names in map(class_variables, mro(owner)) if name in names), None)
 
 
 def _change(evidence: Evidence, path: str, value: Any, holder: Container) -> Change:
@@ -34,6 +83,39 @@ def _change(evidence: Evidence, path: str, value: Any, holder: Container) -> Cha
     exact = next((one for one in changes if one.path == path), None)
     outer = next((one for one in changes if one.how == "set" and path.startswith(one.path)), None)
     return exact or outer or Change(path, ..., value, "set", holder.value, holder.path)
+
+
+def _results(cache: Any) -> Iterator[Any]:
+    """What a `functools.lru_cache` keeps, and what is in lists and tuples of that. Nothing of the user's is asked."""
+    for held in gc.get_referents(cache) if cache is not None else ():
+        results: Iterable[Any] = cast(dict[Any, Any], held).values() if type(held) is dict else (held,)
+        for result in results:
+            yield from result if is_exactly(result, list, tuple) else (result,)
+
+
+def _property(evidence: Evidence, change: Change) -> Finding | None:
+    """What a `functools.cached_property` kept, where it was read first; None for another change."""
+    name = change.path.rpartition(".")[2]
+    if kind_of(_held(change.holder, name)) is not cached_property:
+        return None
+    reads = (
+        (function, node)
+        for function in evidence.functions
+        for node in function.walk(ast.Attribute)
+        if node.attr == name and function.reached(node) and function.resolve(node.value) is change.holder
+    )
+    function, node = next(reads, (None, None))
+    if function is None or node is None:
+        return None
+    return RULE.finding(
+        f"`{change.path}` is computed once and kept: it keeps a traced value of {evidence.name}, and using it after "
+        "the trace is an error",
+        function=function,
+        span=Span.of(node),
+        evidence=f"after the trace `{change.path}` is {safe_text(change.after)}, which stands for no numbers any more",
+        fix=f"make {name} a plain property: a compiled function computes it once anyway; or compute it where the "
+        "object is made",
+    )
 
 
 def _left(evidence: Evidence, path: str, value: Any, write: Write | None) -> Finding:
