@@ -13,9 +13,30 @@ from types import ModuleType
 from typing import Any
 
 from explorer.pitfalls.lint import lint
-from tests.corpus_pitfalls import arrays, clean, effects, state, use
+from tests.corpus_pitfalls import (
+    arrays,
+    clean,
+    documented_pages,
+    documented_sharp_bits,
+    effects,
+    state,
+    threads_effects,
+    threads_numbers,
+    threads_speed,
+    threads_state,
+    threads_tracing,
+    use,
+    wanted,
+)
 
-__all__ = ["Outcome", "outcomes", "precision", "recall", "table"]
+__all__ = ["GROUPS", "Outcome", "outcomes", "precision", "recall", "table"]
+
+GROUPS = {
+    "snippets": (effects, state, arrays, use, clean),
+    "documentation": (documented_sharp_bits, documented_pages),
+    "threads": (threads_tracing, threads_state, threads_effects, threads_numbers, threads_speed),
+    "wanted": (wanted,),
+}
 
 _MARK = re.compile(r"#\s*HIT\s+([\w, -]+?)\s*$")
 
@@ -43,8 +64,9 @@ class Outcome:
         return {key for key, severity in self.found.items() if key not in self.expected and severity == "note"}
 
 
-def outcomes() -> Iterator[Outcome]:
-    for module in (effects, state, arrays, use, clean):
+def outcomes(*groups: str) -> Iterator[Outcome]:
+    """One for each snippet of some groups, or of all of them."""
+    for module in (module for group in groups or GROUPS for module in GROUPS[group]):
         for name, snippet in _snippets(module):
             lines, first = inspect.getsourcelines(snippet)
             expected = {
