@@ -16,6 +16,7 @@ from explorer.pitfalls.syntax_trees import last_name, parameters_of, parse
 from explorer.pitfalls.writes import MUTATORS, targets_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _CHANGING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Call, ast.For, ast.AsyncFor)
 # Those run before an object is used.
@@ -153,29 +154,58 @@ def _makers(tree: ast.AST, name: str) -> Iterator[str]:
 
 
 def _is_same_scope(name: str, way: Sequence[ast.AST], read: Read) -> bool:
-    """Whether a name means the same variable as in the function that read it."""
-    is_global = name not in read.function.executed.free
+    """Whether a name means the same variable as in the function that read it: the innermost that binds it is one."""
+    function = read.function
+    return _binder(name, way) is _binder(name, (*_way(function.text, function.node), function.node))
+
+
+def _binder(name: str, way: Sequence[ast.AST]) -> ast.AST | None:
+    """What binds a name for a statement that stands in all of `way`: a function, a class, …; None for the module."""
     for i, outer in reversed(list(enumerate(way))):
-        if isinstance(outer, _FUNCTIONS) and _has_local(outer, name):
-            return not is_global and any(one is outer for one in _way(read.function.text, read.function.node))
-        if isinstance(outer, ast.ClassDef) and i == len(way) - 1:
-            return False
-    return is_global
+        if isinstance(outer, _FUNCTIONS):
+            if _declares(outer, ast.Global, name):
+                return None
+            if _has_local(outer, name):
+                return outer
+        is_class = isinstance(outer, ast.ClassDef) and i == len(way) - 1  # whose names its methods don't see
+        if is_class or (isinstance(outer, _COMPREHENSIONS) and name in _targets(outer)):
+            return outer
+    return None
+
+
+def _declares(function: Any, kind: type[ast.Global] | type[ast.Nonlocal], name: str) -> bool:
+    return any(isinstance(node, kind) and name in node.names for node in _inside(function))
 
 
 def _has_local(function: Any, name: str) -> bool:
     if any(parameter.arg == name for parameter in parameters_of(function)):
         return True
+    if _declares(function, ast.Global, name) or _declares(function, ast.Nonlocal, name):
+        return False
+    nodes = [node for node in _inside(function) if isinstance(node, (ast.Name, ast.FunctionDef, ast.ClassDef))]
+    return any(
+        node.id == name and not isinstance(node.ctx, ast.Load) if isinstance(node, ast.Name) else node.name == name
+        for node in nodes
+    )
+
+
+def _inside(function: Any) -> Iterator[ast.AST]:
+    """The nodes of a function's own scope: without those of functions, classes and comprehensions inside it."""
     waiting: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
-    stored = False
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
-            return False
-        stored |= isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        yield node
+        if isinstance(node, _COMPREHENSIONS):
+            # A walrus in a comprehension binds for the function around it.
+            waiting += [part for part in ast.walk(node) if isinstance(part, ast.NamedExpr)]
+        elif not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             waiting += ast.iter_child_nodes(node)
-    return stored
+
+
+def _targets(comprehension: Any) -> set[str]:
+    """The names that a comprehension binds for itself."""
+    targets = (generator.target for generator in comprehension.generators)
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
 def _is_later(node: Any, way: Sequence[ast.AST], read: Read, end: int) -> bool:

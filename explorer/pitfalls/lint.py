@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -222,19 +223,36 @@ def _hashable(function: Any) -> Any:
 
 @contextmanager
 def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
-    """The warnings within the block, each with its file and line; they are shown as ever."""
+    """The warnings within the block, each with its file and line, whatever the user's filters do with them.
+
+    They are shown as ever, but none is raised: a filter that makes errors of them would end the trace at the first.
+    """
     recorded: list[tuple[str, str, int]] = []
-    # What Python showed once it doesn't show again, until the filters change, or seem to: as they do here.
+    filters = tuple(warnings.filters)
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def listen(message: Any, category: Any, filename: str, lineno: int, *rest: Any, **named: Any) -> None:
             at = _users_line(filename, lineno) if is_library_file(filename) else (filename, lineno)
+            is_new = (str(message), *at) not in recorded
             recorded.append((str(message), *at))
-            show(message, category, filename, lineno, *rest, **named)
+            if is_new and _is_shown(filters, str(message), category, filename, lineno):
+                show(message, category, filename, lineno, *rest, **named)
 
+        warnings.simplefilter("always")
         warnings.showwarning = listen
         yield recorded
+
+
+def _is_shown(filters: Sequence[Any], message: str, category: type[Warning], file: str, line: int) -> bool:
+    """Whether Python would show a warning under some filters."""
+    for action, text, kind, module, at in filters:
+        name = os.path.splitext(os.path.basename(file))[0]  # Python asks for the module's name, which ends so
+        is_text = text is None or text.match(message) is not None
+        is_module = module is None or module.match(name) is not None or module.search(name) is not None
+        if is_text and issubclass(category, kind) and is_module and at in (0, line):
+            return action != "ignore"
+    return True
 
 
 def _users_line(file: str, line: int) -> tuple[str, int]:

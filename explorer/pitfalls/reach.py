@@ -40,9 +40,17 @@ def reachable(function: Any) -> dict[str, Any]:
             seen.add(id(callee))
             for name, value in _names(callee):
                 if not is_a(value, ModuleType):
-                    named.setdefault(name, value)
+                    module = str(callee.__globals__.get("__name__"))
+                    # Two modules may have one name for two things.
+                    is_another = named.setdefault(name, value) is not value and name not in callee.__code__.co_freevars
+                    named |= {named_in(name, module): value} if is_another else {}
                 waiting += _called(value)
     return named
+
+
+def named_in(name: str, module: str) -> str:
+    """The path of a module's variable where another module has one of this name that is reached first."""
+    return f"{name} of {module}"
 
 
 def _called(value: Any) -> list[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.reach import named_in
 from explorer.pitfalls.safe import is_a, is_exactly, is_plain, is_tracer
 from explorer.pitfalls.state import Snapshot, same
 
@@ -98,9 +99,11 @@ def _innermost_data(function: FunctionSource, node: ast.expr) -> tuple[ast.expr,
 def _read(function: FunctionSource, node: ast.expr, value: Any, before: Snapshot) -> Read | None:
     """What was read, as it was before the trace, not as it is when this is asked; None if the trace itself made it."""
     if isinstance(node, ast.Name):
-        was = before.values.get(node.id, ...)
-        is_another = node.id in function.executed.free and not same(was, value)
-        return None if was is ... or is_another else Read(function, node, node.id, was)
+        is_free = node.id in function.executed.free
+        own = named_in(node.id, str(function.executed.globals.get("__name__")))
+        path = own if not is_free and own in before.values else node.id
+        was = before.values.get(path, ...)
+        return None if was is ... or (is_free and not same(was, value)) else Read(function, node, path, was)
     assert isinstance(node, (ast.Attribute, ast.Subscript))
     holder = function.value(node.value)
     path = before.path_of(holder) + _own(node) if before.path_of(holder) else ast.unparse(node)

@@ -14,7 +14,6 @@ from explorer.pitfalls.flow import list_traced, traced_in, traced_names
 from explorer.pitfalls.formats import as_format
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.rules.impure_print import is_logged
 
 _STRINGS = ("builtins.str", "builtins.repr", "builtins.format", "builtins.ascii")
 # Of which `impure-print` says that they run only while tracing.
@@ -83,14 +82,8 @@ def _is_printed(evidence: Evidence, function: FunctionSource, node: ast.AST) -> 
         if callee in _STRINGS:
             return None  # the outer text is enough
         if isinstance(outer, ast.Call) and callee.startswith(_PRINTING):
-            return not _is_silent(evidence, function, outer)
+            return True
     return False
-
-
-def _is_silent(evidence: Evidence, function: FunctionSource, node: ast.Call) -> bool:
-    """Whether it is a logger's call below its level: then the text is made, and shown to nobody."""
-    calls = (call for call, where in evidence.calls("logging.") if where is function and call.span == Span.of(node))
-    return any(not is_logged(call) for call in calls)
 
 
 def _debug_print(function: FunctionSource, node: ast.AST) -> ast.Call | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -24,17 +23,8 @@ _STOPS = {
     "pdb.set_trace": "jax.debug.breakpoint() stops while the program runs",
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }
-_LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "warn": logging.WARNING,
-    "error": logging.ERROR,
-    "exception": logging.ERROR,
-    "critical": logging.CRITICAL,
-    "fatal": logging.CRITICAL,
-    "log": logging.DEBUG,
-}
+# Whatever level a logger is at now: what it writes at another, or on another day, it writes in the trace alone.
+_LOGGING = frozenset(("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log"))
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -57,7 +47,7 @@ def _printing(call: Call) -> str:
     if callee in _PRINTS:
         return f"{name}()"
     if callee.startswith(("logging.", "absl.logging.")):
-        return f"logging's {name}()" if is_logged(call) else ""
+        return f"logging's {name}()" if name in _LOGGING else ""
     if callee in ("warnings.warn", "_warnings.warn"):
         return "warnings.warn()"
     stream = _standard(call.receiver) if callee.startswith(_STREAMS) and name in ("write", "writelines") else ""
@@ -93,15 +83,6 @@ def _fix(name: str, function: FunctionSource | None, node: ast.Call | None, show
         return 'jax.debug.print("…") prints in each call; leave this where once per compile is what you want'
     values = ", ".join(shown)
     return f"jax.debug.callback(lambda {values}: {function.source(node)}, {values}) runs in each call"
-
-
-def is_logged(call: Call) -> bool:
-    """Whether something was written: a logger is silent below its level."""
-    level = _LEVELS.get(call.callee.rpartition(".")[2])
-    if level is None or call.callee.startswith("absl"):
-        return level is not None
-    logger: Any = call.receiver if call.callee.startswith("logging.Logger") else logging.root
-    return type(logger) not in (logging.Logger, logging.RootLogger) or logger.isEnabledFor(level)
 
 
 def _standard(receiver: Any) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.recorder import Call
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax_trees import last_name
 
 _SOURCES = (
     "random.",
@@ -21,6 +23,9 @@ _SOURCES = (
     "posix.urandom",
     "nt.urandom",
 )
+_IDS = ("uuid.", "secrets.", "posix.urandom", "nt.urandom")
+_AS_NUMBERS = frozenset(("int", "fields", "node", "time", "time_low"))
+_AS_TEXT = frozenset(("str", "repr", "hex", "format", "hash", "print", "bytes", "b64encode", "append", "add"))
 # Those that draw nothing: they make a generator, or tell of one.
 _MAKERS = frozenset[str]().union(
     ("default_rng", "RandomState", "Generator", "Random", "SystemRandom", "SeedSequence"),
@@ -56,6 +61,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for call, function in evidence.calls(*_SOURCES):
         name = call.callee.rpartition(".")[2]
         node = function.call_at(call.span) if function is not None else None
+        if call.callee.startswith(_IDS) and function is not None and node is not None and _is_name(function, node):
+            continue
         if name in _MAKERS or (function is not None and node is not None and _is_seeded_here(function, node)):
             continue
         yield RULE.finding(
@@ -66,6 +73,30 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             evidence=f"it drew {call.times} in the trace, and will not again",
             fix=_fix(evidence, call, name),
         )
+
+
+def _is_name(function: FunctionSource, node: ast.Call) -> bool:
+    """Whether random bytes or a UUID only tell things apart: no number is made of them where they are drawn."""
+    around: list[ast.AST] = [node, *function.around(node)]
+    for inner, outer in pairwise(around):
+        if isinstance(outer, ast.BinOp) or (isinstance(outer, ast.Attribute) and outer.attr in _AS_NUMBERS):
+            return False
+        if isinstance(outer, ast.Call) and inner is not outer.func:
+            return last_name(outer.func) in _AS_TEXT
+        if isinstance(outer, ast.stmt):
+            named = outer.targets[0] if isinstance(outer, ast.Assign) else None
+            name = named.id if isinstance(named, ast.Name) else ""
+            uses = (part for part in function.walk(ast.Name) if part.id == name and isinstance(part.ctx, ast.Load))
+            return not any(_is_computed_with(function, use) for use in uses)
+    return True
+
+
+def _is_computed_with(function: FunctionSource, use: ast.Name) -> bool:
+    """Whether a name is an operand, or an argument of what makes no text of it."""
+    outer = function.parents.get(use)
+    is_argument = isinstance(outer, ast.Call) and last_name(outer.func) not in _AS_TEXT
+    is_number = isinstance(outer, ast.Attribute) and outer.attr in _AS_NUMBERS
+    return is_argument or is_number or isinstance(outer, ast.BinOp)
 
 
 def _callee_text(function: FunctionSource | None, node: ast.Call | None) -> str:

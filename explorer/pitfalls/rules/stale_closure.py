@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.influence import is_private, reaches_program
 from explorer.pitfalls.later_assignments import LaterAssignment, later_assignments
 from explorer.pitfalls.reads import Read, holds_data, is_constant, reads
 from explorer.pitfalls.rule import Rule
@@ -18,6 +19,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for read in reads(evidence):
         if _is_written(evidence, read):
             continue  # `state-write` says so
+        # What an author keeps to themselves is theirs to know, as long as no number of it is in the program.
+        if is_private(read.text) and not reaches_program(evidence, read.function, read.value):
+            continue
         # What never changes is as good as a constant: saying so for each would hide what matters.
         assignment = next(later_assignments(read, evidence), None)
         is_data = holds_data(read.value) or (not read.value and not is_constant(read.root))

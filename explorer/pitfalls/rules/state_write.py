@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.influence import is_private, reaches_program
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe_text import safe_text
 from explorer.pitfalls.state import Change
@@ -18,7 +19,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     leaked = {path for path, _, _ in evidence.after.tracers()}
     for change in evidence.changes:
         write = write_of(evidence, change)
-        if write is not None:
+        if write is not None and not _is_same_number(change):
             by_place.setdefault((write.function.file, write.span), []).append((change, write))
     for made in by_place.values():
         # What was left behind traced is an error of its own: `leaked-tracer` says so.
@@ -43,13 +44,27 @@ def _found(evidence: Evidence, change: Change, write: Write) -> Finding:
         evidence=seen,
         fix=f"return the new value from {evidence.name}, and set {name} where it is called; arrays that it should keep "
         f"can be state of explorer.jit({evidence.name}, inputs=…, outputs=…)",
-        # A value kept for the next time, made once: tracing once does no harm.
-        severity="note" if _is_memo(write) else None,
+        severity="note" if _is_memo(write) or _is_bookkeeping(evidence, change, write) else None,
     )
 
 
+def _is_same_number(change: Change) -> bool:
+    """Whether it is the same number in another type: 100 and 100.0."""
+    before, after = change.before, change.after
+    return type(before) in (int, float) and type(after) in (int, float) and before == after
+
+
+def _is_bookkeeping(evidence: Evidence, change: Change, write: Write) -> bool:
+    """Whether an author counts or keeps something for themselves, and the program has nothing of it."""
+    values = change.before, change.after
+    return is_private(change.path) and not reaches_program(evidence, write.function, *values)
+
+
 def _is_memo(write: Write) -> bool:
-    """Whether it is done only where it wasn't yet: `if x is None`, `if key not in cache`, `setdefault`."""
+    """Whether it is done only where it wasn't yet: `if x is None`, `if key not in cache`, `setdefault`.
+
+    A value kept for the next time, made once: tracing once does no harm.
+    """
     match write.node:
         case ast.Call(func=ast.Attribute(attr="setdefault")):
             return True
