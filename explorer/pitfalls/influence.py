@@ -49,8 +49,7 @@ def _parts(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def _is_in(evidence: Evidence, function: FunctionSource, value: Any) -> bool:
     if is_a(value, np.ndarray, jax.Array):
-        consts = (const for body in evidence.program.bodies for const in body.consts.values())
-        return any(const is value or same_array(const, value) for const in consts)
+        return any(const is value or same_array(const, value) for const in _constants(evidence))
     if type(value) not in (int, float, complex):  # True and False decide what Python does
         return False
     return any(
@@ -58,6 +57,10 @@ def _is_in(evidence: Evidence, function: FunctionSource, value: Any) -> bool:
         for equation in evidence.program.equations
         for atom in equation.inputs
     )
+
+
+def _constants(evidence: Evidence) -> Iterator[Any]:
+    return (const for body in evidence.program.bodies for const in body.consts.values())
 
 
 def _is_number(literal: Any, value: complex) -> bool:

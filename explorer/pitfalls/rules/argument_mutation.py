@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -157,17 +157,9 @@ def _in_place(evidence: Evidence) -> Iterator[Finding]:
     """`stats *= 0.9` of a NumPy array that was passed: NumPy changes it for the caller, and JAX makes another."""
     function = _own(evidence)
     passed = {path: value for path, value in passed_values(evidence) if type(value) is np.ndarray and value.ndim}
-    if function is None or not passed:
-        return
-    names = sorted(function.walk(ast.Name), key=lambda name: (name.lineno, name.col_offset), reverse=True)
-    assigned = {name.id: name for name in names if not isinstance(name.ctx, ast.Load)}  # where it first is
-    for node in function.walk(ast.AugAssign):
-        target = node.target
-        name = target.id if isinstance(target, ast.Name) else ""
-        # Once it is given something else, the name stands for that.
-        if name not in passed or assigned.get(name) is not target or not function.reached(node):
-            continue
-        if name in function.parameters and not _gives_back(function, name):
+    for node in _first_in_place(function, passed) if function is not None and passed else ():
+        name = node.target.id
+        if function is not None and function.reached(node) and not _gives_back(function, name):
             yield RULE.finding(
                 f"`{function.source(node)}` changes the caller's NumPy array `{name}` where {evidence.name} runs as it "
                 f"is; compiled, `{name}` is another array from here on, and the caller's stays as it was",
@@ -177,6 +169,16 @@ def _in_place(evidence: Evidence) -> Iterator[Finding]:
                 f"{evidence.name} doesn't return it",
                 fix=f"return {name} too, and write {name} = … where {evidence.name} is called",
             )
+
+
+def _first_in_place(function: FunctionSource, names: Container[str]) -> Iterator[Any]:
+    """The `x *= …` of parameters which are given nothing else before: then the name stands for that."""
+    stored = sorted(function.walk(ast.Name), key=lambda name: (name.lineno, name.col_offset), reverse=True)
+    first = {name.id: name for name in stored if not isinstance(name.ctx, ast.Load)}
+    for node in function.walk(ast.AugAssign):
+        name = getattr(node.target, "id", "")
+        if name in names and name in function.parameters and first.get(name) is node.target:
+            yield node
 
 
 def _shared(evidence: Evidence) -> Iterator[Finding]:

@@ -49,13 +49,18 @@ def timed_calls(evidence: Evidence) -> Iterator[tuple[FunctionSource, Call, Call
         if function is not None:
             by_function.setdefault(id(function), (function, []))[1].append(call)
     for function, clocks in by_function.values():
-        calls = sorted(function.walk(ast.Call), key=lambda node: Span.of(node)[2:])
         for start, stop in pairwise(sorted(clocks, key=lambda one: one.span)):
-            between = [node for node in calls if start.span[2:] < Span.of(node)[2:] < stop.span[2:]]
+            between = _calls_between(function, start, stop)
             jitted = [node for node in between if is_users_jitted(function.resolve(node.func))]
             if jitted:
                 waits = any(last_name(node.func) in BLOCKING for node in between)
                 yield function, start, stop, None if waits else jitted[-1]
+
+
+def _calls_between(function: FunctionSource, start: Call, stop: Call) -> list[ast.Call]:
+    """In the order of their ends, which is that in which they are made."""
+    calls = sorted(function.walk(ast.Call), key=lambda node: Span.of(node)[2:])
+    return [node for node in calls if start.span[2:] < Span.of(node)[2:] < stop.span[2:]]
 
 
 RULE = Rule(

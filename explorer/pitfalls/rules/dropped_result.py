@@ -28,25 +28,29 @@ _METHODS = frozenset(("apply_gradients", "replace", "_replace"))
 _LIBRARIES = ("flax.", "collections.", "jax.", "optax.", "equinox.", "chex.", "dataclasses.")
 
 
+_Callees = dict[tuple[str, Span], str]  # what was called, with its module, by file and place of the call
+
+
 def check(evidence: Evidence) -> Iterator[Finding]:
     callees = _recorded(evidence)
     for function in evidence.functions:
-        unread: frozenset[str] | None = None
+        unread = _unread(function)
         for node in function.walk(ast.Expr, ast.Assign):
             call = node.value
-            if not isinstance(call, ast.Call) or not function.reached(call):
-                continue
-            if isinstance(node, ast.Expr):
-                is_dropped = _is_update(function, call, callees) or _is_computed(function, call, callees)
-            else:
-                unread = _unread(function) if unread is None else unread
-                names = _names(node.targets, last_name(call.func) == "update")
-                is_dropped = bool(names) and unread.issuperset(names) and _is_update(function, call, callees)
-            if is_dropped:
+            if isinstance(call, ast.Call) and function.reached(call) and _is_dropped(function, node, unread, callees):
                 yield _finding(evidence, function, node, call)
 
 
-def _recorded(evidence: Evidence) -> dict[tuple[str, Span], str]:
+def _is_dropped(function: FunctionSource, node: Any, unread: frozenset[str], callees: _Callees) -> bool:
+    """Whether nothing takes what a call returns that is a statement, or all of an assignment."""
+    call: ast.Call = node.value
+    if isinstance(node, ast.Expr):
+        return _is_update(function, call, callees) or _is_computed(function, call, callees)
+    names = _names(node.targets, last_name(call.func) == "update")
+    return bool(names) and unread.issuperset(names) and _is_update(function, call, callees)
+
+
+def _recorded(evidence: Evidence) -> _Callees:
     """What the calls called, by file and span."""
     return {(call.code.co_filename, call.span): _name(call.callee, call.receiver) for call, _ in evidence.calls()}
 
@@ -61,7 +65,7 @@ def _name(callee: str, receiver: Any) -> str:
     return callee
 
 
-def _callee(function: FunctionSource, call: ast.Call, callees: dict[tuple[str, Span], str]) -> str:
+def _callee(function: FunctionSource, call: ast.Call, callees: _Callees) -> str:
     recorded = callees.get((function.file, Span.of(call)), "")
     value = function.resolve(call.func)
     if is_users_jitted(value):  # what is jitted may be JAX's, but who calls it for nothing may measure or warm it up
@@ -69,7 +73,7 @@ def _callee(function: FunctionSource, call: ast.Call, callees: dict[tuple[str, S
     return recorded if value is ... else _name(*callee_name(value))
 
 
-def _is_update(function: FunctionSource, call: ast.Call, callees: dict[tuple[str, Span], str]) -> bool:
+def _is_update(function: FunctionSource, call: ast.Call, callees: _Callees) -> bool:
     """Whether a call gives an updated copy, or new keys, which is of no use but to who takes it."""
     if _updated(call) is not None:
         return True
@@ -81,7 +85,7 @@ def _is_update(function: FunctionSource, call: ast.Call, callees: dict[tuple[str
     return is_optax or callee in _FUNCTIONS or (callee.startswith(("jax._src.random.", "jax.random.")))
 
 
-def _is_computed(function: FunctionSource, call: ast.Call, callees: dict[tuple[str, Span], str]) -> bool:
+def _is_computed(function: FunctionSource, call: ast.Call, callees: _Callees) -> bool:
     """Whether a call that is a statement does nothing but compute what nobody takes."""
     callee = _callee(function, call, callees)
     if callee in _MAPS:

@@ -56,13 +56,12 @@ def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
     for loop in function.walk(*_LOOPS):
         results = dict.fromkeys(_jitted_results(function, loop), "")
         calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
-        jitted = [node for node in calls if _is_jitted_call(function, node)]
+        jitted = {id(node): function.short(node) for node in calls if _is_jitted_call(function, node)}
         for node in calls if results or jitted else ():
             source = None if _is_jax_numpy(function, node) or _is_rare(function, node, loop) else _taken(node)
             if source is not None:
-                inside = (part for part in ast.walk(source) if any(part is call for call in jitted))
-                names = traced_in(source, results) or [function.short(part) for part in inside]
-                yield from ((node, name) for name in names[:1])
+                unnamed = [jitted[id(part)] for part in ast.walk(source) if id(part) in jitted]
+                yield from ((node, name) for name in (traced_in(source, results) or unnamed)[:1])
 
 
 def _jitted_results(function: FunctionSource, loop: ast.AST) -> Iterator[str]:

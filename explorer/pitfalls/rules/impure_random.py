@@ -23,7 +23,7 @@ _SOURCES = (
     "posix.urandom",
     "nt.urandom",
 )
-_IDS = ("uuid.", "secrets.", "posix.urandom", "nt.urandom")
+_IDS = ("uuid.", "secrets.token", "posix.urandom", "nt.urandom")
 _AS_NUMBERS = frozenset(("int", "fields", "node", "time", "time_low"))
 _AS_TEXT = frozenset(("str", "repr", "hex", "format", "hash", "print", "bytes", "b64encode", "append", "add"))
 # Those that draw nothing: they make a generator, or tell of one.
@@ -61,9 +61,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for call, function in evidence.calls(*_SOURCES):
         name = call.callee.rpartition(".")[2]
         node = function.call_at(call.span) if function is not None else None
-        if call.callee.startswith(_IDS) and function is not None and node is not None and _is_name(function, node):
-            continue
-        if name in _MAKERS or (function is not None and node is not None and _is_seeded_here(function, node)):
+        if name in _MAKERS or (function is not None and node is not None and _is_harmless(call, function, node)):
             continue
         yield RULE.finding(
             f"{_callee_text(function, node) or name}() draws while {evidence.name} is traced: each call after "
@@ -75,28 +73,35 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def _is_harmless(call: Call, function: FunctionSource, node: ast.Call) -> bool:
+    return _is_seeded_here(function, node) or (call.callee.startswith(_IDS) and _is_name(function, node))
+
+
 def _is_name(function: FunctionSource, node: ast.Call) -> bool:
     """Whether random bytes or a UUID only tell things apart: no number is made of them where they are drawn."""
-    around: list[ast.AST] = [node, *function.around(node)]
-    for inner, outer in pairwise(around):
-        if isinstance(outer, ast.BinOp) or (isinstance(outer, ast.Attribute) and outer.attr in _AS_NUMBERS):
-            return False
-        if isinstance(outer, ast.Call) and inner is not outer.func:
-            return last_name(outer.func) in _AS_TEXT
-        if isinstance(outer, ast.stmt):
-            named = outer.targets[0] if isinstance(outer, ast.Assign) else None
-            name = named.id if isinstance(named, ast.Name) else ""
-            uses = (part for part in function.walk(ast.Name) if part.id == name and isinstance(part.ctx, ast.Load))
-            return not any(_is_computed_with(function, use) for use in uses)
-    return True
+    outer = function.parents.get(node)
+    named = outer.targets[0] if isinstance(outer, ast.Assign) else None
+    if not isinstance(named, ast.Name):
+        return not _is_computed_with(function, node)
+    uses = (part for part in function.walk(ast.Name) if part.id == named.id and isinstance(part.ctx, ast.Load))
+    return not any(_is_computed_with(function, use) for use in uses)
 
 
-def _is_computed_with(function: FunctionSource, use: ast.Name) -> bool:
-    """Whether a name is an operand, or an argument of what makes no text of it."""
-    outer = function.parents.get(use)
-    is_argument = isinstance(outer, ast.Call) and last_name(outer.func) not in _AS_TEXT
-    is_number = isinstance(outer, ast.Attribute) and outer.attr in _AS_NUMBERS
-    return is_argument or is_number or isinstance(outer, ast.BinOp)
+def _is_computed_with(function: FunctionSource, use: ast.expr) -> bool:
+    """Whether bytes are an operand, or go where no text is made of them."""
+    for inner, outer in pairwise([use, *function.around(use)]):
+        match outer:
+            case ast.Attribute(attr=name) if name in _AS_NUMBERS:
+                return True
+            case ast.Subscript():
+                return True
+            case ast.Call(func=called) if inner is not called:
+                return last_name(called) not in _AS_TEXT
+            case ast.Attribute() | ast.Call():  # of a method: `.hex()`
+                continue
+            case _:
+                return isinstance(outer, ast.BinOp)
+    return False
 
 
 def _callee_text(function: FunctionSource | None, node: ast.Call | None) -> str:

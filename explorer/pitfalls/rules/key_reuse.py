@@ -73,11 +73,7 @@ class _Values:
     def make(self, body: Body, atom: Any) -> Value:
         maker = body.makers.get(atom)
         if maker is None:
-            if atom in body.consts:
-                # By its numbers: JAX makes a constant of each of two equal arrays.
-                number = self.number("constant", _bytes(body.consts[atom]), str(atom.aval))
-                return Value(number, frozenset([body]), frozenset([atom]))
-            return Value(self.number("input", id(body), id(atom)), frozenset([body]), is_constant=False)
+            return self.given(body, atom)
         operands = [self.of(body, operand) for operand in maker.inputs]
         if maker.op in _SAME:
             return operands[0]
@@ -91,6 +87,14 @@ class _Values:
         params = tuple(sorted((name, str(value)) for name, value in maker.params.items()))
         number = self.number(maker.op, params, *(operand.number for operand in operands))
         return Value(number, bodies, seeds, is_constant)
+
+    def given(self, body: Body, atom: Any) -> Value:
+        """A constant of a jaxpr, or an input."""
+        if atom in body.consts:
+            # By its numbers: JAX makes a constant of each of two equal arrays.
+            number = self.number("constant", _bytes(body.consts[atom]), str(atom.aval))
+            return Value(number, frozenset([body]), frozenset([atom]))
+        return Value(self.number("input", id(body), id(atom)), frozenset([body]), is_constant=False)
 
     def number(self, *what: Hashable) -> int:
         return self.numbers.setdefault(what, len(self.numbers))

@@ -16,7 +16,7 @@ from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
 from explorer.pitfalls.arguments import parameter_location, passed_values, reachable_values
 from explorer.pitfalls.constants import ConstantValues
-from explorer.pitfalls.equations import Program
+from explorer.pitfalls.equations import Equation, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in, traced_names
 from explorer.pitfalls.function_source import FunctionSource
@@ -101,26 +101,26 @@ def _narrowed(evidence: Evidence) -> Iterator[Finding]:
 def _spelled_out(evidence: Evidence) -> Iterator[Finding]:
     """`x + np.int64(3e9)`: NumPy's numbers in the text, that meet arrays of JAX's."""
     for function in evidence.functions:
-        traced: dict[str, str] | None = None
-        for node in function.walk(ast.BinOp, ast.Compare, ast.Call):
-            for part, others in _operands(function, node):
-                value = numpy_value(function, part)
-                loss = _loss(value)
-                # That a constant has 7 digits and not 16 is what everybody knows who works with 32 bits.
-                if loss is None or loss[0] != "error" or not function.reached(node):
-                    continue
-                traced = traced_names(evidence, function) if traced is None else traced
-                if isinstance(node, ast.Call) or any(traced_in(other, traced) for other in others):
-                    place = span_location(function.file, Span.of(part))
-                    yield _finding(evidence, f"`{function.short(part)}`", value, *loss, place)
+        # That a constant has 7 digits and not 16 is what everybody knows who works with 32 bits.
+        lost = [
+            (part, others, value, loss)
+            for node in function.walk(ast.BinOp, ast.Compare, ast.Call)
+            for part, others in _operands(function, node)
+            if (loss := _loss(value := numpy_value(function, part))) is not None and loss[0] == "error"
+        ]
+        traced = traced_names(evidence, function) if lost else {}
+        for part, others, value, loss in lost:
+            if function.reached(part) and (others is None or any(traced_in(other, traced) for other in others)):
+                place = span_location(function.file, Span.of(part))
+                yield _finding(evidence, f"`{function.short(part)}`", value, *loss, place)
 
 
-def _operands(function: FunctionSource, node: Any) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
-    """The operands of an operator, or of a call of JAX's, each with the others."""
+def _operands(function: FunctionSource, node: Any) -> Iterator[tuple[ast.expr, list[ast.expr] | None]]:
+    """The operands of an operator, each with the others; the arguments of a call of JAX's, each with None."""
     if isinstance(node, ast.Call):
-        parts = node.args if function.callee(node).startswith("jax.") else []
-    else:
-        parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
+        yield from ((part, None) for part in node.args if function.callee(node).startswith("jax."))
+        return
+    parts: list[ast.expr] = [node.left, *(node.comparators if isinstance(node, ast.Compare) else [node.right])]
     yield from ((part, [other for other in parts if other is not part]) for part in parts)
 
 
@@ -129,24 +129,33 @@ def _cast(evidence: Evidence) -> Iterator[Finding]:
     constants = ConstantValues(evidence.program)
     reported: set[Frame] = set()
     for equation in evidence.program.equations:
-        if equation.op != "convert_element_type" or equation.params["new_dtype"].kind not in "iu":
-            continue
-        value, dtype = constants.value(equation.body, equation.inputs[0]), equation.params["new_dtype"]
-        frame = evidence.program.frame(equation) if value is not None and value.dtype.kind in "iuf" else None
-        lost = _outside(value, dtype) if value is not None and frame is not None and frame not in reported else None
-        if lost is not None and frame is not None and value is not None:
+        lost = _lost_in_cast(equation, constants) if equation.op == "convert_element_type" else None
+        frame = evidence.program.frame(equation) if lost is not None else None
+        if lost is not None and frame is not None and frame not in reported:
             reported.add(frame)
-            first, got = lost
-            yield RULE.finding(
-                f"{first:,} is cast to {dtype.name}, which has numbers from {np.iinfo(dtype).min:,} to "
-                f"{np.iinfo(dtype).max:,}: it becomes {got}",
-                evidence=f"a constant of {value.dtype.name}{list(value.shape)}; JAX casts without a word",
-                fix=f"a type that holds {first:,}, or jnp.clip(…, {np.iinfo(dtype).min}, {np.iinfo(dtype).max}) before "
-                "the cast",
-                # All bits set is written as -1 by many.
-                severity="note" if first == -1 else None,
-                **frame_location(frame),
-            )
+            yield _cast_finding(equation, *lost, frame)
+
+
+def _lost_in_cast(equation: Equation, constants: ConstantValues) -> tuple[Any, str] | None:
+    """The first constant that an integer type can't hold, and what becomes of it; None if there is none."""
+    dtype = equation.params["new_dtype"]
+    if getattr(dtype, "kind", "") not in "iu":
+        return None
+    value = constants.value(equation.body, equation.inputs[0])
+    return None if value is None or value.dtype.kind not in "iuf" else _outside(value, dtype)
+
+
+def _cast_finding(equation: Equation, first: Any, got: str, frame: Frame) -> Finding:
+    dtype, was = equation.params["new_dtype"], equation.inputs[0].aval
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return RULE.finding(
+        f"{first:,} is cast to {dtype.name}, which has numbers from {low:,} to {high:,}: it becomes {got}",
+        evidence=f"a constant {was.str_short()}; JAX casts without a word",
+        fix=f"a type that holds {first:,}, or jnp.clip(…, {low}, {high}) before the cast",
+        # All bits set is written as -1 by many.
+        severity="note" if first == -1 else None,
+        **frame_location(frame),
+    )
 
 
 def _outside(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> tuple[Any, str] | None:
