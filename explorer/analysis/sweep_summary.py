@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, log, sqrt
 
 from explorer.model.results.axis import Axis, Growth, growth_of
 from explorer.model.results.sweep import FIGURES, Series, Sweep, SweepRow
-from explorer.model.units import factor_text
+from explorer.model.units import factor_text, factors_text, range_text
 
 _GOOD = 0.98  # R² from which growth is described as a power
 _LEAST = 0.25  # the power from which it is
-_CLEAR = 0.6  # R² from which compile time is said to grow at all
-_LITTLE = 1.1  # the factor within which a figure stays the same
-_ONCE = 1.5  # and compile time, which is measured once
-_NOISY = 0.1  # of the median: an interval that reaches farther is mentioned
+_WITHIN = 0.1  # of a value in the middle: what surely stays within that to both sides doesn't depend
+_EQUAL = 1.01  # the factor within which bytes, which the compiler tells exactly, are the same
+_ROUNDED = 0.05  # of an exponent: what rounding to a tenth hides
 
 
 def headline(sweep: Sweep) -> str:
@@ -52,35 +51,56 @@ def _growth_texts(sweep: Sweep, axis: Axis) -> list[str]:
     texts: list[str] = []
     for figure, name in FIGURES:
         each = growths(sweep, figure)
-        all_growth = [growth for _, growth in each if growth is not None]
-        if not any(len(_known(series.rows, figure)) > 1 for series, _ in each):
-            continue
-        if all(_stays(series, growth, figure) for series, growth in each):
-            texts.append(f"{name} doesn't depend on {axis.name}")
-        elif len(all_growth) == len(each) and all(map(is_power, all_growth)):
-            texts.append(f"{name} grows as {_powers(axis, all_growth)}")
-        else:
-            texts.append(_from_to(sweep, axis, figure, name))
+        if any(len(_known(series.rows, figure)) > 1 for series, _ in each):
+            texts.append(_growth_text(sweep, axis, figure, name, each))
     return list(filter(None, texts))
 
 
-def _stays(series: Series, growth: Growth | None, figure: str) -> bool:
-    """Whether a figure is the same all along, as far as that can be told."""
-    rows = _known(series.rows, figure)
-    values: list[float] = [getattr(row, figure) for row in rows]
-    if figure == "seconds":
-        steady = [row.steady for row in rows if row.steady]
-        if max((one.low for one in steady), default=0.0) <= min((one.high for one in steady), default=0.0):
-            return True
-    if figure == "compile_seconds" and growth is not None and (growth.power <= 0 or growth.fit < _CLEAR):
-        return True  # each was compiled once: what goes up and down is no growth
-    return not values or max(values) <= (_ONCE if figure == "compile_seconds" else _LITTLE) * min(values)
+def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequence[tuple[Series, Growth | None]]) -> str:
+    powers = [growth for _, growth in each if growth is not None and is_power(growth)]
+    # Each program was compiled once: what goes up and down, or stays, may be chance.
+    once = ", each measured once" if figure == "compile_seconds" else ""
+    if figure == "seconds" and all(_is_equivalent(_known(series.rows, figure)) for series, _ in each):
+        return f"{name} doesn't depend on {axis.name}: all within ±{100 * _WITHIN:.0f} %"
+    values = [[float(getattr(row, figure)) for row in _known(series.rows, figure)] for series, _ in each]
+    if figure == "peak" and all(max(several) <= _EQUAL * min(several) for several in values if several):
+        return f"{name} doesn't depend on {axis.name}"
+    if len(powers) == len(each):
+        unsure = max(_power_error(axis, figure, _known(series.rows, figure), sweep.over) for series, _ in each)
+        if unsure <= 0.5:
+            return f"{name} grows as {_powers(axis, powers, unsure)}{once}"
+    if figure == "compile_seconds":
+        known = [value for several in values for value in several]
+        return f"{name} is {range_text(min(known), max(known))}{once}"
+    return _from_to(sweep, axis, figure, name)
 
 
-def _powers(axis: Axis, growths: Sequence[Growth]) -> str:
+def _is_equivalent(rows: Sequence[SweepRow]) -> bool:
+    """True if all intervals lie within 10 % of one value: the same, and not only not told apart."""
+    samples = [row.steady for row in rows if row.steady is not None]
+    if not samples or any(one.is_too_noisy for one in samples):
+        return False
+    return max(one.high for one in samples) * (1 - _WITHIN) <= min(one.low for one in samples) * (1 + _WITHIN)
+
+
+def _power_error(axis: Axis, figure: str, rows: Sequence[SweepRow], over: int) -> float:
+    """How far a power may be off: by the intervals of its values, and by two standard errors of what is no power."""
+    xs = [log((axis.numbers or ())[row.at[over]]) for row in rows]
+    ys = [log(getattr(row, figure)) for row in rows]
+    centre, middle = sum(xs) / len(xs), sum(ys) / len(ys)
+    across = sum((x - centre) ** 2 for x in xs)
+    power = sum((x - centre) * (y - middle) for x, y in zip(xs, ys, strict=True)) / across
+    halves = [log(row.steady.high / row.steady.low) / 2 if figure == "seconds" and row.steady else 0.0 for row in rows]
+    measured = sum(((x - centre) / across * half) ** 2 for x, half in zip(xs, halves, strict=True))
+    left = sum((y - middle - power * (x - centre)) ** 2 for x, y in zip(xs, ys, strict=True))
+    return sqrt(measured + 4 * left / max(len(xs) - 2, 1) / across)
+
+
+def _powers(axis: Axis, growths: Sequence[Growth], unsure: float) -> str:
     low, high = min(growth.power for growth in growths), max(growth.power for growth in growths)
     first, last = f"{axis.name}^{low:.1f}", f"{axis.name}^{high:.1f}"
-    return first if first == last else f"{first} to {last}"
+    both = first if first == last else f"{first} to {last}"
+    return f"{both} (± {unsure:.1f})" if unsure > _ROUNDED else both
 
 
 def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
@@ -93,11 +113,26 @@ def _from_to(sweep: Sweep, axis: Axis, figure: str, name: str) -> str:
     if not factors:
         return ""
     factor, rows = max(factors, key=lambda pair: max(pair[0], 1 / pair[0]))
+    ends = _factor_interval(rows) if figure == "seconds" else None
+    if ends is not None and ends[0] <= 1 <= ends[1]:
+        return f"whether {name} depends on {axis.name} can't be told"
     way, times = ("grows", factor) if factor >= 1 else ("falls", 1 / factor)
+    if ends is not None and factor < 1:
+        ends = 1 / ends[1], 1 / ends[0]
     first, last = (axis.labels[row.at[sweep.over]] for row in (rows[0], rows[-1]))
+    between = f" ({factors_text(*ends)})" if ends is not None else ""
     return (
-        f"{name} {way} {factor_text(times)} from {axis.name} = {first} to {last}{_at_last(sweep, axis, figure, rows)}"
+        f"{name} {way} {factor_text(times)}{between} from {axis.name} = {first} to {last}"
+        f"{_at_last(sweep, axis, figure, rows)}"
     )
+
+
+def _factor_interval(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
+    """How many times the first row's time the last one's is, at least and at most, by the intervals of both."""
+    first, last = rows[0].steady, rows[-1].steady
+    if first is None or last is None or not first.low > 0:
+        return None
+    return last.low / first.high, last.high / first.low
 
 
 def _at_last(sweep: Sweep, axis: Axis, figure: str, rows: Sequence[SweepRow]) -> str:
@@ -142,23 +177,27 @@ def _kind(sweep: Sweep, row: SweepRow) -> str:
 
 
 def _against(rows: Sequence[tuple[str, SweepRow]]) -> str:
-    """`bfloat16 is 1.8× slower than float32`; said only where their intervals don't meet."""
+    """`bfloat16 is 1.80× (1.70 … 1.91×) slower than float32`; said only where their intervals don't meet."""
     if len(rows) < 2:
         return ""
     (fast, first), (slow, last) = (pick(rows, key=lambda one: one[1].seconds) for pick in (min, max))
     if first.steady is None or last.steady is None:
         return ""
-    if first.steady.high >= last.steady.low:
-        return f"{' and '.join(label for label, _ in rows) if len(rows) == 2 else 'all'} take about the same time"
-    return f"{slow} is {factor_text(last.seconds / first.seconds)} slower than {fast}"
+    names = " and ".join(label for label, _ in rows) if len(rows) == 2 else "all"
+    if _is_equivalent([row for _, row in rows]):
+        return f"{names} take the same time within ±{100 * _WITHIN:.0f} %"
+    low, high = last.steady.low / first.steady.high, last.steady.high / first.steady.low
+    if low <= 1:
+        return f"no difference was seen between {names if len(rows) == 2 else f'the {len(rows):,}'}"
+    return f"{slow} is {factor_text(last.seconds / first.seconds)} ({factors_text(low, high)}) slower than {fast}"
 
 
 def _noise(sweep: Sweep) -> list[str]:
-    noisy = [row for row in sweep.rows if row.steady and row.steady.reach > _NOISY]
+    noisy = [row for row in sweep.rows if row.steady and row.steady.is_too_noisy]
     if not noisy:
         return []
     worst = max(row.steady.reach for row in noisy if row.steady)
-    return [f"{len(noisy):,} of {len(sweep.rows):,} medians are noisy, up to ±{100 * worst:.0f} %"]
+    return [f"{len(noisy):,} of {len(sweep.rows):,} times are too noisy to tell, seen to ±{100 * worst:.0f} %"]
 
 
 def _failures(sweep: Sweep) -> list[str]:

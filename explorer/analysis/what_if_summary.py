@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.errors import NotRecordedError
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import Measured, size_text
 from explorer.model.results.what_if import Variant, WhatIf
-from explorer.model.units import factor_text
+from explorer.model.units import factor_text, factors_text
 
+_HIDDEN = 0.1  # of the time: a saving as large that the intervals don't exclude is worth a word
 _ROUNDING = 1e-6  # of the largest value: what float32 and another order of sums make of equal results
 
 
@@ -22,7 +25,9 @@ def headline(what_if: WhatIf) -> str:
     failed = [row for row in variants if row.error]
     if len(failed) == len(variants):
         return f"nothing could be tried: {failed[0].doing} failed" if failed else "nothing was tried"
-    return f"nothing that was tried saves {'time or memory' if plain.steady else 'memory'}"
+    hidden = max((1 - row.ratio.low for row in variants if row.ratio is not None and not row.is_same), default=0.0)
+    unseen = f"; up to {100 * hidden:.0f} % of time could be hidden in the noise" if hidden > _HIDDEN else ""
+    return f"nothing that was tried is seen to save {'time or memory' if plain.steady else 'memory'}{unseen}"
 
 
 def verdict(row: Variant, plain: Measured) -> str:
@@ -38,7 +43,7 @@ def verdict(row: Variant, plain: Measured) -> str:
         for verb, sign in (("saves", 1), ("costs", -1))
         if (texts := [text for amount, text in amounts if sign * amount > 0])
     ]
-    result = ", but ".join(parts) or ("makes no difference that was seen" if row.ratio else "needs as much memory")
+    result = ", but ".join(parts) or _no_difference(row, plain)
     if row.difference and not row.difference.relative <= _ROUNDING:  # nor is NaN: it can't be compared
         result += f" (results differ by {row.difference} of the largest)"
     return result
@@ -51,7 +56,17 @@ def variant_diff(row: Variant) -> Diff:
     return diff(row.plain, row.capture)
 
 
+def _no_difference(row: Variant, plain: Measured) -> str:
+    if row.ratio is not None:
+        return f"makes no difference to the time that was seen ({factors_text(row.ratio.low, row.ratio.high)})"
+    is_known = isfinite(row.peak) and isfinite(plain.peak)
+    return "needs as much memory" if is_known else "was compiled: nobody tells its memory"
+
+
 def _time_text(ratio: Ratio | None, saved: float) -> str:
-    if ratio is not None and ratio.ratio >= 1.995:  # which reads as 2.0×
-        return f"{factor_text(ratio.ratio)} the time"
-    return f"{100 * abs(saved):.0f} % of time"
+    if ratio is None:
+        return f"{100 * abs(saved):.0f} % of time"
+    if ratio.ratio >= 1.995:  # which reads as 2.0×
+        return f"{factor_text(ratio.ratio)} the time ({factors_text(ratio.low, ratio.high)})"
+    least, most = sorted(100 * abs(1 - end) for end in (ratio.low, ratio.high))
+    return f"{100 * abs(saved):.0f} % of time ({least:.0f} … {most:.0f} %)"

@@ -9,7 +9,7 @@ from typing import Any
 
 from explorer.analysis.attribution import own_frame
 from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.costs import OpCost, op_costs
+from explorer.analysis.profile.costs import OpCost, costs_of_bound, op_costs
 from explorer.analysis.profile.first_touch import first_touch_note
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
@@ -41,7 +41,7 @@ def points_of(profile: Profile, peaks: Peaks) -> tuple[Point, ...]:
     parts = _parts(profile)
     texts = {(row.file, row.line): row.text for row in profile.lines}
     return tuple(
-        _point(op, cost, peaks, parts.get((op.program, op.name), ()), texts)
+        _point(op, costs_of_bound(op, cost), peaks, parts.get((op.program, op.name), ()), texts)
         for op, cost in zip(profile.ops, op_costs(profile), strict=True)
         if op.seconds > 0
     )
@@ -105,7 +105,9 @@ def _unknown_note(roofline: Roofline) -> str:
     without = [point for point in roofline.points if point.bound == "unknown"]
     names = ", ".join(dict.fromkeys(_called(point) for point in without[:3]))
     more = f" and {len(without) - 3:,} more" if len(without) > 3 else ""
-    return f"no costs are known of {names}{more}, which take {roofline.unknown / roofline.seconds:.0%} of the time"
+    return (
+        f"no least costs are known of {names}{more}, which take {roofline.unknown / roofline.seconds:.0%} of the time"
+    )
 
 
 def _too_fast_note(roofline: Roofline) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.analysis.cost.lines import line_parts
-from explorer.analysis.profile.costs import OpCost, op_costs
+from explorer.analysis.profile.costs import OpCost, costs_of_bound, op_costs
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
 from explorer.model.results.profile_rows import LineTime, OpTime
@@ -16,7 +16,8 @@ from explorer.model.results.profile_rows import LineTime, OpTime
 def with_peaks(profile: Profile, peaks: Peaks) -> Profile:
     """The profile with the seconds wasted of each op and line: what is over the least that `peaks` allow."""
     ops = [
-        replace(op, wasted=_wasted(op, cost, peaks)) for op, cost in zip(profile.ops, op_costs(profile), strict=True)
+        replace(op, wasted=_wasted(op, costs_of_bound(op, cost), peaks))
+        for op, cost in zip(profile.ops, op_costs(profile), strict=True)
     ]
     return replace(profile, ops=ops, lines=_lines(profile, ops))
 

@@ -106,13 +106,15 @@ class Comparison(Charted, Saved):
     @property
     def headline(self) -> str:
         """The result in one sentence."""
-        if all(ratio.is_same for ratio in self):
+        different = [ratio for ratio in self if not ratio.is_same]
+        if not different:
             others = " and ".join(self.ratios) if len(self) < 4 else f"{len(self) - 1} others"
-            return f"no difference seen between {self.baseline} and {others}"
+            low, high = min(ratio.low for ratio in self), max(ratio.high for ratio in self)
+            return f"no difference seen between {self.baseline} and {others} ({_span(low, high)})"
         # The fastest one against the baseline; where none is faster, the slowest.
-        ratio = min(self, key=lambda ratio: ratio.ratio)
-        if ratio.is_same or ratio.ratio > 1:
-            ratio = max(self, key=lambda ratio: ratio.ratio)
+        ratio = min(different, key=lambda ratio: ratio.ratio)
+        if ratio.ratio > 1:
+            ratio = max(different, key=lambda ratio: ratio.ratio)
         return f"{ratio.name} is {ratio} than {self.baseline}"
 
     @attached

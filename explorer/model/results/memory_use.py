@@ -168,10 +168,11 @@ class MemoryUse(Charted, Saved):
             return f"{result}; none fits in {self.limit_text}."
         result += f"; up to {largest.name} = {largest.size:,} fits in {self.limit_text}"
         if largest.is_exact:
-            return f"{result}, and no more."
-        return result + (
-            f", {largest.too_large:,} doesn't." if largest.too_large else "; no size was tried that doesn't."
-        )
+            result += ", and no more"
+        else:
+            result += f", {largest.too_large:,} doesn't" if largest.too_large else "; no size was tried that doesn't"
+        is_measured = any(not math.isnan(row.measured) for row in rows)
+        return f"{result}." if is_measured else f"{result}, by XLA's buffers alone, a lower bound."
 
     def label(self, row: MemoryRow) -> str:
         """`n = 128`: a row in words."""

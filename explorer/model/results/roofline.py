@@ -13,6 +13,7 @@ from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.results.peaks import Peaks
 from explorer.model.saved import Saved
+from explorer.model.text import cut_end
 from explorer.model.units import duration_text, factor_text, share_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 BOUNDS = ("memory", "compute", "overhead", "unknown")
 _MUCH = 0.02  # of the time: what is worth a word
+_WIDEST = 64  # letters of a line of the source
 _SHOWN = 8  # rows of a table before it says how many more there are
 
 
@@ -162,23 +164,27 @@ class Roofline(Charted, Saved):
         if not self.points:
             return f"{self.function} ran no kernel that could be measured."
         if math.isnan(self.efficiency):
-            return f"Nobody knows what the kernels of {self.function} cost, so nobody knows how fast they could be."
+            return f"Nobody knows the least that the kernels of {self.function} cost, nor how fast they could be."
         if self.shares.get("overhead", 0.0) > 0.5:
             share = self.shares["overhead"]
             return (
                 f"{self.function} spends {share:.0%} of its time on starting kernels that have next to nothing to do."
             )
-        result = f"{self.function} reaches {share_text(self.efficiency)} of what this machine can do"
+        # Peaks that were measured while others ran are too low, and so the machine can do more.
+        seen = "was seen to do while others ran" if self.peaks.is_provisional else "can do"
+        result = f"{self.function} reaches {share_text(self.efficiency)} of what this machine {seen}"
         if self.unknown > _MUCH * self.seconds:
             longest = next(point.name for point in self.points if point.bound == "unknown")
             others = " and others" if sum(point.bound == "unknown" for point in self.points) > 1 else ""
             result += (
-                f", but for {longest}{others}, whose costs nobody knows: {self.unknown / self.seconds:.0%} of the time."
+                f", but for {longest}{others}, whose least cost nobody knows: "
+                f"{self.unknown / self.seconds:.0%} of the time."
             )
-        elif self.speedup < 1.1:
+        elif self.speedup < 1.1 and not self.peaks.is_provisional:
             return f"{result}: its kernels, as they are, can't be much faster here."
         else:
-            result += f": its kernels could be at most {factor_text(self.speedup)} faster."
+            by = "by that " if self.peaks.is_provisional else ""
+            result += f": {by}its kernels could be at most {factor_text(self.speedup)} faster."
         return f"{result} {self._loss_text()}".rstrip()
 
     def _loss_text(self) -> str:
@@ -187,7 +193,7 @@ class Roofline(Charted, Saved):
         if over <= 0 or loss.wasted <= 0:
             return ""
         where = f"line {loss.line}" if loss.line else "in kernels that no line is known for"
-        text = f", `{loss.text}`" if loss.text else ""
+        text = f", `{cut_end(loss.text, _WIDEST)}`" if loss.text else ""
         return f"The biggest loss is {where}{text}: {duration_text(loss.wasted)} of {duration_text(over)}."
 
     @attached
@@ -221,7 +227,7 @@ class Roofline(Charted, Saved):
             first, *rest = parts
             parts = [first.replace(" by ", " of the time is bound by "), *rest]
         if unknown := self.shares.get("unknown"):
-            parts.append(f"of {share_text(unknown)} nobody knows: those kernels have no costs")
+            parts.append(f"of {share_text(unknown)} nobody knows: those kernels have no known least cost")
         return ", ".join(parts)
 
     def __repr__(self) -> str:

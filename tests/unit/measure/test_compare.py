@@ -169,7 +169,7 @@ def test_a_comparison_says_the_ratio_and_where_no_difference_is_seen():
     assert slower.headline == "new is 2.0× slower (1.98 … 2.02×) than old"
     shaken = Samples(tuple(0.04 * (1 + (0.1 if i % 2 else -0.1)) for i in range(20)))
     nothing = Comparison({"old": old, "new": shaken}, "old")
-    assert nothing.headline == "no difference seen between old and new"
+    assert nothing.headline == "no difference seen between old and new (0.90 … 1.10×)"
     assert nothing["new"].is_same
 
 

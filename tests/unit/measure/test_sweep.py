@@ -167,60 +167,77 @@ def test_seconds_that_are_none_and_names_that_are_nothing_are_refused_before_any
 
 def test_a_power_is_told_where_it_fits():
     found = made([1e-6 * n**2.9 for n in (64, 128, 256, 512)])
-    assert found.headline == "time grows as n^2.9; compile time doesn't depend on n; memory grows as n^2.0"
+    assert found.headline == (
+        "time grows as n^2.9; compile time is 100 … 100 ms, each measured once; memory grows as n^2.0"
+    )
 
 
 def test_overhead_at_first_and_a_power_in_the_end():
     found = made([1e-3, 1.05e-3, 8e-3, 64e-3, 512e-3], n=(16, 32, 64, 128, 256))
-    assert found.headline.startswith("time grows 512× from n = 16 to 256, in the end as n^3.0")
+    assert found.headline.startswith("time grows 512× (482 … 544×) from n = 16 to 256, in the end as n^3.0")
 
 
 def test_what_is_no_power_is_told_from_first_to_last():
-    assert made([1e-3, 9e-3, 2e-3, 1.2e-2]).headline.startswith("time grows 12.0× from n = 64 to 512;")
+    assert made([1e-3, 9e-3, 2e-3, 1.2e-2]).headline.startswith("time grows 12.0× (11.3 … 12.7×) from n = 64 to 512;")
 
 
 def test_what_falls_and_what_hardly_grows_is_no_power():
-    assert made([8e-3, 4e-3, 2e-3, 1e-3]).headline.startswith("time falls 8.0× from n = 64 to 512;")
+    assert made([8e-3, 4e-3, 2e-3, 1e-3]).headline.startswith("time falls 8.0× (7.5 … 8.5×) from n = 64 to 512;")
     assert made([1e-3 * n**0.1 for n in (64, 128, 256, 512)]).headline.startswith(
-        "time grows 1.23× from n = 64 to 512;"
+        "time grows 1.23× (1.16 … 1.31×) from n = 64 to 512;"
     )
 
 
 def test_what_does_not_change_does_not_depend():
-    assert "time doesn't depend on n" in made([1e-3, 1.02e-3, 1e-3, 1.01e-3]).headline
+    assert "time doesn't depend on n: all within ±10 %" in made([1e-3, 1.02e-3, 1e-3, 1.01e-3]).headline
 
 
-def test_noise_is_no_growth_and_is_told():
+def test_noise_is_neither_growth_nor_independence():
     found = made([1e-3, 1.2e-3, 1.1e-3, 1.3e-3], noise=0.5)
-    assert found.headline.startswith("time doesn't depend on n")
-    assert "4 of 4 medians are noisy" in found.headline
+    assert found.headline.startswith("whether time depends on n can't be told")
+    assert "4 of 4 times are too noisy to tell" in found.headline
+
+
+def test_a_change_by_more_than_the_margin_is_no_independence_however_the_intervals_overlap():
+    headline = made([1e-3, 1.15e-3, 1.1e-3, 1.25e-3], noise=0.02).headline
+    assert "doesn't depend on n" not in headline.partition(";")[0]
+
+
+def test_a_power_that_the_intervals_leave_open_says_how_far():
+    clean, noisy = (made([1e-6 * n**1.5 for n in (64, 128, 256, 512)], noise=noise).headline for noise in (0.0, 0.25))
+    assert clean.startswith("time grows as n^1.5;")
+    assert "(± 0." in noisy.partition(";")[0]
 
 
 @pytest.mark.parametrize("each", [(0.2, 0.1, 0.4, 0.15), (0.4, 0.3, 0.2, 0.1)])
 def test_compile_time_that_goes_up_and_down_or_falls_is_no_growth(each):
     found = made([1e-3] * 4)
     rows = [row(r.at, r.values, 1e-3, compile_seconds=c) for r, c in zip(found.rows, each, strict=True)]
-    assert "compile time doesn't depend on n" in Sweep("f", found.axes, rows).headline
+    assert (
+        f"compile time is {1000 * min(each):.0f} … 400 ms, each measured once" in Sweep("f", found.axes, rows).headline
+    )
 
 
 def test_compile_time_that_grows_is_told():
     found = made([1e-3] * 4)
     rows = [row(r.at, r.values, 1e-3, compile_seconds=0.01 * n) for r, n in zip(found.rows, (1, 2, 4, 8), strict=True)]
-    assert "compile time grows as n^1.0" in Sweep("f", found.axes, rows).headline
+    assert "compile time grows as n^1.0, each measured once" in Sweep("f", found.axes, rows).headline
 
 
 def test_kinds_are_compared_at_the_largest_number():
     assert (
-        "at n = 256 bfloat16 is 1.80× slower than float32"
+        "at n = 256 bfloat16 is 1.80× (1.70 … 1.91×) slower than float32"
         in two([1e-3, 4e-3, 16e-3], [1.8e-3, 7.2e-3, 28.8e-3]).headline
     )
-    assert "float32 and bfloat16 take about the same time" in two([1e-3, 4e-3, 16e-3], [1e-3, 4e-3, 16e-3]).headline
+    assert (
+        "float32 and bfloat16 take the same time within ±10 %" in two([1e-3, 4e-3, 16e-3], [1e-3, 4e-3, 16e-3]).headline
+    )
 
 
 def test_kinds_alone_are_compared():
     axis = Axis("dtype", ("float32", "bfloat16"))
     found = Sweep("f", (axis,), [row((0,), {}, 1e-3), row((1,), {}, 2e-3)])
-    assert found.headline == "bfloat16 is 2.0× slower than float32"
+    assert found.headline == "bfloat16 is 2.0× (1.9 … 2.1×) slower than float32"
 
 
 def test_where_all_fail_the_headline_says_why():

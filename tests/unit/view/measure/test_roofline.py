@@ -183,7 +183,7 @@ def test_the_limit_and_the_largest_that_fits_are_in_the_picture():
     words = words_in(MemoryView().svg(use))
     assert "limit 1.0 kB" in words
     assert "n = 6 fits" in words
-    assert "and no more." in words
+    assert "and no more, by XLA's buffers alone" in words
 
 
 def test_a_limit_far_away_is_no_reason_to_make_the_bars_small():
