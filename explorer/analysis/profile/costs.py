@@ -62,9 +62,9 @@ def op_costs(profile: Profile) -> list[OpCost]:
 def costs_of_bound(op: OpTime, cost: OpCost) -> OpCost:
     """The costs that a least time may be taken of: NaN where what the text tells is no least.
 
-    A sort compares as often as the values ask for, by code of the program's own; and what a library does in a call,
-    such as a decomposition, is no known number of multiply-adds that could run side by side. Measured on a CPU, by
-    counted comparisons a sort of 300,000 floats could be 12 times faster, and a Cholesky decomposition 240 times.
+    A sort compares as often as the values ask for, by code of the program's own: by counted comparisons one of 300,000
+    floats could be 12 times faster on a CPU, which nobody reaches. What a library does in a call that is no product and
+    no decomposition is not known either.
     """
     is_library = op.op == "custom-call" and not cost.is_matmul
     if not (is_library or op.op == "sort" or cost.special.get("sort")):

@@ -269,10 +269,10 @@ def test_a_library_call_that_tells_no_costs_is_said_to_have_none():
     assert any("no least costs are known of" in note and call.name in note for note in found.notes)
 
 
-@pytest.mark.parametrize("make", [jnp.sort, jnp.argsort, lambda x: jnp.linalg.cholesky(x @ x.T + 99 * jnp.eye(64))])
-def test_a_sort_and_a_decomposition_have_no_bound_and_no_speedup(make):
+@pytest.mark.parametrize("make", [jnp.sort, jnp.argsort])
+def test_a_sort_has_no_bound_and_no_speedup(make):
     found = ex.roofline(jax.jit(make), jax.random.normal(jax.random.key(0), (64, 64)), peaks=MACHINE)
-    slow = [point for point in found.points if point.op in ("sort", "custom-call")]
+    slow = [point for point in found.points if point.op == "sort"]
     assert slow
     assert all(point.bound == "unknown" and math.isnan(point.wasted) for point in slow)
 
