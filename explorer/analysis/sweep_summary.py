@@ -70,8 +70,8 @@ def _growth_text(sweep: Sweep, axis: Axis, figure: str, name: str, each: Sequenc
         if unsure <= 0.5:
             return f"{name} grows as {_powers(axis, powers, unsure)}{once}"
     if figure == "compile_seconds":
-        known = [value for several in values for value in several]
-        return f"{name} is {range_text(min(known), max(known))}{once}"
+        seconds = [value for several in values for value in several]
+        return f"{name} is {range_text(min(seconds), max(seconds))}{once}"
     return _from_to(sweep, axis, figure, name)
 
 

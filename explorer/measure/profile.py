@@ -7,22 +7,25 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from jax.profiler import TraceAnnotation
 
 from explorer._jax.profiling import profiling
 from explorer.analysis.profile.build import build_profile
+from explorer.analysis.profile.overhead import undisturbed
 from explorer.capture.call import Call, takes_call
 from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
 from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
-from explorer.measure.programs import captures_of, profiled_call
+from explorer.measure.programs import ProfiledCall, captures_of, profiled_call
 from explorer.model.results.profile import Profile
-from explorer.model.units import duration_text
 
-_FEWEST, _MOST = 3, 30  # runs, where nobody says how many
-_SLOWED = 1.25  # times as long as plain calls: worth a note
-_BYTES = 12_000_000  # of a recording, some 100,000 events: a loop of many small steps is recorded less often
+_FEWEST, _MOST = 5, 30  # runs, where nobody says how many
+_BYTES = 24_000_000  # of a recording, some 200,000 events: a loop of many small steps is recorded less often
+_PLAIN = 0.25  # of the time there is: for calls that are not recorded, before and again after
+_REPEATS = 2  # times that twice as many calls are recorded, where the order of the first lines is not clear
+_TIED = 0.9  # of the first: lines that may be as hot as that one, and are not much less, are a tie
 
 
 @takes_call
@@ -38,15 +41,17 @@ def profile(
 ) -> Profile:
     """Find out where the time of a function's calls goes: to which instruction, and to which line of its source.
 
-    The function is called as usual, several times, while XLA's own profiler runs. Arguments that a call donates stay
-    as they are: each call is given a copy.
+    The function is called as usual, several times, while XLA's own profiler runs, and some times without: what the
+    profiler itself takes for each event is taken off. Lines that can't be told apart are called a tie. Arguments that
+    a call donates stay as they are: each call is given a copy.
 
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable`. A plain function is compiled first, unless it
             calls compiled functions of yours itself, or can't be compiled: then it is called as it is.
         args, kwargs: Its arguments. A keyword that is a parameter of the function is given to it, whatever stands
             below: see `explorer.Call`.
-        runs: How many calls to record; as many as `seconds` allow if None, from 3 to 30.
+        runs: How many calls to record; as many as `seconds` allow if None, from 5 to 30, and up to 4 times as many
+            where the order of the first lines is not clear by then.
         warm_up: How many calls to make before; the first of them compiles.
         seconds: How long to record, about.
         compiled: True compiles a plain function whatever it calls, False calls it as it is.
@@ -69,15 +74,34 @@ def profile(
     target = profiled_call(call.function, call.args, call.kwargs, compiled)
     calls = Calls(target.call, target.args, target.kwargs, target.may_donate)
     once = _warmed_up(calls, warm_up)
-    count = runs if runs is not None else _affordable(calls, seconds / max(once, 1e-9))
+    plain = max(2, min(_MOST, int(_PLAIN * seconds / max(once, 1e-9))))
+    count = runs or _affordable(calls, seconds / max(once, 1e-9))
+    measured = _recorded(target, calls, count, plain)
+    for _ in range(0 if runs else _REPEATS):
+        count *= 2
+        if is_settled(measured) or count * measured.seconds > 2 * seconds or count > 2 * _MOST:
+            break
+        measured = _recorded(target, calls, count, plain)
+    return replace(measured, notes=[*target.notes, *measured.notes], environment=environment_with_cores())
+
+
+def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> Profile:
+    """Record so many calls; some are made before and after to see how long one takes that isn't recorded."""
+    plain = [_once(calls) for _ in range(beside)]
     with profiling() as recording:
         record(calls, count)
+    plain += [_once(calls) for _ in range(beside)]
     events = read_events(recording.data)
     captures = captures_of(target, events)
-    measured = build_profile(target.name, target.signature, events, captures)
-    of_recording = filter(None, (recording.note, _slowed(measured.wall_seconds, once)))
-    notes = [*target.notes, *of_recording, *measured.notes]
-    return replace(measured, notes=notes, environment=environment_with_cores(), xspace=recording.data)
+    measured = build_profile(target.name, target.signature, events, captures, undisturbed(np.asarray(plain)))
+    notes = [*filter(None, [recording.note]), *measured.notes]
+    return replace(measured, notes=notes, xspace=recording.data)
+
+
+def is_settled(profile: Profile) -> bool:
+    """Whether it is known which line takes most: one stands out, or those that tie differ by little."""
+    hottest = profile.hottest
+    return len(hottest) < 2 or hottest[-1].seconds >= _TIED * hottest[0].seconds
 
 
 def _check(runs: Any, warm_up: Any, seconds: Any) -> None:
@@ -108,16 +132,6 @@ def _affordable(calls: Calls, in_time: float) -> int:
     with profiling() as recording:
         record(calls, 1)
     return max(_FEWEST, min(_MOST, int(in_time), _BYTES // max(len(recording.data), 1)))
-
-
-def _slowed(recorded: float, plain: float) -> str:
-    """What a reader should know where recording took its time too, as it does in a loop of many small steps."""
-    if recorded < _SLOWED * plain:
-        return ""
-    return (
-        f"recorded, a call took {duration_text(recorded)}; not recorded, {duration_text(plain)}: "
-        "the shares of very short instructions are too large, or the machine was busy"
-    )
 
 
 def record(calls: Calls, runs: int) -> None:

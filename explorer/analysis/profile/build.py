@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from statistics import median
 
 import numpy as np
@@ -16,6 +16,7 @@ from explorer.analysis.outline.source_paths import named_scopes
 from explorer.analysis.profile.attribution import segments, shares
 from explorer.analysis.profile.costs import OpCost, op_costs, with_counted_loops
 from explorer.analysis.profile.host import host_times
+from explorer.analysis.profile.overhead import Overhead, overhead_of, undisturbed
 from explorer.analysis.profile.resolve import COLLECTIVE, CONTROL, Instructions, resolve_ops
 from explorer.analysis.profile.timeline import timeline_of
 from explorer.model.capture import Capture
@@ -25,20 +26,28 @@ from explorer.model.results.profile import Profile
 from explorer.model.results.profile_events import Events, Op
 from explorer.model.results.profile_rows import LineTime, OpTime
 from explorer.model.stage import Stage
+from explorer.model.units import duration_text
 
 _SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
 _FAR = 3.0  # of those: a run that took so much more or less was disturbed
 _ROUNDING = 1e-6
 _LEEWAY = 0.05  # of the median: no run is left out that is as near
+_FEWEST, _ERRORS = 3, 2.2  # runs, and standard errors to each side: of 10 runs 95 % (Student's t)
+_UNSURE = 0.25  # of what was taken off for the recorder: its events cost 0.2 to 2.4 µs, which averages out in part
+_SLOWED = 1.25  # times as long as calls that aren't recorded
+_WORTH = 0.05  # of a call: as much taken off is worth a note
 
 
-def build_profile(function: str, signature: str, events: Events, captures: Mapping[int, Capture]) -> Profile:
+def build_profile(
+    function: str, signature: str, events: Events, captures: Mapping[int, Capture], plain: float = nan
+) -> Profile:
     """The profile of recorded calls.
 
     Args:
         function, signature: What was profiled.
         events: What was recorded, with the windows of the calls.
         captures: Those of the programs that ran, by number, as far as their text is known.
+        plain: Seconds of a call while nothing records; NaN where that is not known, and nothing is taken off then.
     """
     programs = {number: Instructions(capture.hlo.graph) for number, capture in captures.items()}
     events = resolve_ops(events, programs)
@@ -48,8 +57,11 @@ def build_profile(function: str, signature: str, events: Events, captures: Mappi
     of_runs = shares(events, cut)
     walls = events.windows[:, 1] - events.windows[:, 0]
     kept = steady_runs(walls)
-    wall = float(walls[kept].mean()) if len(walls) else 0.0
-    ran = _Ran(events.ops, node, kind, _mean(of_runs.seconds, kept), _mean(of_runs.count, kept))
+    recorded = float(walls[kept].mean()) if len(walls) else 0.0
+    raw, count = _mean(of_runs.seconds, kept), _mean(of_runs.count, kept)
+    overhead = overhead_of(events, programs, raw, count, undisturbed(walls[kept]) - plain)
+    wall = max(recorded - overhead.total, 0.0)
+    ran = _Ran(events.ops, node, kind, overhead.seconds, count)
     device = float(ran.seconds.sum())
     times = {number: ran.of_program(number, len(capture.hlo.graph)) for number, capture in captures.items()}
     timed = {number: _with_time(capture, times[number], events, number) for number, capture in captures.items()}
@@ -67,12 +79,14 @@ def build_profile(function: str, signature: str, events: Events, captures: Mappi
         unattributed=device,
         captures=timed,
         host=host_times(events, kept),
-        notes=[*_disturbed_note(kept), *_uncounted_notes(timed.values())],
+        notes=[*_disturbed_note(kept), *_overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())],
         timeline=timeline_of(events, cut, kept, [(op.program, op.name) for op in ops]),
         events=events,
+        plain_seconds=plain,
     )
     costs = op_costs(profile)
-    lines = _line_rows(by_program, _executions(ops, costs), device)
+    of_kept = of_runs.seconds[kept] * np.divide(ran.seconds, raw, out=np.zeros(len(raw)), where=raw > 0)
+    lines = _line_rows(by_program, _executions(ops, costs), device, _RunTimes(events, of_kept, raw - ran.seconds))
     return replace(
         profile,
         # With what each does in all its runs of a call.
@@ -86,7 +100,9 @@ def build_profile(function: str, signature: str, events: Events, captures: Mappi
 
 
 def steady_runs(walls: Floats) -> NDArray[np.bool_]:
-    """Which runs took about as long as the median one: those that nothing else on the machine disturbed.
+    """Which runs took about as long as the fast half of them: those that nothing else on the machine disturbed.
+
+    What disturbs a run makes it longer. Where others run half of the time, the median run is one of those.
 
     Example:
         >>> steady_runs(np.asarray([1.0, 1.01, 5.0, 0.99])).tolist()
@@ -94,9 +110,10 @@ def steady_runs(walls: Floats) -> NDArray[np.bool_]:
     """
     if not len(walls):
         return np.zeros(0, bool)
-    median = np.median(walls)
-    away = np.abs(walls - median)
-    return away <= _FAR * _SPREAD * np.median(away) + _LEEWAY * median
+    fast = np.sort(walls)[: (len(walls) + 1) // 2]
+    middle = np.median(fast)
+    far = _FAR * _SPREAD * np.median(np.abs(fast - middle)) + _LEEWAY * middle
+    return np.abs(walls - middle) <= far
 
 
 def _is_one_of(kinds: Sequence[str], wanted: Iterable[str]) -> NDArray[np.bool_]:
@@ -182,29 +199,85 @@ def _op_row(ran: _Ran, at: int, device: float, program: _ProgramTime | None) -> 
     )
 
 
-def _line_rows(programs: Mapping[int, _ProgramTime], executions: Mapping[int, float], device: float) -> list[LineTime]:
+class _RunTimes:
+    """The time of each instruction in each of the runs, for how much lines differ from run to run.
+
+    Args:
+        events: With the ops that are meant.
+        seconds: Of shape `[runs, ops]`.
+        taken: What was taken off each op for the recorder, which is known to some part of it.
+    """
+
+    def __init__(self, events: Events, seconds: Floats, taken: Floats) -> None:
+        mean = seconds.mean(axis=0) if len(seconds) else np.zeros(len(events.ops))
+        self.unsure = _UNSURE * np.divide(taken, mean, out=np.zeros(len(events.ops)), where=mean > 0)
+        self.relative = np.divide(seconds, mean, out=np.zeros_like(seconds), where=mean > 0)
+        self.at = {(op.program, op.name): i for i, op in enumerate(events.ops)}
+
+    def intervals(self, ops: Sequence[int], lines: Sequence[int], parts: Sequence[float], count: int) -> Floats:
+        """Of each line the least and the most that its mean may be, shape `[2, lines]`; NaN of fewer than 3 runs.
+
+        Args:
+            ops, lines, parts: Columns: this op has of this line so many seconds, on average.
+            count: How many lines there are.
+        """
+        runs = len(self.relative)
+        if runs < _FEWEST:
+            return np.full((2, count), np.nan)
+        at, which, seconds = np.asarray(ops, np.int64), np.asarray(lines, np.int64), np.asarray(parts, float)
+        each = np.stack([np.bincount(which, seconds * row[at], count) for row in self.relative])
+        mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(runs)
+        reach = _ERRORS * error + np.bincount(which, seconds * self.unsure[at], count)
+        return np.stack([mean - reach, mean + reach])
+
+
+def _line_rows(
+    programs: Mapping[int, _ProgramTime], executions: Mapping[int, float], device: float, runs: _RunTimes
+) -> list[LineTime]:
     """The rows of all programs' lines, the longest first."""
-    seconds: dict[tuple[str, int], float] = {}
-    ops: Counter[tuple[str, int]] = Counter()
+    number_of: dict[tuple[str, int], int] = {}
+    columns: tuple[list[int], list[int], list[float]] = ([], [], [])
     costs: dict[tuple[str, int], tuple[str, float, float]] = {}
     for number, program in programs.items():
         times = executions.get(number, 1.0)
         parts = list(program.split.parts())
         # A graph's measures are of single precision: with this the sum is exact.
         scale = program.seconds / (sum(part for *_, part in parts) or 1.0)
-        for _, file, line, part in parts:
-            seconds[file, line] = seconds.get((file, line), 0.0) + scale * part
-            ops[file, line] += 1
+        for node, file, line, part in parts:
+            columns[0].append(runs.at.get((number, program.graph.names[node]), 0))
+            columns[1].append(number_of.setdefault((file, line), len(number_of)))
+            columns[2].append(scale * part)
         for row in program.split.table():
             _, flops, moved = costs.get((row.file, row.line), ("", 0.0, 0.0))
             costs[row.file, row.line] = row.text, flops + times * row.flops, moved + times * row.bytes
+    seconds = np.bincount(np.asarray(columns[1], np.int64), columns[2], len(number_of)).tolist()
+    ops = np.bincount(np.asarray(columns[1], np.int64), minlength=len(number_of)).tolist()
+    low, high = runs.intervals(*columns, len(number_of)).tolist()
     whole = device or 1.0
     rows: list[LineTime] = []
-    for (file, line), time in seconds.items():
+    for (file, line), at in number_of.items():
         if file:
             text, flops, moved = costs.get((file, line), ("", 0.0, 0.0))
-            rows.append(LineTime(file, line, text, time, time / whole, ops[file, line], None, flops, moved))
+            time = seconds[at]
+            interval = max(low[at], 0.0), high[at]
+            rows.append(LineTime(file, line, text, time, time / whole, ops[at], None, flops, moved, *interval))
     return sorted(rows, key=lambda row: (-row.seconds, row.file, row.line))
+
+
+def _overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
+    """What was taken off for the recorder, and how much longer recorded calls were even so."""
+    notes: list[str] = []
+    if overhead.total > _WORTH * wall:
+        notes.append(
+            f"{duration_text(overhead.total)} of recording were taken off a call: {duration_text(overhead.each)} for "
+            f"each of {overhead.events:,.0f} events; shares of very short instructions are rough"
+        )
+    if wall > _SLOWED * plain:
+        notes.append(
+            f"recorded, a call took {duration_text(wall)} without that; not recorded, {duration_text(plain)}: more "
+            "than the recorder costs, so the machine was busy"
+        )
+    return notes
 
 
 def _disturbed_note(kept: NDArray[np.bool_]) -> list[str]:

@@ -49,7 +49,7 @@ def _op_cells(profile: Profile) -> list[tuple[str, ...]]:
 
 def _headline(profile: Profile) -> str:
     calls = f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call"
-    wall, device = duration_text(profile.wall_seconds), duration_text(profile.device_seconds)
+    wall, device = duration_text(profile.seconds), duration_text(profile.device_seconds)
     return f"{profile.function}{profile.signature}: {wall} a call, {device} on the device ({calls})"
 
 

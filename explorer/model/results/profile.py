@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isnan, nan
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Order = Literal["time", "wasted"]
 Kind = Literal["lines", "ops", "equations", "host"]
 _Row = TypeVar("_Row", LineTime, OpTime)
+_TIE = 0.05  # of the first: a line as near is as hot
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,19 +37,22 @@ class Profile(Charted, Saved):
     Args:
         function, signature: What was profiled.
         runs: How many calls.
-        wall_seconds: A call as the caller sees it, until its result is there.
+        wall_seconds: A call as the caller sees it, until its result is there: as it was recorded, less what the
+            recorder itself takes, as far as that is known.
         device_seconds: Of that, while at least one instruction ran. `ops` sum to it, and `lines` with `unattributed`.
         gap_seconds: Of `wall_seconds`, while the device waited: for Python, for dispatch, between executables.
         ops: The instructions that ran, the longest first.
         lines: The source lines, the longest first.
         unattributed: Seconds of instructions that no line is known for.
         captures: What was compiled, by program number, each with the measure `time` in its `hlo` graph.
-        host: Seconds of what the host did, by its name, the longest first; they may overlap the device's.
+        host: Seconds of what the host did while it was recorded, by its name, the longest first; they may overlap the
+            device's.
         notes: What the reader should know before trusting the figures.
         environment: Versions, device, cores.
         timeline: Which thread worked for which op when, in one of the calls.
         events: All that was recorded of the calls, without what it means.
         xspace: The same as the profiler gave it.
+        plain_seconds: A call while nothing records; NaN where that was not measured.
     """
 
     function: str
@@ -66,6 +71,24 @@ class Profile(Charted, Saved):
     timeline: Timeline | None = None
     events: Events | None = None
     xspace: bytes = b""
+    plain_seconds: float = nan
+
+    @property
+    def seconds(self) -> float:
+        """A call: while nothing records, where that was measured."""
+        return self.wall_seconds if isnan(self.plain_seconds) else self.plain_seconds
+
+    @property
+    def hottest(self) -> tuple[LineTime, ...]:
+        """The line that takes most, and those that can't be told from it; empty where no line is known.
+
+        They can't where what they took from run to run overlaps, or differs by less than 5 %.
+        """
+        lines = sorted(self.lines, key=lambda line: -line.seconds)
+        if not lines:
+            return ()
+        first = lines[0]
+        return tuple(line for line in lines if line.high >= first.low or line.seconds >= (1 - _TIE) * first.seconds)
 
     @property
     def capture(self) -> Capture:

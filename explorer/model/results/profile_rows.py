@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 from typing import NamedTuple
 
 from explorer.model.graph import Frame
@@ -51,6 +52,7 @@ class LineTime:
         ops: How many kernels have something of it.
         wasted: Seconds over what the machine's peaks allow; None until they were measured.
         flops, bytes: Its part of theirs, a call.
+        low, high: Where `seconds` of other runs would lie, by how much these differed; NaN of fewer than three runs.
     """
 
     file: str
@@ -62,6 +64,8 @@ class LineTime:
     wasted: float | None
     flops: float
     bytes: float
+    low: float = nan
+    high: float = nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """explorer.profile: where the time of calls goes, by instruction and by line."""
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import explorer as ex
@@ -83,7 +85,33 @@ def test_equations_of_the_jaxpr_have_the_time_of_their_kernels(found):
 def test_what_the_host_did_adds_up_to_the_call():
     found = ex.profile(jax.jit(mixed), X, runs=5)
     assert found.host["waiting for the result"] > 0
-    assert sum(found.host.values()) <= found.wall_seconds * (1 + 1e-6)
+    windows = found.events.windows
+    assert sum(found.host.values()) <= (windows[:, 1] - windows[:, 0]).max()
+
+
+def test_what_the_recorder_takes_for_each_event_is_taken_off():
+    def steps(x, y):
+        def step(carry, _):
+            moved = jax.lax.optimization_barrier(jnp.sort(carry) + y)  # a sort is never part of a loop in one kernel
+            return jax.lax.optimization_barrier(jnp.cumsum(moved) * 0.1), moved[0]
+
+        return jax.lax.scan(step, x, None, length=1000)
+
+    found = ex.profile(jax.jit(steps), jnp.ones(8), jnp.ones(8), runs=10)
+    recorded = np.diff(found.events.windows, axis=1).min()
+    assert recorded > 2 * found.plain_seconds, "nothing to take off: this tests nothing"
+    assert found.seconds == found.plain_seconds
+    (note,) = [note for note in found.notes if "of recording were taken off a call" in note]
+    assert re.search(r"for each of \d,0\d\d events", note)
+    assert sum(op.seconds for op in found.ops) == pytest.approx(found.device_seconds, rel=1e-6)
+    assert sum(line.seconds for line in found.lines) + found.unattributed == pytest.approx(
+        found.device_seconds, rel=0.01
+    )
+
+
+def test_a_call_of_few_events_loses_next_to_nothing_to_the_recorder():
+    found = ex.profile(jax.jit(lambda x: x @ x), jnp.ones((600, 600)), runs=5)
+    assert not any("of recording were taken off" in note for note in found.notes)
 
 
 def test_a_loop_of_unknown_length_counts_as_often_as_it_was_seen_to_run():

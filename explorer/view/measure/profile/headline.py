@@ -14,6 +14,8 @@ from explorer.model.units import duration_text, fine_share_text
 Sentence = list[tuple[str, bool]]  # parts of a sentence, each with whether it is code
 _WAITS = 0.1  # of a call's time: from there on, that the device waits is worth a sentence
 _WIDEST = 64
+_NAMED = 3  # lines of a tie
+_LONGER = 1.1  # times as long while it is recorded: worth a word
 
 
 @dataclass(frozen=True)
@@ -26,20 +28,38 @@ class Headline:
 
 
 def headline(profile: Profile) -> Headline:
-    text: Sentence = [(profile.function, True), (f": {duration_text(profile.wall_seconds)} a call", False)]
-    lines = hottest(profile)
+    text: Sentence = [(profile.function, True), (f": {duration_text(profile.seconds)} a call", False)]
     if profile.device_seconds <= 0:
         text.append(("; nothing ran on the device", False))
-    elif lines:
-        labels = labels_of(profile)
-        line = "line" if len(labels) == 1 else f"{labels[lines[0].file]}, line"
-        text.append((f"; {fine_share_text(lines[0].share)} of the device's time is {line} {lines[0].line} ", False))
-        if lines[0].text:
-            text.append((cut_end(lines[0].text, _WIDEST), True))
+    elif profile.lines:
+        text += _hottest(profile)
     elif profile.ops:
         longest = max(profile.ops, key=lambda op: op.seconds)
         text += [(f"; {fine_share_text(longest.share)} of the device's time is ", False), (longest.name, True)]
     return Headline(text, _waits(profile), _facts(profile))
+
+
+def _hottest(profile: Profile) -> Sentence:
+    """The line that takes most, or those that can't be told apart."""
+    lines, labels = profile.hottest, labels_of(profile)
+    first = lines[0]
+
+    def place(line: LineTime) -> str:
+        return str(line.line) if len(labels) == 1 else f"{labels[line.file]}, line {line.line}"
+
+    if len(lines) == 1:
+        line = "line " if len(labels) == 1 else ""
+        text: Sentence = [(f"; {fine_share_text(first.share)} of the device's time is {line}{place(first)} ", False)]
+        return [*text, (cut_end(first.text, _WIDEST), True)] if first.text else text
+    shares = sorted(line.share for line in lines)
+    each = fine_share_text(shares[-1])
+    if fine_share_text(shares[0]) != each:
+        each = f"{fine_share_text(shares[0])} to {each}"
+    if len(lines) > _NAMED:
+        return [(f"; no line stands out: {len(lines):,} take {each} of the device's time each", False)]
+    names = [place(line) for line in lines]
+    word = "lines " if len(labels) == 1 else ""
+    return [(f"; a tie: {word}{', '.join(names[:-1])} and {names[-1]} take {each} of the device's time each", False)]
 
 
 def _waits(profile: Profile) -> Sentence:
@@ -61,7 +81,15 @@ def _facts(profile: Profile) -> list[str]:
         _without_line(profile.unattributed, device),
         *([over] if wasted else []),
         f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call",
+        *_recorded(profile),
     ]
+
+
+def _recorded(profile: Profile) -> list[str]:
+    """How long a call took while it was recorded, where it is much longer than what the headline says."""
+    if not profile.wall_seconds > _LONGER * profile.plain_seconds:
+        return []
+    return [f"{duration_text(profile.wall_seconds)} a call while recorded, of which these are parts"]
 
 
 def _without_line(seconds: float, device: float) -> str:

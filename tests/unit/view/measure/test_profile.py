@@ -24,7 +24,7 @@ from explorer.analysis.profile.flame import flame
 from explorer.model.graph import Frame
 from explorer.model.results.flame import By, Flame
 from explorer.model.results.profile import Profile
-from explorer.model.units import fine_share_text
+from explorer.model.units import duration_text, fine_share_text
 from explorer.view.chart import PLOTLY
 from explorer.view.measure.profile.chart import flame_picture
 from explorer.view.measure.profile.headline import headline, plain
@@ -261,6 +261,32 @@ def test_the_headline_names_the_hottest_line_and_says_that_the_device_waited(pro
     )
     assert re.fullmatch(r"the device waited 30% of the time: [\d.]+ .?s a call", plain(said.waits))
     assert any("without a line" in fact for fact in said.facts)
+
+
+def test_the_headline_is_the_unrecorded_time_and_the_recorded_one_a_fact(profile: Profile):
+    said = headline(replace(profile, plain_seconds=profile.wall_seconds / 2))
+    assert f": {duration_text(profile.wall_seconds / 2)} a call" in plain(said.text)
+    assert any("while recorded" in fact for fact in said.facts)
+    assert not any("while recorded" in fact for fact in headline(profile).facts)
+
+
+def test_lines_that_cant_be_told_apart_are_called_a_tie(profile: Profile):
+    first = replace(profile.lines[0], seconds=1.0, share=0.3, low=0.9, high=1.1)
+    second = replace(first, line=99, seconds=0.93, share=0.28, low=0.85, high=1.01)
+    third = replace(first, line=100, seconds=0.5, share=0.15, low=0.45, high=0.55)
+    tie = replace(profile, lines=[third, first, second])
+    assert [line.line for line in tie.hottest] == [first.line, 99]
+    assert f"a tie: lines {first.line} and 99 take 28% to 30% of the device's time each" in plain(headline(tie).text)
+    clear = replace(profile, lines=[third, first])
+    assert f"30% of the device's time is line {first.line}" in plain(headline(clear).text)
+    many = [replace(first, line=line, share=0.2) for line in range(50, 55)]
+    assert "no line stands out: 5 take 20% of the device's time each" in plain(headline(replace(tie, lines=many)).text)
+
+
+def test_lines_nearer_than_5_percent_tie_however_steady_they_are(profile: Profile):
+    first = replace(profile.lines[0], seconds=1.0, low=0.999, high=1.001)
+    near, far = (replace(first, line=line, seconds=s, low=s, high=s) for line, s in ((98, 0.96), (99, 0.9)))
+    assert [line.line for line in replace(profile, lines=[first, near, far]).hottest] == [first.line, 98]
 
 
 def test_a_small_wait_is_no_headline_but_a_fact(several: Profile):
