@@ -11,6 +11,8 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from explorer.errors import ArgumentsError
+
 
 def ready(value: Any) -> Any:
     """A value, once everything in it has been computed, and what its computation does beside has been done.
@@ -67,6 +69,7 @@ class Calls:
         function: What is called.
         args, kwargs: Its arguments.
         may_donate: False where it is known that nothing is donated: then the first call needs no copies.
+        is_counted: Whether the calls are as many in each process whatever they take: then they may reach over several.
 
     Attributes:
         first_seconds: How long the first call took.
@@ -84,7 +87,12 @@ class Calls:
     """
 
     def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], may_donate: bool = True
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        may_donate: bool = True,
+        is_counted: bool = False,
     ) -> None:
         self.function = function
         self.prepare: Callable[[], tuple[Any, ...]] | None = None
@@ -94,7 +102,8 @@ class Calls:
         self.bare: Callable[..., Any] = partial(function, **kwargs) if kwargs else function
         self.args = args
         self._leaves, self._tree = cast("tuple[list[Any], Any]", jax.tree.flatten((args, kwargs)))
-        self._may_donate = may_donate
+        self._may_donate, self._is_counted = may_donate, is_counted
+        self._refuse_other_processes(self._leaves)
         ready(self._leaves)
 
     def first(self) -> Any:
@@ -104,9 +113,28 @@ class Calls:
         start = perf_counter()
         result = ready(self.function(*args, **kwargs))
         self.first_seconds = perf_counter() - start
+        self._refuse_other_processes(jax.tree.leaves(result))
         if self._may_donate:
             self._give_copies_of([i for i, leaf in enumerate(leaves) if _is_deleted(leaf)])
         return result
+
+    def _refuse_other_processes(self, leaves: Iterable[Any]) -> None:
+        """Refuse arrays on other processes' devices: the first process that stops calling leaves the others waiting.
+
+        Raises:
+            ArgumentsError: Then, unless calls are counted.
+        """
+        __tracebackhide__ = True
+        if self._is_counted or not any(
+            isinstance(leaf, jax.Array) and not leaf.is_fully_addressable for leaf in leaves
+        ):
+            return
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        raise ArgumentsError(
+            f"{name} works on devices of several of the {jax.process_count()} processes, which would have to make the "
+            "same number of calls; how many are made is decided by how long they take, in each process for itself.\n"
+            "  Hint: explorer.profile(f, x, runs=10) makes a fixed number in each; or time what one process does alone."
+        )
 
     def _give_copies_of(self, which: list[int]) -> None:
         if which:

@@ -16,6 +16,7 @@ from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.device import environment_with_cores
 from explorer.measure.machine import busy_note
+from explorer.measure.prints import Prints, printed_once
 from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import Sampler, check_confidence, check_seconds
 from explorer.measure.subject import signature_of
@@ -90,15 +91,16 @@ def compare(
         raise OptionError(f"there is no candidate {baseline!r} for the baseline; there are {', '.join(candidates)}.")
     baseline = baseline or next(iter(candidates))
     notes = [note for note in (busy_note(),) if note]
-    with progress_bar(f"comparing {len(entrants)}", progress) as notify:
+    with progress_bar(f"comparing {len(entrants)}", progress) as notify, printed_once() as prints:
         for entrant in entrants:
             notify(0.0, f"first calls of {entrant.name}")
-            entrant.warm(_WARM_UP * seconds / len(entrants), confidence)
+            entrant.warm(_WARM_UP * seconds / len(entrants), confidence, prints)
+        prints.mute()
         if check:
             notes += _differences(entrants, baseline)
         _take_turns(entrants, seconds, lambda: _is_precise(entrants, baseline, confidence, precision), notify)
     samples = {entrant.name: entrant.sampler.samples for entrant in entrants}
-    notes += _unsteady_notes(entrants, seconds)
+    notes += [*_unsteady_notes(entrants, seconds), *prints.notes]
     return Comparison(samples, baseline, _shared_signature(entrants), tuple(notes), environment_with_cores())
 
 
@@ -118,7 +120,7 @@ class _Entrant:
     result: Any = None
     sampler: Any = None  # a Sampler, once it is warm
 
-    def warm(self, seconds: float, confidence: float) -> None:
+    def warm(self, seconds: float, confidence: float, prints: Prints) -> None:
         calls = Calls(self.function, self.args, self.kwargs)
         self.result = calls.first()
         self.sampler = Sampler(
@@ -128,7 +130,8 @@ class _Entrant:
             confidence=confidence,
             prepared_bytes=calls.prepared_bytes,
         )
-        self.sampler.warm_up(seconds)
+        with prints.muted():
+            self.sampler.warm_up(seconds)
 
     def turn(self) -> None:
         sampler: Sampler = self.sampler

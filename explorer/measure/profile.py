@@ -18,12 +18,14 @@ from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
 from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
+from explorer.measure.prints import printed_once
 from explorer.measure.programs import ProfiledCall, captures_of, profiled_call
 from explorer.model.results.profile import Profile
 
 _FEWEST, _MOST = 5, 30  # runs, where nobody says how many
 _BYTES = 24_000_000  # of a recording, some 200,000 events: a loop of many small steps is recorded less often
 _PLAIN = 0.25  # of the time there is: for calls that are not recorded, before and again after
+_BESIDE = 5  # such calls before and after, where the number of calls is given
 _REPEATS = 2  # times that twice as many calls are recorded, where the order of the first lines is not clear
 _TIED = 0.9  # of the first: lines that may be as hot as that one, and are not much less, are a tie
 
@@ -72,17 +74,29 @@ def profile(
     call = Call.of(function, args, kwargs)
     _check(runs, warm_up, seconds)
     target = profiled_call(call.function, call.args, call.kwargs, compiled)
-    calls = Calls(target.call, target.args, target.kwargs, target.may_donate)
+    calls = Calls(target.call, target.args, target.kwargs, target.may_donate, is_counted=runs is not None)
+    with printed_once() as prints:
+        calls.first()
+        with prints.muted():
+            measured = _measured(target, calls, runs, warm_up, seconds)
+    notes = [*target.notes, *measured.notes, *prints.notes]
+    return replace(measured, notes=notes, environment=environment_with_cores())
+
+
+def _measured(target: ProfiledCall, calls: Calls, runs: int | None, warm_up: int, seconds: float) -> Profile:
+    """The profile of so many calls, or of as many as it takes to know which line is the hottest."""
     once = _warmed_up(calls, warm_up)
+    if runs is not None:  # as many in each process of several, whatever they take
+        return _recorded(target, calls, runs, _BESIDE)
     plain = max(2, min(_MOST, int(_PLAIN * seconds / max(once, 1e-9))))
-    count = runs or _affordable(calls, seconds / max(once, 1e-9))
+    count = _affordable(calls, seconds / max(once, 1e-9))
     measured = _recorded(target, calls, count, plain)
-    for _ in range(0 if runs else _REPEATS):
+    for _ in range(_REPEATS):
         count *= 2
         if is_settled(measured) or count * measured.seconds > 2 * seconds or count > 2 * _MOST:
             break
         measured = _recorded(target, calls, count, plain)
-    return replace(measured, notes=[*target.notes, *measured.notes], environment=environment_with_cores())
+    return measured
 
 
 def _recorded(target: ProfiledCall, calls: Calls, count: int, beside: int) -> Profile:
@@ -114,8 +128,7 @@ def _check(runs: Any, warm_up: Any, seconds: Any) -> None:
 
 
 def _warmed_up(calls: Calls, times: int) -> float:
-    """Call until everything is compiled and at hand; the seconds of the fastest call after the first."""
-    calls.first()
+    """Call until everything is at hand; the seconds of the fastest call."""
     spent = [_once(calls) for _ in range(max(times - 1, 1))]
     return min(spent)
 

@@ -15,6 +15,7 @@ import jax
 from explorer.errors import OptionError
 from explorer.measure.calls import quick_wait, ready
 from explorer.measure.disturbance import BLOCK, Block, Observer, Quiet
+from explorer.measure.prints import printed_once
 from explorer.model.results.statistics import interval_of_median, settled
 from explorer.model.results.timing import Samples
 
@@ -51,8 +52,8 @@ def steady(
     """Call something again and again until it is known how long it takes once it is warm.
 
     Every call is waited for until its results are there. A call too short for the clock is made many times a sample.
-    Garbage is not collected while the clock runs. Samples taken while other programs wanted the same cores are left
-    out, as long as there are others: `Samples` says what its interval is of.
+    Garbage is not collected while the clock runs, and what is printed is muted. Samples taken while other programs
+    wanted the same cores are left out, as long as there are others: `Samples` says what its interval is of.
 
     Args:
         call: Called without arguments, or with what `prepare` returns. Its first call should be behind it.
@@ -75,8 +76,9 @@ def steady(
     check_seconds(seconds)
     check_confidence(confidence, precision)
     sampler = Sampler(call, prepare=prepare, confidence=confidence, observer=Observer())
-    sampler.warm_up(_WARM_UP * seconds)
-    sampler.measure(seconds, precision, progress)
+    with printed_once() as prints, prints.muted():
+        sampler.warm_up(_WARM_UP * seconds)
+        sampler.measure(seconds, precision, progress)
     return sampler.samples
 
 

@@ -12,6 +12,7 @@ from explorer.measure.compiled_subject import compile_subject, error_line, flops
 from explorer.measure.device import environment_with_cores
 from explorer.measure.grid import Point, grid_of
 from explorer.measure.machine import busy_note
+from explorer.measure.prints import printed_once
 from explorer.measure.progress import progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
@@ -69,12 +70,12 @@ def sweep(
     call = Call.of(function, given, named)
     grid = grid_of(call.function, call.args, call.kwargs, over, args)
     rows: list[SweepRow] = []
-    with progress_bar(f"sweeping {len(grid.points):,} points", progress) as notify:
+    with progress_bar(f"sweeping {len(grid.points):,} points", progress) as notify, printed_once() as prints:
         for done, point in enumerate(grid.points):
             values = {axis.name: _value(axis, at) for axis, at in zip(grid.axes, point.at, strict=True)}
             notify(done / len(grid.points), ", ".join(f"{name} = {value}" for name, value in values.items()))
             rows.append(_measured(SweepRow(point.at, values), call.function, point, seconds if time else 0.0))
-    notes = [note for note in (busy_note(),) if note and time]
+    notes = [*(note for note in (busy_note(),) if note and time), *prints.notes]
     return Sweep(name_of(call.function), grid.axes, rows, notes, environment_with_cores())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +17,7 @@ from explorer.measure.calls import Calls
 from explorer.measure.device import default_device, environment_with_cores
 from explorer.measure.disturbance import Observer
 from explorer.measure.machine import busy_note
+from explorer.measure.prints import Prints, printed_once
 from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
 from explorer.measure.subject import Subject, signature_of, subject_of
@@ -51,6 +52,8 @@ def time(
     interval reaches more than 10 %, the result says that it is too noisy to tell (`steady.is_too_noisy`). Not seen is
     a program on the same host outside of this virtual machine that only makes memory slower for all of the time.
 
+    What the function prints is shown for its first call, then muted, with a note of how many lines that were.
+
     The first call traces, lowers and compiles from scratch, as in a new process: nothing that JAX remembers of earlier
     calls is used, nor anything from the persistent compilation cache.
 
@@ -73,7 +76,8 @@ def time(
 
     Raises:
         NotCallableError: `function` can't be called.
-        ArgumentsError: The arguments don't fit the function's signature.
+        ArgumentsError: The arguments don't fit the function's signature; or it works on devices of several processes,
+            which would have to agree on the number of calls.
         OptionError: An option is out of range.
         ExploreError: Tracing, lowering or compiling failed.
 
@@ -90,7 +94,9 @@ def time(
     subject = subject_of(call.function, call.args, call.kwargs)
     with progress_bar(f"timing {subject.name}", progress) as notify:
         plan = _Plan(seconds, confidence, precision, notify)
-        return run_to_completion(_timing_steps(subject, plan, eager))
+        with printed_once() as prints:
+            timing = run_to_completion(_timing_steps(subject, plan, eager, prints))
+    return replace(timing, notes=(*timing.notes, *prints.notes))
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ class _Plan:
     notify: ProgressCallback
 
 
-def _timing_steps(subject: Subject, plan: _Plan, eager: bool) -> Steps[Timing]:
+def _timing_steps(subject: Subject, plan: _Plan, eager: bool, prints: Prints) -> Steps[Timing]:
     """Yield each sample to take of the subject, and return what they amount to."""
     __tracebackhide__ = True
     notes = [note for note in (busy_note(),) if note]
@@ -111,6 +117,7 @@ def _timing_steps(subject: Subject, plan: _Plan, eager: bool) -> Steps[Timing]:
     with uncached_traces(), _nothing_cached():
         stages, may_donate = _compiled_stages(subject, plan.notify) if subject.is_traced else ({}, True)
         calls = _called_once(subject, may_donate)
+        prints.mute()
         if not subject.is_plain_jit:
             calls = _called_once(subject, may_donate)  # the first has compiled once more, into a cache of its own
         if not subject.is_traced:

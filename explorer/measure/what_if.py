@@ -16,6 +16,7 @@ from explorer.measure.compiled_subject import CompiledSubject, error_line, flops
 from explorer.measure.device import environment_with_cores
 from explorer.measure.differences import difference_of
 from explorer.measure.naming import distinct_labels
+from explorer.measure.prints import printed_once
 from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
@@ -98,8 +99,9 @@ def what_if(
     subject = subject_of(function, args, kwargs, grad)
     wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
     changes = _changes(subject, wanted, combine)
-    with progress_bar(f"trying {len(changes)} variants", progress) as notify:
-        return _Trial(subject, changes, seconds if time else 0.0, notify).run()
+    with progress_bar(f"trying {len(changes)} variants", progress) as notify, printed_once() as prints:
+        tried = _Trial(subject, changes, seconds if time else 0.0, notify).run()
+    return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
 
 
 def _changes(subject: Subject, wanted: dict[str, Any], combine: bool) -> list[Change]:
