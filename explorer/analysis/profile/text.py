@@ -12,6 +12,7 @@ from explorer.model.units import duration_text
 _LINES, _KERNELS, _HOST = 12, 6, 4
 _WIDEST = 56
 _BAR = 10
+_LONGER = 1.1  # times as long while it is recorded: worth a word
 
 
 def profile_text(profile: Profile) -> str:
@@ -50,7 +51,10 @@ def _op_cells(profile: Profile) -> list[tuple[str, ...]]:
 def _headline(profile: Profile) -> str:
     calls = f"mean of {profile.runs:,} calls" if profile.runs > 1 else "one call"
     wall, device = duration_text(profile.seconds), duration_text(profile.device_seconds)
-    return f"{profile.function}{profile.signature}: {wall} a call, {device} on the device ({calls})"
+    recorded = ""
+    if profile.wall_seconds > _LONGER * profile.seconds or profile.device_seconds > profile.seconds:
+        recorded = f"; recorded {duration_text(profile.wall_seconds)}, of which"
+    return f"{profile.function}{profile.signature}: {wall} a call{recorded or ','} {device} on the device ({calls})"
 
 
 def _rest(profile: Profile) -> Iterable[str]:
