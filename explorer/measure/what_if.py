@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.capture.call import Call, takes_call
+from explorer.capture.same_program import is_same_program
 from explorer.errors import NotCallableError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.compare import compare
@@ -21,13 +22,10 @@ from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.variants import Change, Subject, changes_of, reusable, subject_of, together
-from explorer.model.capture import Capture
 from explorer.model.results.what_if import Variant, WhatIf
 
 _PLAIN = Change("plain", "plain", "the function as it is")
 _UNUSED = re.compile(r"donated buffers were not usable: (.*?)\.?\s*(?:\n|$)")
-# Of an HLO instruction: where it comes from, which changes no program.
-_ORIGIN = re.compile(r", metadata=\{[^}]*\}| stack_frame_id=\d+")
 
 
 @takes_call
@@ -193,7 +191,7 @@ class _Trial:
             notes=_notes(caught),
         )
         if plain is not None and plain.capture is not None:
-            alike = plain.memory == row.memory and _program(plain.capture) == _program(capture)
+            alike = plain.memory == row.memory and is_same_program(plain.capture.hlo.graph, capture.hlo.graph)
             # Options may also tell how machine code is made, of which nothing is seen.
             row = replace(row, is_same=alike and not change.options)
             row = replace(row, notes=(*row.notes, *self.remarks(change, row)))
@@ -255,9 +253,3 @@ def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
         else:
             notes.append(f"donated, but not reused: {unused[1]}")
     return tuple(notes)
-
-
-def _program(capture: Capture) -> str:
-    """The compiled program's text without what says where it comes from."""
-    lines = (line for line in capture.hlo.text.splitlines() if line.startswith((" ", "%", "ENTRY", "}")))
-    return _ORIGIN.sub("", "\n".join(lines))

@@ -58,3 +58,18 @@ def test_a_large_program_is_recorded_on_request_and_the_open_view_has_the_passes
     anew.root.locator('[data-mode="passes"], [data-stage="passes"]').locator("visible=true").first.click()
     expect(anew.root.locator(".explorer-passes")).to_contain_text("that changed something")
     live.shut_down()
+
+
+def test_with_a_kernel_the_text_of_the_module_is_copied(lab: Lab, browser: Browser):
+    live = browser.open(lab, lab.write("extract.ipynb", CODE))
+    live.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    live.run_all()
+    view = View(live.page)
+    view.click_line("jnp.tanh")
+    view.root.locator(".explorer-details .list button").first.click()
+    view.root.get_by_role("button", name="copy as HLO module").click()
+    expect(view.root.locator(".acts")).to_contain_text("copied")
+    module = live.page.evaluate("navigator.clipboard.readText()")
+    assert module.startswith("HloModule extract_")
+    assert live.python(f"len(ex.open_hlo({module!r}).hlo.graph) > 0") == "True"
+    live.shut_down()

@@ -9,7 +9,6 @@ match of `b` with `a` is that of `a` with `b` turned around.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +21,12 @@ from numpy.typing import NDArray
 from explorer.analysis.diff.unfused_dataflow import UnfusedDataflow, unfused_dataflow
 from explorer.model.graph import Graph, Ints
 from explorer.model.source import Source
+from explorer.model.types import parse_type
 
 Hashes = NDArray[np.uint64]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _COMMON = frozenset(["constant", "broadcast", "bitcast", "copy", "reshape", "transpose", "convert", "iota"])
 _ROUNDS = (3, 1, 0)
-_LAYOUT = re.compile(r"\{[^}]*\}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,8 @@ class Side:
 
 def _shape(type_: str) -> str:
     """A type without its layouts."""
-    return _LAYOUT.sub("", type_)
+    parsed = parse_type(type_)
+    return str(parsed) if parsed.arrays else type_
 
 
 def _scope(scope: str) -> str:

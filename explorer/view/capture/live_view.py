@@ -121,6 +121,8 @@ class LiveView:
             view = reference()
             if view is not None and message == {"ask": "record"}:
                 Thread(target=view.record, daemon=True).start()
+            elif view is not None and isinstance(message, dict) and message.get("ask") == "extract":  # pyright: ignore[reportUnknownMemberType]
+                wire.send(view.extract(message))  # pyright: ignore[reportUnknownArgumentType]
 
         wire.observe(keep, "selected")
         wire.on_msg(answer)
@@ -141,6 +143,22 @@ class LiveView:
         finally:
             self._records.release()
         self._publish()
+
+    def extract(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a page that asks for an instruction as a module: its text, or why there is none.
+
+        Args:
+            message: `stage`, `node` and `height` as in `Capture.extract`, and the `key` that the answer bears. It is
+                checked, as anything from outside.
+        """
+        key, node, height = str(message.get("key")), message.get("node"), message.get("height")
+        try:
+            graph = self._capture.stage(str(message.get("stage"))).graph
+            if not isinstance(node, int) or not 0 <= node < len(graph) or not isinstance(height, int):
+                raise ViewError(f"a page asked for instruction {node!r:.20} with height {height!r:.20}.")
+            return {"extracted": key, "module": self._capture.extract(Node(graph, node), height)}
+        except Exception as error:  # the page does without, and copies the call that says why
+            return {"extracted": key, "why": str(error) or type(error).__name__}
 
     def _send(self, message: dict[str, Any], *buffers: bytes) -> None:
         for wire in self._wires:

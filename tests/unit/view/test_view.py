@@ -267,3 +267,22 @@ def test_a_recording_that_fails_says_why_in_the_page(monkeypatch):
     capture.view.record()
     assert sent[-1] == {"recording": "failed", "why": "the compiler wrote nothing"}
     assert widget.shown["records"]
+
+
+def test_a_page_gets_the_text_of_a_module_and_a_reason_where_it_asks_for_nothing_there_is():
+    capture = ex.explore(lambda x: jnp.sin(x) @ x, jnp.ones((8, 8)))
+    sine = capture.hlo.graph.where("op:sine")[0]
+    ask = {"stage": "hlo", "node": sine.index, "height": 0, "key": "hlo:1"}
+    assert capture.view.extract(ask) == {"extracted": "hlo:1", "module": capture.extract(sine)}
+    for wrong in (
+        {"node": -1},
+        {"node": "1"},
+        {"node": 10**9},
+        {"stage": "llvm"},
+        {"height": None},
+        {"stage": "jaxpr"},
+    ):
+        answer = capture.view.extract(ask | wrong)
+        assert answer["extracted"] == "hlo:1"
+        assert answer["why"]
+        assert "module" not in answer

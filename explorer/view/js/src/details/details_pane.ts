@@ -4,7 +4,7 @@ import { lineKey, type SourceLine } from "../core/attribution";
 import type { Stage } from "../core/capture";
 import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
-import type { Frame, Graph } from "../core/graph";
+import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
 import { isOneIteration, total } from "../core/kernel_titles";
 import {
@@ -22,10 +22,10 @@ import {
 } from "../core/labels";
 import type { FocusLine, Session } from "../core/session";
 import { amountOf, Costs, type Measure, ONE_ITERATION, percent } from "../lines/line_costs";
+import type { Extractor } from "../viewer/extractor";
+import { attributes, facts, heading, list, MOST, note, say, sentence, stackOf, title } from "./parts";
 
 const NAMES: Record<Measure, string> = { seconds: "time, measured", bytes: "bytes moved", flops: "FLOPs" };
-const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside its name
-const MOST = 40; // rows of a list; the rest is counted
 
 /** What the graph shows of the ways from a node. */
 export interface Ways {
@@ -42,6 +42,7 @@ export class DetailsPane {
     private readonly session: Session,
     private readonly reveal: (node: number) => void,
     private readonly ways: Ways,
+    private readonly extractor: Pick<Extractor, "isLive" | "module">,
   ) {
     this.#costsOf = new Costs(session.capture.header.lines);
     this.root = element("div.explorer-details", { "aria-live": "polite" });
@@ -205,10 +206,15 @@ export class DetailsPane {
     ];
     if (name === "hlo" || name === "before") {
       const call = `cap.extract(cap.stage("${name}").graph[${JSON.stringify(graph.name(node))}], height=2)`;
-      const help = `copies ${call}: the text of a module that XLA runs`;
-      acts.push(
-        act("copy cap.extract(…)", help, (button) => void copied(call).then((done) => say(button, done, call))),
-      );
+      const isLive = this.extractor.isLive;
+      const help = isLive
+        ? "copies the text of an HLO module that computes this and what is up to two steps before it; XLA runs it"
+        : `copies ${call}: the text of a module that XLA runs`;
+      const copy = async (button: HTMLElement) => {
+        const module = isLive ? await this.extractor.module(name, node, 2) : undefined;
+        say(button, await copied(module ?? call), module ?? call, module ? "copied" : "copied the call");
+      };
+      acts.push(act(isLive ? "copy as HLO module" : "copy cap.extract(…)", help, (button) => void copy(button)));
     }
     return element("div.acts", ...acts);
   }
@@ -338,30 +344,12 @@ export class DetailsPane {
     const first = capture.stages[0]!.graph;
     const stack = equation === undefined ? graph.stack(owner) : first.stack(equation);
     if (!stack.length) return [heading("from"), note("The compiler kept no place for it.")];
-    const parts = [heading("from"), this.#stack(stack, place)];
+    const parts = [heading("from"), stackOf(this.session, stack, place)];
     const name = equation === undefined ? "" : first.name(equation);
     const whose = name && `, whose line is that of the equation ${name}`;
     if (owner !== node) parts.push(note(`The compiler kept no place for it: it serves ${graph.name(owner)}${whose}.`));
     else if (name) parts.push(note(`Its metadata names another line, or none: it is the equation ${name}.`));
     return parts;
-  }
-
-  /** A stack as buttons: the line that it belongs to, and for the others what their calls led to. */
-  #stack(frames: Frame[], place: SourceLine | undefined): Node {
-    const parent = element("div.list");
-    for (const frame of frames) {
-      const button = element(
-        "button",
-        { type: "button" },
-        `${frame.function.split(".").pop() || "?"}`,
-        element("em", `line ${frame.line}`),
-      );
-      const isOwn = frame.file === place?.file && frame.line === place.line;
-      button.title = isOwn ? "what belongs to this line" : "all that the calls on this line led to";
-      button.addEventListener("click", () => this.session.focusLine(frame.file, frame.line, !isOwn));
-      parent.append(button);
-    }
-    return parent;
   }
 
   #nodes(nodes: number[]): Node {
@@ -401,73 +389,4 @@ export class DetailsPane {
 function fate(graph: Graph, node: number): string {
   const group = graph.c.groups[graph.c.groupOf[node]!];
   return group?.kind === "fusion" && group.caller >= 0 ? `fused into ${graph.name(group.caller)}` : "kept";
-}
-
-const title = (text: string, colour = -1): Node =>
-  element("div", { class: colour >= 0 ? `title k${colour}` : "title" }, text);
-const heading = (text: string, ...more: Node[]): Node => element("div.heading", text, ...more);
-const note = (text: string): Node => element("div.note", text);
-
-function facts(rows: [string, string][]): Node {
-  const parent = element("div.facts");
-  for (const [name, value] of rows) parent.append(element("span", name), element("span", { title: value }, value));
-  return parent;
-}
-
-/** What the compiler printed of a node; a long value is cut, is whole in its tooltip, and opens. */
-function attributes(pairs: [key: string, value: string][]): Node[] {
-  if (!pairs.length) return [];
-  const parent = element("div.list.attributes");
-  for (const [key, value] of pairs.slice(0, MOST)) {
-    const name = element("span", { title: key }, key);
-    if (value.length <= LONGEST_VALUE) parent.append(element("div", name, element("em", value)));
-    else {
-      const summary = element("summary", name, element("em", { title: value }, cut(value, 2 * LONGEST_VALUE)));
-      parent.append(element("details", summary, element("p", value)));
-    }
-  }
-  if (pairs.length > MOST) parent.append(note(`and ${number(pairs.length - MOST)} more`));
-  return [heading("attributes"), parent];
-}
-
-/** What became of an equation, as a sentence; marked where it was inferred. */
-function sentence(kind: string, isInferred: boolean, why: string): Node {
-  const text = element("p.fate", element("b", kind), why ? `: ${why}` : "");
-  if (isInferred)
-    text.append(
-      " ",
-      element(
-        "i.inferred",
-        { title: "It follows from the structure; the compiler's metadata does not say it." },
-        "inferred",
-      ),
-    );
-  return text;
-}
-
-/** Say what became of copying; where the page may not, the text is there to be selected. */
-const say = (button: HTMLElement, done: boolean, text: string): void =>
-  button.replaceWith(done ? "copied" : element("code", text));
-
-type Row = [name: string, value: string, isInferred?: boolean, why?: string];
-
-function list(rows: Row[], more = 0, choose?: (row: number) => void): Node {
-  const parent = element("div.list");
-  rows.forEach(([name, value, isInferred, why], row) => {
-    const detail = element(
-      "em",
-      {
-        title: [why || value, isInferred ? "inferred: the compiler's metadata does not say it" : ""]
-          .filter(Boolean)
-          .join("; "),
-      },
-      value,
-    );
-    if (isInferred) detail.prepend(element("i.inferred", { role: "img", "aria-label": "inferred" }, "≈ "));
-    const line = element(choose ? "button" : "div", choose ? { type: "button" } : {}, element("span", name), detail);
-    if (choose) line.addEventListener("click", () => choose(row));
-    parent.append(line);
-  });
-  if (more > 0) parent.append(note(`and ${number(more)} more`));
-  return parent;
 }

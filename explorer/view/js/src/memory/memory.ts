@@ -1,6 +1,7 @@
 // What is in memory at each step of the schedule: the columns of explorer/analysis/memory/live_memory.py, read by
 // index.
 
+import { arrays } from "../core/array_types";
 import type { Graph } from "../core/graph";
 
 export interface MemoryColumns {
@@ -23,8 +24,6 @@ export interface MemoryColumns {
   /** Parameters that could be donated and are not. */
   donations: Int32Array;
 }
-
-const ARRAY = /[a-z]\w*\[[^\]]*\]/g;
 
 export class Memory {
   readonly steps: number;
@@ -76,8 +75,8 @@ export class Memory {
 
   /** The type of a buffer: of one array of what its node gives. */
   type(graph: Graph, row: number): string {
-    const arrays = graph.type(this.c.node[row]!).match(ARRAY) ?? [];
-    return arrays[this.c.array[row]!] ?? "";
+    const array = arrays(graph.type(this.c.node[row]!))[this.c.array[row]!];
+    return array ? `${array.dtype}[${array.dims.join(",")}]` : "";
   }
 }
 

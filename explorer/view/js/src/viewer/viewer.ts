@@ -11,6 +11,7 @@ import { GraphPane } from "../graph/graph_pane";
 import { tally } from "../source/finding_badge";
 import { SourcePane } from "../source/source_pane";
 import { Bar } from "./bar";
+import { Extractor } from "./extractor";
 import { Foot } from "./foot";
 import { type Pane, type PaneKind, paneKinds } from "./panes";
 import { Recorder } from "./recorder";
@@ -37,6 +38,7 @@ export class Viewer {
   readonly #bar: Bar;
   readonly #foot: Foot;
   readonly #recorder: Recorder;
+  readonly #extractor: Extractor;
   readonly #save: SaveMenu;
   readonly #kinds: PaneKind[];
   readonly #paneOf = new Map<Mode, Pane>();
@@ -55,10 +57,16 @@ export class Viewer {
     this.#graph = new GraphPane(session);
     this.#kinds = paneKinds(this.#graph);
     this.#source = new SourcePane(session);
-    this.#details = new DetailsPane(session, (node) => this.#reveal(node), {
-      pathsFrom: (item) => void this.#inGraph().then(() => this.#graph.pathsFrom(item)),
-      widen: (by) => void this.#inGraph().then(() => this.#graph.widen(by)),
-    });
+    this.#extractor = new Extractor(options.id, options.model, () => this.#details?.fill());
+    this.#details = new DetailsPane(
+      session,
+      (node) => this.#reveal(node),
+      {
+        pathsFrom: (item) => void this.#inGraph().then(() => this.#graph.pathsFrom(item)),
+        widen: (by) => void this.#inGraph().then(() => this.#graph.widen(by)),
+      },
+      this.#extractor,
+    );
     this.#recorder = new Recorder(options.id, options.model, (wire) => this.#recorded(wire));
     this.#foot = new Foot(session, this.#recorder.root);
     const tools = [
@@ -119,6 +127,7 @@ export class Viewer {
 
   dispose(): void {
     this.#recorder.dispose();
+    this.#extractor.dispose();
     for (const stop of this.#stops) stop();
     for (const pane of this.#paneOf.values()) pane.dispose?.();
   }
