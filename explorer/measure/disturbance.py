@@ -8,6 +8,7 @@ where the processor itself is slower: another program on the same core, a host t
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -144,11 +145,8 @@ class ProcessorTimes:
         self._is_all = len(self._cores) == os.cpu_count()
         with suppress(OSError, AttributeError):
             self._file = os.open("/proc/stat", os.O_RDONLY)
+            weakref.finalize(self, os.close, self._file)
             self._tick = 1 / os.sysconf("SC_CLK_TCK")
-
-    def __del__(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
 
     def read(self) -> tuple[float, float] | None:
         """Seconds of all programs and of this one, since some moment; None where the system doesn't tell."""

