@@ -9,7 +9,7 @@ OPTIMISER = optax.adamw(1e-3)
 
 def full(params, moments, batch):
     grads = jax.tree.map(lambda p: p * batch.mean(), params)  # without: params
-    norm = optax.global_norm(grads)  # hot; without: grads[0][0, 0]
+    norm = optax.tree.norm(grads)  # hot; without: grads[0][0, 0]
     grads = jax.tree.map(lambda g: g / jnp.maximum(norm, 1.0), grads)  # without: grads
     updates, moments = OPTIMISER.update(grads, moments, params)  # without: grads, moments
     params = optax.apply_updates(params, updates)  # without: updates
