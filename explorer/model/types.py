@@ -14,9 +14,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-# An array of a jaxpr or HLO, or a tensor of MLIR, or a parenthesis of a tuple. An element type of MLIR may hold
-# brackets of its own: complex<f32>.
-_PART = re.compile(r"([a-zA-Z]\w*)\[([^\]]*)\](\{[^}]*\})?|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)|\(|\)")
+# An array of a jaxpr or HLO, or a tensor of MLIR, or a parenthesis of a tuple. Element types may hold brackets of their
+# own: `key<fry>` in a jaxpr, `complex<f32>` in MLIR.
+_PART = re.compile(
+    r"([a-zA-Z]\w*(?:<\w+>)?)\[([^\]]*)\](\{[^}]*\})?|tensor<((?:(?:\d+|\?)x)*)([^<>,]*(?:<[^<>]*>)?)|\(|\)"
+)
 _BITS = {"pred": 8, "bool": 8, "i1": 8, "token": 0, "index": 64}
 _SIZE = re.compile(r"[a-z]+(\d+)")
 _COMPLEX = re.compile(r"complex<f(\d+)>")

@@ -82,7 +82,7 @@ def dtype_name(name: str) -> str:
     if name in ("i1", "bool"):
         return "pred"
     if name.startswith("ui"):
-        return name[1:]
+        return f"u{name[2:]}"
     return f"s{name[1:]}" if name[0] == "i" and name[1:].isdecimal() else name
 
 

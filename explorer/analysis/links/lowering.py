@@ -21,8 +21,15 @@ from explorer.model.graph import Graph, Ints
 from explorer.model.types import parse_type
 
 Key = tuple[object, ...]
+_Sizes = Sequence[tuple[int, str]]
 _LOOPS = ("scan", "while")
-_NOTHING = frozenset(["random_wrap", "random_unwrap", "stop_gradient", "name", "pvary", "copy_p"])  # lowered to nothing
+# Lowered to nothing of their own; what some of them hold is lowered in their place.
+_NOTHING = frozenset(
+    [
+        *("random_wrap", "random_unwrap", "stop_gradient", "name", "pvary", "copy_p"),
+        *("custom_linear_solve", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"),
+    ]
+)
 # Lowered to one operation, and what broadcasts a number for it.
 _SINGLE = frozenset(
     [
@@ -34,6 +41,10 @@ _SINGLE = frozenset(
         *("shift_left", "shift_right_logical", "shift_right_arithmetic", "stop_gradient", "jit", "pjit"),
     ]
 )
+_WITH_REGIONS = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+_KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}  # what a random key is lowered to
+_PREPARING = ("stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
+_SOLUTION = "jaxprs[2]"  # of `matvec, vecmat, solve, transpose_solve`
 _ROUNDS = 64  # how deep calls and loops are nested
 
 
@@ -42,7 +53,8 @@ def lowered_from(jaxpr: Graph, inlined: Inlined) -> Sequence[Sequence[int]]:
     graph, order = inlined.graph, inlined.order
     does, does_lowered = jaxpr.is_equation, graph.is_equation
     of_equation, of_operation = equation_keys(jaxpr), operation_keys(graph)
-    lives = does & ~is_dead(jaxpr)  # JAX leaves out what nothing depends on
+    # JAX leaves out what nothing depends on, and of a linear solve all but the solution.
+    lives = does & ~is_dead(jaxpr) & ~_only_describes(jaxpr)
     equations: dict[Key, list[int]] = {}
     for row in np.flatnonzero(lives).tolist():
         equations.setdefault(of_equation[row], []).append(row)
@@ -60,14 +72,39 @@ def lowered_from(jaxpr: Graph, inlined: Inlined) -> Sequence[Sequence[int]]:
     position = _positions(graph, nodes)
     left: list[tuple[Sequence[int], Sequence[int]]] = []
     for key, named in operations.items():
-        shared = _shared_out(jaxpr, equations[key], graph, named, position)
+        shared = _shared_out(equations[key], graph, named, foreign.sizes, position)
         if shared is None:
             left.append((equations[key], named))
         for node, rows in zip(named, shared or (), strict=False):
             foreign.found[node] = rows
+    # An equation's constants bear its name, even where its operations have names of their own.
+    constants = [node for node in _constants(graph) if foreign.has_no_body(equations.get(of_operation[node], ()))]
+    for node in constants:
+        foreign.found[node] = equations[of_operation[node]]
+    is_known = does_lowered.copy()
+    is_known[constants] = True
+    nodes = order[is_known[order]].tolist()
     foreign.fill_named(nodes, left)
+    foreign.narrow(nodes)
     foreign.fill(nodes)
+    foreign.narrow(nodes)
     return foreign.found
+
+
+def _only_describes(jaxpr: Graph) -> NDArray[np.bool_]:
+    """Which equations only say what system a linear solve is of: how it multiplies, and how its transpose is solved."""
+    inside = [False] * (len(jaxpr.groups) + 1)
+    for index, group in enumerate(jaxpr.groups):  # callers stand before what they call
+        if group.caller >= 0:
+            is_solve = jaxpr.ops[int(jaxpr.op[group.caller])] == "custom_linear_solve"
+            is_solved = group.name.partition("=")[0] == _SOLUTION
+            inside[index] = inside[int(jaxpr.group[group.caller])] or (is_solve and not is_solved)
+    return np.asarray(inside)[jaxpr.group]
+
+
+def _constants(graph: Graph) -> Sequence[int]:
+    code = graph.ops.index("stablehlo.constant") if "stablehlo.constant" in graph.ops else -1
+    return np.flatnonzero(graph.op == code).tolist()
 
 
 def _positions(graph: Graph, nodes: Sequence[int]) -> list[int]:
@@ -83,32 +120,39 @@ def _positions(graph: Graph, nodes: Sequence[int]) -> list[int]:
 
 
 def _shared_out(
-    jaxpr: Graph, rows: Sequence[int], graph: Graph, nodes: Sequence[int], position: Sequence[int]
+    rows: Sequence[int], graph: Graph, nodes: Sequence[int], sizes: tuple[_Sizes, _Sizes], position: Sequence[int]
 ) -> Sequence[Sequence[int]] | None:
     """Which of some equations of one name each of their operations is of, both in program order; None if unclear.
 
     An equation's operations stand together. It ends in one that gives its result, with what prepares it (the broadcast
     of a number) before. What another equation becomes may have its name too.
     """
-    wanted = [_size(jaxpr, row) for row in rows]
-    sizes = [_size(graph, node) for node in nodes]
+    wanted, given = [sizes[0][row] for row in rows], [sizes[1][node] for node in nodes]
     begins = [0, *(i for i in range(1, len(nodes)) if position[nodes[i]] != position[nodes[i - 1]] + 1)]
     runs = list(zip(begins, [*begins[1:], len(nodes)], strict=True))
-    fits = [run for run in runs if sizes[run[1] - 1] in wanted]
-    if [sizes[end - 1] for _, end in fits] == wanted:  # a run for each equation, what else there is is not theirs
+    fits = [run for run in runs if given[run[1] - 1] in wanted]
+    if [given[end - 1] for _, end in fits] == wanted:  # a run for each equation, what else there is is not theirs
         owner = {i: (row,) for row, run in zip(rows, fits, strict=True) for i in range(*run)}
         return [owner.get(i, ()) for i in range(len(nodes))]
     last = graph.op[nodes[-1]]
     ends = [i for i, node in enumerate(nodes) if graph.op[node] == last]
-    if [sizes[i] for i in ends] == wanted:
+    if [given[i] for i in ends] == wanted:
         return [(rows[bisect_left(ends, i)],) for i in range(len(nodes))]
     return None
 
 
-def _size(graph: Graph, node: int) -> tuple[int, str]:
-    """The number of elements and the dtype of what a node gives."""
-    array = parse_type(graph.types[int(graph.type[node])]).arrays[:1]
-    return (array[0].elements, dtype_name(array[0].dtype)) if array else (1, "")
+def _sizes(graph: Graph) -> _Sizes:
+    """The number of elements and the dtype of what each node gives."""
+    sizes = list(map(_size, graph.types))
+    return [sizes[code] for code in graph.type.tolist()]
+
+
+def _size(type_: str) -> tuple[int, str]:
+    array = parse_type(type_).arrays[:1]
+    if not array:
+        return 1, ""
+    words = _KEY_WORDS.get(array[0].dtype)
+    return (array[0].elements * words, "u32") if words else (array[0].elements, dtype_name(array[0].dtype))
 
 
 class _Foreign:
@@ -127,9 +171,22 @@ class _Foreign:
         self._ops = [jaxpr.ops[code] for code in jaxpr.op.tolist()]
         self._callers = [*(group.caller for group in graph.groups), -1]
         self._groups: list[int] = graph.group.tolist()
+        self._with_body = {group.caller for group in jaxpr.groups}
+        self._calls = {group.caller for group in graph.groups}
         self._callers_of_equations = [*(group.caller for group in jaxpr.groups), -1]
         self._groups_of_equations: list[int] = jaxpr.group.tolist()
+        self.sizes = _sizes(jaxpr), _sizes(graph)
         self._places = frame_places(jaxpr), frame_places(graph)
+        self._prepares: list[bool] = np.asarray([op in _PREPARING for op in graph.ops] or [False])[graph.op].tolist()
+        paths = list(map(parse_path, graph.scopes))
+        # Where no path says what a scan was given, nothing says what it does itself.
+        is_marked = any(path.is_body for path in paths)
+        self._is_of_body = [paths[scope].is_body or not is_marked for scope in graph.scope.tolist()]
+        self._primitives: list[str] = [paths[scope].primitive for scope in graph.scope.tolist()]
+
+    def has_no_body(self, rows: Sequence[int]) -> bool:
+        """Whether some equations are operations, not what calls or repeats others."""
+        return bool(rows) and self._with_body.isdisjoint(rows)
 
     def caller(self, node: int) -> int:
         """The operation that calls the function or has the region that a node is in; -1 for none."""
@@ -142,17 +199,19 @@ class _Foreign:
             nodes: All that do something, in program order.
             left: The equations of some name, and the operations.
         """
-        bounds = self._bounds(nodes)
+        bounds, (here, there) = self._bounds(nodes), self.sizes
         added: dict[int, Sequence[int]] = {}
         for rows, named in left:
             of_size: dict[tuple[int, str], list[int]] = {}
             for row in rows:
-                of_size.setdefault(_size(self.jaxpr, row), []).append(row)
+                of_size.setdefault(here[row], []).append(row)
+            is_single = self._ops[rows[0]] in _SINGLE
             for node in named:
+                prepares = not is_single or self._prepares[node]
                 low, high = bounds[node]
-                size = _size(self.graph, node)
-                here = [row for row in of_size.get(size, rows) if low < row < high]
-                added[node] = tuple(here)
+                added[node] = tuple(
+                    row for row in of_size.get(there[node], rows if prepares else ()) if low < row < high
+                )
         for node, rows in added.items():
             self.found[node] = rows
 
@@ -168,38 +227,65 @@ class _Foreign:
                 self.found[node] = self._candidates(node, between) or self._beside(node, (low, high))
 
     def _bounds(self, nodes: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Of each node, the equations of the last and of the next one whose equation is known; -1 and more for none."""
-        low, high = -1, len(self.jaxpr.names)
+        """Of each node, the equations between which its own stands, by what is known of those before and after it; -1
+        and more for none.
+
+        Of several equations that an operation may be of, only the first surely isn't after those of the next one.
+        """
+        found, low, high = self.found, -1, len(self.jaxpr.names)
         next_of: dict[int, int] = {}
         for node in reversed(nodes):
             next_of[node] = high
-            high = min(self.found[node], default=high)
+            rows = found[node]  # ascending
+            if rows and rows[-1] < high and not self._follows_body(node):
+                high = rows[-1]
         bounds: dict[int, tuple[int, int]] = {}
         for node in nodes:
             bounds[node] = low, next_of[node]
-            low = max(self.found[node], default=low)
+            rows = found[node]
+            if rows and rows[0] > low:
+                low = rows[0]
         return bounds
+
+    def _follows_body(self, node: int) -> bool:
+        """Whether an operation may stand after those of equations that are inside of its own, as a loop's counter."""
+        begins_body = self.graph.ops[int(self.graph.op[node])] in _WITH_REGIONS or (
+            node in self._calls and not any(self._ops[row] in _LOOPS for row in self.found[node])
+        )
+        return not begins_body and not self._with_body.isdisjoint(self.found[node])
+
+    def narrow(self, nodes: Sequence[int]) -> None:
+        """Of the equations that an operation may be of, keep those that stand where it stands."""
+        bounds = self._bounds(nodes)
+        for node in nodes:
+            rows = self.found[node]
+            if len(rows) > 1:
+                low, high = bounds[node]
+                self.found[node] = tuple(row for row in rows if low <= row <= high) or rows
 
     def _candidates(self, node: int, between: Sequence[int]) -> Sequence[int]:
         """Of the equations without operations that stand where a node stands, those inside of its caller's and of its
         place."""
         caller = self.caller(node)
         above = self.found[caller] if caller >= 0 else ()
+        if above and self._ops[above[0]] == "scan" and not self._is_of_body[node]:
+            return above  # it counts the iterations, or slices what is scanned
         here, there = self._places[0], self._places[1][node]
-        inside = [row for row in between if not above or self._is_inside(row, above)]
+        inside = [row for row in between if self._may_be(row, node) and (not above or self._is_inside(row, above))]
         return tuple(row for row in inside if here[row] == there) or (tuple(inside) if len(inside) == 1 else ())
 
     def _beside(self, node: int, neighbours: tuple[int, int]) -> Sequence[int]:
-        """The loop that a node counts; else the neighbours of its place that become more than one operation."""
+        """The neighbours of a node's place that become more than one operation."""
         caller = self.caller(node)
         above = self.found[caller] if caller >= 0 else ()
-        if above and self._ops[above[0]] == "scan":
-            return above
         here, there = self._places[0], self._places[1][node]
         beside = [row for row in neighbours if 0 <= row < len(here) and (not above or self._is_inside(row, above))]
-        beside = [row for row in beside if here[row] == there] or beside
-        several = [row for row in beside if self._ops[row] not in _SINGLE]
-        return tuple(dict.fromkeys(several or beside)) or above
+        beside = [row for row in beside if self._may_be(row, node)]
+        return tuple(dict.fromkeys([row for row in beside if here[row] == there] or beside)) or above
+
+    def _may_be(self, row: int, node: int) -> bool:
+        """Whether an operation may be of an equation that becomes several, or has its name but not its path."""
+        return self._ops[row] not in _SINGLE or self._ops[row] == self._primitives[node]
 
     def _is_inside(self, row: int, above: Sequence[int]) -> bool:
         for _ in range(_ROUNDS):
@@ -270,7 +356,10 @@ def _contexts(jaxpr: Graph) -> tuple[list[tuple[str, ...]], list[int], list[bool
         above = int(jaxpr.group[group.caller]) if group.caller >= 0 else -1
         own = label.get(group.caller, ())
         if group.kind == "branch":
-            own = (f"branch:{group.name.partition('[')[2].rstrip(']')}",)
+            # Of those for several platforms, the branch for this one is lowered, as the only one.
+            number = group.name.partition("[")[2].rstrip("]")
+            is_of_platform = bool(jaxpr.attribute_table.get(group.caller, "branches_platforms"))
+            own = (f"branch:{0 if is_of_platform else number}",)
         names.append((*(names[above] if above >= 0 else ()), *own))
         loops.append((loops[above] if above >= 0 else 0) + (op in _LOOPS))
         is_body.append(op == "scan" if op in _LOOPS else above >= 0 and is_body[above])

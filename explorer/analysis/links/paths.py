@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_BODIES = ("closed_call", "eval_jaxpr")  # what a scan was given, inside of the loop that it becomes: until 0.10, since
 _CALLS = frozenset(["jit", "pjit", "xla_call"])
 # Words that lowering adds around what is inside of a loop, a branch or a call, and the jaxpr's equations don't have.
 CONTROL = frozenset(
     [
-        *("while", "scan", "body", "cond", "closed_call", "core_call", "checkpoint", "remat", "remat2", "pjit", ""),
+        *("while", "scan", "body", "body_pred", "cond", "core_call", "checkpoint", "remat", "remat2", "pjit", ""),
+        *_BODIES,
         *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin", "shard_map", "xla_call"),
     ]
 )
@@ -64,7 +66,7 @@ def parse_path(path: str) -> ParsedPath:
             break
         if word == "while":
             loops, is_body = loops + 1, False
-        elif word == "closed_call":
+        elif word in _BODIES:
             is_body = loops > 0
         elif word.startswith("branch_") and word.endswith("_fun"):
             names.append(f"branch:{word[7:-4]}")

@@ -45,7 +45,6 @@ def test_structure_alone_gives_no_exact_link(models):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="the aim; 2.3 % are wrong")
 def test_of_what_structure_infers_three_in_200_are_wrong_at_most(models):
     structure = merge("all", models).structure
     assert structure.wrong_inferred <= 0.015 * structure.total

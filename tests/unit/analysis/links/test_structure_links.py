@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from jax import lax
 
 import explorer as ex
+from explorer.analysis.links.features import dtype_name
 from explorer.analysis.links.inlining import inline_calls
 from explorer.analysis.links.paths import parse_path
+from explorer.model.types import parse_type
 
 X = jnp.linspace(0.1, 0.9, 16)
 WORDS = st.text(st.characters(codec="ascii"), max_size=30)
@@ -148,6 +150,44 @@ def test_a_scan_counts_and_slices_for_itself_and_its_body_is_of_its_equations():
     assert not {"stablehlo.sine", "stablehlo.multiply"} & ops
     (sine,) = (node for node in capture.jaxpr.graph.nodes if node.op == "sin")
     assert {node.op for node in capture.links.linked(sine, "stablehlo")} == {"stablehlo.sine"}
+
+
+def test_of_a_linear_solve_only_the_solution_is_linked():
+    def f(a, b):
+        return jnp.linalg.solve(a, b).sum()
+
+    capture = ex.explore(f, jnp.eye(3) * 2, jnp.ones(3))
+    graph = capture.jaxpr.graph
+    (solve,) = (node for node in graph.nodes if node.op == "custom_linear_solve")
+    around = {index: graph.groups[group].name for index, group in enumerate(graph.group.tolist())}
+    inside = {
+        name: [index for index, own in around.items() if own == name and graph.is_equation[index]]
+        for name in set(around.values())
+        if name.startswith("jaxprs")
+    }
+    linked = {node.index for late in capture.stablehlo.graph.nodes for node in capture.links.linked(late, "jaxpr")}
+    assert solve.index not in linked
+    # The system times a vector, and the transposed system, are descriptions that only differentiation needs.
+    assert {name: not linked.isdisjoint(rows) for name, rows in inside.items()} == {
+        "jaxprs[0]": False,
+        "jaxprs[1]": False,
+        "jaxprs[2]": True,
+        "jaxprs[3]": False,
+    }
+    (lu,) = (node for node in graph.nodes if node.op == "lu")
+    assert "stablehlo.while" in {node.op for node in capture.links.linked(lu, "stablehlo")}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "int16", "float32", "bool", "complex64"])
+def test_element_types_have_one_name_in_all_stages(dtype):
+    capture = ex.explore(lambda x: x.reshape(3, 2), jnp.ones(6, dtype))
+    types = [next(node.type for node in stage.graph.nodes) for stage in (capture.jaxpr, capture.stablehlo, capture.hlo)]
+    assert len({dtype_name(parse_type(str(each)).arrays[0].dtype) for each in types}) == 1
+
+
+def test_a_random_key_has_dimensions():
+    (array,) = parse_type("key<fry>[3,4]").arrays
+    assert (array.dtype, array.shape) == ("key<fry>", (3, 4))
 
 
 def test_links_of_a_large_unrolled_program_stay_small():
