@@ -26,12 +26,18 @@ def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
     numbers: list[int] = graph.parameter_number.tolist()
     parameter = _code(graph, "parameter")
     sets: list[int] = [0] * len(graph.names)
-    members = _members(graph)
+    members, captured = _members(graph), _captured(graph)
+    groups: list[int] = graph.group.tolist()
+    opcodes = [opcode_of(name) for name in graph.ops]
     for group in _callers_first(graph):
         caller, kind = graph.groups[group].caller, graph.groups[group].kind
         given: list[int] = [sets[i] for i in operand[start[caller] : start[caller + 1]]] if caller >= 0 else []
         together = reduce(int.__or__, given, 0)
         inputs = sum(op[node] == parameter for node in members[group])
+        # What one iteration gives, the next one takes. And what branches are given depends on the stage: in StableHLO
+        # they read what is around them, in HLO they get it all in one tuple.
+        is_apart = len(given) == inputs and opcodes[op[caller]] != "while"
+        around = sets[caller] if caller in captured else None
         position = 0
         for node in members[group]:
             if op[node] == parameter:
@@ -40,14 +46,30 @@ def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
                 else:
                     number = numbers[node] if numbers[node] >= 0 else position
                     # Where a call leaves out or adds operands, no number says which of them a parameter is.
-                    sets[node] = _entry_at(given, number, together) if len(given) == inputs else together
+                    sets[node] = _entry_at(given, number, together) if is_apart else together
                 position += 1
                 continue
             value = 0
             for i in operand[start[node] : start[node + 1]]:
+                value |= sets[i] if around is None or groups[i] == group else around
+            for i in captured.get(node, ()):
                 value |= sets[i]
             sets[node] = value
     return sets
+
+
+def _captured(graph: Graph) -> dict[int, set[int]]:
+    """For each operation with regions, what these read of what is around it."""
+    reader = np.repeat(graph.group, np.diff(graph.operand_start))
+    captured: dict[int, set[int]] = {}
+    for at in np.flatnonzero(graph.group[graph.operand] != reader).tolist():
+        node, group = int(graph.operand[at]), int(reader[at])
+        home = int(graph.group[node])
+        while group != home and group >= 0 and graph.groups[group].caller >= 0:
+            caller = graph.groups[group].caller
+            captured.setdefault(caller, set()).add(node)
+            group = int(graph.group[caller])
+    return captured
 
 
 def _own_bit(graph: Graph, node: int, bit: dict[str, int]) -> int:
@@ -116,15 +138,21 @@ class _DepthWalk:
         self._number: list[int] = graph.parameter_number.tolist()
         self._members, self._inner = _members(graph), _inlined_groups(graph)
         self._is_parameter: list[bool] = (graph.op == _code(graph, "parameter")).tolist()
+        opcodes = [opcode_of(name) for name in graph.ops]
+        self._is_control = [
+            group.caller >= 0 and opcodes[int(graph.op[group.caller])] in ("while", "conditional")
+            for group in graph.groups
+        ]
 
     def visit(self, group: int, given: Sequence[int], level: int = 0) -> None:
         """Fill in the depths of a group's nodes; `given`: those of what it is called with."""
         depth, start, operand, weight, inner = self.depth, self._start, self._operand, self.weight, self._inner
-        position = 0
+        position, deepest_given = 0, max(given, default=0)
+        apart = 0 if self._is_control[group] else len(given)
         for node in self._members[group]:
             if self._is_parameter[node]:
                 number = self._number[node] if self._number[node] >= 0 else position
-                depth[node] = given[number] if number < len(given) else max(given, default=0)
+                depth[node] = given[number] if number < apart else deepest_given
                 position += 1
                 continue
             deepest = 0

@@ -143,8 +143,8 @@ def _shared_out(
 
 def _sizes(graph: Graph) -> _Sizes:
     """The number of elements and the dtype of what each node gives."""
-    sizes = list(map(_size, graph.types))
-    return [sizes[code] for code in graph.type.tolist()]
+    sizes, types = list(map(_size, graph.types)), graph.type.tolist()
+    return list(map(sizes.__getitem__, types))
 
 
 def _size(type_: str) -> tuple[int, str]:

@@ -92,6 +92,33 @@ def test_iterations_of_an_unrolled_loop_are_told_apart_by_how_they_follow_one_an
     assert sum(count == 1 for _, count in seen) >= 0.8 * len(seen)
 
 
+def _repeated(c, p):
+    for i in range(4):
+        c = jnp.tanh(c * (1.5 + i)) + p
+    return c
+
+
+INSIDE = {
+    "scan": lambda x, p: lax.scan(lambda c, _: (_repeated(c, p), None), x, None, length=3)[0],
+    "while": lambda x, p: lax.while_loop(lambda c: c.sum() < 9, lambda c: _repeated(c, p), x),
+    "branch": lambda x, p: lax.cond(p.sum() > 0, lambda c: _repeated(c, p), lambda c: c, x * 0.7),
+}
+
+
+@pytest.mark.parametrize("where", INSIDE)
+def test_what_depends_on_fewer_arguments_outside_of_a_loop_or_a_branch_is_not_mistaken_inside(where):
+    capture = ex.explore(INSIDE[where], X, X * 2)
+    numbers = set()
+    for node in capture.hlo.graph.nodes:
+        number = multiplied_by(node) if node.op == "multiply" else None
+        linked = [there for there in capture.links.linked(node, "jaxpr") if there.op == "mul"]
+        if number is not None and linked:
+            literals = [float(there.attributes["literals"].split("=")[1].split(":")[0]) for there in linked]
+            assert number in [pytest.approx(literal) for literal in literals]
+            numbers.add(number)
+    assert numbers >= {1.5, 2.5, 3.5, 4.5}
+
+
 def test_equal_operations_of_one_line_are_told_apart_by_their_attributes():
     def f(x):
         return jnp.pad(x, (0, 2)) + jnp.pad(x, (2, 0)) + jnp.pad(x, (1, 1)), x[3:] - x[:-3], x[2:-1]
