@@ -22,40 +22,44 @@ def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
     """
     start: list[int] = graph.operand_start.tolist()
     operand: list[int] = graph.operand.tolist()
-    op: list[int] = graph.op.tolist()
-    numbers: list[int] = graph.parameter_number.tolist()
-    parameter = _code(graph, "parameter")
+    groups: list[int] = graph.group.tolist()
+    is_parameter: list[bool] = (graph.op == _code(graph, "parameter")).tolist()
     sets: list[int] = [0] * len(graph.names)
     members, captured = _members(graph), _captured(graph)
-    groups: list[int] = graph.group.tolist()
-    opcodes = [opcode_of(name) for name in graph.ops]
     for group in _callers_first(graph):
-        caller, kind = graph.groups[group].caller, graph.groups[group].kind
-        given: list[int] = [sets[i] for i in operand[start[caller] : start[caller + 1]]] if caller >= 0 else []
-        together = reduce(int.__or__, given, 0)
-        inputs = sum(op[node] == parameter for node in members[group])
-        # What one iteration gives, the next one takes. And what branches are given depends on the stage: in StableHLO
-        # they read what is around them, in HLO they get it all in one tuple.
-        is_apart = len(given) == inputs and opcodes[op[caller]] != "while"
+        inputs = [node for node in members[group] if is_parameter[node]]
+        for node, value in zip(inputs, _input_sets(graph, group, inputs, sets, bit), strict=True):
+            sets[node] = value
+        caller = graph.groups[group].caller
+        # What branches are given depends on the stage: in StableHLO they read what is around them, in HLO they get it
+        # all in one tuple.
         around = sets[caller] if caller in captured else None
-        position = 0
         for node in members[group]:
-            if op[node] == parameter:
-                if kind == "entry":
-                    sets[node] = _own_bit(graph, node, bit)
-                else:
-                    number = numbers[node] if numbers[node] >= 0 else position
-                    # Where a call leaves out or adds operands, no number says which of them a parameter is.
-                    sets[node] = _entry_at(given, number, together) if is_apart else together
-                position += 1
-                continue
-            value = 0
+            value = sets[node]
             for i in operand[start[node] : start[node + 1]]:
                 value |= sets[i] if around is None or groups[i] == group else around
             for i in captured.get(node, ()):
                 value |= sets[i]
             sets[node] = value
     return sets
+
+
+def _input_sets(graph: Graph, group: int, inputs: Sequence[int], sets: Sequence[int], bit: dict[str, int]) -> list[int]:
+    """The sets of the parameters of a group, in order."""
+    caller, kind = graph.groups[group].caller, graph.groups[group].kind
+    if kind == "entry":
+        return [_own_bit(graph, node, bit) for node in inputs]
+    given: list[int] = []
+    if caller >= 0:
+        given = [sets[i] for i in graph.operand[graph.operand_start[caller] : graph.operand_start[caller + 1]].tolist()]
+    together = reduce(int.__or__, given, 0)
+    # Where a call leaves out or adds operands, no number says which of them a parameter is; and what one iteration of
+    # a loop gives, the next one takes.
+    if len(given) != len(inputs) or opcode_of(graph.ops[int(graph.op[caller])]) == "while":
+        return [together] * len(inputs)
+    numbers: list[int] = graph.parameter_number[inputs].tolist()
+    at = [number if number >= 0 else position for position, number in enumerate(numbers)]
+    return [given[i] if i < len(given) else together for i in at]
 
 
 def _captured(graph: Graph) -> dict[int, set[int]]:
@@ -76,10 +80,6 @@ def _own_bit(graph: Graph, node: int, bit: dict[str, int]) -> int:
     """The set of one argument; one without a name is like no other's."""
     path = graph.scopes[int(graph.scope[node])] or f"\0{len(bit)}"
     return 1 << bit.setdefault(path, len(bit))
-
-
-def _entry_at(values: list[int], position: int, default: int) -> int:
-    return values[position] if position < len(values) else default
 
 
 def result_sets(graph: Graph) -> list[int]:

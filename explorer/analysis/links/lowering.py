@@ -232,17 +232,17 @@ class _Foreign:
 
         Of several equations that an operation may be of, only the first surely isn't after those of the next one.
         """
-        found, low, high = self.found, -1, len(self.jaxpr.names)
+        candidates, low, high = self.found, -1, len(self.jaxpr.names)
         next_of: dict[int, int] = {}
         for node in reversed(nodes):
             next_of[node] = high
-            rows = found[node]  # ascending
+            rows = candidates[node]  # ascending
             if rows and rows[-1] < high and not self._follows_body(node):
                 high = rows[-1]
         bounds: dict[int, tuple[int, int]] = {}
         for node in nodes:
             bounds[node] = low, next_of[node]
-            rows = found[node]
+            rows = candidates[node]
             if rows and rows[0] > low:
                 low = rows[0]
         return bounds
