@@ -14,7 +14,7 @@ from tests.corpus_links.tagging import tagged_program
 
 ROOT = Path(__file__).parents[4]
 SAMPLE = ["equinox_gru", "runge_kutta", "called_twice", "custom_rules", "loops", "remat_scan", "sharded_gradient"]
-SAMPLE += ["spectra", "curvature", "unrolled_windows", "microbatches"]
+SAMPLE += ["spectra", "curvature", "unrolled_windows", "microbatches", "implicit_fixed_point", "policy_optimization"]
 SEEDS = range(4)
 
 
