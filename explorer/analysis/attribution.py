@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.analysis.outline.source_paths import stacks
-from explorer.analysis.placement import spread_places
+from explorer.analysis.placement import innermost_own, spread_places
 from explorer.model.attribution import EQUATION, LIBRARY, NONE, OWN, SERVES, Attribution, SourceLine
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Ints, Node
@@ -78,18 +78,6 @@ def attribute(graph: Graph, first: Graph | None = None, lost: Mapping[int, int] 
     by[line < 0] = -1
     start, node = _members(graph, line, len(places.rows))
     return Attribution(places.rows, line, mark, by, equation, start, node)
-
-
-def innermost_own(frames: Sequence[Frame]) -> Ints:
-    """For each frame, the innermost of its stack that is in the user's own code; itself where there is none."""
-    own = np.full(len(frames), -1, np.int32)
-    for i in range(len(frames)):
-        at, steps = i, 0
-        # The steps end the walk where parents of damaged input go in a circle.
-        while is_library_file(frames[at].file) and 0 <= frames[at].parent < len(frames) and steps < len(frames):
-            at, steps = frames[at].parent, steps + 1
-        own[i] = i if is_library_file(frames[at].file) else at
-    return own
 
 
 def own_frame(stack: Sequence[Frame]) -> Frame | None:

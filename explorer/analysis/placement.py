@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.model.graph import Graph, Ints
+from explorer.model.graph import Frame, Graph, Ints
+from explorer.model.source import is_library_file
 
 
 def placed(graph: Graph) -> Ints:
@@ -16,6 +19,18 @@ def placed(graph: Graph) -> Ints:
     """
     at = np.where(graph.frame >= 0, np.arange(len(graph.frame), dtype=np.int32), np.int32(-1))
     return spread_places(graph, at, np.zeros(len(at), bool))
+
+
+def innermost_own(frames: Sequence[Frame]) -> Ints:
+    """For each frame, the innermost of its stack that is in the user's own code; itself where there is none."""
+    own = np.full(len(frames), -1, np.int32)
+    for i in range(len(frames)):
+        at, steps = i, 0
+        # The steps end the walk where parents of damaged input go in a circle.
+        while is_library_file(frames[at].file) and 0 <= frames[at].parent < len(frames) and steps < len(frames):
+            at, steps = frames[at].parent, steps + 1
+        own[i] = i if is_library_file(frames[at].file) else at
+    return own
 
 
 def spread_places(graph: Graph, at: Ints, apart: NDArray[np.bool_], *, readers_first: bool = False) -> Ints:

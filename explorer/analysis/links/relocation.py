@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.analysis.placement import innermost_own
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Graph, Ints
@@ -70,23 +71,46 @@ def relocate_unattributed(capture: Capture) -> dict[int, int]:
 
 
 def _by_exact_links(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints], placeless: NDArray[np.bool_]) -> dict[int, int]:
-    """For the instructions that lost their place, or do much of the work, the equation that the recording knows.
+    """For the instructions that have lost their place or have another's, or do much of the work, the equation that the
+    recording knows.
 
-    What took in another equation, as a product does a transpose, is on the line of the one of its own kind.
+    What took in another equation, as a product does a transpose, is on the line of the one of its own kind. And a
+    function that JAX lowers once has the place of its first call at all others too.
     """
     does_work = np.asarray([op in _PRIMITIVES for op in hlo.ops] or [False])[hlo.op]
     equation_of: dict[int, int] = {}
-    wanted = (placeless | does_work)[pairs[0]]
+    is_elsewhere = placeless | _is_elsewhere(hlo, jaxpr, pairs)
+    wanted = (is_elsewhere | does_work)[pairs[0]]
     rows_of: dict[int, list[int]] = {}
     for node, row in zip(pairs[0][wanted].tolist(), pairs[1][wanted].tolist(), strict=True):
         rows_of.setdefault(node, []).append(row)
     for node, rows in rows_of.items():
         primitives = _PRIMITIVES.get(hlo.ops[int(hlo.op[node])], frozenset[str]())
         own_kind = [row for row in rows if jaxpr.ops[int(jaxpr.op[row])] in primitives]
-        chosen = own_kind or (rows if placeless[node] else [])
+        chosen = own_kind or (rows if is_elsewhere[node] else [])
         if len({_line(jaxpr, row) for row in chosen}) == 1:
             equation_of[node] = chosen[0]
     return equation_of
+
+
+def _is_elsewhere(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints]) -> NDArray[np.bool_]:
+    """Which instructions are on a line that none of their equations is on; `pairs` of both.
+
+    Frames of an instruction end at some depth, and may then be a library's alone.
+    """
+    code: dict[tuple[str, int], int] = {}
+    here, there = (_lines(graph, rows, code) for graph, rows in zip((hlo, jaxpr), pairs, strict=True))
+    is_elsewhere = np.zeros(len(hlo.names), bool)
+    is_elsewhere[pairs[0]] = True
+    is_elsewhere[pairs[0][here == there]] = False
+    return is_elsewhere
+
+
+def _lines(graph: Graph, rows: Ints, code: dict[tuple[str, int], int]) -> Ints:
+    """The line of each of some rows: of the innermost frame of the user's own; -1 for none."""
+    places = [graph.frames[at] for at in innermost_own(graph.frames).tolist()]
+    codes = [code.setdefault((at.file, at.line), len(code)) for at in places]
+    return np.asarray([*codes, -1], np.int32)[graph.frame[rows]]
 
 
 def _nodes_of(graph: Graph, ops: frozenset[str]) -> NDArray[np.intp]:

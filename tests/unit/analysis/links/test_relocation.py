@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 import explorer as ex
-from explorer.analysis.attribution import attribute
+from explorer.analysis.attribution import attribute, attribute_in
 from explorer.analysis.links.relocation import relocate_unattributed
 from explorer.analysis.placement import placed
 from explorer.capture.readers.hlo import read_hlo
@@ -138,3 +138,17 @@ def test_a_product_named_as_a_transpose_of_its_own_line_keeps_its_place():
     a, b = jnp.ones((64, 512)), jnp.ones((32, 512))
     assert not relocate_unattributed(ex.explore(f, a, b))
     assert not relocate_unattributed(ex.explore(jax.grad(lambda a, b: f(a, b).sum()), a, b))
+
+
+def test_what_jax_lowered_once_for_two_lines_is_on_the_line_of_its_own_equation():
+    def f(x):
+        first = jax.lax.map(lambda row: jnp.sin(row) * 1.5, x)
+        second = jax.lax.map(lambda row: row - row.max(), first)
+        return second
+
+    capture = ex.explore(f, jnp.ones((5, 4)))
+    _ = capture.passes
+    line = f.__code__.co_firstlineno
+    slices = [node.index for node in capture.hlo.graph.nodes if node.op == "dynamic-slice"]
+    attribution = attribute_in(capture, "hlo", capture.hlo.graph)
+    assert {attribution.place(node).line - line for node in slices} == {1, 2}
