@@ -36,10 +36,8 @@ def argument_sets(graph: Graph, bit: dict[str, int]) -> list[int]:
         around = sets[caller] if caller in captured else None
         for node in members[group]:
             value = sets[node]
-            for i in operand[start[node] : start[node + 1]]:
+            for i in (*operand[start[node] : start[node + 1]], *captured.get(node, ())):
                 value |= sets[i] if around is None or groups[i] == group else around
-            for i in captured.get(node, ()):
-                value |= sets[i]
             sets[node] = value
     return sets
 
@@ -49,17 +47,18 @@ def _input_sets(graph: Graph, group: int, inputs: Sequence[int], sets: Sequence[
     caller, kind = graph.groups[group].caller, graph.groups[group].kind
     if kind == "entry":
         return [_own_bit(graph, node, bit) for node in inputs]
-    given: list[int] = []
-    if caller >= 0:
-        given = [sets[i] for i in graph.operand[graph.operand_start[caller] : graph.operand_start[caller + 1]].tolist()]
+    begin, end = graph.operand_start[caller : caller + 2].tolist() if caller >= 0 else (0, 0)
+    operands: list[int] = graph.operand[begin:end].tolist()
+    given = [sets[i] for i in operands]
     together = reduce(int.__or__, given, 0)
     # Where a call leaves out or adds operands, no number says which of them a parameter is; and what one iteration of
     # a loop gives, the next one takes.
     if len(given) != len(inputs) or opcode_of(graph.ops[int(graph.op[caller])]) == "while":
         return [together] * len(inputs)
-    numbers: list[int] = graph.parameter_number[inputs].tolist()
-    at = [number if number >= 0 else position for position, number in enumerate(numbers)]
-    return [given[i] if i < len(given) else together for i in at]
+    numbers = graph.parameter_number[inputs]
+    at: list[int] = np.where(numbers >= 0, np.minimum(numbers, len(given)), np.arange(len(numbers))).tolist()
+    padded = [*given, together]
+    return [padded[i] for i in at]
 
 
 def _captured(graph: Graph) -> dict[int, set[int]]:

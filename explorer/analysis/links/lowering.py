@@ -21,6 +21,7 @@ from explorer.model.graph import Graph, Ints
 from explorer.model.types import parse_type
 
 Key = tuple[object, ...]
+_PRIMITIVE, _IS_BODY = 2, 4  # places in a key
 _Sizes = Sequence[tuple[int, str]]
 _LOOPS = ("scan", "while")
 # Lowered to nothing of their own; what some of them hold is lowered in their place.
@@ -58,17 +59,9 @@ def lowered_from(jaxpr: Graph, inlined: Inlined) -> Sequence[Sequence[int]]:
     equations: dict[Key, list[int]] = {}
     for row in np.flatnonzero(lives).tolist():
         equations.setdefault(of_equation[row], []).append(row)
-    operations: dict[Key, list[int]] = {}
-    foreign = _Foreign(jaxpr, graph, lives)
+    foreign = _Foreign(jaxpr, graph, lives, of_operation)
     nodes: list[int] = order[does_lowered[order]].tolist()
-    made = [False] * len(graph.names)  # inside of what is no equation's own operation
-    for node in nodes:
-        caller = foreign.caller(node)
-        if caller >= 0:
-            key = of_operation[caller]
-            made[node] = made[caller] or (key not in equations and key[2] not in CONTROL)
-        if not made[node] and of_operation[node] in equations:
-            operations.setdefault(of_operation[node], []).append(node)
+    operations = foreign.named_operations(nodes, equations)
     position = _positions(graph, nodes)
     left: list[tuple[Sequence[int], Sequence[int]]] = []
     for key, named in operations.items():
@@ -161,9 +154,10 @@ class _Foreign:
     Args:
         jaxpr, graph: Of the equations and of the inlined operations.
         lives: Which equations of the jaxpr are lowered at all.
+        keys: Of the operations.
     """
 
-    def __init__(self, jaxpr: Graph, graph: Graph, lives: NDArray[np.bool_]) -> None:
+    def __init__(self, jaxpr: Graph, graph: Graph, lives: NDArray[np.bool_], keys: Sequence[Key]) -> None:
         self.jaxpr, self.graph = jaxpr, graph
         self.found: list[Sequence[int]] = [()] * len(graph.names)
         is_lowered = ~np.isin(jaxpr.op, [code for code, op in enumerate(jaxpr.ops) if op in _NOTHING])
@@ -171,18 +165,31 @@ class _Foreign:
         self._ops = [jaxpr.ops[code] for code in jaxpr.op.tolist()]
         self._callers = [*(group.caller for group in graph.groups), -1]
         self._groups: list[int] = graph.group.tolist()
-        self._with_body = {group.caller for group in jaxpr.groups}
-        self._calls = {group.caller for group in graph.groups}
         self._callers_of_equations = [*(group.caller for group in jaxpr.groups), -1]
+        self._with_body, self._calls = set(self._callers_of_equations), set(self._callers)
         self._groups_of_equations: list[int] = jaxpr.group.tolist()
         self.sizes = _sizes(jaxpr), _sizes(graph)
         self._places = frame_places(jaxpr), frame_places(graph)
         self._prepares: list[bool] = np.asarray([op in _PREPARING for op in graph.ops] or [False])[graph.op].tolist()
-        paths = list(map(parse_path, graph.scopes))
+        self._keys = keys
         # Where no path says what a scan was given, nothing says what it does itself.
-        is_marked = any(path.is_body for path in paths)
-        self._is_of_body = [paths[scope].is_body or not is_marked for scope in graph.scope.tolist()]
-        self._primitives: list[str] = [paths[scope].primitive for scope in graph.scope.tolist()]
+        self._is_marked = any(key[_IS_BODY] for key in keys)
+
+    def named_operations(
+        self, nodes: Sequence[int], equations: Mapping[Key, Sequence[int]]
+    ) -> Mapping[Key, Sequence[int]]:
+        """The operations that have the name of equations, by name; `nodes`: all that do something, in program order."""
+        keys = self._keys
+        operations: dict[Key, list[int]] = {}
+        made = [False] * len(keys)  # inside of what is no equation's own operation
+        for node in nodes:
+            caller = self.caller(node)
+            if caller >= 0:
+                key = keys[caller]
+                made[node] = made[caller] or (key not in equations and key[_PRIMITIVE] not in CONTROL)
+            if not made[node] and keys[node] in equations:
+                operations.setdefault(keys[node], []).append(node)
+        return operations
 
     def has_no_body(self, rows: Sequence[int]) -> bool:
         """Whether some equations are operations, not what calls or repeats others."""
@@ -266,28 +273,33 @@ class _Foreign:
     def _candidates(self, node: int, between: Sequence[int]) -> Sequence[int]:
         """Of the equations without operations that stand where a node stands, those inside of its caller's and of its
         place."""
-        caller = self.caller(node)
-        above = self.found[caller] if caller >= 0 else ()
-        if above and self._ops[above[0]] == "scan" and not self._is_of_body[node]:
+        above = self._above(node)
+        if above and self._ops[above[0]] == "scan" and self._is_marked and not self._keys[node][_IS_BODY]:
             return above  # it counts the iterations, or slices what is scanned
         here, there = self._places[0], self._places[1][node]
-        inside = [row for row in between if self._may_be(row, node) and (not above or self._is_inside(row, above))]
+        inside = [row for row in between if self._may_be(row, node) and self._is_inside(row, above)]
         return tuple(row for row in inside if here[row] == there) or (tuple(inside) if len(inside) == 1 else ())
 
     def _beside(self, node: int, neighbours: tuple[int, int]) -> Sequence[int]:
         """The neighbours of a node's place that become more than one operation."""
-        caller = self.caller(node)
-        above = self.found[caller] if caller >= 0 else ()
+        above = self._above(node)
         here, there = self._places[0], self._places[1][node]
-        beside = [row for row in neighbours if 0 <= row < len(here) and (not above or self._is_inside(row, above))]
+        beside = [row for row in neighbours if 0 <= row < len(here) and self._is_inside(row, above)]
         beside = [row for row in beside if self._may_be(row, node)]
         return tuple(dict.fromkeys([row for row in beside if here[row] == there] or beside)) or above
 
     def _may_be(self, row: int, node: int) -> bool:
         """Whether an operation may be of an equation that becomes several, or has its name but not its path."""
-        return self._ops[row] not in _SINGLE or self._ops[row] == self._primitives[node]
+        return self._ops[row] not in _SINGLE or self._ops[row] == self._keys[node][_PRIMITIVE]
+
+    def _above(self, node: int) -> Sequence[int]:
+        """The equations of the operation that calls the function or has the region that a node is in."""
+        caller = self.caller(node)
+        return self.found[caller] if caller >= 0 else ()
 
     def _is_inside(self, row: int, above: Sequence[int]) -> bool:
+        if not above:
+            return True
         for _ in range(_ROUNDS):
             row = self._callers_of_equations[self._groups_of_equations[row]]
             if row < 0 or row in above:

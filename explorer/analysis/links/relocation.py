@@ -108,8 +108,8 @@ def _is_elsewhere(hlo: Graph, jaxpr: Graph, pairs: tuple[Ints, Ints]) -> NDArray
 
 def _lines(graph: Graph, rows: Ints, code: dict[tuple[str, int], int]) -> Ints:
     """The line of each of some rows: of the innermost frame of the user's own; -1 for none."""
-    places = [graph.frames[at] for at in innermost_own(graph.frames).tolist()]
-    codes = [code.setdefault((at.file, at.line), len(code)) for at in places]
+    own: list[int] = innermost_own(graph.frames).tolist()
+    codes = [code.setdefault((graph.frames[at].file, graph.frames[at].line), len(code)) for at in own]
     return np.asarray([*codes, -1], np.int32)[graph.frame[rows]]
 
 
