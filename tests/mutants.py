@@ -4,7 +4,8 @@
 
 First the unit tests run once with coverage by test; then each mutant is made in a copy of the tree (one operator,
 constant or condition is another), and the tests that run its line go until one fails. A mutant whose tests all pass has
-survived, and is printed with its change. A run that takes far longer than it should is a killed mutant too.
+survived. Each is printed as it ends; one whose tests don't end in time proves nothing on a busy machine, and is counted
+apart.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from queue import SimpleQueue
 ROOT = Path(__file__).parents[1]
 PACKAGE = "explorer"
 MOST_TESTS = 150  # of a line's own room, and as many of others'
-SECONDS = 400
+SECONDS = 900
 
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -92,14 +94,15 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
                 yield Mutant(str(file.relative_to(ROOT)), *place, before, after)
 
 
-def coverage(folder: Path) -> dict[str, dict[int, set[str]]]:
+def coverage(folder: Path, known: Path | None = None) -> dict[str, dict[int, set[str]]]:
     """By file and line, the fast tests that run it."""
-    data = folder / "coverage"
+    data = known or folder / "coverage"
     settings = folder / "coveragerc"
     settings.write_text(f"[run]\nsource = {ROOT / PACKAGE}\ndata_file = {data}\n")
     options = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", "-n", "auto", "-q"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow", "tests/unit", *options]
-    subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+    if not data.exists():
+        subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
     from coverage import CoverageData
 
     measured = CoverageData(str(data))
@@ -127,8 +130,8 @@ def tests_for(mutant: Mutant, covered: dict[str, dict[int, set[str]]]) -> list[s
     return own[:MOST_TESTS] + particular[:MOST_TESTS]
 
 
-def survives(mutant: Mutant, tests: list[str], tree: Path) -> bool:
-    """True if all of these tests pass in a copy of the tree with the mutant in it."""
+def outcome(mutant: Mutant, tests: list[str], tree: Path) -> str:
+    """What these tests do in a copy of the tree with the mutant in it."""
     file = tree / mutant.file
     original = file.read_bytes()
     lines = original.split(b"\n")
@@ -139,9 +142,9 @@ def survives(mutant: Mutant, tests: list[str], tree: Path) -> bool:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
         environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, check=False)
-        return done.returncode == 0
+        return "killed" if done.returncode else "survived"
     except subprocess.TimeoutExpired:
-        return False
+        return "too slow"
     finally:
         file.write_bytes(original)
 
@@ -151,9 +154,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--coverage", type=Path, help="a file that keeps the coverage from one run to the next")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        covered = coverage(Path(scratch))
+        covered = coverage(Path(scratch), arguments.coverage)
         sites = [
             mutant
             for file in sorted((ROOT / PACKAGE).rglob("*.py"))
@@ -168,18 +172,20 @@ def main() -> None:
             shutil.copytree(ROOT, tree, ignore=left_out)
             trees.put(tree)
 
-        def run(mutant: Mutant) -> bool:
+        def run(mutant: Mutant) -> str:
             tree = trees.get()
             try:
-                return survives(mutant, tests_for(mutant, covered), tree)
+                word = outcome(mutant, tests_for(mutant, covered), tree)
             finally:
                 trees.put(tree)
+            print(word, mutant, flush=True)
+            return word
 
         with ThreadPoolExecutor(arguments.jobs) as pool:
-            survivors = [mutant for mutant, alive in zip(chosen, pool.map(run, chosen), strict=True) if alive]
-    print(f"{len(sites):,} places; {len(chosen) - len(survivors)} of {len(chosen)} mutants killed")
-    for mutant in survivors:
-        print("survived", mutant)
+            words = Counter(pool.map(run, chosen))
+    print(
+        f"{len(sites):,} places; {words['killed']} of {len(chosen) - words['too slow']} mutants killed, {dict(words)}"
+    )
 
 
 if __name__ == "__main__":
