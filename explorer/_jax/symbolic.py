@@ -216,5 +216,5 @@ def _is_undecided(one: Any, other: Any) -> bool:
         return not (one > other or one < other)
     except InconclusiveDimensionOperation:
         return True
-    except TypeError:  # not a size at all
-        return False
+    except TypeError:  # not a size at all, unless it is one written as a float
+        return isinstance(other, float) and other.is_integer() and _is_undecided(one, int(other))

@@ -1,4 +1,4 @@
-"""Whether a function's Python still gives the program that it gave when it was compiled, and where it doesn't."""
+"""Where two traces of one function differ: of another moment, or of other sizes."""
 
 from __future__ import annotations
 
@@ -38,16 +38,25 @@ def derivatives_need_python(closed: Any) -> bool:
     return any(e.primitive.name == "while" or e.primitive.name.startswith("custom_") for e in _equations(closed))
 
 
-def change(before: Any, now: Any) -> str:
-    """What differs between two traces of one function, with its line; empty if they are the same program.
+class Change(NamedTuple):
+    """The first thing that differs: the equation or constant before and now, and the user's line."""
 
-    What the user's callbacks and custom rules do isn't looked at: they are Python, and new objects in each trace.
+    before: str
+    now: str
+    place: str
+
+
+def change(before: Any, now: Any) -> Change | None:
+    """The first difference of two traces of one function; None if they are the same program.
+
+    What is computed of literals alone is taken for its value: a size is a number in one trace and an equation in
+    another. What the user's callbacks and custom rules do isn't looked at: they are Python, and new in each trace.
     """
     for old, new in zip_longest(_steps(before), _steps(now)):
         if old is None or new is None or old.text != new.text or not _is_same(old.value, new.value):
             where = next((_place(step.traceback) for step in (new, old) if step is not None), "")
-            return f"{f'  at  {where}{chr(10)}' if where else ''}  it was  {_shown(old)}\n  it is   {_shown(new)}"
-    return ""
+            return Change(_shown(old), _shown(new), where)
+    return None
 
 
 class _Step(NamedTuple):
@@ -60,10 +69,11 @@ class _Step(NamedTuple):
 
 def _steps(closed: Any) -> Iterator[_Step]:
     names: dict[Any, str] = {}
+    numbers: dict[Any, Any] = {}  # by variable, what is computed of literals alone
 
     def name(variable: Any) -> str:
-        if isinstance(variable, Literal):
-            return f"{variable.val}:{_type(variable)}"
+        if isinstance(variable, Literal) or variable in numbers:
+            return f"{_value(variable, numbers)}:{_type(variable)}"
         return names.setdefault(variable, f"{_type(variable)}#{len(names)}")
 
     def walk(closed: Any) -> Iterator[_Step]:
@@ -73,6 +83,8 @@ def _steps(closed: Any) -> Iterator[_Step]:
             yield _Step(f"a constant {name(variable)}", value, reader.get(variable))
         yield _Step(f"inputs {' '.join(map(name, jaxpr.invars))}")
         for equation in jaxpr.eqns:
+            if _folds(equation, numbers):
+                continue
             results, operands = (" ".join(map(name, part)) for part in (equation.outvars, equation.invars))
             parameters = _parameters(equation.params)
             yield _Step(
@@ -83,6 +95,23 @@ def _steps(closed: Any) -> Iterator[_Step]:
         yield _Step(f"outputs {' '.join(map(name, jaxpr.outvars))}")
 
     return walk(closed)
+
+
+def _value(operand: Any, numbers: Mapping[Any, Any]) -> Any:
+    return operand.val if isinstance(operand, Literal) else numbers[operand]
+
+
+def _folds(equation: Any, numbers: dict[Any, Any]) -> bool:
+    """Whether an equation makes one number of numbers; then it is noted."""
+    is_known = all(isinstance(v, Literal) or v in numbers for v in equation.invars)
+    if not is_known or not equation.invars or len(equation.outvars) != 1 or equation.outvars[0].aval.shape != ():
+        return False
+    if equation.effects or any(True for _ in _inner(equation.params)):
+        return False
+    with jax.ensure_compile_time_eval():
+        operands = [jax.numpy.asarray(_value(v, numbers), v.aval.dtype) for v in equation.invars]
+        numbers[equation.outvars[0]] = equation.primitive.bind(*operands, **equation.params)
+    return True
 
 
 def _first_readers(jaxpr: Any) -> dict[Any, Any]:
@@ -126,8 +155,7 @@ def _is_data(value: Any) -> bool:
 
 def _type(variable: Any) -> str:
     short: Callable[..., str] | None = getattr(variable.aval, "str_short", None)
-    weak = "*" if getattr(variable.aval, "weak_type", False) else ""
-    return (short(short_dtypes=True) if short else str(variable.aval)) + weak
+    return short(short_dtypes=True) if short else str(variable.aval)
 
 
 def _is_same(old: Any, new: Any) -> bool:
@@ -148,7 +176,7 @@ def _bytes(value: Any) -> Any:
 def _shown(step: _Step | None) -> str:
     if step is None:
         return "nothing"
-    text = " ".join(re.sub(r"#\d+|\*", "", step.text).split())
+    text = " ".join(re.sub(r"#\d+", "", step.text).split())
     if step.value is not None and hasattr(step.value, "shape"):
         shown = " ".join(np.array2string(_bytes(step.value), threshold=6, edgeitems=2).split())
         text = f"a constant {short_type(step.value)} {shown}"

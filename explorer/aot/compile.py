@@ -27,9 +27,14 @@ def compile(
 ) -> Executable:
     """Compile a function ahead of time.
 
-    Its Python runs once, whatever the sizes: dimensions that vary are traced as symbols. XLA then compiles for each
-    shape that comes, the one to optimise for at once. Where a symbol can't stand for a size (`if x.shape[0] > 5`, an
-    equality that holds for some sizes only), each shape is traced by itself, and a `TracedPerShapeWarning` says why.
+    Dimensions that vary are traced as symbols, once for all sizes; XLA then compiles for each shape that comes, the one
+    to optimise for at once. Where a symbol can't stand for a size (`if x.shape[0] > 5`, an equality that holds for some
+    sizes only), each shape is traced by itself, and a `TracedPerShapeWarning` says why. Python has more ways to ask for
+    a size than can be seen, so the symbolic trace is held against one at the smallest, the usual and the largest sizes:
+    the function's Python runs for each of them here, without its prints, and not at a call.
+
+    What it reads from elsewhere is a constant of the executable. Where its Python must run again (a shape that is
+    traced by itself, a derivative with rules of its own) and reads something else by then, that is refused.
 
     Args:
         function: Any callable: a function, a module with its weights, a bound method.

@@ -12,6 +12,8 @@ import jax
 from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import at_sizes, undecided_equalities
+from explorer._jax.suppress_recording import suppress_recording
+from explorer.aot.agreement import differ, muted_prints
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.changes import change, derivatives_need_python, with_own_constants
 from explorer.aot.inputs import InputInfo, OutputInfo
@@ -69,7 +71,7 @@ class Program:
         self.symbolic: Traced | None = None
         self.why_each_shape = self._trace_symbolically() if symbols.is_dynamic else ""
         # The sizes of the first trace, and what it gave: what any later one is held against.
-        self._first = (symbols.symbolic(), self.symbolic) if self.symbolic is not None else None
+        self._first = (symbols.symbolic(), self.symbolic) if self.symbolic is not None else self._first_single()
 
     def at(self, sizes: Mapping[str, int]) -> Traced:
         """The program for these sizes.
@@ -136,6 +138,10 @@ class Program:
         """Let go of the program for these sizes."""
         self._traced.pop(tuple(sizes.values()), None)
 
+    def _first_single(self) -> tuple[Mapping[str, Any], Traced] | None:
+        at = next(iter(self._traced), None)
+        return None if at is None else (dict(zip(self.symbols.bounds, at, strict=True)), self._traced[at])
+
     def _trace_again(self, sizes: Mapping[str, Any]) -> Traced:
         """A trace for these sizes, if the function is still what it was when it was traced first.
 
@@ -150,9 +156,10 @@ class Program:
         first_sizes, first = self._first
         other = change(first.closed, self._trace(first_sizes).closed)
         if other:
+            where = f"  at  {other.place}\n" if other.place else ""
             raise ChangedFunctionError(
                 f"{self.name} gives another program now than when it was compiled: what its Python reads has changed.\n"
-                f"{other}\n{called_at()}"
+                f"{where}  it was  {other.before}\n  it is   {other.now}\n{called_at()}"
                 "  Hint: compile it again for today's values, or give what changes as an input."
             )
         return self._trace(sizes)
@@ -200,8 +207,40 @@ class Program:
         if undecided:
             equality = undecided[0]
             return f"`{equality.text}` holds for some sizes only  at  {place(equality.file, equality.line)}"
-        self.symbolic = traced
+        lie = self._lie(traced)
+        if not lie:
+            self.symbolic = traced
+            self._traced.clear()
+        return lie
+
+    def _lie(self, symbolic: Traced) -> str:
+        """Where the trace for every size computes something else than one for a single size; empty if nowhere.
+
+        Python has more ways to ask for a size than can be watched: `isinstance(n, int)`, `{4: 2.0}.get(n)`, a text.
+        Those whose answer differs at the smallest size, the usual or the largest are found out here.
+        """
+        for sizes in self.symbols.corners:
+            try:
+                with muted_prints(), suppress_recording():
+                    single = self._trace(sizes)
+            except Exception as error:  # the function's own: it takes no such size
+                where = users_place(error)
+                return f"a trace for {_sizes_text(sizes)} fails: {type(error).__name__}" + (
+                    f"  at  {where}" * bool(where)
+                )
+            self._traced[tuple(sizes.values())] = single
+            given = at_sizes(symbolic.closed, sizes)
+            other = change(given, single.closed)
+            if other is not None and (
+                symbolic.outputs.structure != single.outputs.structure or differ(given, single.closed)
+            ):
+                where = f"  at  {other.place}" if other.place else ""
+                return f"a trace for {_sizes_text(sizes)} computes something else: {other.now}{where}"
         return ""
+
+
+def _sizes_text(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
 
 
 def _outputs_of(result: Any) -> Outputs:

@@ -69,6 +69,15 @@ class Symbols:
         return {symbol: bounds.opt for symbol, bounds in self.bounds.items()}
 
     @property
+    def corners(self) -> list[dict[str, int]]:
+        """The usual sizes, the smallest and the largest, of at least 1; each once."""
+        corners = [
+            {symbol: max(1, getattr(bounds, which)) for symbol, bounds in self.bounds.items()}
+            for which in ("opt", "min", "max")
+        ]
+        return [sizes for at, sizes in enumerate(corners) if sizes not in corners[:at]]
+
+    @property
     def is_dynamic(self) -> bool:
         """Whether anything varies."""
         return any(bounds.min < bounds.max for bounds in self.bounds.values())

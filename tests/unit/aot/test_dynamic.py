@@ -58,17 +58,20 @@ def test_the_shape_to_optimise_for_is_compiled_ahead_and_others_on_first_use_onc
         np.testing.assert_array_equal(result, calls[n].sum(1) * n)
 
 
-def test_the_python_runs_once_for_all_shapes():
+def test_the_python_runs_at_compile_for_all_shapes_and_prints_once(capsys):
     runs = []
 
     def program(x):
         runs.append(x.shape)
+        print("traced")
         return x * x.shape[0]
 
     fast = ex.compile(program, args=[ROWS])
+    assert [str(shape[0]) for shape in runs] == ["batch", "4", "1", "16"]
+    assert capsys.readouterr().out == "traced\n"
     for n in (1, 2, 16, 4):
         np.testing.assert_array_equal(fast(rows(n)), rows(n) * n)
-    assert len(runs) == 1
+    assert len(runs) == 4
 
 
 def test_the_specializations_say_for_which_shapes_why_and_when(sums):

@@ -1,0 +1,100 @@
+"""Whether two programs of the same arrays compute the same, as far as running them on some numbers can tell."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import jaxpr_as_fun
+
+from explorer._jax import inner_jaxprs
+from explorer._jax.suppress_recording import suppress_recording
+from explorer.aot.inputs import key_like
+
+_LARGEST = 1 << 28  # bytes of all values: what would take longer to run than to compile isn't run
+_TOLERANCE = 1e-3  # of the largest value: two programs may add in another order, and a wrong size does more than that
+_TOLERANCE_OF_HALVES = 5e-2
+
+
+def differ(one: Any, other: Any) -> bool:
+    """Whether two closed jaxprs of the same arrays give different results.
+
+    They are run on a few random numbers. What calls back to the host or is too large isn't run, and counts as equal.
+    """
+    avals = one.in_avals
+    if one.effects or other.effects or max(_bytes(one), _bytes(other)) > _LARGEST:
+        return False
+    if [(a.shape, a.dtype) for a in one.out_avals] != [(a.shape, a.dtype) for a in other.out_avals]:
+        return True
+    generator = np.random.default_rng(0)
+    arrays = [_numbers(aval, generator) for aval in avals]
+    run, run_other = cast(Any, jaxpr_as_fun(one)), cast(Any, jaxpr_as_fun(other))
+
+    def both(*arrays: Any) -> tuple[Any, Any]:
+        return run(*arrays), run_other(*arrays)
+
+    try:
+        with suppress_recording():
+            results, others = jax.jit(both)(*arrays)
+    except Exception:  # out of memory, a NaN that jax_debug_nans met: nothing is known
+        return False
+    return not all(map(_is_close, results, others))
+
+
+@contextmanager
+def muted_prints() -> Generator[None]:
+    """Within: what this thread writes to standard output isn't shown; what others write is."""
+    before = sys.stdout
+    sys.stdout = _Muted(before)
+    try:
+        yield
+    finally:
+        sys.stdout = before
+
+
+class _Muted:
+    """A stream that drops what one thread writes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._thread = get_ident()
+
+    def write(self, text: str) -> int:
+        return len(text) if get_ident() == self._thread else self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _bytes(closed: Any) -> int:
+    jaxpr = getattr(closed, "jaxpr", closed)
+    avals: list[Any] = [variable.aval for equation in jaxpr.eqns for variable in equation.outvars]
+    own = sum(math.prod(aval.shape) * 8 for aval in avals if hasattr(aval, "shape"))  # a dtype of 8 bytes at most
+    return own + sum(_bytes(inner) for e in jaxpr.eqns for _, inner in inner_jaxprs(e.params))
+
+
+def _numbers(aval: Any, generator: np.random.Generator) -> jax.Array:
+    shape: tuple[int, ...] = aval.shape
+    if jnp.issubdtype(aval.dtype, jax.dtypes.prng_key):
+        return jax.random.split(key_like(aval.dtype), shape)
+    if jnp.issubdtype(aval.dtype, jnp.inexact):
+        return jnp.asarray(generator.standard_normal(shape)).astype(aval.dtype)
+    return jnp.asarray(generator.integers(0, 3, shape)).astype(aval.dtype)
+
+
+def _is_close(one: Any, other: Any) -> bool:
+    if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+        one, other = jax.random.key_data(one), jax.random.key_data(other)
+    is_half = bool(jnp.issubdtype(one.dtype, jnp.inexact)) and one.dtype.itemsize <= 2
+    kind = np.complex128 if jnp.issubdtype(one.dtype, jnp.complexfloating) else np.float64
+    a, b = np.asarray(one).astype(kind), np.asarray(other).astype(kind)
+    scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
+    tolerance = (_TOLERANCE_OF_HALVES if is_half else _TOLERANCE) * scale
+    return bool(np.allclose(a, b, rtol=0.0, atol=tolerance, equal_nan=True))
