@@ -246,13 +246,16 @@ def _recorded_warnings() -> Generator[list[tuple[str, str, int]]]:
 
 def _is_shown(filters: Sequence[Any], message: str, category: type[Warning], file: str, line: int) -> bool:
     """Whether Python would show a warning under some filters."""
+    name = os.path.splitext(os.path.basename(file))[0]  # Python asks for the module's name, which ends so
     for action, text, kind, module, at in filters:
-        name = os.path.splitext(os.path.basename(file))[0]  # Python asks for the module's name, which ends so
-        is_text = text is None or text.match(message) is not None
-        is_module = module is None or module.match(name) is not None or module.search(name) is not None
-        if is_text and issubclass(category, kind) and is_module and at in (0, line):
+        if issubclass(category, kind) and at in (0, line) and _matches(text, message) and _matches(module, name):
             return action != "ignore"
     return True
+
+
+def _matches(pattern: Any, text: str) -> bool:
+    """Whether a text is what a filter of warnings asks for: None is any, Python's own filters have plain texts."""
+    return pattern is None or (pattern == text if type(pattern) is str else pattern.search(text) is not None)
 
 
 def _users_line(file: str, line: int) -> tuple[str, int]:

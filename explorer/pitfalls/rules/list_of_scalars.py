@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -10,6 +11,7 @@ from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import source_of
 from explorer.pitfalls.jits import call_arguments
+from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
 
@@ -19,7 +21,11 @@ _MOST = 10_000  # containers looked into
 _NUMBERS = (bool, int, float, complex)
 
 
+_REFUSED = re.compile(r"(\w+) requires ndarray or scalar arguments, got <class '(list|tuple)'>")
+
+
 def check(evidence: Evidence) -> Iterator[Finding]:
+    yield from _refused(evidence)
     for one in call_arguments(evidence.target, evidence.args, evidence.kwargs):
         if one.static:
             continue
@@ -33,6 +39,20 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 evidence=f"{count:,} scalars where one array would do",
                 fix=f"jnp.asarray({path}) before the call of {evidence.name}",
             )
+
+
+def _refused(evidence: Evidence) -> Iterator[Finding]:
+    """`jnp.sum([1, 2, 3])`: JAX takes no lists where NumPy does, for each number would be an argument for itself."""
+    match, step = _REFUSED.search(str(evidence.error)), evidence.failed_step
+    if match is None or step is None or type(evidence.error) is not TypeError:
+        return
+    yield RULE.finding(
+        f"{evidence.name} can't be traced: jnp.{match[1]} takes arrays, and was given a {match[2]}",
+        evidence="the trace ended with TypeError; NumPy takes a list for an array, which would be slow here",
+        fix=f"jnp.{match[1]}(jnp.array(…))",
+        severity="error",
+        **span_location(step.file, step.span),
+    )
 
 
 def _lists(path: str, value: Any) -> Iterator[tuple[str, int, bool]]:

@@ -167,6 +167,20 @@ def test_what_an_author_keeps_to_themselves_matters_where_the_program_has_it():
     assert not findings.of("impure-random")
 
 
+def warns(x):
+    warnings.warn("once", DeprecationWarning, stacklevel=1)
+    return x
+
+
+@pytest.mark.parametrize(("module", "shown"), [("__main__", 1), ("test_caches", 0), (None, 0)])
+def test_warnings_are_shown_as_the_filters_say(module, shown):
+    with warnings.catch_warnings(record=True) as seen:
+        # Python's own filters name a module as a plain text, those of `filterwarnings` as an expression.
+        warnings.filters[:] = [("ignore", None, DeprecationWarning, module, 0)]
+        assert not found("truncation", warns, X)
+    assert len(seen) == shown
+
+
 def asks_for_64_bits(x):
     return x + jnp.zeros(4, "float64")  # HIT
 

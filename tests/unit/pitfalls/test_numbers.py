@@ -84,3 +84,15 @@ def test_a_numpy_array_changed_in_place_is_the_caller_s_unless_it_is_given_back(
     for function in (decays_and_returns, decays_a_copy):
         assert not found("argument-mutation", function, stats, X)
     assert not found("argument-mutation", decays, jnp.ones(3), X)
+
+
+def sums_a_list(x):
+    return x + jnp.sum([1, 2, 3])  # HIT
+
+
+def test_a_list_that_jax_does_not_take_is_an_error_and_the_cure_is_taken():
+    (one,) = hits("list-of-scalars", sums_a_list, X)
+    assert (one.severity, one.fix.text) == ("error", "jnp.sum(jnp.array(…))")
+    with pytest.raises(TypeError, match="requires ndarray or scalar"):
+        jnp.sum([1, 2, 3])
+    assert int(jnp.sum(jnp.array([1, 2, 3]))) == 6
