@@ -17,7 +17,7 @@ from explorer.pitfalls.syntax_trees import last_name
 
 _UPDATES = frozenset(("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"))
 # Of these a result is all that there is: they are called for nothing else. `jax.tree.map` may be, for what it calls.
-_MODULES = ("jax._src.random.", "jax.random.", "optax.", "jax._src.numpy.")
+_MODULES = ("jax._src.random.", "jax.random.", "jax._src.numpy.")
 _FUNCTIONS = ("equinox._tree.tree_at", "equinox._update.apply_updates", "jax._src.prng.")
 _MAPS = ("jax._src.tree_util.tree_map", "jax._src.tree.map")
 # They raise where their arguments don't fit, and some call them for that.
@@ -90,7 +90,9 @@ def _is_computed(function: FunctionSource, call: ast.Call, callees: _Callees) ->
     callee = _callee(function, call, callees)
     if callee in _MAPS:
         mapped = call.args[0] if call.args else None
-        return isinstance(mapped, ast.Lambda) and _is_pure(function, mapped.body)
+        # One that gives a constant is called to see whether trees have the same structure.
+        is_constant = isinstance(mapped, ast.Lambda) and isinstance(mapped.body, ast.Constant)
+        return isinstance(mapped, ast.Lambda) and not is_constant and _is_pure(function, mapped.body)
     return callee.startswith(_MODULES) and callee.rpartition(".")[2] not in _CHECKS
 
 
