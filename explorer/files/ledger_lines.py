@@ -138,8 +138,8 @@ def _fields(kind: type) -> tuple[tuple[str, Any], ...]:
 
 
 def _form(form: Form) -> dict[str, Any]:
-    usual = dict(_fields(Leaf))
-    return {name: value for name, value in zip(FORM, form, strict=True) if value != usual[name]}
+    usual = Leaf._field_defaults
+    return {name: value for name, value in zip(FORM, form, strict=True) if name not in usual or value != usual[name]}
 
 
 def _line(content: dict[str, Any]) -> str:

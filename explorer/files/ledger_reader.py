@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -155,7 +155,11 @@ def _dataclass_from(kind: Any, content: object, /, **checks: _Check) -> Any:
 
 @cache
 def _types(kind: Any) -> dict[str, _Check]:
-    return {field.name: _CHECKS[str(field.type)] for field in fields(kind) if str(field.type) in _CHECKS}
+    if is_dataclass(kind):
+        types = {field.name: str(field.type) for field in fields(kind)}
+    else:  # a NamedTuple
+        types = {name: str(getattr(of, "__forward_arg__", of)) for name, of in kind.__annotations__.items()}
+    return {name: _CHECKS[of] for name, of in types.items() if of in _CHECKS}
 
 
 class _Reader:
@@ -249,7 +253,7 @@ class _Reader:
                 _count(size)  # says what is wrong with it
         return Leaf(
             form.path, tuple(shape), form.dtype, form.weak, form.given, form.committed, form.sharding, form.devices,
-            form.layout,
+            form.layout, form.spread,
         )  # fmt: skip
 
 
@@ -273,4 +277,11 @@ def _static_fields(content: object) -> tuple[tuple[str, str, int], ...]:
 def _form(content: Any) -> Leaf:
     if "shape" in content:
         raise TypeError("a form has no shape")
-    return _dataclass_from(Leaf, {**content, "shape": ()}, shape=tuple)
+    return _dataclass_from(Leaf, {**content, "shape": ()}, shape=tuple, spread=_spread)
+
+
+def _spread(content: object) -> tuple[str, str, str] | tuple[()]:
+    parts = _strings(content)
+    if len(parts) not in (0, 3):
+        raise ValueError(f"a spread has 3 parts, not {len(parts)}")
+    return cast("tuple[str, str, str]", parts)

@@ -30,23 +30,26 @@ from explorer._jax.arguments import (
 from explorer.ledger.equinox import FilteredCall, filtered_call
 from explorer.ledger.functions import (
     Functions,
-    Wrapper,
     argument_name,
     clean,
     is_primitive,
     parameters_of,
-    read_wrapper,
 )
 from explorer.ledger.identity import Equals, Identities
 from explorer.ledger.pytrees import argument_paths, named_paths, read_tree
+from explorer.ledger.shardings import Parts, sharding_parts
+from explorer.ledger.wrappers import Wrapper, read_wrapper
 from explorer.model.events.key import Function, Key, Leaf, Static
 from explorer.model.events.pytree import TreeNode
 
 _MANY = 50_000  # leaves and settings that are remembered
 _TREES = 1_024
+_PAIRS = 256  # of an argument and a result
+_GROWS_BY = 4  # what was generated so far, and the keys and values for it, grow by a few a call
 _SHORT = 80  # characters of a static argument's
-_Spread = tuple[str, tuple[str, ...]]
-_NOWHERE: _Spread = ("", ())
+_Spread = tuple[str, tuple[str, ...], Parts | tuple[()]]
+_NOWHERE: _Spread = ("", (), ())
+_make = cast("Any", tuple.__new__)  # without the defaults and the names: a fifth of the time
 _PLAIN = {bool: "bool", int: "int", float: "float", complex: "complex", np.ndarray: "numpy"}
 
 
@@ -100,6 +103,7 @@ class Keys:
             wrapped.options,
             wrapped.wrapping,
             structure,
+            _grown(paths, program),
         )
 
     def _of_filtered(
@@ -123,6 +127,7 @@ class Keys:
             wrapped.options,
             (*wrapped.wrapping, ("filter_jit", "equinox")),
             structure,
+            _grown(call.paths, program),
         )
 
     def of_failed(self, function: Any, wrapper: Any, args: Any, kwargs: Any) -> Key:
@@ -170,6 +175,7 @@ class Keys:
             paths = (*paths, *(f"arg{i}" for i in range(len(paths), len(values))))
         leaves, spreads, read = self._leaves, self._spreads, self._read_leaf
         read_leaves: list[Leaf] = []
+        last, spread = None, _NOWHERE  # arrays that were made together share one sharding
         for path, value, aval in zip(paths, values, avals, strict=False):
             if type(value) is Array:  # most are; reading these takes JAX as long as the rest takes us
                 shape, dtype, weak, given = aval.shape, aval.dtype, aval.weak_type, "jax"
@@ -177,14 +183,16 @@ class Keys:
             else:
                 shape, dtype, weak, given, committed, sharding, layout = _leaf_content(value, aval)
             # What a sharding says stands for it: that is quick to look up, and the sharding is not.
-            spread = _NOWHERE if sharding is None else spreads.get(quick(sharding)) or self._spread(sharding)
+            if sharding is not last:
+                last = sharding
+                spread = _NOWHERE if sharding is None else spreads.get(quick(sharding)) or self._spread(sharding)
             content = path, shape, dtype, weak, given, committed, spread, layout
             leaf = leaves.get(content)
             read_leaves.append(leaf if leaf is not None else read(content))
         return tuple(read_leaves)
 
     def _read_leaf(self, content: tuple[Any, ...]) -> Leaf:
-        path, shape, dtype, weak, given, committed, (spread, devices), layout = content
+        path, shape, dtype, weak, given, committed, (sharding, devices, spread), layout = content
         name = self._dtypes.get(dtype)
         if name is None:
             name = self._dtypes[dtype] = str(getattr(dtype, "name", dtype))
@@ -195,7 +203,9 @@ class Keys:
             if len(self._shapes) > _MANY:
                 self._shapes.clear()
             sizes = self._shapes[shape] = tuple(size if isinstance(size, int) else str(size) for size in shape)
-        leaf = self._leaves[content] = Leaf(path, sizes, name, bool(weak), given, committed, spread, devices, layout)
+        leaf = self._leaves[content] = _make(
+            Leaf, (path, sizes, name, bool(weak), given, committed, sharding, devices, layout, spread)
+        )
         return leaf
 
     def _spread(self, sharding: Any) -> _Spread:
@@ -204,8 +214,11 @@ class Keys:
             self._spreads.clear()
         devices = sorted(sharding.device_set, key=lambda device: device.id)
         names = tuple(f"{device.platform}:{device.id}" for device in devices)
-        is_worth_naming = len(names) > 1 or _is_elsewhere(sharding, devices[0])
-        spread = self._spreads[quick(sharding)] = clean(str(sharding)) if is_worth_naming else "", names
+        memory = _memory_of(sharding, devices[0])
+        spread: _Spread = "", names, ()
+        if len(names) > 1 or memory:
+            spread = clean(str(sharding)), names, sharding_parts(sharding, memory)
+        self._spreads[quick(sharding)] = spread
         return spread
 
     def _tree(self, treedef: Any, paths: Sequence[str]) -> tuple[TreeNode, int]:
@@ -285,6 +298,26 @@ def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
     return shape, dtype, weak, given, None, None, ""
 
 
+def _grown(paths: Sequence[str], program: Any) -> tuple[str, ...]:
+    """The leaves that come back a little longer; of a small program, for each is held against each result."""
+    results = getattr(program.params.get("jaxpr"), "out_avals", ())
+    if not 0 < len(paths) * len(results) <= _PAIRS:
+        return ()
+    return tuple(
+        path
+        for path, taken in zip(paths, program.in_avals, strict=False)
+        if any(_is_longer(taken, result) for result in results)
+    )
+
+
+def _is_longer(taken: Any, result: Any) -> bool:
+    old, new = taken.shape, getattr(result, "shape", ())
+    if len(old) != len(new) or taken.dtype != getattr(result, "dtype", None):
+        return False
+    more: list[Any] = [b - a for a, b in zip(old, new, strict=True) if a is not b and a != b]
+    return len(more) == 1 and type(more[0]) is int and 0 < more[0] <= _GROWS_BY  # one that is symbolic isn't known
+
+
 def _layout(layout: str, rank: int) -> str:
     """A layout where it is not the default; its tiling is the device's own way."""
     order = layout.partition(":")[0].rstrip("}")
@@ -307,12 +340,13 @@ def _static_values(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             yield name, kwargs[name], True
 
 
-def _is_elsewhere(sharding: Any, device: Any) -> bool:
-    """Whether it is in a memory that isn't the device's usual one, such as the host's."""
+def _memory_of(sharding: Any, device: Any) -> str:
+    """The memory that it is in; empty for the device's usual one."""
     try:
-        return sharding.memory_kind not in (None, device.default_memory().kind)
+        kind = sharding.memory_kind
+        return "" if kind is None or kind == device.default_memory().kind else str(kind)
     except Exception:  # a backend without memories
-        return False
+        return ""
 
 
 def _setting(value: Any) -> str:

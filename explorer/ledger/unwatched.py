@@ -69,5 +69,5 @@ def _leaf(path: str, aval: Any, like: dict[str, Leaf]) -> Leaf:
     shape = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
     dtype, weak = str(getattr(aval.dtype, "name", aval.dtype)), bool(getattr(aval, "weak_type", False))
     if path in like:
-        return replace(like[path], shape=shape, dtype=dtype, weak=weak)
+        return like[path]._replace(shape=shape, dtype=dtype, weak=weak)
     return Leaf(path, shape, dtype, weak)

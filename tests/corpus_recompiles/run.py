@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import jax
@@ -12,6 +12,7 @@ import jax.monitoring
 
 import explorer as ex
 from tests.corpus_recompiles.causes import Cause
+from tests.corpus_recompiles.cures import applied, finish, is_code, promised
 from tests.corpus_recompiles.jax_explanations import jax_names_it
 
 __all__ = ["Outcome", "run"]
@@ -29,6 +30,11 @@ class Outcome:
         cured: The same with the one thing cured.
         ours, ours_leaf, ours_text, ours_fix: The first reason that the ledger names.
         ours_true: Whether kind and leaf are the true ones.
+        executed: How the cure that the ledger names was tried: `code` that was executed before each call, or `cured`:
+            a sentence, for which the scenario's own cured run stands.
+        compiled: Compiles of the function over the whole scenario as it is, and with the cure executed.
+        promised: How many there are to be at most, where the cure says that; else the last call compiles nothing.
+        cure_holds: The cure did what it says.
         jaxs: What JAX's own explanation says.
         jaxs_true: Whether it names the true kind and leaf.
     """
@@ -45,6 +51,11 @@ class Outcome:
     ours_true: bool
     jaxs: str
     jaxs_true: bool
+    source: str = ""
+    executed: str = ""
+    compiled: tuple[int, int] = (0, 0)
+    promised: int | None = None
+    cure_holds: bool = False
 
 
 def run(cause: Cause) -> Outcome:
@@ -52,13 +63,22 @@ def run(cause: Cause) -> Outcome:
     with _explained() as told:
         recompiles = _counted(cause, cured=False, meanwhile=told.clear)
     said = "\n".join(told)
-    kind, leaf, text, fix = _reason(cause)
+    kind, leaf, text, fix, function = _reason(cause)
+    cured = _counted(cause, cured=True)
+    executed = "code" if is_code(fix) else "cured"
+    before = after = (recompiles, recompiles)
+    if executed == "code":
+        before, after, lines = _executed(cause, fix, function)
+        executed = "code" if lines else "cured"
+    if executed == "cured":
+        after = (before[0] - 1, cured)
+    most = promised(fix) if executed == "code" else None
     return Outcome(
         cause.name,
         cause.kind,
         cause.leaves,
         recompiles,
-        _counted(cause, cured=True),
+        cured,
         kind,
         leaf,
         text,
@@ -66,7 +86,39 @@ def run(cause: Cause) -> Outcome:
         kind == cause.kind and leaf in (cause.leaves or ("",)),
         said,
         jax_names_it(cause, said),
+        cause.source,
+        executed,
+        (before[0], after[0]),
+        most,
+        after[1] == 0 or (most is not None and after[0] <= most),
     )
+
+
+def _executed(cause: Cause, fix: str, function: str) -> tuple[tuple[int, int], tuple[int, int], list[str]]:
+    """Compiles of `function` in all and in the last call, as it is and with the cure before each call."""
+    before = _compiles(cause, function)
+    with applied(fix, function) as lines:
+        after = _compiles(cause, function)
+    return before, after, lines
+
+
+def _compiles(cause: Cause, function: str) -> tuple[int, int]:
+    jax.clear_caches()
+    counted: list[str] = []
+
+    def listen(event: str, duration_secs: float, **known: object) -> None:
+        if event == _STEPS[1] and str(known.get("fun_name", "")).removeprefix("jit(").rstrip(")") == function:
+            counted.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        scenario = cause.scenario(False)
+        next(scenario)
+        earlier = len(counted)
+        finish(scenario)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    return len(counted), len(counted) - earlier
 
 
 def _counted(cause: Cause, cured: bool, meanwhile: Callable[[], None] = lambda: None) -> int:
@@ -83,33 +135,27 @@ def _counted(cause: Cause, cured: bool, meanwhile: Callable[[], None] = lambda: 
     meanwhile()
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        _finish(scenario)
+        finish(scenario)
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
     return len(counted)
 
 
-def _reason(cause: Cause) -> tuple[str, str, str, str]:
+def _reason(cause: Cause) -> tuple[str, str, str, str, str]:
     """The first reason that is named for the call."""
     jax.clear_caches()
     scenario = cause.scenario(False)
     with ex.watch(storm=0) as ledger:
         next(scenario)
         before = len(ledger.events)
-        _finish(scenario)
+        finish(scenario)
     if ledger.faults:
         raise AssertionError(f"{cause.name}: {ledger.faults}")
     events = [event for event in ledger.events[before:] if event.kind != "miss"]
     if not events:
-        return "no event", "", "", ""
+        return "no event", "", "", "", ""
     reason = events[0].reason
-    return reason.kind, reason.leaf, reason.text, reason.fix
-
-
-def _finish(scenario: Iterator[None]) -> None:
-    with suppress(StopIteration):
-        next(scenario)
-        raise AssertionError("a scenario yields once")
+    return reason.kind, reason.leaf, reason.text, reason.fix, events[0].function
 
 
 @contextmanager

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
-from explorer.analysis.recompiles.case import Case, root
-from explorer.model.events.key import Leaf
-from explorer.model.events.placement import spec_of
+from explorer.analysis.recompiles.case import Case, leaf_at, root
+from explorer.model.events.key import Key, Leaf
 
 _PYTHON = ("bool", "int", "float", "complex")
-# What was generated so far, and the keys and values for it, grow by a few a call.
-_GROWS_BY = 4
+_WASTE = 16  # times as much work for what is padded, and one program less is no gain
+_LINES = 3
 _MODEL = frozenset({"params", "weights", "model", "variables", "opt_state", "state", "train_state", "grads"})
 _ALL_BATCHES = "once, before the first call"
 
@@ -33,6 +34,18 @@ def assignment(path: str, value: str) -> str:
     return f"{value}  # in place of {path}"
 
 
+def is_all_of(key: Key, leaves: Sequence[Leaf]) -> bool:
+    """Whether these are all the arrays of one argument."""
+    tree = root(leaves[0].path)
+    inside = (f"{tree}[", f"{tree}.")  # of hundreds: no call for each that can be spared
+    paths = [leaf[0] for leaf in key.leaves]
+    return len([path for path in paths if path.startswith(inside)]) == len(leaves) == _count(leaves, inside)
+
+
+def _count(leaves: Sequence[Leaf], starts: tuple[str, ...]) -> int:
+    return len([leaf for leaf in leaves if leaf[0].startswith(starts)])
+
+
 def with_comment(code: str, remark: str) -> str:
     """Code, and behind it why or when."""
     return f"{code}{',' if '  # ' in code else '  #'} {remark}" if remark else code
@@ -43,65 +56,90 @@ def fix_shape(case: Case) -> str:
     leaf, axis, sizes = case.leaf, case.chosen.axis, case.sizes
     if leaf is None:
         return ""
-    if root(leaf.path) in _MODEL:
-        return (
-            f"each size of `{root(leaf.path)}` is a program of its own, which is compiled once: keep to one, or to few"
-        )
-    if len(sizes) > 2 and all(0 < b - a <= _GROWS_BY for a, b in pairwise(sizes)):
-        return _preallocate(leaf, axis, sizes)
-    if len(sizes) == 2 and sizes[1] < sizes[0] and axis == 0:
-        return _pad(leaf, axis, sizes[0], "and mask what is added; or drop the last, smaller batch")
+    tree = root(leaf.path)
+    if tree in _MODEL:
+        return f"each size of `{tree}` is a program of its own, which is compiled once: keep to one, or to few"
     if leaf.dtype.startswith("key<") or not all(isinstance(size, int) for size in leaf.shape) or not sizes:
         return f"keep {leaf.path}.shape[{axis}] the same from call to call"
+    if leaf.path in case.key.grown and all(a < b for a, b in pairwise(sizes)):
+        return _preallocate(case, leaf, axis, sizes)
+    if len(sizes) == 2 and max(sizes) > _WASTE * min(sizes):
+        return (
+            f"{sizes[0]} and {sizes[1]} are too far apart to pad: each is a program of its own, compiled once; "
+            "of more sizes keep to a few"
+        )
+    if len(sizes) == 2 and sizes[1] < sizes[0] and axis == 0:
+        padding = _Padding({axis: f"{sizes[0]} - {{}}.shape[{axis}]"})
+        return padding.code(case, "and mask what is added; or drop the last, smaller batch")
     return _pad_to_buckets(case, leaf)
 
 
-def _preallocate(leaf: Leaf, axis: int, sizes: tuple[int, ...]) -> str:
+def _preallocate(case: Case, leaf: Leaf, axis: int, sizes: tuple[int, ...]) -> str:
     """It grows a little with each call, as what was generated so far does: give it its last size at once."""
     size = max(16, 1 << (2 * sizes[-1] - 1).bit_length() - 1)
     whole = shape_literal((*leaf.shape[:axis], size, *leaf.shape[axis + 1 :]))
     start = ", ".join("n" if i == axis else "0" for i in range(len(leaf.shape)))
     start = f"({start}{',' if len(leaf.shape) == 1 else ''})"
     zeros = assignment(leaf.path, f"jnp.zeros({whole}, {dtype_of(leaf.dtype)})")
-    return with_comment(zeros, f"its last size at once; then jax.lax.dynamic_update_slice({leaf.path}, new, {start})")
+    others = [f"`{path}`" for path in case.key.grown if path != leaf.path]
+    more = f"; likewise {', '.join(others[:_LINES])}" if others else ""
+    remark = f"its last size at once; then jax.lax.dynamic_update_slice({leaf.path}, new, {start}){more}"
+    return with_comment(zeros, remark)
 
 
-def _pad(leaf: Leaf, axis: int, size: int, remark: str) -> str:
-    pads = ", ".join(
-        f"(0, {size} - {leaf.path}.shape[{axis}])" if i == axis else "(0, 0)" for i in range(len(leaf.shape))
-    )
-    return with_comment(assignment(leaf.path, f"jnp.pad({leaf.path}, [{pads}])"), remark)
+class _Padding(NamedTuple):
+    """How far to pad each dimension: an expression of the array's name, for those that are padded."""
+
+    amounts: dict[int, str]
+
+    def code(self, case: Case, remark: str) -> str:
+        """Code that pads every array that changed with the one that is named."""
+        first = case.leaf
+        places = {at for d in case.causes if d.axis in self.amounts for at in d.places} - {case.chosen.at}
+        leaves = [*([first] if first is not None else []), *[case.key.leaves[at] for at in sorted(places)]]
+        if len(leaves) > 1 and is_all_of(case.key, leaves):
+            tree = root(leaves[0].path)
+            padded = self._padded("leaf", leaves)
+            return with_comment(f"{tree} = jax.tree.map(lambda leaf: {padded}, {tree})", remark)
+        lines = [assignment(leaf.path, self._padded(leaf.path, [leaf])) for leaf in leaves[:_LINES]]
+        more = f"; likewise {len(leaves) - _LINES} more" if len(leaves) > _LINES else ""
+        return "\n".join([with_comment(lines[0], remark + more), *lines[1:]])
+
+    def _padded(self, name: str, leaves: Sequence[Leaf]) -> str:
+        # NumPy's own compiles nothing; JAX's is a small program for each size.
+        library = "np" if {leaf[4] for leaf in leaves} == {"numpy"} else "jnp"
+        ranks = {len(leaf[1]) for leaf in leaves}
+        least = max(self.amounts) + 1
+        rank = ranks.pop() if len(ranks) == 1 else least
+        pads = [f"(0, {self.amounts[axis].format(name)})" if axis in self.amounts else "(0, 0)" for axis in range(rank)]
+        widths = f"[{', '.join(pads)}]"
+        return f"{library}.pad({name}, {widths if not ranks else f'{widths} + [(0, 0)] * ({name}.ndim - {least})'})"
 
 
 def _pad_to_buckets(case: Case, leaf: Leaf) -> str:
     """A few sizes instead of many. A named dimension spares traces, but each size still has a program of its own."""
     steps = {axis: _step(case.sizes_of(axis)) for axis in range(len(leaf.shape)) if len(case.sizes_of(axis)) > 1}
-    tree = root(leaf.path)
-    whole = len(case.alike) > 1 and tree != leaf.path
-    name = "leaf" if whole else leaf.path
-    pads = ", ".join(
-        f"(0, -{name}.shape[{a}] % {steps[a]})" if a in steps else "(0, 0)" for a in range(len(leaf.shape))
-    )
-    padded = f"jnp.pad({name}, [{pads}])"
-    code = f"{tree} = jax.tree.map(lambda leaf: {padded}, {tree})" if whole else assignment(leaf.path, padded)
+    padding = _Padding({axis: f"-{{}}.shape[{axis}] % {step}" for axis, step in steps.items()})
+    code = padding.code(case, f"{_fewer(case, steps)}; mask what is added")
     info = f"InputInfo({_bounds(case, leaf)}, {dtype_of(leaf.dtype)})"
     alone = leaf.path.isidentifier() and len(case.key.leaves) == 1
     compiled = f"ex.compile({case.name}, args=[{info if alone else '…'}])" + ("" if alone else f" with {info}")
-    return (
-        f"{with_comment(code, f'{_fewer(case, steps)}; mask what is added')}\n"
-        f"# traced once for all sizes, with a program for each: {compiled}"
-    )
+    return f"{code}\n# traced once for all sizes, with a program for each: {compiled}"
 
 
 def _step(sizes: tuple[int, ...]) -> int:
-    """A power of two, so that a range of sizes has about four multiples of it."""
-    return max(8, 1 << (-(-(max(sizes) - min(sizes)) // 4) - 1).bit_length())
+    """A power of two of which a range of sizes has about four multiples, which merges a third of them."""
+    step = max(8, 1 << (-(-(max(sizes) - min(sizes)) // 4) - 1).bit_length())
+    while len({-(-size // step) for size in sizes}) > max(1, len(sizes) * 2 // 3):  # one of them holds all in the end
+        step *= 2
+    return step
 
 
 def _fewer(case: Case, steps: dict[int, int]) -> str:
     sizes = case.sizes_of(case.chosen.axis)
     step = steps[case.chosen.axis]
-    return f"{-(-max(sizes) // step) - -(-min(sizes) // step) + 1} sizes at most for {min(sizes)} … {max(sizes)}"
+    count = -(-max(sizes) // step) - -(-min(sizes) // step) + 1
+    return f"{count} size{'' if count == 1 else 's'} {'' if count == 1 else 'at most '}for {min(sizes)} … {max(sizes)}"
 
 
 def _bounds(case: Case, leaf: Leaf) -> str:
@@ -125,11 +163,21 @@ def _dimension(leaf: Leaf, axis: int) -> str:
 
 
 def fix_rank(case: Case) -> str:
-    """Make the odd one like the others: of two ranks, as a rule, the larger is the one with the batch."""
-    new, old = case.leaf, case.old_leaf
-    if new is None or old is None:
-        return ""
+    """Make the odd ones like the others: of two ranks, as a rule, the larger is the one with the batch."""
+    places = sorted({at for difference in case.causes if difference.kind == "rank" for at in difference.places})
+    return _each(case, places, _one_rank)
+
+
+def _each(case: Case, places: Sequence[int], fix: Callable[[Leaf, Leaf], str]) -> str:
+    """A line for each of some leaves, the first few."""
+    pairs = [(case.key.leaves[at], leaf_at(case.old, at, case.key.leaves[at].path)) for at in places[:_LINES]]
+    lines = [fix(new, old) for new, old in pairs if old is not None]
+    return "\n".join(lines) + (f"\n# likewise {len(places) - _LINES} more" if len(places) > _LINES else "")
+
+
+def _one_rank(new: Leaf, old: Leaf) -> str:
     path, (short, long) = new.path, sorted((new, old), key=lambda leaf: len(leaf.shape))
+    where = f"where its shape is {shape_literal(short.shape)}"
     if not short.shape and long.shape == (1,):
         return with_comment(
             assignment(path, f"jnp.reshape({path}, ())"), f"where its shape is {shape_literal(long.shape)}"
@@ -140,9 +188,17 @@ def fix_rank(case: Case) -> str:
             "where it is a number",
         )
     if long.shape[1:] == short.shape:
-        return with_comment(assignment(path, f"{path}[None]"), f"where its shape is {shape_literal(short.shape)}")
-    if long.shape[:-1] == short.shape:
-        return with_comment(assignment(path, f"{path}[..., None]"), f"where its shape is {shape_literal(short.shape)}")
+        if long.shape[0] == 1:
+            return with_comment(assignment(path, f"{path}[None]"), where)
+        if isinstance(long.shape[0], int) and long.shape[0] <= _WASTE:  # as a batch of one it would be another size
+            widths = ", ".join([f"(0, {long.shape[0] - 1})", *["(0, 0)"] * len(short.shape)])
+            library = "np" if short.given == "numpy" else "jnp"
+            return with_comment(
+                assignment(path, f"{library}.pad({path}[None], [{widths}])"), f"{where}; mask what is added"
+            )
+        return f"`{path}[None]`, {where}, would be another size: jax.vmap what takes one"
+    if long.shape[:-1] == short.shape and long.shape[-1] == 1:
+        return with_comment(assignment(path, f"{path}[..., None]"), where)
     return f"give `{path}` one number of dimensions in all calls: {len(old.shape)} or {len(new.shape)}"
 
 
@@ -171,12 +227,15 @@ def _fix_array_type(case: Case, new: Leaf, old: Leaf) -> str:
         return with_comment(
             assignment(new.path, f"{dtype}({new.path})"), f"{when}: a Python {odd.given} has a weak type"
         )
-    tree = root(new.path)
-    if len(case.alike) > 1 and len(case.alike) == sum(root(leaf.path) == tree for leaf in case.key.leaves):
+    if len(case.alike) > 1 and is_all_of(case.key, case.alike):
+        tree = root(new.path)
         return with_comment(f"{tree} = jax.tree.map(lambda leaf: leaf.astype({dtype}), {tree})", when)
-    if odd.weak:
-        return with_comment(assignment(new.path, f"jnp.asarray({new.path}, {dtype})"), when)
-    return with_comment(assignment(new.path, f"{new.path}.astype({dtype})"), when)
+
+    def cast(leaf: Leaf, _: Leaf) -> str:
+        value = f"jnp.asarray({leaf.path}, {dtype})" if odd.weak else f"{leaf.path}.astype({dtype})"
+        return with_comment(assignment(leaf.path, value), when)
+
+    return _each(case, case.chosen.places, cast)
 
 
 def fix_placement(case: Case) -> str:
@@ -191,19 +250,17 @@ def fix_placement(case: Case) -> str:
             assignment(path, f"jax.device_put({path}, {_format(old, path)})"), f"as in the first call{more}"
         )
     path = root(leaf.path) if len(case.alike) > 1 else leaf.path
-    spread = leaf.sharding or old.sharding
-    spread = "" if spread.startswith("SingleDeviceSharding(") else spread
-    where = (
-        f"NamedSharding(mesh, {spec_of(spread)})" if "spec=" in spread else "sharding" if spread else _device(leaf, old)
-    )
+    spec = next((held.spread[0] for held in (leaf, old) if held.spread and held.spread[0]), "")
+    is_spread = any(len(held.devices) > 1 for held in (leaf, old))
+    where = f"NamedSharding(mesh, {spec})" if spec else "sharding" if is_spread else _device(leaf, old)
     remark = "in every call" if "numpy" in (leaf.given, old.given) else _ALL_BATCHES
     return with_comment(assignment(path, f"jax.device_put({path}, {where})"), f"{remark}{more}")
 
 
 def _format(old: Leaf, path: str) -> str:
     """XLA counts dimensions from the minor one, JAX from the major one."""
-    minor_first = re.fullmatch(r"\{([\d,]+)\}", old.layout)
-    order = minor_first[1].split(",")[::-1] if minor_first else [str(axis) for axis in range(len(old.shape))]
+    axes = old.layout.strip("{}").split(",") if old.layout else [str(axis) for axis in range(len(old.shape))][::-1]
+    order = axes[::-1]
     return f"Format(Layout(({', '.join(order)})), {path}.sharding)"
 
 

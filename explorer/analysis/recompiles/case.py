@@ -34,7 +34,7 @@ def defined_in_a_cell(function: Function) -> bool:
 
 def root(path: str) -> str:
     """The argument: `batch` of `batch['x']`."""
-    return re.split(r"[.\[]", path, maxsplit=1)[0]
+    return path.partition("[")[0].partition(".")[0]
 
 
 def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
@@ -51,17 +51,17 @@ class Case:
     Args:
         key, old: The two.
         chosen: The difference that is named.
-        alike: All leaves that changed the same way; the first is `chosen`.
         earlier: Every earlier call of the function that is remembered, oldest first.
         value_counts: How many values each static argument has had, of all calls.
+        causes: Every difference that can have caused it, `chosen` among them.
     """
 
     key: Key
     old: Key
     chosen: Difference
-    alike: tuple[Difference, ...]
     earlier: tuple[Key, ...]
     value_counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    causes: tuple[Difference, ...] = ()
 
     @property
     def leaf(self) -> Leaf | None:
@@ -127,4 +127,9 @@ class Case:
     @cached_property
     def roots(self) -> tuple[str, ...]:
         """The arguments that changed this way."""
-        return tuple(dict.fromkeys(root(difference.leaf) for difference in self.alike))
+        return tuple(dict.fromkeys(root(leaf.path) for leaf in self.alike))
+
+    @cached_property
+    def alike(self) -> tuple[Leaf, ...]:
+        """All leaves that changed the same way, in order."""
+        return tuple(self.key.leaves[at] for at in self.chosen.places)

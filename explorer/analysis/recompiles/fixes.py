@@ -81,13 +81,15 @@ def _is_number(text: str) -> bool:
 def _one_kind(change: Change) -> str:
     """Two containers that hold the same, or two lengths."""
     leaf, before, after = change.path, change.before.split(" ")[0], change.after.split(" ")[0]
+    if {before, after} == {"list", "tuple"} and not change.is_outer:
+        return f"give `{leaf}` one structure in all calls, inside too: what restores it needs the first as its target"
     if {before, after} == {"list", "tuple"}:
         return f"{leaf} = {before}({leaf})"
     if {before, after} == {"dict", "FrozenDict"}:
         return f"{leaf} = flax.core.unfreeze({leaf})  # in every call"
     if before == after and before in ("list", "tuple"):
         count = change.before.split(" ")[-1]
-        return f"{leaf} = jnp.stack({leaf})  # one array, padded to one length; or {count} items always"
+        return f"{count} items in `{leaf}` always; or one array of all, padded to one length, and jax.lax.scan over it"
     if after in ("list", "tuple") and before.isidentifier() and before not in ("array", "dict"):
         return f"{leaf} = {before}(*{leaf})"
     return f"give `{leaf}` one structure in all calls: {change.before} or {change.after}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import compress
 from operator import is_not
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from explorer.analysis.recompiles.structure_changes import Change, changes
 from explorer.model.events.key import Key, Leaf, Static
-from explorer.model.events.placement import placement, spreads
+from explorer.model.events.placement import spreads
 from explorer.model.events.prediction import type_text
 
 # What only the lowering or the compile depends on: it can't have caused a trace.
@@ -26,11 +26,13 @@ _OTHER = 0.5  # one that changed otherwise
 _WEIGHED = (
     32  # of the latest keys; of those before them, only the ones in which fewer leaves differ than in the nearest
 )
+_Shape = tuple[int | str, ...]
+_make = cast("Any", tuple.__new__)  # a fifth of the time that the class's own takes
 _MOST_WEIGHED = 16  # changed leaves of one key that are weighed one by one
 
 
 class Difference(NamedTuple):
-    """One thing in which two keys differ.
+    """One thing in which two keys differ; leaves that changed in one and the same way are one.
 
     Args:
         kind: The kind of the `Reason` that it is.
@@ -39,6 +41,7 @@ class Difference(NamedTuple):
         axis: Which dimension, for a shape.
         at: The leaf's place in the later key; -1 if it is no leaf.
         change: For a structure, how it changed.
+        places: Of leaves, the places of all that changed so, `at` first.
     """
 
     kind: str
@@ -48,6 +51,7 @@ class Difference(NamedTuple):
     axis: int = -1
     at: int = -1
     change: Change | None = None
+    places: tuple[int, ...] = ()
 
 
 def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
@@ -174,7 +178,7 @@ def _jit_differences(new: Key, old: Key) -> list[Difference]:
     for name, after, before in _pairs(new.wrapping, old.wrapping):
         # Which buffers are given away says what was to be donated.
         if not name.startswith("donate_") or new.donated == old.donated:
-            rows.append(Difference(_WRAPPING.get(name, "options"), name, *spreads(before, after)))
+            rows.append(Difference(_WRAPPING.get(name, "options"), name, before, after))
     return rows
 
 
@@ -211,44 +215,54 @@ _WRAPPING = {
 
 
 def _leaf_differences(new: Key, old: Key) -> list[Difference]:
+    """The ways in which leaves differ, in the order of their first leaf.
+
+    A size that changes does so in a whole tree of hundreds, and in few ways; and this is in the user's time.
+    """
     rows: list[Difference] = []
-    axes: dict[tuple[object, object], list[tuple[int, str, str]]] = {}
+    of_shapes: dict[tuple[_Shape, _Shape], list[int]] = {}
     for index, here, before in _pair_leaves(new, old):
-        # A size that changes does so in a whole tree of hundreds, and in few ways; and this is in the user's time.
-        if here.shape != before.shape and len(here.shape) == len(before.shape) and _alike_but_for_size(here, before):
-            changed = axes.get((here.shape, before.shape))
-            if changed is None:
-                changed = axes[here.shape, before.shape] = _changed_axes(here, before)
-            for axis, then, now in changed:
-                rows.append(Difference("shape", f"{here.path}.shape[{axis}]", then, now, axis, index))
+        shape, old_shape = here[1], before[1]
+        if here[2:] == before[2:] and len(shape) == len(old_shape):  # alike but for its size
+            places = of_shapes.get((shape, old_shape))
+            if places is None:
+                of_shapes[shape, old_shape] = [index]
+            else:
+                places.append(index)
         else:
             rows += _differences_of_leaf(index, here, before)
-    return rows
+    for (shape, old_shape), places in of_shapes.items():
+        for difference in _size_differences(places[0], new.leaves[places[0]].path, shape, old_shape):
+            rows.append(_make(Difference, (*difference[:7], places)))
+    return _merged(rows)
+
+
+def _merged(rows: list[Difference]) -> list[Difference]:
+    """One for each way in which leaves changed, in the order of their first leaf."""
+    ways: dict[tuple[object, ...], list[Difference]] = {}
+    for row in rows:
+        ways.setdefault((row.kind, row.axis, row.before, row.after), []).append(row)
+    merged = [(sorted(at for row in alike for at in row.places or (row.at,)), alike) for alike in ways.values()]
+    merged.sort(key=lambda pair: pair[0][0])
+    return [_make(Difference, (*min(alike, key=lambda row: row.at)[:7], tuple(places))) for places, alike in merged]
+
+
+def _size_differences(index: int, path: str, new: _Shape, old: _Shape) -> list[Difference]:
+    return [
+        Difference("shape", f"{path}.shape[{axis}]", str(before), str(after), axis, index)
+        for axis, (before, after) in enumerate(zip(old, new, strict=True))
+        if before != after
+    ]
 
 
 def _pair_leaves(new: Key, old: Key) -> list[tuple[int, Leaf, Leaf]]:
     """The leaves that both keys have and that are not one object, with their place in the later key."""
     new_leaves, old_leaves = new.leaves, old.leaves
-    if [leaf.path for leaf in new_leaves] == [leaf.path for leaf in old_leaves]:
+    is_alike = new.tree is not None and new.tree is old.tree and len(new_leaves) == len(old_leaves)
+    if is_alike or [leaf.path for leaf in new_leaves] == [leaf.path for leaf in old_leaves]:
         return [(i, a, b) for i, (a, b) in enumerate(zip(new_leaves, old_leaves, strict=True)) if a is not b]
     there = {leaf.path: leaf for leaf in old_leaves}
     return [(i, leaf, there[leaf.path]) for i, leaf in enumerate(new_leaves) if leaf.path in there]
-
-
-def _changed_axes(new: Leaf, old: Leaf) -> list[tuple[int, str, str]]:
-    sizes = enumerate(zip(old.shape, new.shape, strict=True))
-    return [(axis, str(before), str(after)) for axis, (before, after) in sizes if before != after]
-
-
-def _alike_but_for_size(new: Leaf, old: Leaf) -> bool:
-    return (
-        new.dtype == old.dtype
-        and new.weak == old.weak
-        and new.committed == old.committed
-        and new.devices == old.devices
-        and new.sharding == old.sharding
-        and new.layout == old.layout
-    )
 
 
 def _differences_of_leaf(index: int, new: Leaf, old: Leaf) -> list[Difference]:
@@ -258,8 +272,7 @@ def _differences_of_leaf(index: int, new: Leaf, old: Leaf) -> list[Difference]:
     elif len(new.shape) != len(old.shape):
         rows.append(Difference("rank", f"{new.path}.ndim", str(len(old.shape)), str(len(new.shape)), at=index))
     else:
-        for axis, before, after in _changed_axes(new, old):
-            rows.append(Difference("shape", f"{new.path}.shape[{axis}]", before, after, axis, index))
+        rows += _size_differences(index, new.path, new.shape, old.shape)
     if new.dtype != old.dtype:
         rows.append(Difference("dtype", new.path, old.dtype, new.dtype, at=index))
     elif new.weak != old.weak:
@@ -273,7 +286,7 @@ def _placement_difference(index: int, new: Leaf, old: Leaf) -> Difference | None
     if new.layout != old.layout:
         return Difference("layout", new.path, old.layout or "default", new.layout or "default", at=index)
     if new.sharding != old.sharding:
-        return Difference("sharding", new.path, *spreads(placement(old), placement(new)), at=index)
+        return Difference("sharding", new.path, *spreads(old, new), at=index)
     if new.devices != old.devices and new.devices and old.devices:
         return Difference("device", new.path, ", ".join(old.devices), ", ".join(new.devices), at=index)
     if bool(new.committed) is not bool(old.committed):

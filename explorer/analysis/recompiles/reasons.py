@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from explorer.analysis.recompiles.case import Case, defined_in_a_cell, leaf_at
 from explorer.analysis.recompiles.fixes import fix
@@ -16,6 +17,8 @@ _ORDER = (
     "function", "structure", "context", "rank", "dtype", "shape", "weak-type", "static",
     "donation", "options", "sharding", "device", "layout", "committed",
 )  # fmt: skip
+_OF_TYPES = frozenset({"shape", "rank", "dtype", "weak-type"})
+_PLACES = frozenset({"sharding", "device", "committed"})
 # Of the latest calls, as many are searched for what this one has.
 _REMEMBERED = 64
 
@@ -51,17 +54,25 @@ def explain(
     if not causes:
         return _without_cause(key, old, every, happened)
     causes = _sufficient(causes, key, relations)
-    chosen = min(causes, key=lambda difference: _ORDER.index(difference.kind))
-    alike = _largest_group(chosen, causes)
-    chosen, named = alike[0], {id(difference) for difference in alike}
-    case = Case(key, old, chosen, alike, tuple(relations), value_counts or {})
+    kind = min((difference.kind for difference in causes), key=_ORDER.index)
+    # Of all ways in which leaves changed so, the one of the most leaves.
+    chosen = max((d for d in causes if d.kind == kind), key=lambda difference: len(difference.places))
+    case = Case(key, old, chosen, tuple(relations), value_counts or {}, tuple(causes))
     return Reason(
         chosen.kind,
         _leaf(chosen),
         *_values(case),
-        fix=fix(case),
-        text=sentence(case, [difference for difference in causes if id(difference) not in named]),
+        fix="\n".join(filter(None, [fix(case), _fix_of_place(case, every)])),
+        text=sentence(case, [difference for difference in causes if difference is not chosen]),
     )
+
+
+def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
+    """What to do besides, where a call that was traced for its types would be compiled for its arguments' place too."""
+    if case.chosen.kind not in _OF_TYPES:
+        return ""
+    placed = tuple(difference for difference in every if difference.at >= 0 and difference.kind in _PLACES)
+    return fix(replace(case, chosen=placed[0], causes=placed)) if placed else ""
 
 
 def explain_raised(key: Key, earlier: Sequence[Key], error: str) -> Reason:
@@ -102,27 +113,33 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
     """Those that no earlier call had, each of which would have been enough; all, if every one was seen before."""
     if len(causes) == 1 or len(earlier) == 1:
         return causes
-    ways: dict[tuple[str, ...], bool] = {}
-    for difference in causes:
-        way = _way(difference)
-        if way not in ways:
-            ways[way] = not any(_was_as_now(old, difference, key) for old in earlier[-_REMEMBERED:])
-    if all(ways.values()):
-        return causes
-    return [difference for difference in causes if ways[_way(difference)]] or causes
+    latest = earlier[-_REMEMBERED:]
+    return [difference for difference in causes if not _is_seen(difference, key, latest)] or causes
+
+
+def _is_seen(difference: Difference, key: Key, earlier: Sequence[Key]) -> bool:
+    """Whether an earlier call was in this respect as this one is."""
+    at = difference.at
+    if at < 0:
+        return any(_was_as_now(old, difference, key) for old in earlier)
+    new = key.leaves[at]
+    olds = (old.leaves[at] if at < len(old.leaves) else new for old in earlier)
+    leaves = (
+        leaf if leaf.path == new.path else leaf_at(old, at, new.path) for leaf, old in zip(olds, earlier, strict=True)
+    )
+    kind = difference.kind
+    if kind in ("shape", "rank"):
+        return any(leaf is not None and leaf.shape == new.shape for leaf in leaves)
+    return any(leaf is not None and _same_in(kind, new, leaf) for leaf in leaves)
 
 
 def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
-    """Whether an earlier call was in this respect as this one is."""
+    """Whether an earlier call was as this one in what is no leaf."""
     kind = difference.kind
     if kind == "function":
         return old.function.identity == key.function.identity and not key.function.eager
     if kind == "structure":
         return old.tree == key.tree and old.structure == key.structure
-    if difference.at >= 0:
-        new = key.leaves[difference.at]
-        there = leaf_at(old, difference.at, new.path)
-        return there is not None and _same_in(kind, new, there)
     if kind == "context":
         return dict(old.context).get(difference.leaf, "not set") == difference.after
     if kind == "static":
@@ -136,32 +153,11 @@ def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
 
 
 def _same_in(kind: str, new: Leaf, old: Leaf) -> bool:
-    if kind in ("shape", "rank"):
-        return new.shape == old.shape
     if kind in ("dtype", "weak-type"):
         return (new.dtype, new.weak) == (old.dtype, old.weak)
     return (new.committed, new.sharding, new.devices, new.layout) == (
         old.committed, old.sharding, old.devices, old.layout,
     )  # fmt: skip
-
-
-def _largest_group(chosen: Difference, causes: list[Difference]) -> tuple[Difference, ...]:
-    """Of all leaves that changed in the kind's way, the largest group that changed in one and the same way."""
-    groups: dict[tuple[str, ...], list[Difference]] = {}
-    for difference in causes:
-        if difference.kind == chosen.kind:
-            way = _way(difference)
-            if way in groups:
-                groups[way].append(difference)
-            else:
-                groups[way] = [difference]
-    return tuple(max(groups.values(), key=len))
-
-
-def _way(difference: Difference) -> tuple[str, ...]:
-    """Leaves that changed in one way have one of these."""
-    place = str(difference.axis) if difference.at >= 0 else difference.leaf
-    return difference.kind, place, difference.before, difference.after
 
 
 def _leaf(chosen: Difference) -> str:

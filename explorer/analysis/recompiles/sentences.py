@@ -17,13 +17,26 @@ def sentence(case: Case, others: Sequence[Difference]) -> str:
     """What changed, how often it did so far, and what else changed with it."""
     kind = case.chosen.kind
     text = _SENTENCES[kind](case) if kind in _SENTENCES else _plain_sentence(case)
-    more = len({difference.leaf for difference in case.alike}) - 1
+    more = len(set(case.chosen.places)) - 1
     if more > 0 and case.chosen.at >= 0:
         text += f", and {more} more {'leaf' if more == 1 else 'leaves'} likewise"
-    beside = list(dict.fromkeys(other.leaf or other.kind for other in others))
-    if beside:
-        text += f"; {list_names([f'`{name}`' for name in beside])} changed too"
+    if others:
+        text += f"; {_list_others(case, others)} changed too"
     return text
+
+
+def _list_others(case: Case, others: Sequence[Difference]) -> str:
+    """What else changed: each leaf, as the first one of its kind is named."""
+    leaves = case.key.leaves
+    named: list[str] = []
+    count = 0
+    for other in others:
+        count += max(1, len(other.places))
+        if len(named) < _LISTED:
+            rest = other.leaf[len(leaves[other.at].path) :] if other.at >= 0 else other.leaf or other.kind
+            named += [f"`{leaves[at].path}{rest}`" for at in other.places[:_LISTED]] or [f"`{rest}`"]
+    named = named if count <= _LISTED else named[:3]
+    return list_names(named) if count == len(named) else f"{', '.join(named)} and {count - len(named)} more"
 
 
 def _plain_sentence(case: Case) -> str:

@@ -20,6 +20,7 @@ class Change:
         how: `added`, `removed`, `moved` (positional ↔ keyword), `kept` (what a class keeps beside its arrays), `field`
             (the field of it that changed), `other`.
         parent: What it was added to or removed from; empty for an argument.
+        is_outer: Two containers of another kind that hold the same.
     """
 
     path: str
@@ -27,6 +28,7 @@ class Change:
     after: str
     how: str = "other"
     parent: str = ""
+    is_outer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def _differences(pairs: list[_Pair]) -> Iterator[Change]:
 def _difference(new: TreeNode, old: TreeNode, path: str) -> Change | None:
     """In what two containers differ themselves; None if only their children do."""
     if (new.kind, new.name) != (old.kind, old.name):
-        return Change(path, _describe(old), _describe(new))
+        return Change(path, _describe(old), _describe(new), is_outer=new.children == old.children)
     if new.static != old.static or new.fields != old.fields:
         return _changed_field(new, old, path) or Change(path, *_static_texts(new, old), "kept")
     if new.kind != "dict" and len(new.children) != len(old.children):

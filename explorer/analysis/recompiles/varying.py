@@ -103,7 +103,7 @@ def _by_property(
 
 
 def _of_leaf(form: Form, rank: int) -> Iterator[tuple[str, str]]:
-    _, dtype, weak, given, committed, sharding, devices, layout = form
+    _, dtype, weak, given, committed, sharding, devices, layout, _spread = form
     yield "rank", str(rank)
     yield "dtype", dtype
     yield "weak type", "yes" if weak else "no"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from sys import intern
 from typing import Any, TypeVar, cast, overload
 
@@ -16,10 +15,15 @@ from explorer.model.events.event import Event, Reason
 from explorer.model.events.key import Key, Leaf
 
 _Value = TypeVar("_Value")
-FORM = ("path", "dtype", "weak", "given", "committed", "sharding", "devices", "layout")
+FORM = ("path", "dtype", "weak", "given", "committed", "sharding", "devices", "layout", "spread")
 Form = tuple[Any, ...]  # what a leaf has of FORM
 _Shape = tuple[int | str, ...]
-_form = cast("Any", attrgetter(*FORM))
+
+
+def _form(leaf: Leaf) -> Form:
+    return leaf[:1] + leaf[2:]
+
+
 _RANKS = 8  # a form's number has room for the rank beside it
 _MANY = (1 << 16) // _RANKS  # forms in one table, so that their numbers take two bytes
 
@@ -115,7 +119,7 @@ def _packed(leaves: Sequence[Leaf], table: _Table) -> bytes:
     number_of, add, extend = table.numbers.get, numbers.append, numbers.extend
     try:
         for leaf in leaves:
-            form, shape = _form(leaf), leaf.shape
+            form, shape = leaf[:1] + leaf[2:], leaf[1]
             number = number_of(form)
             rank = len(shape)
             if rank >= _RANKS:
@@ -163,7 +167,7 @@ class Compactor:
             self._context = key.context, share(key.context)
         return Key(
             share(key.function), leaves, key.tree, share(key.statics), share(key.donated), self._context[1],
-            share(key.options), share(key.wrapping), key.structure,
+            share(key.options), share(key.wrapping), key.structure, share(key.grown),
         )  # fmt: skip
 
     def reason(self, reason: Reason) -> Reason:

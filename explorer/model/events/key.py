@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from explorer.model.events.pytree import TreeNode
 
@@ -36,9 +37,10 @@ class Function:
         return self.name, self.file, self.line
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """One array argument, or one array inside an argument.
+
+    A tuple, for there are hundreds in a call: a frozen dataclass takes twenty times as long to make.
 
     Args:
         path: As Python would write it: `x`, `batch['y']`, `state.params[0]`.
@@ -47,9 +49,11 @@ class Leaf:
         weak: Whether the type is weak, as that of a Python number is.
         given: What was passed: `jax`, `numpy`, `float`, `int`, `bool`, `complex`, `struct`, or a type's name.
         committed: Whether it is bound to its device; None where that means nothing (no JAX array).
-        sharding: How it is spread over devices: empty for one device.
+        sharding: How it is spread over devices, as JAX prints it: empty for one device.
         devices: Where it is: `("cpu:0",)`.
         layout: How it lies in memory, where that is not the default.
+        spread: The sharding in parts: partition (`P('data')`), mesh (`data=4`) and memory; empty where that can't be
+            known or goes without saying.
     """
 
     path: str
@@ -61,6 +65,7 @@ class Leaf:
     sharding: str = ""
     devices: tuple[str, ...] = ()
     layout: str = ""
+    spread: tuple[str, str, str] | tuple[()] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,7 @@ class Key:
         options: XLA's compiler options, by name.
         wrapping: What the `jax.jit` was given besides, by name: `in_shardings`, `out_shardings`, `device`, `backend`,
             `keep_unused`, `inline`, `static_argnums`, `static_argnames`.
+        grown: Paths of leaves that the function returns again, but for one size that is a little larger: of a cache.
         structure: A number for `tree`: equal for trees that are equal, as the cache sees them (what a class keeps
             beside its arrays may be unequal and print alike); 0 if it can't be had.
     """
@@ -112,3 +118,4 @@ class Key:
     options: tuple[tuple[str, str], ...] = ()
     wrapping: tuple[tuple[str, str], ...] = ()
     structure: int = 0
+    grown: tuple[str, ...] = ()

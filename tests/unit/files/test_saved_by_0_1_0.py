@@ -26,7 +26,7 @@ def test_a_capture_opens_with_its_stages_passes_fates_and_lines():
 
 def test_a_ledger_opens_with_its_events_and_reasons():
     ledger = ex.Ledger.load(SAVED / "ledger.jsonl")
-    assert [event.reason.text for event in ledger.recompiles()] == [
+    assert [event.reason.text for event in ledger.recompiles(eager=True)] == [
         "the static argument `shape` was (16, 16) and is now (5, 16)",
         "`x.shape[0]` was 4 and is now 5",
         "key 'more' was added to `params`",

@@ -1,5 +1,6 @@
 """A reason names what changed against the nearest earlier call, where, and what to write to stop it."""
 
+import re
 from collections import namedtuple
 from dataclasses import replace
 
@@ -88,11 +89,31 @@ def test_sizes_so_far_are_told():
 
 
 def test_a_cache_that_grows_is_to_be_allocated_once():
-    earlier = [call(leaf("cache", (1, length, 64))) for length in (5, 6, 7)]
-    reason = explain(call(leaf("cache", (1, 8, 64))), earlier, ALL)
+    earlier = [call(leaf("cache", (1, length, 64)), grown=("cache",)) for length in (5, 6, 7)]
+    reason = explain(call(leaf("cache", (1, 8, 64)), grown=("cache",)), earlier, ALL)
     assert reason.leaf == "cache.shape[1]"
     assert "cache = jnp.zeros((1, 16, 64), jnp.float32)" in reason.fix
     assert "jax.lax.dynamic_update_slice(cache, new, (0, n, 0))" in reason.fix
+
+
+def test_a_size_that_grows_by_one_is_no_cache_unless_the_function_returns_it_longer():
+    earlier = [call(leaf("window", (length, 64))) for length in (5, 6, 7)]
+    reason = explain(call(leaf("window", (8, 64))), earlier, ALL)
+    assert reason.fix.startswith("window = jnp.pad(window, [(0, -window.shape[0] % 8), (0, 0)])  # 1 size for 5 … 8")
+
+
+@pytest.mark.parametrize("sizes", [(8, 16, 24, 32), (32, 33), (7, 12, 9, 11), (1, 2, 3), (5, 9), (100, 300, 500, 700)])
+def test_the_buckets_of_a_cure_are_fewer_than_the_sizes_and_no_more_than_it_says(sizes):
+    *earlier, last = [call(leaf(shape=(size, 4))) for size in sizes]
+    fix = explain(last, earlier, ALL).fix
+    (step,) = {int(step) for step in re.findall(r"% (\d+)", fix)}
+    most = int(re.search(r"# (\d+) size", fix)[1])
+    assert len({-(-size // step) for size in sizes}) <= most < len(sizes)
+
+
+def test_sizes_too_far_apart_are_not_padded():
+    fix = explain(call(leaf(shape=(1, 4))), [call(leaf(shape=(512, 4)))], ALL).fix
+    assert "too far apart to pad" in fix
 
 
 def test_the_last_batch_is_to_be_padded():
@@ -104,7 +125,11 @@ def test_the_last_batch_is_to_be_padded():
 def test_a_missing_dimension_is_told_with_both_shapes():
     reason = explain(call(leaf(shape=(128,))), [call(leaf())], ALL)
     assert (reason.kind, reason.leaf, reason.before, reason.after) == ("rank", "x.ndim", "2", "1")
-    assert reason.fix == "x = x[None]  # where its shape is (128,)"
+    assert reason.fix == "`x[None]`, where its shape is (128,), would be another size: jax.vmap what takes one"
+    of_one = explain(call(leaf(shape=(128,))), [call(leaf(shape=(1, 128)))], ALL)
+    assert of_one.fix == "x = x[None]  # where its shape is (128,)"
+    of_four = explain(call(leaf(shape=(128,))), [call(leaf(shape=(4, 128)))], ALL)
+    assert of_four.fix.startswith("x = jnp.pad(x[None], [(0, 3), (0, 0)])  # where its shape is (128,)")
 
 
 def test_another_dtype_names_the_earlier_one_to_keep():
@@ -443,14 +468,15 @@ def test_types_of_one_argument_are_changed_together_only_if_all_of_it_changed():
 
 
 def test_shardings_on_one_mesh_are_told_by_their_partitions():
-    def key(spec, mesh="'data': 4"):
-        text = f"NamedSharding(mesh=Mesh({mesh}, axis_types=(Auto,)), spec={spec}, memory_kind=device)"
-        return call(leaf(committed=True, sharding=text, devices=("cpu:0", "cpu:1", "cpu:2", "cpu:3")))
+    def key(spec, mesh="data=4"):
+        text = f"NamedSharding(mesh=Mesh({mesh}), spec={spec})"  # what JAX prints is not read
+        devices = ("cpu:0", "cpu:1", "cpu:2", "cpu:3")
+        return call(leaf(committed=True, sharding=text, devices=devices, spread=(spec, mesh, "")))
 
     reason = explain(key("P('data', None)"), [key("P(None, 'data')")], LOWERED)
     assert (reason.before, reason.after) == ("P(None, 'data')", "P('data', None)")
     assert "jax.device_put(x, NamedSharding(mesh, P('data', None)))" in reason.fix
-    other = explain(key("P('data', None)", "'data': 2, 'model': 2"), [key("P('data', None)")], LOWERED)
+    other = explain(key("P('data', None)", "data=2, model=2"), [key("P('data', None)")], LOWERED)
     assert (other.before, other.after) == ("P('data', None) over data=4", "P('data', None) over data=2, model=2")
 
 
@@ -542,7 +568,7 @@ def test_any_single_change_of_any_call_is_named(some, base, data):
     assert reason.fix
 
 
-@given(st.lists(st.builds(call, leaves, leaves.map(lambda x: replace(x, path="y"))), max_size=6), st.booleans())
+@given(st.lists(st.builds(call, leaves, leaves.map(lambda x: x._replace(path="y"))), max_size=6), st.booleans())
 def test_a_reason_always_has_a_known_kind_and_a_sentence(earlier, traced):
     new = call(leaf(), leaf("y"))
     reason = explain(new, earlier, ALL if traced else LOWERED)

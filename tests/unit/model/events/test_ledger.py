@@ -315,7 +315,8 @@ def test_the_example_of_everything_has_no_field_at_its_default():
     for value in holders(FULL):
         for field in fields(value):
             is_usual = getattr(value, field.name) == field.default and not isinstance(value, Place)
-            assert not is_usual or isinstance(value, Leaf), (value, field.name)
+            assert not is_usual, (value, field.name)
+    assert not any(getattr(FULL.key.leaves[0], name) == usual for name, usual in Leaf._field_defaults.items())
 
 
 def test_no_field_of_an_event_is_lost_when_it_is_held():

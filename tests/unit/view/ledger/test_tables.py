@@ -168,7 +168,7 @@ def test_only_what_changed_varies_with_its_values_counts_and_ids():
 )
 def test_each_property_of_an_array_is_told(changes, name, values):
     leaf = Leaf("x", (3,), "float32", committed=False, devices=("cpu:0",))
-    found = varying(key(leaf), key(replace(leaf, **changes)))
+    found = varying(key(leaf), key(leaf._replace(**changes)))
     assert found == {name: [(value, 1) for value in values]}
 
 
