@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from explorer._jax.arguments import pmapped
 from explorer.ledger.identity import Equals, Identities
-from explorer.model.events.key import Function
+from explorer.model.events.key import AHEAD, Function
 
 _COVER = "reraise_with_filtered_traceback"
 _DEEPEST = 50  # wrappers around wrappers: a cycle ends there
@@ -38,7 +38,9 @@ class Functions:
         if is_primitive(function):  # JAX makes a function for each set of its parameters: no function of the user's
             identity = self._primitives.of(function.__name__)
             return Function(function.__name__, identity=identity, wrapper=identity, eager=True)
-        function = getattr(function, "__dict__", {}).get("explored", function)  # what compile() makes of the user's
+        own = getattr(function, "__dict__", {}).get("explored")  # the user's, of what compile() makes of it
+        made = () if own is None else (AHEAD,)
+        function = function if own is None else own
         of_pmap = pmapped(function)  # JAX makes another one for each structure of arguments
         function = of_pmap[0] if of_pmap is not None else function
         identity = self._numbers.of(function)
@@ -47,9 +49,8 @@ class Functions:
             description = self._read.get(key)
             if description is None:
                 description = read_function(function, *key)
-                if of_pmap is not None:
-                    description = replace(description, made=("pmap", *description.made))
-                self._read[key] = description
+                made = (*made, "pmap") if of_pmap is not None else made
+                description = self._read[key] = replace(description, made=(*made, *description.made))
                 if len(self._read) > _MANY:
                     self._read.popitem(last=False)
             return description

@@ -59,19 +59,27 @@ def fix_shape(case: Case) -> str:
     tree = root(leaf.path)
     if tree in _MODEL:
         return f"each size of `{tree}` is a program of its own, which is compiled once: keep to one, or to few"
-    if leaf.dtype.startswith("key<") or not all(isinstance(size, int) for size in leaf.shape) or not sizes:
+    if leaf.dtype.startswith("key<") or not all(isinstance(size, int) for size in leaf.shape) or len(sizes) < 2:
         return f"keep {leaf.path}.shape[{axis}] the same from call to call"
     if leaf.path in case.key.grown and all(a < b for a, b in pairwise(sizes)):
         return _preallocate(case, leaf, axis, sizes)
-    if len(sizes) == 2 and max(sizes) > _WASTE * min(sizes):
+    return _fix_of_two(case, sizes) or _pad_to_buckets(case, leaf)
+
+
+def _fix_of_two(case: Case, sizes: tuple[int, ...]) -> str:
+    """What to do where there were but two sizes; empty if nothing else than for more of them."""
+    axis = case.chosen.axis
+    if len(sizes) != 2:
+        return ""
+    if max(sizes) > _WASTE * min(sizes):
         return (
             f"{sizes[0]} and {sizes[1]} are too far apart to pad: each is a program of its own, compiled once; "
             "of more sizes keep to a few"
         )
-    if len(sizes) == 2 and sizes[1] < sizes[0] and axis == 0:
+    if sizes[1] < sizes[0] and axis == 0:
         padding = _Padding({axis: f"{sizes[0]} - {{}}.shape[{axis}]"})
         return padding.code(case, "and mask what is added; or drop the last, smaller batch")
-    return _pad_to_buckets(case, leaf)
+    return ""
 
 
 def _preallocate(case: Case, leaf: Leaf, axis: int, sizes: tuple[int, ...]) -> str:
@@ -188,18 +196,23 @@ def _one_rank(new: Leaf, old: Leaf) -> str:
             "where it is a number",
         )
     if long.shape[1:] == short.shape:
-        if long.shape[0] == 1:
-            return with_comment(assignment(path, f"{path}[None]"), where)
-        if isinstance(long.shape[0], int) and long.shape[0] <= _WASTE:  # as a batch of one it would be another size
-            widths = ", ".join([f"(0, {long.shape[0] - 1})", *["(0, 0)"] * len(short.shape)])
-            library = "np" if short.given == "numpy" else "jnp"
-            return with_comment(
-                assignment(path, f"{library}.pad({path}[None], [{widths}])"), f"{where}; mask what is added"
-            )
-        return f"`{path}[None]`, {where}, would be another size: jax.vmap what takes one"
+        return _as_a_batch(path, short, long, where)
     if long.shape[:-1] == short.shape and long.shape[-1] == 1:
         return with_comment(assignment(path, f"{path}[..., None]"), where)
     return f"give `{path}` one number of dimensions in all calls: {len(old.shape)} or {len(new.shape)}"
+
+
+def _as_a_batch(path: str, short: Leaf, long: Leaf, where: str) -> str:
+    """One example as a batch of as many as there are else: as a batch of one it would be another size."""
+    count = long.shape[0]
+    if count == 1:
+        return with_comment(assignment(path, f"{path}[None]"), where)
+    if not isinstance(count, int) or count > _WASTE:
+        return f"`{path}[None]`, {where}, would be another size: jax.vmap what takes one"
+    widths = ", ".join([f"(0, {count - 1})", *["(0, 0)"] * len(short.shape)])
+    library = "np" if short.given == "numpy" else "jnp"
+    padded = f"{library}.pad({path}[None], [{widths}])"
+    return with_comment(assignment(path, padded), f"{where}; mask what is added")
 
 
 def fix_type(case: Case) -> str:

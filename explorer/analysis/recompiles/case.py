@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from explorer.analysis.recompiles.nearest import Difference
-from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.key import AHEAD, Function, Key, Leaf, Static
 
 # Files that a notebook makes for its cells, and an interactive session for its lines.
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<stdin>|__marimo__|^<python-input|cell_\d+")
@@ -25,6 +25,8 @@ _JAXS = frozenset({
 def maker_name(function_count: str) -> str:
     """What a function was made with, as it is written: `jax.grad`, or a decorator of the user's own."""
     name = function_count.lstrip("_")
+    if name == AHEAD:
+        return "ex.compile"
     return f"jax.{name}" if name in _JAXS else function_count
 
 

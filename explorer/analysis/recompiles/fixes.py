@@ -179,6 +179,8 @@ def _function(case: Case) -> str:
         return f"{name} = jax.jit(obj.{name})  # {once}"
     if function.made[:2] == ("jacfwd", "jacrev"):
         return f"hessian_{name} = jax.jit(jax.hessian({name}))  # {once}"
+    if function.is_ahead:
+        return f"{name}_exe = ex.compile({name}, …)  # {once}"
     if made == "pmap":
         return f"pmap_{name} = jax.pmap({name if name != 'f' else 'lambda …'})  # {once}"
     if made:

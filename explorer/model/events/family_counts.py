@@ -132,6 +132,8 @@ class FamilyCounts:
         if self.is_built or kind not in BUILDING:
             return False
         self.is_built = True
+        if event.key is not None and event.key.function.is_ahead:
+            return False
         self.built += 1
         if self.eager:
             self.sites[event.call_site] = self.sites.get(event.call_site, 0) + 1

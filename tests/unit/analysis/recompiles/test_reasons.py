@@ -533,7 +533,7 @@ def _mutations(key, index):
     put = {"committed": True, "devices": ("cpu:0",)}
 
     def with_leaf(**change):
-        changed = replace(old, **change)
+        changed = old._replace(**change)
         return replace(key, leaves=(*key.leaves[:index], changed, *key.leaves[index + 1 :]))
 
     if old.shape:
