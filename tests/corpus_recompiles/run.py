@@ -98,7 +98,10 @@ def _executed(cause: Cause, fix: str, function: str) -> tuple[tuple[int, int], t
     """Compiles of `function` in all and in the last call, as it is and with the cure before each call."""
     before = _compiles(cause, function)
     with applied(fix, function) as lines:
-        after = _compiles(cause, function)
+        try:
+            after = _compiles(cause, function)
+        except Exception:  # a cure that the program does not survive is none
+            after = before[0], max(before)
     return before, after, lines
 
 

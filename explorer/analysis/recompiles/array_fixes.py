@@ -256,18 +256,29 @@ def fix_placement(case: Case) -> str:
     leaf, old = case.leaf, case.old_leaf
     if leaf is None or old is None:
         return f"make one jax.jit({case.name}, …) and call that everywhere, with one {case.chosen.leaf}"
-    more = f"; likewise {', '.join(f'`{name}`' for name in case.roots[1:])}" if len(case.roots) > 1 else ""
     if case.chosen.kind == "layout":
         path, more = leaf.path, "; likewise those that changed with it" if len(case.alike) > 1 else ""
         return with_comment(
             assignment(path, f"jax.device_put({path}, {_format(old, path)})"), f"as in the first call{more}"
         )
     path = root(leaf.path) if len(case.alike) > 1 else leaf.path
-    spec = next((held.spread[0] for held in (leaf, old) if held.spread and held.spread[0]), "")
-    is_spread = any(len(held.devices) > 1 for held in (leaf, old))
-    where = f"NamedSharding(mesh, {spec})" if spec else "sharding" if is_spread else _device(leaf, old)
+    where = _destination(leaf, old, path)
     remark = "in every call" if "numpy" in (leaf.given, old.given) else _ALL_BATCHES
-    return with_comment(assignment(path, f"jax.device_put({path}, {where})"), f"{remark}{more}")
+    names = (path, *case.roots[1:])
+    lines = [assignment(name, f"jax.device_put({name}, {where})") for name in names[:_LINES]]
+    lines += [f"# likewise {len(names) - _LINES} more"] if len(names) > _LINES else []
+    return "\n".join([with_comment(lines[0], remark), *lines[1:]])
+
+
+def _destination(leaf: Leaf, old: Leaf, path: str) -> str:
+    """What to give `jax.device_put`, so that both of two arrays would have been there."""
+    spreads = [held.spread for held in (leaf, old) if held.spread]
+    specs = [spec for spec, _, _ in spreads if spec]
+    if specs:
+        return f"NamedSharding(mesh, {specs[0]})"
+    if any(memory for _, _, memory in spreads):
+        return f'{path}.sharding.with_memory_kind("device")'
+    return "sharding" if len(leaf.devices) > 1 or len(old.devices) > 1 else _device(leaf, old)
 
 
 def _format(old: Leaf, path: str) -> str:

@@ -146,17 +146,26 @@ def _make_once(static: Static) -> str:
 
 def _varying_static(case: Case, static: Static) -> str:
     path, often = static.path, case.value_count > 2
-    if _FILTERED in case.key.wrapping and static.type in ("int", "float", "complex"):
-        return with_comment(assignment(path, f"jnp.asarray({path})"), "eqx.filter_jit takes what is no array as static")
+    if _FILTERED in case.key.wrapping and static.type in ("int", "bool", "float", "complex"):
+        return _filtered_number(path, static)
     if static.type == "float" or (static.type == "int" and often):
         return f"leave `{path}` out of static_argnames: {case.name}(…, {path}=jnp.asarray({path}))"
-    if static.type in ("int", "bool", "complex") and _FILTERED not in case.key.wrapping:
+    if static.type in ("int", "bool", "complex"):
         return f"leave `{path}` out of static_argnames if no shape and no Python branch depends on it"
     if often:
         return f"pass one `{path}` in all calls; what changes each time belongs into an array argument"
     return (
         f"each `{path}` is a program of its own, which is compiled once; what changes often should be an array argument"
     )
+
+
+def _filtered_number(path: str, static: Static) -> str:
+    if static.type in ("int", "bool"):
+        return (
+            f"jnp.asarray({path}), if no shape and no Python branch or loop depends on it: "
+            "eqx.filter_jit takes what is no array as static, and each value compiles"
+        )
+    return with_comment(assignment(path, f"jnp.asarray({path})"), "eqx.filter_jit takes what is no array as static")
 
 
 def _function(case: Case) -> str:

@@ -1,4 +1,4 @@
-"""On a hundred ways to compile again: the first reason is the true one, and its leaf is never another."""
+"""On 250 ways and more to compile again: the first reason is the true one, and its leaf is never another."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def test_there_are_many_causes_of_every_kind(outcomes):
         "first", "shape", "rank", "dtype", "weak-type", "structure", "static", "function", "committed", "sharding",
         "device", "layout", "donation", "context", "options", "evicted",
     }  # fmt: skip
-    assert len(kinds) >= 40
+    assert len(kinds) >= 250
     assert all(kinds.count(kind) >= 2 for kind in every)
 
 
@@ -40,7 +40,7 @@ def test_the_first_reason_is_the_true_one(outcomes):
         for outcome in outcomes
         if not outcome["ours_true"]
     ]
-    assert len(wrong) <= 0.05 * len(outcomes), wrong
+    assert len(wrong) <= 0.01 * len(outcomes), wrong
 
 
 def test_no_leaf_is_ever_wrong(outcomes):
@@ -50,6 +50,17 @@ def test_no_leaf_is_ever_wrong(outcomes):
 
 def test_every_recompile_comes_with_a_cure(outcomes):
     assert [outcome["name"] for outcome in outcomes if outcome["kind"] != "first" and not outcome["ours_fix"]] == []
+
+
+def test_every_cure_does_what_it_says(outcomes):
+    """Code is executed before each call of the whole program; of a sentence the scenario's own cured run is one."""
+    wrong = [f"{outcome['name']}: {outcome['ours_fix']}" for outcome in outcomes if not outcome["cure_holds"]]
+    assert len(wrong) <= 0.02 * len(outcomes), wrong
+    assert sum(outcome["executed"] == "code" for outcome in outcomes) >= 60
+
+
+def test_most_causes_of_the_last_hundred_are_retold_from_public_sources(outcomes):
+    assert sum(bool(outcome["source"]) for outcome in outcomes) >= 120
 
 
 def test_jaxs_own_explanation_names_fewer(outcomes):
