@@ -65,10 +65,10 @@ class Sweep(Charted, Saved):
         >>> axis = Axis("n", ("64", "128"), (64.0, 128.0))
         >>> took = [Samples((s,) * 9) for s in (0.001, 0.004)]
         >>> Sweep("f", (axis,), [SweepRow((i,), {"n": 64 * (i + 1)}, steady=s) for i, s in enumerate(took)])
-        Sweep(f over n: time grows 4.0× from n = 64 to 128)
+        Sweep(f over n: time grows 4.0× (3.8 … 4.2×) from n = 64 to 128)
             n  time                   ±  compile  memory  kernels
-           64  1 ms  ███           ±2 %        –       –        –
-          128  4 ms  ████████████  ±2 %        –       –        –
+           64  1 ms  ███           ±3 %        –       –        –
+          128  4 ms  ████████████  ±3 %        –       –        –
     """
 
     function: str
