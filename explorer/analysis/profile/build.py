@@ -79,7 +79,7 @@ def build_profile(
         unattributed=device,
         captures=timed,
         host=host_times(events, kept),
-        notes=[*_disturbed_note(kept), *_overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())],
+        notes=[*_disturbed_note(kept), *overhead_notes(overhead, wall, plain), *_uncounted_notes(timed.values())],
         timeline=timeline_of(events, cut, kept, [(op.program, op.name) for op in ops]),
         events=events,
         plain_seconds=plain,
@@ -264,7 +264,7 @@ def _line_rows(
     return sorted(rows, key=lambda row: (-row.seconds, row.file, row.line))
 
 
-def _overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
+def overhead_notes(overhead: Overhead, wall: float, plain: float) -> list[str]:
     """What was taken off for the recorder, and how much longer recorded calls were even so."""
     notes: list[str] = []
     if overhead.total > _WORTH * wall:

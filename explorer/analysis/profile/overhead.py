@@ -15,13 +15,14 @@ import numpy as np
 
 from explorer.analysis.profile.resolve import CONTROL, Instructions
 from explorer.model.graph import Floats
-from explorer.model.results.profile_events import Events
+from explorer.model.results.profile_events import THUNK, Events
 
-_MOST = 2e-6  # seconds an event: what is over that is not the recorder's
+_MOST = 1.5e-6  # seconds an event: what is over that is not the recorder's
 _AROUND = 0.1  # of an event's cost lies around it, in the loop that runs it
 _FAST = 0.25  # the quantile of several times that others on the machine don't disturb much
 _STEPS = 50  # of a bisection
-_LEFT = 0.3  # of what an op would keep if all were shortened alike: it keeps as much, as no event costs the same
+# Of what an op would keep if all were shortened alike: it keeps as much, as no event costs the same; and of all.
+_LEFT, _LEAST = 0.3, 0.1
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,13 @@ def undisturbed(seconds: Floats) -> float:
     return float(np.quantile(seconds, _FAST, method="lower")) if len(seconds) else float("nan")
 
 
-def without_overhead(seconds: Floats, weight: Floats, spare: float) -> tuple[Floats, float]:
+def without_overhead(seconds: Floats, weight: Floats, spare: float, others: float = 0.0) -> tuple[Floats, float]:
     """Take as much as `spare` off, equally from each event, and from no op nearly all that it has.
 
     Args:
         seconds, weight: Of each op, shape `[ops]`: its time, and how many events it stands for.
         spare: How much longer a recorded call takes; NaN where that is not known.
+        others: How many events there are that are no op's, such as the host's, and cost as much.
 
     Returns:
         What is left, and what was taken off for each event.
@@ -69,12 +71,13 @@ def without_overhead(seconds: Floats, weight: Floats, spare: float) -> tuple[Flo
     whole = float(seconds.sum())
     if not spare > 0 or not whole > 0:
         return seconds, 0.0
-    most = seconds * (1 - _LEFT * max(1 - spare / whole, 0.0))
+    most = seconds * (1 - _LEFT * max(1 - spare / whole, _LEAST))
     low, high = 0.0, _MOST
-    if np.minimum(most, high * weight).sum() > spare:
+    if np.minimum(most, high * weight).sum() + high * others > spare:
         for _ in range(_STEPS):
             each = (low + high) / 2
-            low, high = (low, each) if np.minimum(most, each * weight).sum() > spare else (each, high)
+            is_more = np.minimum(most, each * weight).sum() + each * others > spare
+            low, high = (low, each) if is_more else (each, high)
     return seconds - np.minimum(most, high * weight), high
 
 
@@ -90,7 +93,8 @@ def overhead_of(
         spare: As for `without_overhead`.
     """
     weight = count + _AROUND * _inside(events, programs, count)
-    left, each = without_overhead(seconds, weight, spare)
+    others = (len(events) - float((events.kind == THUNK).sum())) / max(len(events.windows), 1)
+    left, each = without_overhead(seconds, weight, spare, others)
     return Overhead(left, each, float((seconds - left).sum()), float(count.sum()))
 
 

@@ -10,7 +10,8 @@ import pytest
 import explorer as ex
 from explorer._jax import profiling as profiling_module
 from explorer._jax.profiling import live_programs, profiling
-from explorer.measure.profile import _slowed
+from explorer.analysis.profile.build import overhead_notes
+from explorer.analysis.profile.overhead import Overhead
 
 X = jnp.ones((128, 128)) * 0.01
 
@@ -123,14 +124,19 @@ def test_programs_are_found_by_their_number():
 
 
 def test_it_is_said_where_recording_took_its_time_too():
-    assert _slowed(recorded=0.011, plain=0.010) == ""
-    assert _slowed(recorded=0.030, plain=0.010).startswith("recorded, a call took 30 ms; not recorded, 10 ms")
+    little, much = Overhead(np.zeros(1), 1e-6, 1e-5, 10.0), Overhead(np.zeros(1), 1e-6, 2e-2, 20_000.0)
+    assert overhead_notes(little, 0.011, 0.010) == []
+    assert overhead_notes(much, 0.010, 0.010)[0].startswith(
+        "20 ms of recording were taken off a call: 1 µs for each of"
+    )
+    (note,) = overhead_notes(little, 0.030, 0.010)
+    assert note.startswith("recorded, a call took 30 ms without that; not recorded, 10 ms")
 
 
 def test_a_loop_of_very_many_steps_is_recorded_less_often(monkeypatch):
     monkeypatch.setattr("explorer.measure.profile._BYTES", 1)
     found = ex.profile(jax.jit(mixed), X, seconds=100)
-    assert len(found.events.windows) == 3
+    assert len(found.events.windows) in (5, 10, 20)  # twice as many where it isn't clear which line takes most
 
 
 def test_numpy_arguments_are_profiled_with_their_transfer():
