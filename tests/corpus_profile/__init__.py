@@ -12,7 +12,8 @@ stood for the line was slower than the line. A tenth was left out: without one l
 
 In `libraries` are 23 models made with others' libraries: flax (linen and nnx), equinox, optax, diffrax, numpyro, haiku,
 blackjax, jraph, lineax, optimistix, jaxopt; what is not installed is not run. They were written after the profile. The
-first time it named the hottest line of 20 of them or tied it with that, on a machine that eight people used; measured
-again, of 22: of two the first ablation was of other programs. In the one that is left, an update of optax, memory is
-moved once for five lines.
+first time it named the hottest line of 19 of them or tied it with that, on a machine that eight people used; measured
+again, of 22: twice the first ablation had been disturbed, and the model of optimistix was written anew, as most of its
+time was the library's own, which no ablation takes away. In the one that is left, an update of optax, memory is moved
+once for five lines.
 """
