@@ -122,3 +122,9 @@ def scan_inputs(params: dict[str, Any]) -> tuple[int, int]:
     except (KeyError, AttributeError, TypeError, ValueError):  # pragma: no cover - what comes out of a loop isn't known
         return 0, 0
     return same, carried
+
+
+def bind_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
+    """The results of one equation of a jaxpr, of traced values or not; public is only to run a whole jaxpr."""
+    results = equation.primitive.bind(*operands, **equation.primitive.get_bind_params(equation.params))
+    return list(results) if equation.primitive.multiple_results else [results]

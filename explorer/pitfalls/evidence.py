@@ -18,6 +18,7 @@ from explorer.capture.state import HoldsState
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.function_source import FunctionSource, function_source
+from explorer.pitfalls.gradients.faults import GradientFault, find_faults
 from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.safe import is_tracer
 from explorer.pitfalls.state import Change, Snapshot, snapshot
@@ -66,6 +67,11 @@ class Evidence:
     def program(self) -> Program:
         """All its equations; none if the trace failed."""
         return Program(_no_equations() if self.jaxpr is None else self.jaxpr)
+
+    @cached_property
+    def gradient_faults(self) -> tuple[GradientFault, ...]:
+        """Its values whose gradient is NaN somewhere; pieces of the program are run for it."""
+        return find_faults(self.program)
 
     @cached_property
     def failed_step(self) -> Step | None:

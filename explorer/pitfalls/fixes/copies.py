@@ -211,7 +211,7 @@ def _parts(value: Any) -> Iterator[Any]:
     elif is_jitted(value):
         yield value.__wrapped__
     elif _is_users_module(value):
-        yield from (held for held in tuple[Any, ...](vars(value).values()) if callable(held))
+        yield from (held for held in list(cast(dict[str, Any], vars(value)).values()) if callable(held))
     elif _is_container(value):
         yield from list(value.values()) if kind is dict else list(value)
     elif _is_object(value) and kind_of(value) is not type:

@@ -44,7 +44,7 @@ def _whole_file(evidence: Evidence, source: Source) -> Unit:
     names = next((function.globals for function in executed), dict[str, Any]())
     code = getattr(evidence.function, "__code__", None)
     main = code.co_firstlineno if code is not None and code.co_filename == source.file else 0
-    return Unit(source.file, source.text, 1, 1, names, main)
+    return Unit(source.file, source.text, 1, 1, names, main, evidence=evidence)
 
 
 def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Finding) -> Fix | None:
@@ -56,7 +56,7 @@ def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Findi
             return None
         text, code, unit = rewritten
         try:
-            stopped = prove(record, finding, unit, text)
+            stopped = prove(record, finding, unit, text, rewrite.verify)
         except Exception:  # it can't be put in the place of what ran, or what it runs raises
             return None
         if stopped is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -31,7 +31,13 @@ from explorer.pitfalls.syntax_trees import parse
 _MODULES = {name: import_module(name) for name in ("jax", "random", "time", "numpy")}
 
 
-def prove(record: LintRecord, finding: Finding, unit: Unit, text: str) -> Finding | None:
+def prove(
+    record: LintRecord,
+    finding: Finding,
+    unit: Unit,
+    text: str,
+    verify: Callable[[Evidence, Evidence, Finding, str], None] | None = None,
+) -> Finding | None:
     """Trace the function with its file's text rewritten.
 
     Args:
@@ -39,6 +45,7 @@ def prove(record: LintRecord, finding: Finding, unit: Unit, text: str) -> Findin
         finding: What the rewrite cures.
         unit: The function that was rewritten.
         text: All of its file, rewritten.
+        verify: What the rewrite asks of both traces besides: see `Rewrite`.
 
     Returns:
         None if the function is traced, gives the same types, and has one finding of the rule less: it is proven. Else
@@ -54,6 +61,8 @@ def prove(record: LintRecord, finding: Finding, unit: Unit, text: str) -> Findin
     further = {name: eval(value, dict(_MODULES)) for name, value in unit.new_parameters.items()}
     with _registered_text(rewritten, text):
         later, findings = replace(record, function=function, args=args, kwargs=kwargs | further).retrace(finding.rule)
+        if verify is not None:
+            verify(evidence, later, finding, rewritten)
     if later.traced is None or findings.faults:
         return _stopped(findings, rewritten, evidence)
     if evidence.jaxpr is not None and _types(evidence) != _types(later):

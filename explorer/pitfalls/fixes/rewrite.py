@@ -12,6 +12,7 @@ import libcst as cst
 
 from explorer.model.findings.finding import Finding
 from explorer.model.findings.findings import Findings
+from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.unit import Unit
 
 
@@ -23,11 +24,14 @@ class Rewrite:
         rule: The rule's name.
         text: What it does, in a sentence.
         make: Gives the function's text rewritten for one finding; raises `RewriteUncertain` where it can't be sure.
+        verify: Compares the traces of the text as it was and as it is, the latter by the name of its file, beyond what
+            each rewrite has to hold; raises `RewriteUncertain` if they don't do the same.
     """
 
     rule: str
     text: str
     make: Callable[[Unit, Finding], cst.Module]
+    verify: Callable[[Evidence, Evidence, Finding, str], None] | None = None
 
 
 @cache

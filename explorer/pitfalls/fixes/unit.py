@@ -17,6 +17,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
+from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.safe import is_exactly, member
 from explorer.pitfalls.syntax_trees import first_line, parse
 
@@ -40,6 +41,7 @@ class Unit:
         main: The first line of the function that was linted, if it is in this file.
         imports: The statements that a rewrite turned out to need.
         new_parameters: What a rewrite adds to the parameters of that function: an expression for each first argument.
+        evidence: Of the trace that the findings are of.
     """
 
     file: str
@@ -50,6 +52,7 @@ class Unit:
     main: int = 0
     imports: list[str] = field(default_factory=list[str])
     new_parameters: dict[str, str] = field(default_factory=dict[str, str])
+    evidence: Evidence | None = None
 
     @cached_property
     def lines(self) -> Sequence[str]:
@@ -68,6 +71,10 @@ class Unit:
     @cached_property
     def _wrapper(self) -> MetadataWrapper:
         return MetadataWrapper(cst.parse_module(self._head + self.own))
+
+    def parsed(self, own: str) -> cst.Module:
+        """Another text of the function's own lines, as `module` is."""
+        return cst.parse_module(self._head + own)
 
     @property
     def module(self) -> cst.Module:

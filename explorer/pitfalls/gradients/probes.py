@@ -1,0 +1,213 @@
+"""A slice of a program run at many values of its inputs: where it is finite, and its gradient isn't."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice, pairwise, product
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from explorer._jax.suppress_recording import suppress_recording
+from explorer.pitfalls.equations import Equation
+from explorer.pitfalls.gradients.slices import Guard, ValueSlice
+
+_MOST = 192  # values of the inputs; a run at all of them takes some milliseconds
+_MOST_ELEMENTS = 4_000_000
+_COMMON = (0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 3.0)
+# Beyond what exp takes in float32 (88.7) and in float64 (709.8), both ways.
+_EXTREME = (100.0, -100.0, 1_000.0, -1_000.0)
+_MOST_LITERALS = 6
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a slice gave at each probe.
+
+    Args:
+        values: Its value, probe by probe.
+        is_finite: Whether all of the value is.
+        is_nan: Whether any of the gradient by any input is NaN.
+        has_gradient: Whether all of the gradient is finite.
+        both: Whether the condition of the choice held somewhere, and whether it failed somewhere.
+    """
+
+    values: np.ndarray
+    is_finite: np.ndarray
+    is_nan: np.ndarray
+    has_gradient: np.ndarray
+    both: np.ndarray
+
+    def rows(self, chosen: slice) -> Results:
+        """Those of some of the probes."""
+        return Results(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    @property
+    def witnesses(self) -> np.ndarray:
+        """The numbers of the probes at which the value is finite, and the gradient NaN."""
+        return np.flatnonzero(self.is_finite & self.is_nan)
+
+
+Probes = list[np.ndarray]  # for each input an array with the probes along axis 0
+
+
+def probes_of(sliced: ValueSlice) -> tuple[Probes, int]:
+    """Values of the inputs, and how many of them aren't far out.
+
+    First come those that programs compare with and derivatives are singular at: all the same, one of many, and any.
+    """
+    literals = dict.fromkeys(abs(number) for number in sliced.literals if 0 < abs(number) < 1e6)
+    further = [value for number in islice(literals, _MOST_LITERALS) for value in (number, -number, number + 1)]
+    common = _probes(sliced, list(dict.fromkeys((*_COMMON, *further))))
+    extreme = _probes(sliced, list(_EXTREME))
+    return [np.concatenate(pair) for pair in zip(common, extreme, strict=True)], len(common[0])
+
+
+def _probes(sliced: ValueSlice, pool: list[float]) -> Probes:
+    random = np.random.default_rng(0)
+    avals = sliced.avals
+    count = max(8, min(_MOST, _MOST_ELEMENTS // max(1, sum(int(math.prod(aval.shape)) for aval in avals) * 4)))
+    rows = list(_constants(avals, pool, random)) + list(_mixed(avals, pool, random))
+    if len(rows) > count:
+        generic, rest = rows[:4], rows[4:]
+        rows = generic + [rest[i] for i in np.linspace(0, len(rest) - 1, count - len(generic)).astype(int)]
+    return [np.stack([row[i] for row in rows]) for i in range(len(avals))]
+
+
+def _constants(avals: Sequence[Any], pool: list[float], random: np.random.Generator) -> Generator[list[np.ndarray]]:
+    """First what has nothing special about it, then each input filled with one value, in all combinations of few."""
+    for scale in (1.0, 0.1):
+        yield [_any(aval, random) * scale if _is_float(aval) else _any(aval, random) for aval in avals]
+        yield [np.abs(_any(aval, random)) if _is_float(aval) else _any(aval, random) for aval in avals]
+    if len(avals) <= 2:
+        choices = [_pool(aval, pool) for aval in avals]
+        yield from ([_full(aval, value) for aval, value in zip(avals, row, strict=True)] for row in product(*choices))
+        return
+    for value in pool:
+        yield [_full(aval, value) for aval in avals]
+    for _ in range(64):
+        yield [_full(aval, random.choice(_pool(aval, pool))) for aval in avals]
+
+
+def _mixed(avals: Sequence[Any], pool: list[float], random: np.random.Generator) -> Generator[list[np.ndarray]]:
+    """One input, or one element of it, with a value among others that are any; and inputs that are the same."""
+    for i, aval in enumerate(avals):
+        for value in _pool(aval, pool):
+            row = [_any(other, random) for other in avals]
+            row[i] = _full(aval, value)
+            yield row
+            if aval.shape and math.prod(aval.shape) > 1:
+                row = [_any(other, random) for other in avals]
+                row[i][(0,) * len(aval.shape)] = value
+                yield row
+                if len(aval.shape) > 1:
+                    row = [_any(other, random) for other in avals]
+                    row[i][0] = value
+                    yield row
+    same = [_any(aval, np.random.default_rng(1)) for aval in avals]
+    if len(avals) > 1 and any(a.shape == b.shape for a, b in pairwise(avals)):
+        yield same
+
+
+def _pool(aval: Any, pool: list[float]) -> list[Any]:
+    kind = aval.dtype.kind
+    if kind == "b":
+        return [True, False]
+    return [value for value in pool if value == int(value) and (value >= 0 or kind == "i")] if kind in "iu" else pool
+
+
+def _full(aval: Any, value: Any) -> np.ndarray:
+    return np.full(tuple(aval.shape), value, _host(aval))
+
+
+def _any(aval: Any, random: np.random.Generator) -> np.ndarray:
+    kind, shape = aval.dtype.kind, tuple[int, ...](aval.shape)
+    if kind == "b":
+        return random.random(shape) < 0.5
+    if kind in "iu":
+        return random.integers(0, 5, shape).astype(_host(aval))
+    return random.normal(size=shape).astype(_host(aval))
+
+
+def _host(aval: Any) -> Any:
+    """The dtype to make probes in: JAX's own small floats come from float32."""
+    return np.dtype(np.float32) if aval.dtype.kind == "V" else np.dtype(aval.dtype)
+
+
+def _is_float(aval: Any) -> bool:
+    return aval.dtype.kind in "fVc"
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Within, what runs is Explorer's own: NaNs are wanted, nothing is recorded, and no trace around takes part."""
+    with ExitStack() as stack:
+        for context in (
+            suppress_recording(),
+            jax.debug_nans(False),
+            jax.debug_infs(False),
+            jax.disable_jit(False),
+            jax.numpy_dtype_promotion("standard"),
+            jax.transfer_guard("allow"),
+            jax.ensure_compile_time_eval(),
+        ):
+            stack.enter_context(context)
+        yield
+
+
+def run_at(sliced: ValueSlice, probes: Probes, guards: Sequence[Guard] = ()) -> Results:
+    """A slice's value and gradient at each probe, computed by JAX as it is for the user.
+
+    Raises:
+        ValueError: The guards can't be put there.
+    """
+    avals = sliced.avals
+    floats = [i for i, aval in enumerate(avals) if _is_float(aval)]
+    choice = sliced.sink
+
+    def one(values: Sequence[Any]) -> Any:
+        values = [value.astype(aval.dtype) for value, aval in zip(values, avals, strict=True)]
+
+        def value_of(*chosen: Any) -> Any:
+            every = list(values)
+            for i, value in zip(floats, chosen, strict=True):
+                every[i] = value
+            return sliced.run(every, guards)
+
+        value, pullback = cast(tuple[Any, Any], jax.vjp(value_of, *(values[i] for i in floats)))
+        gradients: list[Any] = pullback(jnp.ones_like(value))
+        is_nan = jnp.stack([jnp.isnan(gradient).any() for gradient in gradients]).any()
+        is_finite = jnp.stack([jnp.isfinite(gradient).all() for gradient in gradients]).all()
+        if choice.op == "select_n":
+            test = jnp.asarray(sliced.operands(values, [choice])[0][0]).astype(bool)
+            both = jnp.stack([test.any(), (~test).any()])
+        else:
+            both = jnp.ones(2, bool)
+        wide = value.astype(jnp.float32) if value.dtype.kind == "V" else value
+        return wide, jnp.isfinite(wide).all(), is_nan, is_finite, both
+
+    return Results(*_at_all(one, probes))
+
+
+def singular_at(sliced: ValueSlice, probes: Probes, equations: Sequence[Equation], tests: Sequence[Any]) -> list[bool]:
+    """Whether the operand of each equation is where its derivative isn't finite, at any of the probes."""
+
+    def one(values: Sequence[Any]) -> Any:
+        values = [value.astype(aval.dtype) for value, aval in zip(values, sliced.avals, strict=True)]
+        operands = sliced.operands(values, equations)
+        return [jnp.any(~jnp.asarray(test(*each))) for test, each in zip(tests, operands, strict=True)]
+
+    return [bool(result.any()) for result in _at_all(one, probes)]
+
+
+def _at_all(function: Callable[[Sequence[Any]], Any], probes: Probes) -> list[np.ndarray]:
+    """The results of a function at each probe, stacked. Not by `vmap`, under which branches become choices."""
+    with quiet():
+        mapped: Any = jax.jit(partial(jax.lax.map, function))
+        return [np.asarray(result) for result in mapped([jnp.array(probe) for probe in probes])]
