@@ -13,6 +13,7 @@ import jax
 import jax.core
 
 from explorer.capture.frames import Step, names_in
+from explorer.capture.index_hints import item_hint, mask_hint
 from explorer.capture.sources import Span, as_arrays, bound_at, syntax_at
 
 # Some refusals of a traced value are plain TypeErrors and IndexErrors. Their words, from 0.10 to 0.12:
@@ -119,22 +120,10 @@ def _request(error: BaseException, way: Sequence[ast.AST], step: Step) -> tuple[
         condition = _condition(way)
         if condition:
             return condition
-    masked = _masked(node) if isinstance(error, jax.errors.NonConcreteBooleanIndexError) else None
+    masked = mask_hint(way, step) if isinstance(error, jax.errors.NonConcreteBooleanIndexError) else None
     if masked:
         return ast.unparse(node), *masked
     return ast.unparse(node), *(_call(error, node, step) if isinstance(node, ast.Call) else _operator(node, step))
-
-
-def _masked(node: ast.expr) -> tuple[Sequence[ast.expr], str] | None:
-    """The mask of `x[mask]` or `x.at[mask].set(v)`, whose result has a size that depends on its values."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=array, slice=mask))):
-            new, old = ast.unparse(node.args[0]) if node.args else "0", ast.unparse(array).removesuffix(".at")
-            return [mask], f"jnp.where({ast.unparse(mask)}, {new}, {old})"
-        case ast.Subscript(value=array, slice=mask):
-            return [mask], f"jnp.where({ast.unparse(mask)}, {ast.unparse(array)}, 0) keeps the shape"
-        case _:
-            return None
 
 
 def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
@@ -150,7 +139,7 @@ def _operator(node: ast.expr, step: Step) -> tuple[Sequence[ast.expr], str]:
             dynamic = f"jax.lax.dynamic_slice_in_dim({ast.unparse(array)}, start, size)"
             return _counts(node.slice, step), f"{dynamic} takes a traced start; a size can't depend on values"
         case ast.Subscript(value=array, slice=index):
-            return [index], f"jnp.asarray({ast.unparse(array)})[{ast.unparse(index)}]"
+            return [index], item_hint(array, index, step)
         case ast.Compare(ops=[ast.In() | ast.NotIn()], left=left, comparators=[right]):
             return [left], f"jnp.isin({ast.unparse(left)}, jnp.asarray({ast.unparse(right)}))"
         case ast.BinOp(op=ast.Mult()):

@@ -72,6 +72,7 @@ def _methods(value: Any) -> list[Any]:
 
 def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
     yield from closure_variables(function).items()
+    yield from default_values(function).items()
     codes = [function.__code__]
     while codes:
         code = codes.pop()
@@ -82,6 +83,14 @@ def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
             if type(value) is ModuleType and _is_users_module(value):  # config.rate
                 inside = ((other, member(value, other)) for other in code.co_names)
                 yield from ((f"{name}.{other}", item) for other, item in inside if item is not ...)
+
+
+def default_values(function: FunctionType) -> dict[str, Any]:
+    """The parameters' defaults by name, which are made once and kept: those that can be changed."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    values = dict(zip(names, defaults, strict=True)) | (function.__kwdefaults__ or {})
+    return {name: value for name, value in values.items() if is_exactly(value, list, dict, set)}
 
 
 def _is_users_module(module: ModuleType) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from itertools import islice
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from explorer._jax.jitted import is_jitted, static_arguments
 from explorer.capture.sources import Span
@@ -16,7 +19,7 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import decorator, hash_of, short_name
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import attributes, class_variables, is_a, is_tracer, kind_of, mro
+from explorer.pitfalls.safe import attributes, class_variables, is_a, is_exactly, is_tracer, kind_of, mro
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -57,8 +60,7 @@ def _judged(function: FunctionSource | None, jitted: Any, owner: Any) -> Iterato
             function=function,
             span=span,
             evidence=f"{kind} is no pytree",
-            fix=f"jax.tree_util.register_dataclass({kind}) makes its fields arguments; or a function that "
-            "takes the arrays of `self` as arguments, under jax.jit",
+            fix=_registered(kind, owner, name),
             severity="error",
         )
 
@@ -79,11 +81,44 @@ def _static(function: FunctionSource | None, span: Span | None, name: str, kind:
         function=function,
         span=span,
         evidence=evidence + (f"; it holds {fields}" if fields else ""),
-        fix=f"jax.tree_util.register_dataclass({kind}) and plain @jax.jit, so that its arrays are arguments",
+        fix=f"plain @jax.jit, and {_registered(kind, owner, name)}",
         severity=severity,
     )
 
 
+def _registered(kind: str, owner: Any, method: str) -> str:
+    """How to make an object's arrays arguments: by its class, where that can be made of its attributes again."""
+    fields = attributes(owner)
+    if fields and set(fields) == _init_parameters(owner):
+        data = [name for name, value in fields.items() if _is_data(value)]
+        meta = [name for name in fields if name not in data]
+        return (
+            f"jax.tree_util.register_dataclass({kind}, data_fields={data}, meta_fields={meta}), "
+            "so that its arrays are arguments"
+        )
+    arrays = [name for name, value in fields.items() if _is_data(value)] or ["arrays"]
+    return (
+        f"a function of what it needs, under jax.jit: def {method}({', '.join(arrays)}, …), "
+        f"called with {', '.join(f'self.{name}' for name in arrays)}"
+    )
+
+
+def _init_parameters(owner: Any) -> set[str]:
+    """The names of what the class is made of; none where its `__init__` takes any, or isn't Python."""
+    init = next((held for base in mro(owner) if (held := class_variables(base).get("__init__")) is not None), None)
+    if type(init) is not FunctionType or init.__code__.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
+        return set()
+    count = init.__code__.co_argcount + init.__code__.co_kwonlyargcount
+    return set(init.__code__.co_varnames[1:count])
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a value can be an argument: arrays, numbers with a fraction, and trees of them."""
+    leaves = jax.tree_util.tree_leaves(value) if is_exactly(value, list, tuple, dict) else [value]
+    return bool(leaves) and all(is_a(leaf, jax.Array, np.ndarray, float, complex, _ARRAY) for leaf in leaves)
+
+
+_ARRAY = kind_of(jnp.zeros(()))  # which isn't derived from jax.Array
 RULE = Rule(
     "jit-on-method",
     "EX023",

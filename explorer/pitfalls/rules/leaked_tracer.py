@@ -6,12 +6,14 @@ import ast
 import gc
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
+from types import FunctionType, MethodType
 from typing import Any, cast
 
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
+from explorer.pitfalls.reach import default_values
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import class_variables, is_exactly, is_tracer, kind_of, mro
 from explorer.pitfalls.safe_text import safe_text
@@ -125,7 +127,19 @@ def _left(evidence: Evidence, path: str, value: Any, write: Write | None) -> Fin
         function=function,
         span=write.span if write is not None else None if function is None else function.header,
         evidence=f"after the trace `{path}` is {safe_text(value)}, which stands for no numbers any more",
-        fix=f"return it from {evidence.name} instead, and set {path.partition('[')[0]} where {evidence.name} is called",
+        fix=_cure(evidence, path.partition("[")[0]),
+    )
+
+
+def _cure(evidence: Evidence, name: str) -> str:
+    function: Any = evidence.function
+    function = function.__func__ if type(function) is MethodType else function
+    default = default_values(function).get(name) if type(function) is FunctionType else None
+    if default is None:
+        return f"return it from {evidence.name} instead, and set {name} where {evidence.name} is called"
+    return (
+        f"{name}=None in the head of {evidence.name}, and in it: {name} = {kind_of(default)()!r} if {name} is None "
+        f"else {name}; a default is made once, and kept, so what is to be collected has to be returned"
     )
 
 

@@ -124,7 +124,8 @@ def test_a_mask_is_told_with_what_keeps_the_shape(module):
           at  model.py, line 6:   return x[x > 0]
                                          ^^^^^^^^
           from  argument `x` of positive
-          Hint: jnp.where(x > 0, x, 0) keeps the shape.""")
+          Hint: jnp.where(x > 0, x, fill) keeps the shape, with a `fill` that doesn't count in what follows: 0 in a \
+sum; jnp.mean(x, where=x > 0) and its like leave the others out.""")
 
 
 def test_shapes_that_do_not_fit_are_told_with_the_operands(module):
@@ -181,7 +182,7 @@ KINDS = {
     "axis": (lambda x, n: x.sum(axis=n), "x.sum(axis=n)", "shapes, sizes and axes"),
     "repeat": (lambda x, n: [0] * n, "[0] * n", "shapes, sizes and axes"),
     "slice": (lambda x, n: x[:n], "x[:n]", "jax.lax.dynamic_slice_in_dim(x, start, size)"),
-    "mask": (lambda x, n: x[x > 0], "x[x > 0]", "jnp.where(x > 0, x, 0)"),
+    "mask": (lambda x, n: x[x > 0], "x[x > 0]", "jnp.where(x > 0, x, fill)"),
     "at": (lambda x, n: x.at[x > 0].set(1), "x.at[x > 0].set(1)", "jnp.where(x > 0, 1, x)"),
     "nonzero": (lambda x, n: jnp.nonzero(x), "jnp.nonzero(x)", "jnp.nonzero(…, size=n)"),
     "list": (lambda x, n: ITEMS[n], "ITEMS[n]", "jnp.asarray(ITEMS)[n]"),
