@@ -71,7 +71,8 @@ class Evidence:
     @cached_property
     def gradient_faults(self) -> tuple[GradientFault, ...]:
         """Its values whose gradient is NaN somewhere; pieces of the program are run for it."""
-        return find_faults(self.program)
+        # A capture has its findings at once, so that it can't take long.
+        return find_faults(self.program, 4 if self.recording is None else 24)
 
     @cached_property
     def failed_step(self) -> Step | None:

@@ -19,7 +19,6 @@ from explorer.pitfalls.gradients.slices import ValueSlice
 from explorer.pitfalls.gradients.values import Values, is_float
 from explorer.pitfalls.locations import span_of
 
-_MOST = 24  # values of one program that are run: each is compiled, in some tenths of a second
 # What the user calls where a choice is made: of the others JAX's own functions have to take care themselves.
 _CHOICES = {
     "select_n": ("where", "select", "cond", "switch", "piecewise", "nan_to_num", "nansum", "nanmean", "nanprod"),
@@ -79,9 +78,14 @@ class GradientFault:
         return ""
 
 
-def find_faults(program: Program) -> tuple[GradientFault, ...]:
-    """The values of a program in the user's text whose gradient is NaN somewhere, one for each place."""
-    values, runs = Values(program), _MOST
+def find_faults(program: Program, runs: int) -> tuple[GradientFault, ...]:
+    """The values of a program in the user's text whose gradient is NaN somewhere, one for each place.
+
+    Args:
+        program: The traced program.
+        runs: How many values to run at most: each is compiled, in some tenths of a second, and more for its cure.
+    """
+    values = Values(program)
     faults: dict[Frame, GradientFault] = {}
     covered: set[Equation] = set()
     tried: dict[Frame, int] = {}
@@ -93,7 +97,7 @@ def find_faults(program: Program) -> tuple[GradientFault, ...]:
             continue
         sliced = ValueSlice(program, sink)
         related = values.risk(sliced) if is_choice else values.end_risk(sliced)
-        related = related if related is None else related or _asks_its_branch(node)
+        related = related if related is None else related or _is_chosen_by_itself(node)
         if related is None or not sliced.can_run:
             continue
         runs, tried[frame] = runs - 1, tried.get(frame, 0) + 1
@@ -112,8 +116,9 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
         return None
     near, far = results.rows(slice(common)), results.rows(slice(common, None))
     if not len(near.witnesses):
-        # Far out anything overflows: only if the value never does, it is the choice that keeps it from that.
-        if not (is_choice and is_related and len(far.witnesses) and far.is_finite.all()):
+        # Far out anything overflows: where the value does so too, it isn't the choice that keeps it from that.
+        shown = far.protected([probe[common:] for probe in probes]) if is_related else far.witnesses
+        if not is_choice or not len(shown):
             return None
     else:
         probes, results = [probe[:common] for probe in probes], near
@@ -149,7 +154,7 @@ def _is_choice(node: ast.expr, names: Sequence[str]) -> bool:
             return False
 
 
-def _asks_its_branch(node: ast.expr) -> bool:
+def _is_chosen_by_itself(node: ast.expr) -> bool:
     """Whether a choice is made by the branch itself."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):

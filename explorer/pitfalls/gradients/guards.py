@@ -9,79 +9,19 @@ from itertools import permutations, product
 
 import numpy as np
 
-from explorer.capture.sources import Span, read_source, syntax_at
+from explorer.capture.sources import Span, syntax_at
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import Equation
+from explorer.pitfalls.gradients.guard_text import Edit, Site, site_of, write
 from explorer.pitfalls.gradients.probes import Probes, Results, run_at, singular_at
 from explorer.pitfalls.gradients.singular import Singularity, singularity
-from explorer.pitfalls.gradients.slices import LEAST, Guard, ValueSlice, in_branch
+from explorer.pitfalls.gradients.slices import Guard, ValueSlice, in_branch
 from explorer.pitfalls.locations import span_of
-from explorer.pitfalls.syntax_trees import parse
 
 _MOST = 6  # operations to guard for one value
 _BOUNDS = ("max", "min", "clamp")
+_STEP = 0.02  # well above the rounding of float32, in which differences of functions such as expm1 are taken
 _DEEPEST = 4  # assignments from an operation to the choice
-# What the user calls an operation, and the operand of the call that it takes.
-_CALLS = {
-    **{name: ("log", 0) for name in ("log", "log2", "log10")},
-    **{name: (name, 0) for name in ("log1p", "sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "sinh", "cosh")},
-    **dict.fromkeys(("arccos", "acos"), ("acos", 0)),
-    **dict.fromkeys(("arcsin", "asin"), ("asin", 0)),
-    **dict.fromkeys(("arctanh", "atanh"), ("atanh", 0)),
-    **dict.fromkeys(("arccosh", "acosh"), ("acosh", 0)),
-    **dict.fromkeys(("arctan2", "atan2"), ("atan2", 1)),
-    **dict.fromkeys(("power", "pow", "float_power"), ("pow", 0)),
-    **dict.fromkeys(("divide", "true_divide", "div"), ("div", 1)),
-    "reciprocal": ("div", 0),
-    **dict.fromkeys(("gammaln", "lgamma"), ("lgamma", 0)),
-    "digamma": ("digamma", 0),
-    "erfinv": ("erf_inv", 0),
-}
-
-
-@dataclass(frozen=True)
-class Site:
-    """An operation in the user's text.
-
-    Args:
-        equation: What it was traced to.
-        singularity: Where its derivative isn't finite.
-        frame: Where it stands.
-        node: The call or the operator.
-        operand: The text of the operand to guard.
-        first: That of the first operand, where the test asks for both.
-        root: Of a norm or a deviation, which is a root of the operand: how that is written, with `{x}` for it.
-    """
-
-    equation: Equation
-    singularity: Singularity
-    frame: Frame
-    node: ast.expr
-    operand: ast.expr
-    first: ast.expr | None = None
-    root: str = ""
-
-    @property
-    def span(self) -> Span:
-        return Span.of(self.node)
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A piece of a file, and what to write there instead.
-
-    Args:
-        file, span: Where.
-        before: As it is written.
-        text: The same as Python writes it.
-        after: What to write there.
-    """
-
-    file: str
-    span: Span
-    before: str
-    text: str
-    after: str
 
 
 @dataclass(frozen=True)
@@ -113,7 +53,7 @@ def find_cure(
     Returns:
         None if there are no such guards, or if they can't be written.
     """
-    sites = [site for one in causes if (site := _site(sliced, *one)) is not None]
+    sites = [site for one in causes if (site := site_of(sliced, *one)) is not None]
     if not 0 < len(sites) <= _MOST or not _has_both_sides(before):
         return None
     for kinds in _attempts(sliced, sites, choice, place):
@@ -124,6 +64,8 @@ def find_cure(
             fewer = [other for other in guards if other is not guard]
             if fewer and _cures(sliced, probes, before, fewer):
                 guards = fewer
+        if loses_slope(sliced, probes, before, guards):
+            return None
         by_equation = {guard.equation: guard for guard in guards}
         pairs = [(site, by_equation[site.equation]) for site in sites if site.equation in by_equation]
         edits = dict.fromkeys(write(sliced, site, guard, choice) for site, guard in pairs)
@@ -156,59 +98,13 @@ def _has_both_sides(before: Results) -> bool:
 
 def singular_equations(sliced: ValueSlice, probes: Probes, results: Results) -> list[tuple[Equation, Singularity]]:
     """The operations of a slice whose derivative isn't finite at a probe that shows the fault."""
-    found = [(equation, singularity(equation)) for equation in sliced.equations]
-    pairs = [(equation, where) for equation, where in found if where is not None]
+    candidates = [(equation, singularity(equation)) for equation in sliced.equations]
+    pairs = [(equation, where) for equation, where in candidates if where is not None]
     if not pairs:
         return []
     chosen = [probe[results.witnesses[:16]] for probe in probes]
     is_hit = singular_at(sliced, chosen, [equation for equation, _ in pairs], [where.is_regular for _, where in pairs])
     return [pair for pair, hit in zip(pairs, is_hit, strict=True) if hit]
-
-
-def _site(sliced: ValueSlice, equation: Equation, where: Singularity) -> Site | None:
-    frame = sliced.program.called_from(equation)
-    way = syntax_at(frame.file, span_of(frame)) if frame is not None else ()
-    if frame is None or not way:
-        return None
-    match way[-1]:
-        case ast.BinOp(op=ast.Div()) as node if equation.op == "div":
-            return Site(equation, where, frame, node, node.right)
-        case ast.BinOp(op=ast.Pow()) as node if equation.op in ("pow", "integer_pow"):
-            return Site(equation, where, frame, node, node.left)
-        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) as node:
-            return _call_site(equation, where, frame, node, name)
-        case _:
-            return None
-
-
-def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.Call, name: str) -> Site | None:
-    if any(isinstance(argument, ast.Starred) for argument in node.args):
-        return None
-    if equation.op == "sqrt" and name in ("norm", "std"):
-        squares = _squares(node, name)
-        return None if squares is None else Site(equation, where, frame, node, squares, root="jnp.sqrt({x})")
-    op, at = _CALLS.get(name, ("", 0))
-    if name == "reciprocal" and equation.op in ("div", "integer_pow"):
-        op = equation.op
-    if op == "pow" and equation.op == "integer_pow":
-        op = equation.op
-    if op != equation.op or len(node.args) <= at or node.keywords:
-        return None
-    return Site(equation, where, frame, node, node.args[at], node.args[0] if at else None)
-
-
-def _squares(node: ast.Call, name: str) -> ast.expr | None:
-    """The sum of squares that a norm is the root of, or the variance that a deviation is."""
-    if name == "std":
-        match node.func:
-            case ast.Attribute(value=value):
-                return ast.Call(ast.Attribute(value, "var", ast.Load()), node.args, node.keywords)
-            case _:
-                return None
-    if len(node.args) != 1 or any(keyword.arg not in ("axis", "keepdims") for keyword in node.keywords):
-        return None
-    square = ast.BinOp(node.args[0], ast.Pow(), ast.Constant(2))
-    return ast.Call(ast.Attribute(ast.Name("jnp"), "sum", ast.Load()), [square], node.keywords)
 
 
 def _attempts(
@@ -236,7 +132,7 @@ def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame
         yield "operand"
     if where.limit and where.test:
         yield "both"
-    if sliced.sink.op in _BOUNDS and where.test == "{x} > 0" and not site.root:
+    if sliced.sink.op in _BOUNDS and where.test in ("{x} > 0", "{x} != 0") and not site.root:
         yield "least"
     if choice is None or not _is_used_there_alone(site, choice, place):
         return
@@ -262,6 +158,28 @@ def is_cured(before: Results, after: Results) -> bool:
         return False
     same = np.allclose(after.values[at], before.values[at], rtol=1e-5, atol=1e-6)
     return same and bool(after.has_gradient[at].all())
+
+
+def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Sequence[Guard]) -> bool:
+    """Whether the value has a slope where its gradient was NaN, as it has on both sides, and with the guards another.
+
+    `where(x != 0, expm1(x) / x, 1)` has the slope 1/2 at 0; chosen twice it has that of the 1, which is 0.
+    """
+    rows = before.witnesses[:16]
+    at = [probe[rows] for probe in probes]
+    left, right = ([_moved(probe, step) for probe in at] for step in (-_STEP, _STEP))
+    try:
+        cured = run_at(sliced, at, guards).gradients
+        sides = [run_at(sliced, moved).gradients for moved in (left, right)]
+    except Exception:
+        return True
+    slope = (sides[0] + sides[1]) / 2
+    is_smooth = abs(sides[0] - sides[1]) < 0.1 * (1 + abs(slope))  # NaN is not
+    return bool((is_smooth & (abs(cured - slope) > 0.2 * (1 + abs(slope)))).any())
+
+
+def _moved(probe: np.ndarray, step: float) -> np.ndarray:
+    return (probe + step).astype(probe.dtype) if probe.dtype.kind in "fc" else probe
 
 
 # Text ----------------------------------------------------------------------------------------------------------------
@@ -303,7 +221,7 @@ def _flows_into(function: ast.AST, span: Span, choice: ast.Call, left: int) -> b
 
 
 def _holds_at(site: Site, choice: ast.Call, place: Frame) -> bool:
-    """Whether the condition of a choice can be asked where an operation stands, with the same result."""
+    """Whether the condition of a choice can be tested where an operation stands, with the same result."""
     name = getattr(choice.func, "attr", getattr(choice.func, "id", ""))
     if len(choice.args) != 3 or name not in ("where", "select"):
         return False
@@ -313,79 +231,3 @@ def _holds_at(site: Site, choice: ast.Call, place: Frame) -> bool:
     names = {node.id for node in ast.walk(choice.args[0]) if isinstance(node, ast.Name)}
     stores = (node for node in ast.walk(function or choice) if isinstance(node, ast.Name) and node.id in names)
     return all(node.lineno < site.span.line for node in stores if not isinstance(node.ctx, ast.Load))
-
-
-def write(sliced: ValueSlice, site: Site, guard: Guard, choice: ast.Call | None) -> Edit:
-    """How a guard is written at its operation."""
-    numpy = _numpy(choice, site.node)
-    operand = ast.unparse(site.operand)
-    where, text = f"{numpy}.where", operand.replace("jnp.", f"{numpy}.") if site.root else operand
-    safe, singular = guard.singularity.safe, guard.singularity
-    first = "" if site.first is None else _atom(ast.unparse(site.first))
-    if guard.kind == "condition" and choice is not None:
-        condition = ast.unparse(choice.args[0])
-        in_true = in_branch(sliced, site.equation, sliced.sink.inputs[2])
-        after = f"{where}({condition}, {text}, {safe})" if in_true else f"{where}({condition}, {safe}, {text})"
-        return _edit(site, _with_operand(site, after))
-    is_short = isinstance(site.operand, ast.Name)
-    name = text if is_short else _unused(site.frame.file, "s")
-    asked = text if is_short else f"({name} := {text})"
-    test = singular.test.format(x=asked, y=first)
-    if guard.kind == "least":
-        return _edit(site, _with_operand(site, f"{numpy}.maximum({text}, {LEAST:g})"))
-    if guard.kind == "operand":
-        return _edit(site, _with_operand(site, f"{where}({test}, {name}, {safe})"))
-    inside = f"{where}({singular.test.format(x=name, y=first)}, {name}, {safe})"
-    result = site.root.replace("jnp", numpy).format(x=inside) if site.root else _with_operand(site, inside)
-    limit = singular.limit.format(x=name).replace("jnp.", f"{numpy}.")
-    return _edit(site, f"{where}({test}, {result}, {limit})")
-
-
-def _edit(site: Site, after: str) -> Edit:
-    source = read_source(site.frame.file)
-    before = "" if source is None else ast.get_source_segment(source.text, site.node) or ""
-    return Edit(site.frame.file, site.span, before, ast.unparse(site.node), after)
-
-
-def _with_operand(site: Site, text: str) -> str:
-    """The operation with another operand."""
-    operand = ast.Name("_operand_")
-    match site.node:
-        case ast.BinOp(op=ast.Div()) as node:
-            changed: ast.expr = ast.BinOp(node.left, node.op, operand)
-        case ast.BinOp() as node:
-            changed = ast.BinOp(operand, node.op, node.right)
-        case ast.Call() as node:
-            args = [operand if argument is site.operand else argument for argument in node.args]
-            changed = ast.Call(node.func, args, node.keywords)
-        case _:
-            raise ValueError("no operation")
-    return ast.unparse(changed).replace("_operand_", text)
-
-
-def _numpy(choice: ast.Call | None, node: ast.expr) -> str:
-    """The user's name for jax.numpy."""
-    for called in (choice.func if choice is not None else None, getattr(node, "func", None)):
-        match called:
-            case ast.Attribute(value=ast.Name(id=name), attr=attr) if attr in ("where", "select") or name in (
-                "jnp",
-                "np",
-            ):
-                return name
-            case ast.Attribute(value=ast.Attribute(value=ast.Name(id=name), attr="linalg")):
-                return name
-            case _:
-                continue
-    return "jnp"
-
-
-def _atom(text: str) -> str:
-    return text if text.isidentifier() else f"({text})"
-
-
-def _unused(file: str, name: str) -> str:
-    """A name that stands nowhere in a file."""
-    source = read_source(file)
-    tree = parse(source.text) if source is not None else None
-    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree is not None else set[str]()
-    return next(one for one in (name, *(f"{name}_{i}" for i in range(2, 100))) if one not in taken)

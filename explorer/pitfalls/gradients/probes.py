@@ -35,6 +35,7 @@ class Results:
         is_finite: Whether all of the value is.
         is_nan: Whether any of the gradient by any input is NaN.
         has_gradient: Whether all of the gradient is finite.
+        gradients: The gradient by all inputs, flat, probe by probe.
         both: Whether the condition of the choice held somewhere, and whether it failed somewhere.
     """
 
@@ -42,11 +43,20 @@ class Results:
     is_finite: np.ndarray
     is_nan: np.ndarray
     has_gradient: np.ndarray
+    gradients: np.ndarray
     both: np.ndarray
 
     def rows(self, chosen: slice) -> Results:
         """Those of some of the probes."""
         return Results(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def protected(self, probes: Probes) -> np.ndarray:
+        """The witnesses whose signs no probe has at which the value isn't finite itself."""
+        signs = np.stack(
+            [np.sign(probe.reshape(len(probe), -1).astype(float).mean(axis=1)) for probe in probes], axis=1
+        )
+        bad = {tuple(row) for row in signs[~self.is_finite].tolist()}
+        return np.array([row for row in self.witnesses if tuple(signs[row].tolist()) not in bad], int)
 
     @property
     def witnesses(self) -> np.ndarray:
@@ -72,7 +82,7 @@ def probes_of(sliced: ValueSlice) -> tuple[Probes, int]:
 def _probes(sliced: ValueSlice, pool: list[float]) -> Probes:
     random = np.random.default_rng(0)
     avals = sliced.avals
-    count = max(8, min(_MOST, _MOST_ELEMENTS // max(1, sum(int(math.prod(aval.shape)) for aval in avals) * 4)))
+    count = max(8, min(_MOST, _MOST_ELEMENTS // max(1, sum(math.prod(aval.shape) for aval in avals) * 8)))
     rows = list(_constants(avals, pool, random)) + list(_mixed(avals, pool, random))
     if len(rows) > count:
         generic, rest = rows[:4], rows[4:]
@@ -182,17 +192,21 @@ def run_at(sliced: ValueSlice, probes: Probes, guards: Sequence[Guard] = ()) -> 
 
         value, pullback = cast(tuple[Any, Any], jax.vjp(value_of, *(values[i] for i in floats)))
         gradients: list[Any] = pullback(jnp.ones_like(value))
-        is_nan = jnp.stack([jnp.isnan(gradient).any() for gradient in gradients]).any()
-        is_finite = jnp.stack([jnp.isfinite(gradient).all() for gradient in gradients]).all()
+        flat = jnp.concatenate([_wide(gradient).ravel() for gradient in gradients])
         if choice.op == "select_n":
             test = jnp.asarray(sliced.operands(values, [choice])[0][0]).astype(bool)
             both = jnp.stack([test.any(), (~test).any()])
         else:
             both = jnp.ones(2, bool)
-        wide = value.astype(jnp.float32) if value.dtype.kind == "V" else value
-        return wide, jnp.isfinite(wide).all(), is_nan, is_finite, both
+        value = _wide(value)
+        return value, jnp.isfinite(value).all(), jnp.isnan(flat).any(), jnp.isfinite(flat).all(), flat, both
 
     return Results(*_at_all(one, probes))
+
+
+def _wide(array: Any) -> Any:
+    """NumPy knows none of JAX's own small floats."""
+    return array.astype(jnp.float32) if array.dtype.kind == "V" else array
 
 
 def singular_at(sliced: ValueSlice, probes: Probes, equations: Sequence[Equation], tests: Sequence[Any]) -> list[bool]:

@@ -53,7 +53,7 @@ class Singularity:
 
 _LARGE = 80  # exp of more than 88.7 is infinite in float32
 _INSIDE = "abs({x}) < 1"
-_OVERFLOW: dict[str, Any] = {"test": "", "safe": "0", "overflows": True}
+_OVERFLOW: dict[str, Any] = {"test": "", "overflows": True}
 SINGULAR: dict[str, Singularity] = {
     "log": Singularity("a logarithm"),
     "log1p": Singularity("log1p", test="{x} > -1", safe="0"),
@@ -96,11 +96,11 @@ ENDS = ("sqrt", "pow", "acos", "asin", "atan2", "cbrt", "acosh")
 
 def singularity(equation: Equation) -> Singularity | None:
     """Where an equation has no finite derivative; None if it has one everywhere."""
-    found = SINGULAR.get(equation.op)
+    where = SINGULAR.get(equation.op)
     if equation.op == "integer_pow" and equation.params["y"] >= 0:
         return None
     if equation.op == "pow" and is_literal(equation.inputs[1]):
         exponent = float(equation.inputs[1].val)
         if exponent >= 1 or exponent == 0:
             return None
-    return found
+    return where

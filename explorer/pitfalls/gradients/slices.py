@@ -78,6 +78,12 @@ class ValueSlice:
         return 0 < len(self.inputs) <= _MOST_INPUTS and all(map(_is_small, avals))
 
     @property
+    def is_chosen_by_an_input(self) -> bool:
+        """Whether the condition of its choice is an input itself."""
+        body, atom = self.origin(self.sink.body, self.sink.inputs[0])
+        return not is_literal(atom) and (id(body), atom) in self.inputs
+
+    @property
     def avals(self) -> list[Any]:
         return [atom.aval for _, atom in self.inputs.values()]
 
@@ -105,8 +111,8 @@ class ValueSlice:
 
     def run(self, values: Sequence[Any], guards: Sequence[Guard] = ()) -> Any:
         """The value, for values of the inputs, traced or not, with some equations guarded."""
-        known: dict[Key, Any] = dict(zip(self.inputs, values, strict=True))
-        return _Run(self, known, {guard.equation: guard for guard in guards}).output(self.sink, 0)
+        given: dict[Key, Any] = dict(zip(self.inputs, values, strict=True))
+        return _Run(self, given, {guard.equation: guard for guard in guards}).output(self.sink, 0)
 
     def operands(self, values: Sequence[Any], equations: Sequence[Equation]) -> list[list[Any]]:
         """The operands of some of its equations, for values of the inputs."""
@@ -117,7 +123,7 @@ class ValueSlice:
 @dataclass
 class _Run:
     sliced: ValueSlice
-    known: dict[Key, Any]
+    values: dict[Key, Any]
     guards: Mapping[Equation, Guard]
     running: set[Equation] = field(default_factory=set[Equation])
 
@@ -128,10 +134,10 @@ class _Run:
         if atom in body.consts:
             return body.consts[atom]
         key = id(body), atom
-        if key not in self.known:
+        if key not in self.values:
             maker = body.makers[atom]
             self.output(maker, 0)
-        return self.known[key]
+        return self.values[key]
 
     def operands(self, equation: Equation) -> list[Any]:
         return [self.value(equation.body, atom) for atom in equation.inputs]
@@ -144,7 +150,7 @@ class _Run:
         guard = self.guards.get(equation)
         results = bind_equation(equation.raw, operands) if guard is None else self._guarded(equation, operands, guard)
         for variable, result in zip(equation.outputs, results, strict=True):
-            self.known[id(equation.body), variable] = result
+            self.values[id(equation.body), variable] = result
         return results[number]
 
     def _guarded(self, equation: Equation, operands: list[Any], guard: Guard) -> list[Any]:

@@ -47,7 +47,8 @@ class Values:
                 continue
             operand = equation.inputs[where.operand]
             is_related = not self.inputs(equation.body, operand).isdisjoint(tested)
-            if where.overflows and not is_related:
+            # A mask that is given may keep anything away; what is computed without the arguments keeps nothing away.
+            if where.overflows and not (is_related or sliced.is_chosen_by_an_input):
                 continue
             if not (where.needs_positive and self.is_positive(equation.body, operand)):
                 related.append(is_related or sink.op != "select_n")

@@ -52,7 +52,8 @@ def _fix(fault: GradientFault) -> str:
     if fault.cure is None:
         return (
             "keep the operand from where the derivative isn't finite, before the operation and not after it: "
-            "choose a safe operand by the condition, then choose by it again (no rewrite of this was proven)"
+            "choose a safe operand by the condition, then choose by it again; where the limit has a slope of its own, "
+            "a series or jax.custom_jvp gives it (no rewrite of this was proven)"
         )
     lines = (f"{edit.after}  # in place of {_line(edit.before)}" for edit in fault.cure.edits)
     return "\n".join(lines)

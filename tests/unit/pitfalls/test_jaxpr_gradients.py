@@ -194,12 +194,25 @@ def used_elsewhere(x):
     return jnp.where(x > 0, y, 0.0).sum() + jnp.exp(y).sum()
 
 
+def with_a_slope_of_its_own(x):
+    return jnp.where(x != 0, jnp.expm1(x) / x, 1.0).sum()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("function", [hidden_by_a_number, used_elsewhere])
+@pytest.mark.parametrize("function", [hidden_by_a_number, used_elsewhere, with_a_slope_of_its_own])
 def test_a_cure_that_is_not_proven_is_told_in_words_and_not_written(function):
     found = ex.lint(function, AT_ZERO, rules="nan-gradient")
     assert "no rewrite of this was proven" in found[0].fix.text
     assert found.fix(0).code == ""
+
+
+def test_a_mask_that_is_given_keeps_what_overflows_away_as_a_note():
+    def masked(x, mask):
+        return jnp.where(mask, jnp.exp(x), 0.0).sum()
+
+    mask = jnp.array([True, False, True])
+    assert np.isnan(jax.grad(masked)(FAR, mask)[0]) or np.isnan(jax.grad(masked)(FAR, ~mask)).any()
+    assert only("nan-gradient", jax.grad(masked), ONE, mask).severity == "note"
 
 
 def test_a_gradient_that_is_never_a_number_is_said_to_be_so():

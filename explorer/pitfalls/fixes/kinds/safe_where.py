@@ -9,7 +9,7 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.fixes.rewrite import Rewrite
 from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span
 from explorer.pitfalls.gradients.faults import GradientFault, cures, fault_at
-from explorer.pitfalls.gradients.guards import Edit
+from explorer.pitfalls.gradients.guard_text import Edit
 
 
 def _guard(unit: Unit, finding: Finding) -> cst.Module:
