@@ -65,7 +65,7 @@ def find_cure(
             if fewer and _cures(sliced, probes, before, fewer):
                 guards = fewer
         if loses_slope(sliced, probes, before, guards):
-            return None
+            continue
         by_equation = {guard.equation: guard for guard in guards}
         pairs = [(site, by_equation[site.equation]) for site in sites if site.equation in by_equation]
         edits = dict.fromkeys(write(sliced, site, guard, choice) for site, guard in pairs)
@@ -170,11 +170,14 @@ def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Seq
     left, right = ([_moved(probe, step) for probe in at] for step in (-_STEP, _STEP))
     try:
         cured = run_at(sliced, at, guards).gradients
-        sides = [run_at(sliced, moved).gradients for moved in (left, right)]
+        sides = [run_at(sliced, moved) for moved in (left, right)]
     except Exception:
         return True
-    slope = (sides[0] + sides[1]) / 2
-    is_smooth = abs(sides[0] - sides[1]) < 0.1 * (1 + abs(slope))  # NaN is not
+    slopes = [side.gradients for side in sides]
+    slope = (slopes[0] + slopes[1]) / 2
+    jump = abs(sides[1].values - sides[0].values).reshape(len(rows), -1).max(axis=1)
+    is_continuous = jump <= 4 * _STEP * (1 + abs(slope).sum(axis=1))
+    is_smooth = is_continuous[:, None] & (abs(slopes[0] - slopes[1]) < 0.1 * (1 + abs(slope)))  # NaN is not
     return bool((is_smooth & (abs(cured - slope) > 0.2 * (1 + abs(slope)))).any())
 
 

@@ -51,12 +51,13 @@ class Results:
         return Results(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def protected(self, probes: Probes) -> np.ndarray:
-        """The witnesses whose signs no probe has at which the value isn't finite itself."""
-        signs = np.stack(
-            [np.sign(probe.reshape(len(probe), -1).astype(float).mean(axis=1)) for probe in probes], axis=1
-        )
-        bad = {tuple(row) for row in signs[~self.is_finite].tolist()}
-        return np.array([row for row in self.witnesses if tuple(signs[row].tolist()) not in bad], int)
+        """The witnesses of one value for each input of whose signs the value is finite everywhere itself."""
+        rows = [probe.reshape(len(probe), -1).astype(float) for probe in probes]
+        even = np.all([row.max(axis=1) == row.min(axis=1) for row in rows], axis=0)
+        signs = np.sign(np.stack([row.mean(axis=1) for row in rows], axis=1))
+        bad = {tuple(row) for row in signs[even & ~self.is_finite].tolist()}
+        shown = [row for row in self.witnesses if even[row] and tuple(signs[row].tolist()) not in bad]
+        return np.array(shown, int)
 
     @property
     def witnesses(self) -> np.ndarray:

@@ -17,10 +17,11 @@ from explorer.pitfalls.gradients.singular import Singularity
 
 _MOST = 150  # equations; those further away are inputs
 _MOST_INPUTS = 12
-LEAST = 1e-30  # an operand that float32 has, and whose logarithm and reciprocal it has too
+LEAST = 1e-18  # float32 has its logarithm, its reciprocal, and the square of that
 _LARGEST = 100_000  # elements of one value
-# Their results may be anything: they are inputs. A product of matrices hides nothing singular from the other operands.
-_ENDS = ("dot_general", "conv_general_dilated", "while", "scan", "cond", "sort", "custom_lin", "axis_index")
+_LARGEST_PRODUCT = 4_096  # elements of what is multiplied as matrices, for it to be run some hundred times
+# Their results may be anything: they are inputs.
+_ENDS = ("conv_general_dilated", "while", "scan", "cond", "sort", "custom_lin", "axis_index")
 _ENDS_IN = ("random", "threefry", "callback", "psum", "all_", "ppermute", "reduce_scatter", "sharding", "shard_map")
 
 Place = tuple[Body, Any]
@@ -194,6 +195,11 @@ def in_branch(sliced: ValueSlice, equation: Equation, branch: Any) -> bool:
 
 
 def _ends(equation: Equation) -> bool:
+    if equation.op == "dot_general":
+        shapes = [tuple(getattr(atom.aval, "shape", ())) for atom in equation.inputs]
+        return any(type(size) is not int for shape in shapes for size in shape) or any(
+            math.prod(shape) > _LARGEST_PRODUCT for shape in shapes
+        )
     has_body = bool(equation.inner) and not equation.op.startswith("custom_")
     effects: Any = getattr(equation.raw, "effects", ())
     return has_body or bool(effects) or equation.op in _ENDS or any(part in equation.op for part in _ENDS_IN)
