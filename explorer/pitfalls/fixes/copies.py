@@ -78,13 +78,7 @@ class FunctionCopies:
                 waiting.append(part)
         # With one function of a module all are copied: they share its globals, which each may set.
         spaces = {id(one.__globals__) for one in functions if id(one.__code__) in self._codes}
-        changed = [id(one) for one in functions if id(one.__globals__) in spaces]
-        leading = set(changed)
-        while changed:
-            further = set(users.get(changed.pop(), ())) - leading
-            leading |= further
-            changed += further
-        return leading
+        return _with_users([id(one) for one in functions if id(one.__globals__) in spaces], users)
 
     def _copied(self, value: Any) -> Any:
         if id(value) not in self._leading:
@@ -168,6 +162,16 @@ class FunctionCopies:
             if id(method) in self._leading and not name.startswith("__"):
                 object.__setattr__(copy, name, MethodType(self._copied(method), copy))
         return copy
+
+
+def _with_users(changed: list[int], users: Mapping[int, list[int]]) -> set[int]:
+    """The addresses given, and all that lead to them."""
+    leading = set(changed)
+    while changed:
+        further = set(users.get(changed.pop(), ())) - leading
+        leading |= further
+        changed += further
+    return leading
 
 
 def _is_users_module(value: Any) -> bool:

@@ -90,15 +90,13 @@ def find_faults(program: Program, runs: int) -> tuple[GradientFault, ...]:
     covered: set[Equation] = set()
     tried: dict[Frame, int] = {}
     for sink, frame, node, is_choice in (*_choices(program), *_ends(program)):
-        if runs <= 0:
-            break
         # A function that is called for each layer may be told apart by its arguments: four times are enough.
         if frame in faults or tried.get(frame, 0) > 3 or (not is_choice and sink in covered):
             continue
         sliced = ValueSlice(program, sink)
         related = values.risk(sliced) if is_choice else values.end_risk(sliced)
         related = related if related is None else related or _is_chosen_by_itself(node)
-        if related is None or not sliced.can_run:
+        if runs <= 0 or related is None or not sliced.can_run:
             continue
         runs, tried[frame] = runs - 1, tried.get(frame, 0) + 1
         fault = _run(sliced, frame, node, is_choice, related)
@@ -115,13 +113,10 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
     except Exception:  # an operation that can't be run by itself, or has no derivative
         return None
     near, far = results.rows(slice(common)), results.rows(slice(common, None))
-    if not len(near.witnesses):
-        # Far out anything overflows: where the value does so too, it isn't the choice that keeps it from that.
-        shown = far.protected([probe[common:] for probe in probes]) if is_related else far.witnesses
-        if not is_choice or not len(shown):
-            return None
-    else:
+    if len(near.witnesses):
         probes, results = [probe[:common] for probe in probes], near
+    elif not is_choice or not _shown(far, [probe[common:] for probe in probes], is_related):
+        return None
     causes = singular_equations(sliced, probes, results)
     names = tuple(dict.fromkeys(where.name for _, where in causes))
     differentiated = "jvp" in sliced.sink.transform
@@ -131,6 +126,11 @@ def _run(sliced: ValueSlice, frame: Frame, node: ast.expr, is_choice: bool, is_r
         return replace(fault, cure=find_cure(sliced, probes, results, causes, choice, frame))
     except Exception:  # text of a kind that isn't foreseen: there is no cure to show then
         return fault
+
+
+def _shown(far: Results, probes: Probes, is_related: bool) -> bool:
+    """Whether values that are far out show a fault: where the value overflows too, no choice keeps it from that."""
+    return len(far.protected(probes) if is_related else far.witnesses) > 0
 
 
 def _choices(program: Program) -> Iterator[tuple[Equation, Frame, ast.expr, bool]]:

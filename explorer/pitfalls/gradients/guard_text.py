@@ -93,17 +93,12 @@ def site_of(sliced: ValueSlice, equation: Equation, where: Singularity) -> Site 
 
 
 def _call_site(equation: Equation, where: Singularity, frame: Frame, node: ast.Call, name: str) -> Site | None:
-    if any(isinstance(argument, ast.Starred) for argument in node.args):
-        return None
     if equation.op == "sqrt" and name in ("norm", "std"):
         squares = _squares(node, name)
         return None if squares is None else Site(equation, where, frame, node, squares, root="jnp.sqrt({x})")
     op, at = _CALLS.get(name, ("", 0))
-    if name == "reciprocal" and equation.op in ("div", "integer_pow"):
-        op = equation.op
-    if op == "pow" and equation.op == "integer_pow":
-        op = equation.op
-    if op != equation.op or len(node.args) <= at or node.keywords:
+    is_it = op == equation.op or (equation.op == "integer_pow" and name in ("reciprocal", "power", "pow"))
+    if not is_it or len(node.args) <= at or node.keywords:
         return None
     return Site(equation, where, frame, node, node.args[at], node.args[0] if at else None)
 
@@ -128,7 +123,7 @@ def write(sliced: ValueSlice, site: Site, guard: Guard, choice: ast.Call | None)
     operand = ast.unparse(site.operand)
     where, text = f"{numpy}.where", operand.replace("jnp.", f"{numpy}.") if site.root else operand
     safe, singular = guard.singularity.safe, guard.singularity
-    first = "" if site.first is None else _atom(ast.unparse(site.first))
+    first = _atom(ast.unparse(site.first)) if site.first is not None else ""
     if guard.kind == "condition" and choice is not None:
         condition = ast.unparse(choice.args[0])
         in_true = in_branch(sliced, site.equation, sliced.sink.inputs[2])

@@ -58,19 +58,26 @@ def find_cure(
         return None
     for kinds in _attempts(sliced, sites, choice, place):
         guards = [Guard(site.equation, site.singularity, kind) for site, kind in zip(sites, kinds, strict=True)]
-        if not _cures(sliced, probes, before, guards):
-            continue
-        for guard in list(guards):
-            fewer = [other for other in guards if other is not guard]
-            if fewer and _cures(sliced, probes, before, fewer):
-                guards = fewer
-        if loses_slope(sliced, probes, before, guards):
-            continue
-        by_equation = {guard.equation: guard for guard in guards}
-        pairs = [(site, by_equation[site.equation]) for site in sites if site.equation in by_equation]
-        edits = dict.fromkeys(write(sliced, site, guard, choice) for site, guard in pairs)
-        return Cure(tuple(guards), tuple(_outermost(list(edits))))
+        if _cures(sliced, probes, before, guards):
+            guards = _fewest(sliced, probes, before, guards)
+            if not loses_slope(sliced, probes, before, guards):
+                return Cure(tuple(guards), tuple(_outermost(_edits(sliced, sites, guards, choice))))
     return None
+
+
+def _fewest(sliced: ValueSlice, probes: Probes, before: Results, guards: list[Guard]) -> list[Guard]:
+    """The guards without those that aren't needed."""
+    for guard in list(guards):
+        fewer = [other for other in guards if other is not guard]
+        if fewer and _cures(sliced, probes, before, fewer):
+            guards = fewer
+    return guards
+
+
+def _edits(sliced: ValueSlice, sites: Sequence[Site], guards: Sequence[Guard], choice: ast.Call | None) -> list[Edit]:
+    kinds = {guard.equation: guard for guard in guards}
+    guarded = (site for site in sites if site.equation in kinds)
+    return list(dict.fromkeys(write(sliced, site, kinds[site.equation], choice) for site in guarded))
 
 
 def _outermost(edits: list[Edit]) -> Iterator[Edit]:
@@ -80,16 +87,22 @@ def _outermost(edits: list[Edit]) -> Iterator[Edit]:
     if len(spans) < len(edits):  # two guards of one piece of the text, for two ways to it
         raise ValueError("one operation would be written in two ways")
     for edit in edits:
-        outer = [other for other in edits if other.file == edit.file and edit.span in other.span and edit is not other]
-        if outer:
-            continue
-        inner = [other for other in edits if other.file == edit.file and other.span in edit.span and edit is not other]
-        after = edit.after
-        for other in inner:
-            if other.text not in after:
-                raise ValueError("the text of one isn't in the other's")
-            after = after.replace(other.text, other.after)
-        yield replace(edit, after=after)
+        if not _around(edits, edit):
+            yield _with_inner(edit, [other for other in edits if edit in _around(edits, other)])
+
+
+def _around(edits: Sequence[Edit], edit: Edit) -> list[Edit]:
+    others = (other for other in edits if other is not edit and other.file == edit.file)
+    return [other for other in others if edit.span in other.span]
+
+
+def _with_inner(edit: Edit, inner: Sequence[Edit]) -> Edit:
+    after = edit.after
+    for other in inner:
+        if other.text not in after:
+            raise ValueError("the text of one isn't in the other's")
+        after = after.replace(other.text, other.after)
+    return replace(edit, after=after)
 
 
 def _has_both_sides(before: Results) -> bool:
@@ -115,31 +128,39 @@ def _attempts(
     options = [list(_kinds(sliced, site, choice, place)) for site in sites]
     seen: set[tuple[str, ...]] = set()
     for order in permutations(("condition", "operand", "both")):
-        kinds = tuple(next((kind for kind in (*order, "least") if kind in own), "") for own in options)
+        kinds = tuple(_first_of(order, own) for own in options)
         if "" not in kinds and kinds not in seen:
             seen.add(kinds)
             yield kinds
-    for kinds in product(*options) if len(sites) <= 3 else ():
-        if kinds not in seen:
-            seen.add(kinds)
-            yield kinds
+    if len(sites) <= 3:
+        yield from (kinds for kinds in product(*options) if kinds not in seen)
+
+
+def _first_of(order: Sequence[str], kinds: Sequence[str]) -> str:
+    return next((kind for kind in (*order, "least") if kind in kinds), "")
 
 
 def _kinds(sliced: ValueSlice, site: Site, choice: ast.Call | None, place: Frame) -> Iterator[str]:
     """The guards that only change what nobody else sees."""
     where = site.singularity
-    if where.is_kept and where.test:
+    if where.is_kept:
         yield "operand"
-    if where.limit and where.test:
+    if where.limit:
         yield "both"
-    if sliced.sink.op in _BOUNDS and where.test in ("{x} > 0", "{x} != 0") and not site.root:
-        yield "least"
-    if choice is None or not _is_used_there_alone(site, choice, place):
+    if site.root:
         return
-    if where.test and not where.is_kept and not site.root:
+    if sliced.sink.op in _BOUNDS and where.test in ("{x} > 0", "{x} != 0"):
+        yield "least"
+    if choice is not None and _is_used_there_alone(site, choice, place):
+        yield from _kinds_within(sliced, site, choice, place)
+
+
+def _kinds_within(sliced: ValueSlice, site: Site, choice: ast.Call, place: Frame) -> Iterator[str]:
+    """The guards that change a value which only the choice sees."""
+    if site.singularity.test and not site.singularity.is_kept:
         yield "operand"
     in_one = sum(in_branch(sliced, site.equation, branch) for branch in sliced.sink.inputs[1:]) == 1
-    if in_one and _holds_at(site, choice, place) and not site.root:
+    if in_one and _holds_at(site, choice, place):
         yield "condition"
 
 
@@ -214,13 +235,18 @@ def _flows_into(function: ast.AST, span: Span, choice: ast.Call, left: int) -> b
     assigned = [node for node in ast.walk(function) if isinstance(node, ast.Assign) and _is_inside(span, node.value)]
     match assigned:
         case [ast.Assign(targets=[ast.Name(id=name)])] if left:
-            uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
-            loads = [Span.of(node) for node in uses if isinstance(node.ctx, ast.Load)]
-            return len(uses) == len(loads) + 1 and all(
+            uses, loads = _uses(function, name)
+            return uses == len(loads) + 1 and all(
                 load in Span.of(choice) or _flows_into(function, load, choice, left - 1) for load in loads
             )
         case _:
             return False
+
+
+def _uses(function: ast.AST, name: str) -> tuple[int, list[Span]]:
+    """How often a name stands in a function, and where it is read."""
+    uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+    return len(uses), [Span.of(node) for node in uses if isinstance(node.ctx, ast.Load)]
 
 
 def _holds_at(site: Site, choice: ast.Call, place: Frame) -> bool:
@@ -228,9 +254,12 @@ def _holds_at(site: Site, choice: ast.Call, place: Frame) -> bool:
     name = getattr(choice.func, "attr", getattr(choice.func, "id", ""))
     if len(choice.args) != 3 or name not in ("where", "select"):
         return False
-    if site.frame.file == place.file and _is_inside(site.span, choice):
-        return True
-    function = _function_around(place.file, span_of(place))
-    names = {node.id for node in ast.walk(choice.args[0]) if isinstance(node, ast.Name)}
-    stores = (node for node in ast.walk(function or choice) if isinstance(node, ast.Name) and node.id in names)
+    is_inside = site.frame.file == place.file and _is_inside(site.span, choice)
+    return is_inside or _stored_before(choice.args[0], _function_around(place.file, span_of(place)) or choice, site)
+
+
+def _stored_before(condition: ast.expr, function: ast.AST, site: Site) -> bool:
+    """Whether nothing gives the names of a condition another value below an operation."""
+    names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
+    stores = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in names)
     return all(node.lineno < site.span.line for node in stores if not isinstance(node.ctx, ast.Load))

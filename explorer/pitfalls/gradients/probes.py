@@ -109,21 +109,19 @@ def _constants(avals: Sequence[Any], pool: list[float], random: np.random.Genera
 def _mixed(avals: Sequence[Any], pool: list[float], random: np.random.Generator) -> Generator[list[np.ndarray]]:
     """One input, or one element of it, with a value among others that are any; and inputs that are the same."""
     for i, aval in enumerate(avals):
-        for value in _pool(aval, pool):
+        for value, place in product(_pool(aval, pool), _places(aval)):
             row = [_any(other, random) for other in avals]
-            row[i] = _full(aval, value)
+            row[i][place] = value
             yield row
-            if aval.shape and math.prod(aval.shape) > 1:
-                row = [_any(other, random) for other in avals]
-                row[i][(0,) * len(aval.shape)] = value
-                yield row
-                if len(aval.shape) > 1:
-                    row = [_any(other, random) for other in avals]
-                    row[i][0] = value
-                    yield row
     same = [_any(aval, np.random.default_rng(1)) for aval in avals]
     if len(avals) > 1 and any(a.shape == b.shape for a, b in pairwise(avals)):
         yield same
+
+
+def _places(aval: Any) -> list[Any]:
+    """All of an array, its first element, and its first row."""
+    rank = len(aval.shape)
+    return [..., *([(0,) * rank] if math.prod(aval.shape) > 1 else []), *([(0,)] if rank > 1 else [])]
 
 
 def _pool(aval: Any, pool: list[float]) -> list[Any]:
@@ -140,10 +138,10 @@ def _full(aval: Any, value: Any) -> np.ndarray:
 def _any(aval: Any, random: np.random.Generator) -> np.ndarray:
     kind, shape = aval.dtype.kind, tuple[int, ...](aval.shape)
     if kind == "b":
-        return random.random(shape) < 0.5
+        return np.asarray(random.random(shape) < 0.5)
     if kind in "iu":
-        return random.integers(0, 5, shape).astype(_host(aval))
-    return random.normal(size=shape).astype(_host(aval))
+        return np.asarray(random.integers(0, 5, shape)).astype(_host(aval))
+    return np.asarray(random.normal(size=shape)).astype(_host(aval))
 
 
 def _host(aval: Any) -> Any:

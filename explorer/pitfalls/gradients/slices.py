@@ -65,11 +65,14 @@ class ValueSlice:
                 self._add_literal(atom.val if is_literal(atom) else body.consts[atom])
                 continue
             maker = body.makers.get(atom)
-            if maker is None or (maker not in self.equations and (len(self.equations) > _MOST or _ends(maker))):
+            if maker is None or not self._has_place_for(maker):
                 self.inputs[id(body), atom] = body, atom
             elif maker not in self.equations:
                 self.equations[maker] = None
                 waiting += [(maker.body, operand) for operand in maker.inputs]
+
+    def _has_place_for(self, equation: Equation) -> bool:
+        return equation in self.equations or (len(self.equations) <= _MOST and not _ends(equation))
 
     @property
     def can_run(self) -> bool:
@@ -196,18 +199,15 @@ def in_branch(sliced: ValueSlice, equation: Equation, branch: Any) -> bool:
 
 def _ends(equation: Equation) -> bool:
     if equation.op == "dot_general":
-        shapes = [tuple(getattr(atom.aval, "shape", ())) for atom in equation.inputs]
-        return any(type(size) is not int for shape in shapes for size in shape) or any(
-            math.prod(shape) > _LARGEST_PRODUCT for shape in shapes
-        )
+        return not all(_is_small(atom.aval, _LARGEST_PRODUCT) for atom in equation.inputs)
     has_body = bool(equation.inner) and not equation.op.startswith("custom_")
     effects: Any = getattr(equation.raw, "effects", ())
     return has_body or bool(effects) or equation.op in _ENDS or any(part in equation.op for part in _ENDS_IN)
 
 
-def _is_small(aval: Any) -> bool:
+def _is_small(aval: Any, most: int = _LARGEST) -> bool:
     shape: tuple[Any, ...] | None = getattr(aval, "shape", None)
     if shape is None or not all(type(size) is int for size in shape):
         return False
     kind = getattr(getattr(aval, "dtype", None), "kind", "")
-    return kind in "biufcV" and kind != "" and math.prod(shape) <= _LARGEST
+    return kind in "biufcV" and kind != "" and math.prod(shape) <= most

@@ -89,14 +89,14 @@ def _static(function: FunctionSource | None, span: Span | None, name: str, kind:
 def _registered(kind: str, owner: Any, method: str) -> str:
     """How to make an object's arrays arguments: by its class, where that can be made of its attributes again."""
     fields = attributes(owner)
+    data = [name for name, value in fields.items() if _is_data(value)]
     if fields and set(fields) == _init_parameters(owner):
-        data = [name for name, value in fields.items() if _is_data(value)]
         meta = [name for name in fields if name not in data]
         return (
             f"jax.tree_util.register_dataclass({kind}, data_fields={data}, meta_fields={meta}), "
             "so that its arrays are arguments"
         )
-    arrays = [name for name, value in fields.items() if _is_data(value)] or ["arrays"]
+    arrays = data or ["arrays"]
     return (
         f"a function of what it needs, under jax.jit: def {method}({', '.join(arrays)}, …), "
         f"called with {', '.join(f'self.{name}' for name in arrays)}"
