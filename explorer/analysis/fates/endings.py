@@ -10,6 +10,7 @@ from explorer.analysis.fates.formulas import literal
 from explorer.analysis.fates.operations import NEUTRAL
 from explorer.analysis.fates.row_lives import Change
 from explorer.model.pass_history import PassLink
+from explorer.model.types import elements
 
 _DEEPEST = 24  # readers that died with their readers, one in the other
 _OF_ITSELF = ("maximum", "minimum", "and", "or")
@@ -24,6 +25,7 @@ _ELEMENTS_ELSEWHERE = frozenset(
         *("gather", "dynamic-update-slice", "iota", "constant", "fusion", "bitcast"),
     )
 )
+_BY_ELEMENT = {*NEUTRAL, "sqrt", "rsqrt", "cbrt", "negate", "maximum", "minimum"}
 _FORMS = ("transpose", "reshape", "bitcast", "copy")
 _SAME_IF_TYPE_IS = ("slice", "dynamic-slice", "reshape", "convert", "copy", "bitcast")
 
@@ -50,7 +52,21 @@ class Ending(NamedTuple):
     changes_nothing: bool = False
 
 
-def ending(change: Change, row: int, depth: int = 0) -> Ending:
+def ending(change: Change, row: int) -> Ending:
+    """What became of a row that a pass took away, as far as the modules around the pass say it.
+
+    Args:
+        change: What the pass did.
+        row: A row before it that is not there after it.
+    """
+    end = _ending(change, row, 0)
+    if end.kind == "eliminated" and change.makes_fusions and not (end.changes_nothing or end.why):
+        # Fusing takes nothing away: what can't be found in a kernel is in it under the name of another.
+        return Ending("unknown", row, why="it is in a kernel, where it can't be told from others")
+    return end
+
+
+def _ending(change: Change, row: int, depth: int) -> Ending:
     """What became of a row that a pass took away.
 
     Args:
@@ -72,7 +88,8 @@ def ending(change: Change, row: int, depth: int = 0) -> Ending:
     for kind, fate in _REPLACED.items():
         after = change.row_after.get(links[kind].new, -1) if kind in links else -1
         if after >= 0:
-            return _stands_for(change, row, after, fate)
+            moved = _moved_into_reader(change, row) if kind == "replaced" else None
+            return moved or _stands_for(change, row, after, fate)
     if "unused" in links:
         return Ending("eliminated", row, why="nothing read it")
     if (after := _instead_of_equal(change, row)) >= 0:
@@ -154,7 +171,7 @@ def _goes_on_as(change: Change, row: int, depth: int) -> int:
     after = after if after >= 0 else change.successor(row)
     if after >= 0 or (after := _instead_of_equal(change, row)) >= 0:
         return after
-    return ending(change, row, depth + 1).after if depth < _DEEPEST else -1
+    return _ending(change, row, depth + 1).after if depth < _DEEPEST else -1
 
 
 def _instead_of_equal(change: Change, row: int) -> int:
@@ -183,13 +200,26 @@ def _stands_for(change: Change, row: int, after: int, kind: str) -> Ending:
     return Ending(kind, row, after)
 
 
+def _moved_into_reader(change: Change, row: int) -> Ending | None:
+    """The ending of what its reader does now, as `(a ÷ b) ÷ c` becomes `a ÷ (b × c)`; None if that is not so."""
+    read = set(change.operands(row))
+    for reader in change.readers(change.key(row)):
+        after = change.same.get(reader, -1)
+        for key in change.operands(after) if after >= 0 else ():
+            other = change.row_after.get(key, -1)
+            is_born = other >= 0 and key not in change.row_before
+            if is_born and change.op(other) in _BY_ELEMENT and read.intersection(change.operands(other)):
+                return Ending("lives", reader, after, is_shared=True)
+    return None
+
+
 def _with_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
     """The ending of what only `reader` read, which the pass took away too."""
     key, taken = change.key(row), identity(change, reader)
     if taken >= 0 and taken != key:
         operand = _goes_on_as(change, change.row_before.get(taken, reader), depth)
         return Ending("eliminated", reader, operand, changes_nothing=True)
-    readers = ending(change, reader, depth + 1)
+    readers = _ending(change, reader, depth + 1)
     if readers.kind == "merged":
         # The whole expression was there twice: what its other copy reads in this place is the same.
         operands, others = (change.operands(at) for at in (reader, readers.after))
@@ -205,15 +235,23 @@ def _with_reader(change: Change, row: int, reader: int, depth: int) -> Ending:
     op, new = change.op(row), change.op(readers.after)
     if new == change.op(reader):
         return _read_instead(change, row, reader, readers.after)
-    if (
-        op in _ELEMENTS_ELSEWHERE
-        and {new, change.op(reader)} <= NEUTRAL.keys()
-        and not _reads(change, readers.after, op)
-    ):
+    by_element = {new, change.op(reader)} <= _BY_ELEMENT
+    if by_element and _moves_elements(change, row) and not _reads(change, readers.after, op):
         # `slice(pad(x)) ÷ 4` is `x × 0.25` now: what computes element by element puts none elsewhere.
         return Ending("eliminated", reader, readers.after, passes_on=True, changes_nothing=True)
     # A transposed product becomes another product; `1 / sqrt(x)` becomes `rsqrt(x)`, which does what both did.
     return Ending("lives", readers.before, readers.after, is_shared=new != op)
+
+
+def _moves_elements(change: Change, row: int) -> bool:
+    """Whether a row only puts elements elsewhere; so does a reduction of as many as it gives."""
+    versions = change.versions
+    if change.op(row) != "reduce":
+        return change.op(row) in _ELEMENTS_ELSEWHERE
+    operand = change.row_before.get(change.operands(row)[0], -1)
+    types = (versions.types[int(versions.type[at])] for at in (row, operand) if at >= 0)
+    counts = [elements(type_) for type_ in types]
+    return len(counts) == 2 and counts[0] == counts[1]
 
 
 def at_work(change: Change, row: int, after: int) -> int:
@@ -253,7 +291,7 @@ def displaced(change: Change, row: int, after: int) -> bool:
         for key in change.operands(at):
             operand = change.row_before.get(key, -1)
             if operand >= 0 and change.row_after.get(key, -1) < 0 and operand not in todo:
-                if change.op(operand) == op:
+                if change.op(operand) == op and change.successor(operand) in (-1, after):
                     return True
                 todo.append(operand)
     return False

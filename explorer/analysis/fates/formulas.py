@@ -20,8 +20,9 @@ def formula(change: Change, before: int, after: int) -> str:
     old = _expression(change, before, change.row_before, change.row_after, 0)
     if after < 0:
         return old
-    is_new = change.row_before.get(change.key(after), -1) < 0
-    new = _expression(change, after, change.row_after, change.row_before, 0) if is_new else _name(change, after)
+    new = _name(change, after)
+    if change.is_new(after):
+        new = _expression(change, after, change.row_after, change.row_before, 0)
     return f"{old} → {new}"
 
 

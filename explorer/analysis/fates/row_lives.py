@@ -79,6 +79,10 @@ class Change:
         """Whether a row is there after it and was not before."""
         return row in self._new
 
+    @cached_property
+    def makes_fusions(self) -> bool:
+        return any(self.op(row) == "fusion" for row in self._new if self.key(row) >= 0)
+
     def successor(self, row: int) -> int:
         """The only new row that is of the same equations as one that is gone; -1 if there is none, or several."""
         equations = self.versions.equations

@@ -194,6 +194,7 @@ def test_the_kernels_of_a_fate_are_kernels_that_have_something_of_it(step):
 
 
 def test_nearly_all_of_a_training_step_is_mapped(step):
+    assert step.passes  # recorded now, if it wasn't at once since the machine was busy
     assert step.mapped("jaxpr") > 0.9
     assert step.mapped("stablehlo") > 0.8
 
