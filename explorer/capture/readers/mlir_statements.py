@@ -15,11 +15,14 @@ _SKIPPED = r"(?:\s++|//[^\n]*+)*+"
 _RESULTS = rf'%[\w$.]++(?::\d++)?(?:{_SKIPPED},{_SKIPPED}%[\w$.]++(?::\d++)?)*+{_SKIPPED}={_SKIPPED}(?=["a-zA-Z_])'
 _GENERIC = r'"[\w$.\-]++"\s*+(?=\()'
 _DOTTED = r"[a-z_][\w$]*+(?:\.[\w$]++)++(?!\s*+=|[\w$.])"
-_UNDOTTED = r"(?:return|call|br|cond_br)\b(?!\s*+=)"
+_UNDOTTED = r"(?:return|call|call_indirect|br|cond_br)\b(?!\s*+=)"
 _REGION = r"(?:cond|reducer|do|else|then|default|case)\b(?=\s*+[({])"
+# What may be an operation of a dialect that nobody knows: not one of the words inside of operations.
+_UNKNOWN = r"(?!(?:to|step|init|inits|ins|outs|in|into|iter_args|else|do)\b)[a-z_][\w$]*+\s++[%@]"
 # How the line after a whole statement begins.
 _STARTS = re.compile(
     rf"[}}#!]|\{{-#|{_RESULTS}|{_GENERIC}|\^[\w$.]++\s*+[(:]|{_DOTTED}|{_UNDOTTED}|{_REGION}|(?:module|func)\b|//"
+    rf"|{_UNKNOWN}"
 )
 # An operation inside a line, and a region: each begins with a letter that is looked for at once.
 _DEFINES = re.compile(rf"{_RESULTS}")

@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.mlir_attributes import read_attributes, read_dictionary, skeleton
 from explorer.capture.readers.mlir_locations import Locations
 from explorer.capture.readers.mlir_statements import statements
+from explorer.capture.readers.mlir_types import loop_arguments, names_unread_arguments, result_type, signature_of
 from explorer.capture.readers.user_frames import users_part
 from explorer.errors import UnreadableTextError
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
+_T = TypeVar("_T")
 _VALUE = r"%[\w$.]++(?::\d++)?"
 _RESULTS = re.compile(rf"({_VALUE}(?:, {_VALUE})*+) = ")
 _OPERATION = re.compile(r'"([\w$.\-]++)"|([A-Za-z_][\w$]*+(?:\.[\w$]++)*+)')
@@ -26,22 +29,24 @@ _SYMBOL = re.compile(r'@([\w$.\-]++|"(?:[^"\\]|\\.)*+")')
 _SYMBOL_NAME = re.compile(r'\bsym_name = "((?:[^"\\]|\\.)*+)"')
 _CALLEE = re.compile(r"\b(?:callee|decomposition) = (?:#vhlo\.)?@?([\w$.\-]++)|\bcalled_computations = \[@([\w$.\-]++)")
 _ARGUMENT_PATH = re.compile(r'%([\w$.]++): [^%"]*? loc\("([^"]*)"\)')
-_ARGUMENT = re.compile(r"%([\w$.]++): ((?:[^,()<>]++|<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>|\([^()]*+\))++)")
+_IN_ANGLES = r"(?:[^<>\-]++|->|-"  # an arrow closes none
+_ARGUMENT = re.compile(
+    rf"%([\w$.]++): ((?:[^,()<>]++|<{_IN_ANGLES}|<{_IN_ANGLES}|<(?:[^<>\-]++|->|-)*+>)*+>)*+>|\([^()]*+\))++)"
+)
 _SPACED = re.compile(r"(%[\w$.]++)\s*+:\s*+")
 _COLON = re.compile(r"(?:(?<=[)}\]>])|(?<=\w))\s*+:\s++(?=[(!a-z])(?=[^\"]*+$)")
-_ITERATION = re.compile(r"%([\w$.]++) = %([\w$.]++)")
+_ALIAS = re.compile(r"![\w$]++(?![\w$.<])")
 _REFERENCE = re.compile(r"%([\w$.]++)")
 _MODULE_NAME = re.compile(r"\bmodule @([\w$.\-]++|\"[^\"]*+\")(?: attributes \{(.*)\} \{$)?")
 # An argument's attributes: `%arg0: tensor<8xf32> {jax.buffer_donor = true, mhlo.sharding = "{replicated}"}`.
 _ARGUMENT_ATTRIBUTES = re.compile(r'%([\w$.]++): [^%{]*?\{((?:[^{}"]++|"(?:[^"\\]|\\.)*+"|\{[^{}]*+\})*+)\}')
 _LOCATION = re.compile(r" loc\((#loc\d*+|[^()]*+|\".*)\)\s*$")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)')
-_PIECES = re.compile(r"(?:[^,<>()]++|<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>|\([^()]*+\))++")
 _REGION = re.compile(r"(cond|reducer|do|else|then|default|case)\b")
 _NO_NODE = re.compile(r"#|//|!\w+ = |\"?builtin\.module\b|module\b|\"?sdy\.mesh\b")
 _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
 _CALLS = ("call", "func.call", "vhlo.call_v1")
-_UNDOTTED = ("return", "call", "constant", "br", "cond_br")  # operations that are written without their dialect
+_UNDOTTED = ("return", "call", "call_indirect", "constant", "br", "cond_br")  # written without dialect
 _MLIR = re.compile(r'func\.func|\.func_v1|^[ \t]*+(?:module\b|(?:%[\w$.:, %]++= )?"?[a-z_]++\.\w++"?[ (])', re.M)
 
 
@@ -116,7 +121,7 @@ class _Operation:
         """Of its results; empty where only the line that closes its region says it."""
         if self.opens and self.is_generic:
             return ""
-        return _result_type(self.body, is_single=self.results.count("%") == 1 and ":" not in self.results)
+        return result_type(self.op, self.body, is_single=self.results.count("%") == 1 and ":" not in self.results)
 
 
 class _Reader:
@@ -137,17 +142,27 @@ class _Reader:
         # Of each node, the code of its operation and what stands beside its operands; equal for most of a kind.
         self.attributes: list[int] = []
         self.skeletons: dict[tuple[str, str, str], int] = {}
+        self.aliases: dict[str, str] = {}  # of types
         self.located: dict[str, tuple[str, int]] = {}  # by the text of a location
 
     def read(self) -> Graph:
         for number, statement in statements(self.text, self.lines):
-            if not statement.startswith(("#", "!")):
+            if statement.startswith("!"):
+                alias, _, type_ = statement.partition(" = ")
+                self.aliases[alias.strip()] = type_.strip()
+            elif not statement.startswith("#"):
                 self.read_line(number, statement)
         self.nest_functions()
         skeletons = list(self.skeletons)
         attributes = Attributes(lambda: tabulate(self.attributes, [*map(_pairs, skeletons)]))
-        graph = self.builder.build(attributes, self.module)
-        return replace(self.with_later_parts(graph), unread=tuple(self.unread))
+        graph = self.with_later_parts(self.builder.build(attributes, self.module))
+        if self.aliases:
+            graph = replace(graph, types=[_ALIAS.sub(self.meant, type_) for type_ in graph.types])
+        return replace(graph, unread=tuple(self.unread))
+
+    def meant(self, alias: re.Match[str]) -> str:
+        """The type that an alias stands for."""
+        return self.aliases.get(alias[0], alias[0])
 
     def note_attributes(self, op: str, text: str, operand_results: str = "") -> None:
         """Keep the attributes of the node that was added last."""
@@ -188,15 +203,26 @@ class _Reader:
         op, body = operation.op, operation.body
         place = self.locate(operation.location) if operation.location is not None else ("", -1)
         self.add_node(number, _REFERENCE.findall(operation.results), op, operation.type, place)
-        self.note_attributes(op, *skeleton(body))
-        loop = _loop_arguments(op, body)
-        self.connect([start for _, start, _ in loop] or _used(body, is_generic=operation.is_generic))
-        self.iteration = [(name, type_) for name, _, type_ in loop]
+        text, results = skeleton(body)
+        loop = loop_arguments(op, body)
+        names = [start for _, start, _ in loop] or _used(body, is_generic=operation.is_generic)
+        if op == "scf.for":
+            names = [name for name in _REFERENCE.findall(body) if name not in {own for own, *_ in loop}]
+        if len(names) > 2 and op.endswith(".reduce") and not operation.is_generic:
+            names, results = _unpaired(names), ",".join(_unpaired(results.split(",")))
+        self.note_attributes(op, text, results)
+        self.connect(names)
+        begins_inside = op.startswith("scf.")
+        self.iteration = [] if begins_inside else [(name, type_) for name, _, type_ in loop]
         self.note_callee(op, body)
         if operation.opens:
             self.open_region(number, self.last, "region", [], is_generic=operation.is_generic)
         if operation.opens and not operation.is_generic:
+            if names_unread_arguments(op, body):
+                self.unread.append(number)
             self.add_arguments(number, body)
+            for name, _, type_ in loop if begins_inside else ():
+                self.add_argument(number, name, type_)
 
     def note_callee(self, op: str, body: str) -> None:
         if op in _CALLS and (symbol := _SYMBOL.search(body)):
@@ -248,7 +274,7 @@ class _Reader:
         group = self.builder.add_group(Group(name, "entry" if name == "main" else "function"))
         self.regions.append(_Region(-1, group, is_generic=is_generic))
         if not is_generic:
-            self.add_arguments(number, line.partition(" -> ")[0])
+            self.add_arguments(number, signature_of(line))
 
     def open_region(
         self, number: int, owner: int, kind: str, iteration: list[tuple[str, str]], *, is_generic: bool = False
@@ -284,14 +310,17 @@ class _Reader:
             key = (op, text + skeleton(after.lstrip(")"))[0], results)
             self.attributes[owner] = self.skeletons.setdefault(key, len(self.skeletons))
         if " : " in line:
-            self.types.setdefault(owner, _result_type(line[: location.start()] if location else line))
+            self.types.setdefault(owner, result_type("", line[: location.start()] if location else line))
 
     def add_arguments(self, number: int, signature: str) -> None:
         if " :" in signature:  # by hand: `%x : tensor<f32>`
             signature = _SPACED.sub(r"\1: ", signature)
         paths = dict(_ARGUMENT_PATH.findall(signature))
         attributes = dict(_ARGUMENT_ATTRIBUTES.findall(signature)) if "{" in signature else {}
-        for name, type_ in _ARGUMENT.findall(_without_strings(signature)):
+        arguments = _ARGUMENT.findall(_without_strings(signature))
+        if signature.startswith("reducer") and len(arguments) > 2:
+            arguments = _unpaired(arguments)
+        for name, type_ in arguments:
             type_ = type_.partition(" loc")[0].partition(" {")[0].strip()
             self.add_argument(number, name, type_, paths.get(name, ""), attributes.get(name, ""))
 
@@ -337,13 +366,9 @@ def _pairs(skeleton: tuple[str, str, str]) -> list[tuple[str, str]]:
     return [*pairs, ("operand_results", operand_results)] if operand_results else pairs
 
 
-def _loop_arguments(op: str, body: str) -> list[tuple[str, str, str]]:
-    """What a `while` carries: each argument's name, the value that it starts from, and its type, empty if unread."""
-    pairs = _ITERATION.findall(body) if op.endswith(".while") else []
-    types = [type_.strip() for type_ in _PIECES.findall(body.rpartition(" : ")[2])] if pairs else []
-    if len(types) != len(pairs):
-        types = [""] * len(pairs)
-    return [(name, start, type_) for (name, start), type_ in zip(pairs, types, strict=True)]
+def _unpaired(pairs: Sequence[_T]) -> list[_T]:
+    """In order what a reduction of several prints in pairs, `(%a init: %b), (%c init: %d)`: firsts, then seconds."""
+    return [*pairs[0::2], *pairs[1::2]]
 
 
 def _opens_region(line: str) -> bool:
@@ -368,14 +393,3 @@ def _used(body: str, *, is_generic: bool) -> list[str]:
     arguments = body.rpartition(" : ")[0] or body
     # A region's arguments, `(%x: tensor<f32>) {`, are its own.
     return _REFERENCE.findall(_ARGUMENT.sub("", _without_strings(arguments)))
-
-
-def _result_type(body: str, *, is_single: bool = False) -> str:
-    """`tensor<4xf32>` of `… : (tensor<4x4xf32>) -> tensor<4xf32>`."""
-    _, colon, type_ = body.rpartition(" : ")
-    if not colon:
-        return ""
-    result = type_.rpartition("->")[2].strip().rstrip("{").strip()
-    if is_single and " -> " not in type_:  # `select` names an operand's type too; the result's is the last
-        result = (_PIECES.findall(result) or [result])[-1].strip()
-    return "" if result == "()" else result

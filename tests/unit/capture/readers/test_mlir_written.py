@@ -7,6 +7,8 @@ from jax._src.interpreters import mlir
 from jax._src.lib.mlir import ir
 
 from explorer.capture.readers.stablehlo import read_stablehlo
+from tests.corpus_mlir.compare import differences
+from tests.corpus_mlir.mlir import parse_all
 
 DECLARATIONS = ("builtin.module", "func.func", "sdy.mesh")
 
@@ -155,3 +157,75 @@ def functions(draw):
 @given(functions())
 def test_random_functions_in_random_spellings_are_read_as_mlir_reads_them(text):
     assert_read_alike(text)
+
+
+OTHERS = {
+    "a loop of another dialect": """
+        func.func @f(%x: tensor<2xf32>, %n: index) -> tensor<2xf32> {
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %y = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<2xf32>) {
+            %d = tensor.dim %a, %i : tensor<2xf32>
+            %b = stablehlo.add %a, %a : tensor<2xf32>
+            scf.yield %b : tensor<2xf32>
+          }
+          %k = arith.index_cast %n : index to i32
+          return %y : tensor<2xf32>
+        }""",
+    "a call by a value": """
+        func.func @g() { return }
+        func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+          %g = constant @g : () -> ()
+          call_indirect %g() : () -> ()
+          %y = stablehlo.add %x, %x : tensor<2xf32>
+          return %y : tensor<2xf32>
+        }""",
+    "two arrays reduced at once": """
+        func.func @f(%a: tensor<4xf32>, %b: tensor<4xi32>, %i: tensor<f32>, %j: tensor<i32>) -> tensor<f32> {
+          %0:2 = stablehlo.reduce(%a init: %i), (%b init: %j) across dimensions = [0]
+              : (tensor<4xf32>, tensor<4xi32>, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+            reducer(%p: tensor<f32>, %q: tensor<f32>) (%r: tensor<i32>, %s: tensor<i32>) {
+            %1 = stablehlo.add %p, %q : tensor<f32>
+            %2 = stablehlo.subtract %r, %s : tensor<i32>
+            stablehlo.return %1, %2 : tensor<f32>, tensor<i32>
+          }
+          return %0#0 : tensor<f32>
+        }""",
+    "types with names": """
+        !pair = tensor<2xf32>
+        func.func @f(%x: !pair) -> !pair {
+          %y = stablehlo.abs %x : !pair
+          return %y : !pair
+        }""",
+    "an arrow inside a type": """
+        func.func @f(%x: tensor<4xf32, #sparse_tensor.encoding<{ map = (d0) -> (d0 : compressed) }>>) -> tensor<4xf32> {
+          %0 = "stablehlo.abs"(%x)
+              : (tensor<4xf32, #sparse_tensor.encoding<{ map = (d0) -> (d0 : compressed) }>>) -> tensor<4xf32>
+          return %0 : tensor<4xf32>
+        }""",
+}
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_what_other_dialects_print_is_read_as_mlir_reads_it(text):
+    (operations,) = parse_all([text])
+    assert not isinstance(operations, str), operations
+    graph = read_stablehlo(text)
+    assert not differences(text, graph, operations)
+    assert graph.unread == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "strange %x to %y",
+        "scf.parallel (%i, %j) = (%x, %x) to (%x, %x) step (%x, %x) {\n}",
+        "affine.for %i = 0 to 10 {\n}",
+    ],
+)
+def test_what_is_not_understood_is_listed_and_costs_nothing_else(line):
+    text = f"func.func @f(%x: index) -> index {{\n  %y = arith.addi %x, %x : index\n{line}\n  return %y : index\n}}"
+    graph = read_stablehlo(text)
+    assert graph.unread == (2,)
+    assert [node.op for node in graph.nodes][-1] == "return"
+    assert [node.op for node in graph.nodes][1] == "arith.addi"

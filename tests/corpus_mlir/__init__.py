@@ -1,0 +1,1 @@
+"""Other people's MLIR, read by our reader and by MLIR's own parser."""
