@@ -84,8 +84,8 @@ class GraphBuilder:
         for column, values in ((self._scope, scope), (self.group_of, group), (self._frame, frame)):
             column.frombytes(np.ascontiguousarray(values, np.int32).tobytes())
 
-    def scope_codes(self, scopes: Sequence[str]) -> list[int]:
-        return self._scopes.many(scopes)
+    def scope_code(self, scope: str) -> int:
+        return self._scopes[scope]
 
     def connect_many(self, counts: Ints, operands: Ints) -> None:
         """Give the next nodes that have none their operands: how many each has, and which, in order."""

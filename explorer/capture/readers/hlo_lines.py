@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import repeat
 
 from explorer.capture.readers.hlo_rows import NO_OPERANDS, Rows
 
-# `ROOT %name = type opcode(operands), attributes` with no parenthesis or string among the operands.
+# `ROOT %name = type opcode(operands), attributes` with names as operands, or without any `%`: a value, bare names.
 _PLAIN = re.compile(
-    r"\s*+(ROOT )?%?([\w.\-]+) = (\((?:[^()]++|\([^()]*+\))*+\)|[^ (]\S*+) ([a-z][\w\-]*+)\(([^()\"#]*+)\)(.*)"
+    r"\s*+(ROOT )?%?([\w.\-]+) = (\((?:[^()]++|\([^()]*+\))*+\)|[^ (]\S*+) ([a-z][\w\-]*+)"
+    r"\((%[\w.\-]++(?:, (?:/\*index=\d++\*/)?%[\w.\-]++)*+|[^()\"#%]*+)\)(.*)"
 )
 # The same with parentheses in the operands' types: of tuples, and of layouts as TPUs' are. After a word one would hold
 # the operands of an operand.
@@ -40,32 +42,37 @@ class LineReader:
         """Take lines from `at` on while each is an instruction of which nothing is left over; the first other line."""
         rows, rests, group = self.rows, self.rows.known_rests, self.rows.group
         plain, typed = _PLAIN.match, _TYPED.match
-        # Bound once: to look ten columns up for each of 100,000 lines took a fifth of the time.
-        add_line, add_name, add_type = rows.lines.append, rows.names.append, rows.types.append
-        add_opcode, add_operands, add_code = rows.opcodes.append, rows.operands.append, rows.codes.append
-        add_scope, add_frame, add_group = rows.scopes.append, rows.frames.append, rows.groups.append
+        # Bound once: to look each column up for each of 100,000 lines took a fifth of the time.
+        add_name, add_type, add_opcode = rows.names.append, rows.types.append, rows.opcodes.append
+        add_operands, add_rest = rows.operands.append, rows.rests.append
+        first = at
         while at < len(lines):
-            instruction = plain(lines[at]) or typed(lines[at])
+            line = lines[at]
+            instruction = plain(line)
             if instruction is None:
-                break
-            root, name, type_, opcode, operands, text = instruction.groups()
-            if operands and operands.count("%") != operands.count(",") + 1 and opcode not in NO_OPERANDS:
-                operands = _named(operands)
-            code, scope, frame = rests[text]
-            if code < 0 or operands is None:
+                instruction = typed(line)
+                if instruction is None:
+                    break
+                root, name, type_, opcode, operands, text = instruction.groups()
+                if operands.count("%") != operands.count(",") + 1 and opcode not in NO_OPERANDS:
+                    operands = _named(operands) if operands else operands
+            else:
+                root, name, type_, opcode, operands, text = instruction.groups()
+                if operands and operands[0] != "%" and opcode not in NO_OPERANDS:
+                    operands = _named(operands)
+            rest = rests[text]
+            if rest[0] < 0 or operands is None:
                 break
             if root:
-                rows.roots.append(len(rows.lines))
-            add_line(at)
+                rows.roots.append(len(rows.names))
             add_name(name)
             add_type(type_)
             add_opcode(opcode)
             add_operands(operands)
-            add_code(code)
-            add_scope(scope)
-            add_frame(frame)
-            add_group(group)
+            add_rest(rest)
             at += 1
+        rows.lines.extend(range(first, at))
+        rows.groups.extend(repeat(group, at - first))
         return at
 
     def opens(self, line: str) -> bool:

@@ -71,7 +71,12 @@ def statements(text: str, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 def _is_whole(line: str) -> bool:
     """Whether a line is a statement as MLIR prints it."""
-    if "//" in line or line.find("return", _LONGEST_RETURN) >= 0 or _DEFINES.search(line, 1) or _INSIDE.search(line):
+    if "//" in line or line.find("return", _LONGEST_RETURN) >= 0:
+        return False
+    # Looked for only where there is a sign for it: of most lines it would be in vain.
+    if line.rfind("=") > line.find("=") and _DEFINES.search(line, 1):
+        return False
+    if "{" in line and _INSIDE.search(line):
         return False
     inner = line
     if line[0] == "}":

@@ -107,7 +107,10 @@ class _Operation:
 
     @staticmethod
     def of(line: str, results: str, name: re.Match[str]) -> _Operation:
-        location = _LOCATION.search(line)
+        at = line.rfind(" loc(")
+        location = _LOCATION.match(line, at) if at >= 0 else None
+        if at >= 0 and location is None:
+            location = _LOCATION.search(line)
         body = line[name.end() : location.start() if location else len(line)]
         is_generic = name[1] is not None
         if ":" in body and " : " not in body:  # by hand: `return %0: tensor<f32>`
@@ -391,5 +394,7 @@ def _used(body: str, *, is_generic: bool) -> list[str]:
     if is_generic:
         return _REFERENCE.findall(body[: body.find(")")])
     arguments = body.rpartition(" : ")[0] or body
+    if ": " not in arguments and '"' not in arguments:
+        return _REFERENCE.findall(arguments)
     # A region's arguments, `(%x: tensor<f32>) {`, are its own.
     return _REFERENCE.findall(_ARGUMENT.sub("", _without_strings(arguments)))
