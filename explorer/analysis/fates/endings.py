@@ -291,10 +291,19 @@ def displaced(change: Change, row: int, after: int) -> bool:
         for key in change.operands(at):
             operand = change.row_before.get(key, -1)
             if operand >= 0 and change.row_after.get(key, -1) < 0 and operand not in todo:
-                if change.op(operand) == op and change.successor(operand) in (-1, after):
+                is_last = change.successor(operand) in (-1, after) and not _is_done_again(change, operand, after)
+                if change.op(operand) == op and is_last:
                     return True
                 todo.append(operand)
     return False
+
+
+def _is_done_again(change: Change, row: int, after: int) -> bool:
+    """Whether `after` reads a copy of `row`, which a pass may make without a name: `(x × 8) ÷ 8` as `… × 0.125`."""
+    read = (change.row_after.get(key, -1) for key in change.operands(after))
+    return any(
+        at >= 0 and change.op(at) == change.op(row) and change.operands(at) == change.operands(row) for at in read
+    )
 
 
 def _of_readers(change: Change, row: int, depth: int) -> Ending:

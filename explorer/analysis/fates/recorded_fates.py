@@ -128,6 +128,8 @@ class _Reading:
             return Row(life.kind, (), False, why, step, life.before, life.after)
         if kernel >= 0:
             return Row("rewritten", row.kernels or (kernel,), False, why, step, life.before, life.after)
+        if life.row >= 0 and node < 0:  # the last snapshot has it; where it is in the program isn't known
+            return Row("rewritten", row.kernels, False, why, step, life.before, life.after)
         if node >= 0 and self.stage.computes[equation]:
             # A bitcast reads what does it now, as of a convolution that became the transpose of another one.
             return Row("unknown", (), False, f"it was rewritten, and only a view of what does it is known: {why}")
@@ -190,16 +192,22 @@ def _translated(evidence: Evidence) -> set[int]:
 
 
 def _hlo_nodes(evidence: Evidence, fates: MetadataFates) -> dict[int, int]:
-    """By row of the last snapshot, the node: line by line, since both are the same module."""
+    """By row of the last snapshot, the node: line by line if both are the same module in one order, else by name."""
     versions = evidence.versions
     rows = evidence.snapshots[-1]
     rows = rows[versions.key[rows] >= 0]
     graph = fates.hlo.graph
     order = np.argsort(graph.line, kind="stable")
     ops = [graph.ops[code] for code in graph.op[order].tolist()]
-    if ops != [versions.ops[code] for code in versions.op[rows].tolist()]:
+    if ops == [versions.ops[code] for code in versions.op[rows].tolist()]:
+        return dict(zip(rows.tolist(), order.tolist(), strict=True))
+    node_of = {name: node for node, name in enumerate(graph.names)}
+    if len(node_of) < len(graph.names):
         return {}
-    return dict(zip(rows.tolist(), order.tolist(), strict=True))
+    codes: list[int] = graph.op.tolist()
+    keys: list[int] = versions.key[rows].tolist()
+    found = ((row, node_of.get(versions.names[key], -1)) for row, key in zip(rows.tolist(), keys, strict=True))
+    return {row: node for row, node in found if node >= 0 and evidence.op(row) == graph.ops[codes[node]]}
 
 
 _Pairs = tuple[Ints, Ints, NDArray[np.bool_]]

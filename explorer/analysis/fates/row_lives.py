@@ -148,15 +148,20 @@ def _apart(
     if equations is None:
         return dict(changed), {}
     is_sure = (equations.grade == EXACT) & (equations.code >= 0)
-    gone: dict[tuple[int, int], list[int]] = {}
+
+    def kind(row: int) -> tuple[int, int] | None:
+        """The equations and the operation of a row; None where they are not known."""
+        return (int(equations.code[row]), int(versions.op[row])) if is_sure[row] else None
+
+    gone: dict[tuple[int, int] | None, list[int]] = {}
     for row in died:
-        if is_sure[row]:
-            gone.setdefault((int(equations.code[row]), int(versions.op[row])), []).append(row)
+        gone.setdefault(kind(row), []).append(row)
+    gone.pop(None, None)
     same, heirs = dict(changed), dict[int, int]()
     for old, new in changed.items():
-        before, after = ((int(equations.code[row]), int(versions.op[row])) for row in (old, new))
-        others = gone.get(after, ())
-        if is_sure[old] and is_sure[new] and before[1] == after[1] and before != after and len(others) == 1:
+        before, others = kind(old), gone.get(kind(new), ())
+        is_another = before is not None and before != kind(new) and versions.op[old] == versions.op[new]
+        if is_another and len(others) == 1:
             del same[old]
             same[others[0]] = heirs[old] = new
     return same, heirs

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
+_T = TypeVar("_T")
 _IN_ANGLES = r"(?:[^<>\-]++|->|-"  # an arrow closes none
 _PIECES = re.compile(rf"(?:[^,<>()]++|<{_IN_ANGLES}|<{_IN_ANGLES}|<(?:[^<>\-]++|->|-)*+>)*+>)*+>|\([^()]*+\))++")
 _ITERATION = re.compile(r"%([\w$.]++) = (%?[\w$.]++)")
@@ -54,24 +56,33 @@ def result_type(op: str, body: str, *, is_single: bool = False) -> str:
         body: What follows its name, without its location.
         is_single: Whether it has one result.
     """
-    if op in _GIVEN:
-        return _GIVEN[op]
     _, colon, type_ = body.rpartition(" : ")
-    if not colon:  # of what carries values on: `… iter_args(%a = %b) -> (tensor<f32>) {`
-        carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
-        return carried[1] if carried else ""
+    if op in _GIVEN or not colon:
+        return _GIVEN.get(op) or _carried(op, body)
     if op.endswith("constant") and "->" in type_ and "@" in body:  # of a function
         return type_
-    result = type_.rpartition("->")[2].strip().rstrip("{").strip()
+    result = _last_type(type_, is_single=is_single)
+    if op == "tensor.extract":
+        return _ELEMENT.sub(r"\1", result)
+    return "" if result == "()" else result
+
+
+def _carried(op: str, body: str) -> str:
+    """The types of what a loop carries on: `… iter_args(%a = %b) -> (tensor<f32>) {`."""
+    carried = _CARRIED.search(body.rstrip(" {")) if op.startswith("scf.") else None
+    return carried[1] if carried else ""
+
+
+def _last_type(text: str, *, is_single: bool) -> str:
+    """The types behind an operation's last colon that are of its results."""
+    result = text.rpartition("->")[2].strip().rstrip("{").strip()
     if "}" in result and result.count("}") > result.count("{"):  # of a number in a dictionary: `{dim = 0 : i64}`
         return ""
     if " " in result:
         result = result.partition(" attributes {")[0].rpartition(" to ")[2]
-    if is_single and " -> " not in type_:  # `select` names an operand's type too; the result's is the last
+    if is_single and " -> " not in text:  # `select` names an operand's type too; the result's is the last
         result = (_pieces(result) or [result])[-1].strip()
-    if op == "tensor.extract" and (element := _ELEMENT.fullmatch(result)):
-        return element[1]
-    return "" if result == "()" else result
+    return result
 
 
 def _pieces(types: str) -> list[str]:
@@ -88,3 +99,8 @@ def signature_of(line: str) -> str:
         if depth == 0 and bracket[0] == ")":
             return line[: bracket.end()]
     return line
+
+
+def unpaired(pairs: Sequence[_T]) -> list[_T]:
+    """In order what a reduction of several prints in pairs, `(%a init: %b), (%c init: %d)`: firsts, then seconds."""
+    return [*pairs[0::2], *pairs[1::2]]

@@ -9,19 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from explorer.capture.readers.graph_builder import GraphBuilder
 from explorer.capture.readers.mlir_attributes import read_attributes, read_dictionary, skeleton
 from explorer.capture.readers.mlir_locations import Locations
 from explorer.capture.readers.mlir_statements import statements
-from explorer.capture.readers.mlir_types import loop_arguments, names_unread_arguments, result_type, signature_of
+from explorer.capture.readers.mlir_types import (
+    LoopArgument,
+    loop_arguments,
+    names_unread_arguments,
+    result_type,
+    signature_of,
+    unpaired,
+)
 from explorer.capture.readers.user_frames import users_part
 from explorer.errors import UnreadableTextError
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.graph import Frame, Graph, Group
 
-_T = TypeVar("_T")
 _VALUE = r"%[\w$.]++(?::\d++)?"
 _RESULTS = re.compile(rf"({_VALUE}(?:, {_VALUE})*+) = ")
 _OPERATION = re.compile(r'"([\w$.\-]++)"|([A-Za-z_][\w$]*+(?:\.[\w$]++)*+)')
@@ -208,24 +213,26 @@ class _Reader:
         self.add_node(number, _REFERENCE.findall(operation.results), op, operation.type, place)
         text, results = skeleton(body)
         loop = loop_arguments(op, body)
-        names = [start for _, start, _ in loop] or _used(body, is_generic=operation.is_generic)
-        if op == "scf.for":
-            names = [name for name in _REFERENCE.findall(body) if name not in {own for own, *_ in loop}]
+        names = _operands(operation, loop)
         if len(names) > 2 and op.endswith(".reduce") and not operation.is_generic:
-            names, results = _unpaired(names), ",".join(_unpaired(results.split(",")))
+            names, results = unpaired(names), ",".join(unpaired(results.split(",")))
         self.note_attributes(op, text, results)
         self.connect(names)
-        begins_inside = op.startswith("scf.")
-        self.iteration = [] if begins_inside else [(name, type_) for name, _, type_ in loop]
+        self.iteration = [] if op.startswith("scf.") else [(name, type_) for name, _, type_ in loop]
         self.note_callee(op, body)
         if operation.opens:
-            self.open_region(number, self.last, "region", [], is_generic=operation.is_generic)
-        if operation.opens and not operation.is_generic:
-            if names_unread_arguments(op, body):
-                self.unread.append(number)
-            self.add_arguments(number, body)
-            for name, _, type_ in loop if begins_inside else ():
-                self.add_argument(number, name, type_)
+            self.open_inside(number, operation, loop)
+
+    def open_inside(self, number: int, operation: _Operation, loop: Sequence[LoopArgument]) -> None:
+        """Open the region at the end of an operation's line, with the arguments that the line names."""
+        self.open_region(number, self.last, "region", [], is_generic=operation.is_generic)
+        if operation.is_generic:
+            return
+        if names_unread_arguments(operation.op, operation.body):
+            self.unread.append(number)
+        self.add_arguments(number, operation.body)
+        for name, _, type_ in loop if operation.op.startswith("scf.") else ():
+            self.add_argument(number, name, type_)
 
     def note_callee(self, op: str, body: str) -> None:
         if op in _CALLS and (symbol := _SYMBOL.search(body)):
@@ -322,7 +329,7 @@ class _Reader:
         attributes = dict(_ARGUMENT_ATTRIBUTES.findall(signature)) if "{" in signature else {}
         arguments = _ARGUMENT.findall(_without_strings(signature))
         if signature.startswith("reducer") and len(arguments) > 2:
-            arguments = _unpaired(arguments)
+            arguments = unpaired(arguments)
         for name, type_ in arguments:
             type_ = type_.partition(" loc")[0].partition(" {")[0].strip()
             self.add_argument(number, name, type_, paths.get(name, ""), attributes.get(name, ""))
@@ -369,11 +376,6 @@ def _pairs(skeleton: tuple[str, str, str]) -> list[tuple[str, str]]:
     return [*pairs, ("operand_results", operand_results)] if operand_results else pairs
 
 
-def _unpaired(pairs: Sequence[_T]) -> list[_T]:
-    """In order what a reduction of several prints in pairs, `(%a init: %b), (%c init: %d)`: firsts, then seconds."""
-    return [*pairs[0::2], *pairs[1::2]]
-
-
 def _opens_region(line: str) -> bool:
     """Whether a line ends in the brace of a region, not of attributes."""
     if not line.endswith("{") or line.endswith(("<{", "= {")):
@@ -387,6 +389,13 @@ def _opens_region(line: str) -> bool:
 
 def _without_strings(text: str) -> str:
     return _STRING.sub('""', text) if '"' in text else text
+
+
+def _operands(operation: _Operation, loop: Sequence[LoopArgument]) -> list[str]:
+    """The names of what an operation reads, as its line has them."""
+    if operation.op == "scf.for":
+        return [name for name in _REFERENCE.findall(operation.body) if name not in {own for own, *_ in loop}]
+    return [start for _, start, _ in loop] or _used(operation.body, is_generic=operation.is_generic)
 
 
 def _used(body: str, *, is_generic: bool) -> list[str]:
