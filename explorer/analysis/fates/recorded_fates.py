@@ -231,7 +231,12 @@ def _rows_of_equations(evidence: Evidence, stage: StageFates) -> _Pairs:
     end = versions.snapshots[1].first if len(versions.snapshots) > 1 else len(versions.lines)
     was_there = np.zeros(len(stage.computes), bool)
     last = _last_operation(*outermost, len(was_there))
-    was_there[equation[(row < end) & _is_left(row, equation, own, last, _functions(evidence.lowering))]] = True
+    is_left = _is_left(row, equation, own, last, _functions(evidence.lowering))
+    was_there[equation[(row < end) & is_left]] = True
+    # In a function that JAX makes for a primitive nothing has a number until the call is inlined.
+    calls = np.asarray([*(op == "call" for op in versions.ops), False], bool)[versions.op[lines.row]]
+    in_doubt = np.isin(equation, lines.equation[(lines.row < end) & (calls | ~lines.exact)])
+    was_there[equation[in_doubt & own & is_left & (lines.code[row] >= 0)]] = True
     # In a function that is called several times no line says for which call it is: that is enough to be there at first.
     kept = was_there[equation] & (lines.code[row] >= 0)
     return row[kept], equation[kept], own[kept]
@@ -277,7 +282,10 @@ def _outermost(evidence: Evidence) -> tuple[Ints, Ints]:
     graph, code = evidence.lowering, evidence.lowered.code
     operation, equation = evidence.lowered.certain()
     caller = np.asarray([*(group.caller for group in graph.groups), -1], np.int32)[graph.group[operation]]
-    is_inner = (caller >= 0) & (code[caller] == code[operation])
+    calls = np.asarray([op in _CALLS for op in graph.ops] or [False], bool)[
+        graph.op
+    ]  # as of a primitive's own function
+    is_inner = (caller >= 0) & (code[caller] == code[operation]) & ~calls[caller]
     return operation[~is_inner], equation[~is_inner]
 
 

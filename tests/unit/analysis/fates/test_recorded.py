@@ -232,3 +232,9 @@ def test_every_end_is_the_pass_that_the_dumps_say_and_nothing_is_fused_that_no_k
     total = sum(scores(range(0, 320, 9)), Score())
     assert not total.wrong, table(total, 36)
     assert total.named >= 0.97 * total.ended
+
+
+@pytest.mark.parametrize("program", [lambda x: jnp.cumsum(x * 2) + jnp.cumsum(x), lambda x: lax.cumsum(x) * 2])
+def test_a_primitive_that_jax_lowers_through_a_function_of_its_own_is_not_gone(program):
+    _, found = fates_of(program, jnp.ones(64))
+    assert not {fate.kind for fate in found["cumsum"]} & {"eliminated", "folded"}
