@@ -206,8 +206,8 @@ def _hlo_nodes(evidence: Evidence, fates: MetadataFates) -> dict[int, int]:
         return {}
     codes: list[int] = graph.op.tolist()
     keys: list[int] = versions.key[rows].tolist()
-    found = ((row, node_of.get(versions.names[key], -1)) for row, key in zip(rows.tolist(), keys, strict=True))
-    return {row: node for row, node in found if node >= 0 and evidence.op(row) == graph.ops[codes[node]]}
+    pairs = ((row, node_of.get(versions.names[key], -1)) for row, key in zip(rows.tolist(), keys, strict=True))
+    return {row: node for row, node in pairs if node >= 0 and evidence.op(row) == graph.ops[codes[node]]}
 
 
 _Pairs = tuple[Ints, Ints, NDArray[np.bool_]]
