@@ -58,10 +58,15 @@ def _waits(function: FunctionSource) -> Iterator[tuple[ast.Call, str]]:
         calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
         jitted = {id(node): function.short(node) for node in calls if _is_jitted_call(function, node)}
         for node in calls if results or jitted else ():
-            source = None if _is_jax_numpy(function, node) or _is_rare(function, node, loop) else _taken(node)
+            source = _brought(function, node, loop)
             if source is not None:
                 unnamed = [jitted[id(part)] for part in ast.walk(source) if id(part) in jitted]
                 yield from ((node, name) for name in (traced_in(source, results) or unnamed)[:1])
+
+
+def _brought(function: FunctionSource, node: ast.Call, loop: ast.AST) -> ast.expr | None:
+    """What a call in a loop takes to the host; None where it takes nothing, or seldom."""
+    return None if _is_jax_numpy(function, node) or _is_rare(function, node, loop) else _taken(node)
 
 
 def _jitted_results(function: FunctionSource, loop: ast.AST) -> Iterator[str]:
