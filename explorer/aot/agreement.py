@@ -42,7 +42,7 @@ def differ(one: Any, other: Any) -> bool:
 
     try:
         with suppress_recording():
-            results, others = jax.jit(both)(*arrays)
+            results, others = cast(tuple[Any, Any], jax.jit(both)(*arrays))
     except Exception:  # out of memory, a NaN that jax_debug_nans met: nothing is known
         return False
     return not all(map(_is_close, results, others))

@@ -105,6 +105,7 @@ def _memory(capture: ex.Capture) -> Iterator[str]:
 def _passes(capture: ex.Capture) -> Iterator[str]:
     if not capture.has_passes:
         return
+    yield repr(capture.passes)
     yield from (f"{step.name} +{step.born} -{step.died} ~{step.changed}" for step in capture.passes)
     yield from (f"  {effect!r}" for effect in capture.passes.effects)
     for node in itertools.islice(capture.hlo.graph.nodes, 0, None, 7):
