@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
-from threading import get_ident
 from typing import Any, cast
 
 import jax
@@ -46,31 +42,6 @@ def differ(one: Any, other: Any) -> bool:
     except Exception:  # out of memory, a NaN that jax_debug_nans met: nothing is known
         return False
     return not all(map(_is_close, results, others))
-
-
-@contextmanager
-def muted_prints() -> Generator[None]:
-    """Within: what this thread writes to standard output isn't shown; what others write is."""
-    before = sys.stdout
-    sys.stdout = _Muted(before)
-    try:
-        yield
-    finally:
-        sys.stdout = before
-
-
-class _Muted:
-    """A stream that drops what one thread writes."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._thread = get_ident()
-
-    def write(self, text: str) -> int:
-        return len(text) if get_ident() == self._thread else self._stream.write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 def _bytes(closed: Any) -> int:

@@ -13,12 +13,13 @@ from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import at_sizes, undecided_equalities
 from explorer._jax.suppress_recording import suppress_recording
-from explorer.aot.agreement import differ, muted_prints
+from explorer.aot.agreement import differ
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.changes import change, derivatives_need_python, with_own_constants
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols
 from explorer.capture.constants import refuse_leaks
+from explorer.capture.prints import printed_once
 from explorer.capture.sources import called_at, place
 from explorer.capture.trace_errors import users_place
 from explorer.errors import ChangedFunctionError, OutputError
@@ -221,7 +222,7 @@ class Program:
         """
         for sizes in self.symbols.corners:
             try:
-                with muted_prints(), suppress_recording():
+                with suppress_recording(), printed_once() as prints, prints.muted():
                     single = self._trace(sizes)
             except Exception as error:  # the function's own: it takes no such size
                 where = users_place(error)

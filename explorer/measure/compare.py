@@ -12,11 +12,11 @@ import jax
 import numpy as np
 
 from explorer.capture.call import Call, takes_call
+from explorer.capture.prints import Prints, printed_once
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.device import environment_with_cores
 from explorer.measure.machine import busy_note
-from explorer.measure.prints import Prints, printed_once
 from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import Sampler, check_confidence, check_seconds
 from explorer.measure.subject import signature_of

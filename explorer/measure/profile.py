@@ -14,11 +14,11 @@ from explorer._jax.profiling import profiling
 from explorer.analysis.profile.build import build_profile
 from explorer.analysis.profile.overhead import undisturbed
 from explorer.capture.call import Call, takes_call
+from explorer.capture.prints import printed_once
 from explorer.errors import OptionError
 from explorer.measure.calls import Calls, ready
 from explorer.measure.device import environment_with_cores
 from explorer.measure.events import CALL, RESULT, read_events
-from explorer.measure.prints import printed_once
 from explorer.measure.programs import ProfiledCall, captures_of, profiled_call
 from explorer.model.results.profile import Profile
 

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import jax
 
+from explorer.capture.prints import printed_once
 from explorer.errors import OptionError
 from explorer.measure.calls import quick_wait, ready
 from explorer.measure.disturbance import BLOCK, Block, Observer, Quiet
-from explorer.measure.prints import printed_once
 from explorer.model.results.statistics import interval_of_median, settled
 from explorer.model.results.timing import Samples
 

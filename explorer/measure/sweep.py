@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.capture.call import Call, takes_call
+from explorer.capture.prints import printed_once
 from explorer.errors import ArgumentsError
 from explorer.measure.compiled_subject import compile_subject, error_line, flops_and_bytes, kernels_of
 from explorer.measure.device import environment_with_cores
 from explorer.measure.grid import Point, grid_of
 from explorer.measure.machine import busy_note
-from explorer.measure.prints import printed_once
 from explorer.measure.progress import progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of

@@ -13,11 +13,11 @@ import jax
 from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, run_step
+from explorer.capture.prints import Prints, printed_once
 from explorer.measure.calls import Calls
 from explorer.measure.device import default_device, environment_with_cores
 from explorer.measure.disturbance import Observer
 from explorer.measure.machine import busy_note
-from explorer.measure.prints import Prints, printed_once
 from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
 from explorer.measure.subject import Subject, signature_of, subject_of

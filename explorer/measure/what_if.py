@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.capture.call import Call, takes_call
+from explorer.capture.prints import printed_once
 from explorer.capture.same_program import is_same_program
 from explorer.errors import NotCallableError, OptionError
 from explorer.measure.calls import Calls
@@ -17,7 +18,6 @@ from explorer.measure.compiled_subject import CompiledSubject, error_line, flops
 from explorer.measure.device import environment_with_cores
 from explorer.measure.differences import difference_of
 from explorer.measure.naming import distinct_labels
-from explorer.measure.prints import printed_once
 from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
