@@ -22,7 +22,7 @@ class Saved:
         ...     timing.save(f"{folder}/f.json")
         ...     Timing.load(f"{folder}/f.json")
         Timing(f(x: f32[8]))
-          steady      10 ms     9.85 … 10.2 ms with 95 %, 9 samples
+          steady      10 ms     9.7 … 10.3 ms with 95 %, 9 samples
           first call  200 ms
     """
 

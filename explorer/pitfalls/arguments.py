@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import starmap
 from types import FunctionType, MethodType
 from typing import Any, cast
 
@@ -17,38 +15,6 @@ from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.reach import reachable
 from explorer.pitfalls.safe import member
 from explorer.pitfalls.state import snapshot
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One array argument, or one array in an argument.
-
-    Args:
-        path: `x`, `state['step']`.
-        variable: Of the jaxpr.
-        donated: Whether the call may write over it.
-    """
-
-    path: str
-    variable: Any
-    donated: bool
-
-    @property
-    def aval(self) -> Any:
-        return self.variable.aval
-
-
-def arguments_of(evidence: Evidence) -> tuple[Argument, ...]:
-    """Those of a traced function, in the order of the jaxpr's; none if the trace failed."""
-    if evidence.traced is None:
-        return ()
-    raw = evidence.program.main.raw
-    names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
-    infos: list[Any] = jax.tree.leaves(evidence.traced.args_info)
-    if not len(names) == len(infos) == len(raw.invars):
-        return tuple(Argument("", variable, False) for variable in raw.invars)
-    donated = (bool(info.donated) for info in infos)
-    return tuple(starmap(Argument, zip(names, raw.invars, donated, strict=True)))
 
 
 def passed_values(evidence: Evidence) -> Iterator[tuple[str, Any]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import starmap
 from types import CodeType
 from typing import Any
 
@@ -19,9 +21,29 @@ from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.function_source import FunctionSource, function_source
 from explorer.pitfalls.gradients.faults import GradientFault, find_faults
+from explorer.pitfalls.jits import CallArgument, call_arguments
 from explorer.pitfalls.recorder import Call, Recording
 from explorer.pitfalls.safe import is_tracer
 from explorer.pitfalls.state import Change, Snapshot, snapshot
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array argument, or one array in an argument.
+
+    Args:
+        path: `x`, `state['step']`.
+        variable: Of the jaxpr.
+        donated: Whether the call may write over it.
+    """
+
+    path: str
+    variable: Any
+    donated: bool
+
+    @property
+    def aval(self) -> Any:
+        return self.variable.aval
 
 
 @dataclass(repr=False)
@@ -67,6 +89,30 @@ class Evidence:
     def program(self) -> Program:
         """All its equations; none if the trace failed."""
         return Program(_no_equations() if self.jaxpr is None else self.jaxpr)
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The arrays that the function was traced with, in the order of the jaxpr's; none if the trace failed."""
+        if self.traced is None:
+            return ()
+        raw = self.program.main.raw
+        names = tuple(map(str, getattr(raw.debug_info, "arg_names", None) or ()))
+        infos: list[Any] = jax.tree.leaves(self.traced.args_info)
+        if not len(names) == len(infos) == len(raw.invars):
+            return tuple(Argument("", variable, False) for variable in raw.invars)
+        donated = (bool(info.donated) for info in infos)
+        return tuple(starmap(Argument, zip(names, raw.invars, donated, strict=True)))
+
+    @cached_property
+    def call_arguments(self) -> tuple[CallArgument, ...]:
+        """What was passed, by the names of the parameters."""
+        return tuple(call_arguments(self.target, self.args, self.kwargs))
+
+    def gather(self) -> None:
+        """Work out now what most rules look at; what fails here fails again in the rule that needs it."""
+        for name in ("program", "functions", "failed_step", "arguments", "call_arguments"):
+            with suppress(Exception):
+                getattr(self, name)
 
     @cached_property
     def gradient_faults(self) -> tuple[GradientFault, ...]:

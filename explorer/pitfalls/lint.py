@@ -192,6 +192,7 @@ def check_rules(
     findings: list[Finding] = []
     faults: list[str] = []
     applicable = [rule for rule in (all_rules() if rules is None else rules) if rule.passive or evidence.recording]
+    evidence.gather()
     for rule in applicable:
         try:
             if own := list(rule.check(evidence)):  # most rules find nothing in most functions

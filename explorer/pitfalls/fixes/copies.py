@@ -16,6 +16,7 @@ from typing import Any, cast
 import jax
 
 from explorer._jax.jitted import is_jitted, jit_options
+from explorer.capture.state import HoldsState
 from explorer.model.source import is_library_file
 from explorer.pitfalls.fixes.unit import RewriteUncertain
 from explorer.pitfalls.safe import attributes, class_variables, closure_variables, is_users_object, kind_of, member, mro
@@ -147,6 +148,9 @@ class FunctionCopies:
             raise RewriteUncertain("how the function was jitted isn't known")
         return jax.jit(self._copied(jitted.__wrapped__), **options)
 
+    def copy_stateless_jit(self, jitted: Any) -> Any:
+        return jax.jit(self._copied(jitted.__wrapped__))
+
     def copy_container(self, container: Any) -> Any:
         if type(container) is dict:
             return {key: self._copied(value) for key, value in cast(dict[Any, Any], container).items()}
@@ -172,6 +176,11 @@ def _with_users(changed: list[int], users: Mapping[int, list[int]]) -> set[int]:
         leading |= further
         changed += further
     return leading
+
+
+def _is_stateless_jit(value: Any) -> bool:
+    """Whether it is a function of `ex.jit` that captures no containers."""
+    return issubclass(kind_of(value), HoldsState) and not value.captured
 
 
 def _is_users_module(value: Any) -> bool:
@@ -212,7 +221,7 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (value.__func__, value.__self__)
     elif kind is partial:
         yield from (value.func, *value.args, *value.keywords.values())
-    elif is_jitted(value):
+    elif is_jitted(value) or _is_stateless_jit(value):
         yield value.__wrapped__
     elif _is_users_module(value):
         yield from (held for held in list(cast(dict[str, Any], vars(value)).values()) if callable(held))
@@ -236,6 +245,7 @@ _COPIERS: tuple[tuple[Callable[[Any], bool], Callable[[FunctionCopies, Any], Any
     (lambda value: kind_of(value) is MethodType, FunctionCopies.copy_method),
     (lambda value: kind_of(value) is partial, FunctionCopies.copy_partial),
     (is_jitted, FunctionCopies.copy_jitted),
+    (_is_stateless_jit, FunctionCopies.copy_stateless_jit),
     (_is_users_module, FunctionCopies.copy_module),
     (_is_container, FunctionCopies.copy_container),
     (_is_object, FunctionCopies.copy_object),

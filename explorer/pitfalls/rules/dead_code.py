@@ -12,9 +12,9 @@ import numpy as np
 
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
-from explorer.pitfalls.arguments import Argument, arguments_of, parameter_location
+from explorer.pitfalls.arguments import parameter_location
 from explorer.pitfalls.equations import Equation, Program
-from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.evidence import Argument, Evidence
 from explorer.pitfalls.liveness import liveness
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
@@ -87,7 +87,7 @@ def _within(equation: Equation) -> Iterator[Equation]:
 
 
 def _arguments(evidence: Evidence, used: set[Any]) -> Iterator[Finding]:
-    arguments = arguments_of(evidence)
+    arguments = evidence.arguments
     # State that isn't used yet is there to be kept.
     state = len(jax.tree.leaves(evidence.traced.args_info[0][0])) if evidence.captured and arguments else 0
     by_root: dict[str, list[Argument]] = defaultdict(list)

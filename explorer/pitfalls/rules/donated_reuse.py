@@ -12,7 +12,6 @@ import jax
 from explorer.capture.sources import Span, read_source, users_frame
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import (
-    arguments_of,
     parameter_location,
     passed_values,
     reachable_values,
@@ -28,7 +27,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    donated = {argument.path for argument in arguments_of(evidence) if argument.donated}
+    donated = {argument.path for argument in evidence.arguments if argument.donated}
     if donated:
         yield from _twice(evidence, donated)
         yield from _captured(evidence, donated)

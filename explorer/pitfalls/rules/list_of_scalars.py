@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import source_of
-from explorer.pitfalls.jits import call_arguments
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
@@ -19,6 +18,7 @@ _LONG = 16  # numbers; shapes, axes and coefficients are shorter
 _DEEPEST = 4
 _MOST = 10_000  # containers looked into
 _NUMBERS = (bool, int, float, complex)
+_LISTS = (list, tuple)
 
 
 _REFUSED = re.compile(r"(\w+) requires ndarray or scalar arguments, got <class '(list|tuple)'>")
@@ -26,7 +26,7 @@ _REFUSED = re.compile(r"(\w+) requires ndarray or scalar arguments, got <class '
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _refused(evidence)
-    for one in call_arguments(evidence.target, evidence.args, evidence.kwargs):
+    for one in evidence.call_arguments:
         if one.static:
             continue
         for path, count, nested in _lists(one.name, one.value):
@@ -62,7 +62,7 @@ def _lists(path: str, value: Any) -> Iterator[tuple[str, int, bool]]:
         if not waiting:
             return
         path, value, depth = waiting.pop()
-        count = _numbers(value) if is_exactly(value, list, tuple) else 0
+        count = _numbers(value) if type(value) in _LISTS else 0
         if count >= _LONG:
             yield path, count, count != len(value) or not is_exactly(value[0], *_NUMBERS)
         elif depth < _DEEPEST:
@@ -71,9 +71,10 @@ def _lists(path: str, value: Any) -> Iterator[tuple[str, int, bool]]:
 
 def _inner(value: Any) -> Iterator[tuple[str, Any]]:
     """The items of a short list, or of a dict with plain keys, by how Python goes on to them."""
-    if is_exactly(value, list, tuple) and len(value) <= _LONG:
+    kind = cast(Any, type(value))
+    if kind in _LISTS and len(value) <= _LONG:
         yield from ((f"[{i}]", item) for i, item in enumerate(value))
-    elif is_exactly(value, dict):
+    elif kind is dict:
         items = islice(value.items(), _MOST)
         yield from ((f"[{key!r}]", item) for key, item in items if type(key) in (str, int))
 

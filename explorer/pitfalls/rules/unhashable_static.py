@@ -15,7 +15,7 @@ from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
-from explorer.pitfalls.jits import CallArgument, call_arguments, decorator, hash_of, jit_target, short_name
+from explorer.pitfalls.jits import CallArgument, decorator, hash_of, jit_target, short_name
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import attributes, class_variables, is_a, is_users_class, kind_of
 
@@ -23,7 +23,7 @@ _ARRAY = type(jax.numpy.zeros(()))  # which isn't derived from jax.Array
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for argument in call_arguments(evidence.target, evidence.args, evidence.kwargs):
+    for argument in evidence.call_arguments:
         if argument.static and argument.name != "self":  # that is another rule's
             yield from _passed(evidence, argument)
     for function in evidence.functions:

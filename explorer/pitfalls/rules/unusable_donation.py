@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import Argument, arguments_of, parameter_location
-from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.arguments import parameter_location
+from explorer.pitfalls.evidence import Argument, Evidence
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.syntax_trees import root_of
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     program = evidence.program
-    arguments = arguments_of(evidence)
+    arguments = evidence.arguments
     unusable: dict[str, list[Argument]] = defaultdict(list)
     for argument in _left_over([argument for argument in arguments if argument.donated], program.main.raw):
         unusable[root_of(argument.path)].append(argument)

@@ -10,7 +10,7 @@ import jax
 from explorer.analysis.recompiles.fixpoint import Part, predictions
 from explorer.model.events.key import Function, Leaf
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.arguments import arguments_of, parameter_location
+from explorer.pitfalls.arguments import parameter_location
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.syntax_trees import root_of
@@ -41,7 +41,7 @@ def _ends(raw: Any) -> list[Any]:
 
 
 def _arguments(evidence: Evidence) -> Iterator[Part]:
-    arguments = iter(arguments_of(evidence))
+    arguments = iter(evidence.arguments)
     args, kwargs = evidence.traced.args_info
     for tree in (*args, *kwargs.values()):
         pairs = zip(jax.tree.leaves(tree), arguments, strict=False)

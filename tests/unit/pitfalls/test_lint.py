@@ -234,7 +234,6 @@ def summed(x):
         (jax.vmap(summed), (jnp.ones((2, 3)),)),
         (jax.checkpoint(summed), (X,)),
         (eqx.filter_jit(summed), (X,)),
-        (nnx.jit(lambda net, x: net(x)), (Net(), X)),
         (Net(), (X,)),
         (Scaled(X), (X,)),
         (Called(), (X,)),
@@ -248,6 +247,13 @@ def test_whatever_can_be_called_is_looked_at_and_fixed(function, args, capsys):
     found = ex.lint(function, *args, rules="impure-print")
     assert (rules(found), found.failure) == (["impure-print"], "")
     assert 'jax.debug.print("{}", x)' in found.fix(0).code
+
+
+def test_what_a_class_alone_leads_to_is_looked_at_and_the_cure_told(capsys):
+    found = ex.lint(nnx.jit(lambda net, x: net(x)), Net(), X, rules="impure-print")
+    assert (rules(found), found.failure) == (["impure-print"], "")
+    assert found.fix(0).code == ""
+    assert 'jax.debug.print("{}", x)' in found.fix(0).text
 
 
 def unrolled(x):
