@@ -117,8 +117,7 @@ class Evidence:
     @cached_property
     def gradient_faults(self) -> tuple[GradientFault, ...]:
         """Its values whose gradient is NaN somewhere; pieces of the program are run for it."""
-        # A capture has its findings at once, so that it can't take long.
-        return find_faults(self.program, 4 if self.recording is None else 24)
+        return find_faults(self.program, _MOST_PIECES)
 
     @cached_property
     def failed_step(self) -> Step | None:
@@ -207,6 +206,7 @@ class Evidence:
         return is_tracer(value)
 
 
+_MOST_PIECES = 24  # each is compiled, in some tenths of a second: too long for the findings that ride on a capture
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 

@@ -52,9 +52,10 @@ def lint(
 ) -> Findings:
     """Find what may go wrong with a function when it is compiled.
 
-    The function's Python runs once, to be traced; nothing is compiled or run. A comment `# explorer: ignore[EX001]`
-    silences a rule in a statement, or on a `def` in all of it; `[tool.explorer.lint]` of the nearest pyproject.toml
-    says how grave a rule is: `EX012 = "error"`, `"warning"`, `"note"` or `"off"`.
+    The function's Python runs once, to be traced. Its program isn't compiled; pieces of it are, and run, where a
+    gradient may be NaN. A comment `# explorer: ignore[EX001]` silences a rule in a statement, or on a `def` in all of
+    it; `[tool.explorer.lint]` of the nearest pyproject.toml says how grave a rule is: `EX012 = "error"`, `"warning"`,
+    `"note"` or `"off"`.
 
     Args:
         function: Any callable, or a `jax.jit` function: what it knows already is traced anew.

@@ -1,4 +1,4 @@
-"""The rules that run on every capture: those that need no recording, over what was traced anyway."""
+"""The rules that run on every capture: those that look at what was traced anyway, and compile nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check(
         levels = severities(file_of(users))
     except OptionError as refused:  # lint() raises it; here it must not stop who only compiles
         faults = (str(refused),)
-    rules = [rule for rule in select_rules(config=levels) if rule.passive]
+    rules = [rule for rule in select_rules(config=levels) if rule.passive and not rule.compiles]
     findings = check_rules(Evidence(users, function, args, kwargs, traced=traced, error=error), rules, levels)
     # Without the failure: a capture has its own.
     return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)

@@ -28,8 +28,9 @@ class Rule:
         documentation: Where JAX's documentation explains it.
         check: Yields the findings about some evidence. It never runs the user's code, nor reads attributes of their
             objects in ways that could.
-        cheap: It needs no recording: it looks at the jaxpr, the text and the state alone, so that it can ride on every
-            compile.
+        passive: It needs no recording: it looks at the jaxpr, the text and the state alone, so that it can ride on
+            every compile.
+        compiles: It compiles and runs pieces of the program, which takes too long to ride on a compile.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Rule:
     documentation: str
     check: Callable[[Evidence], Iterable[Finding]]
     passive: bool = False
+    compiles: bool = False
 
     def finding(
         self,

@@ -10,7 +10,7 @@ import ast
 import inspect
 import linecache
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -44,14 +44,15 @@ class Judgement:
     written: str = ""
 
 
-def judgements(differentiated: bool = True) -> Iterator[Judgement]:
+def judgements(differentiated: bool = True, cases: Sequence[Case] = CASES) -> Iterator[Judgement]:
     """One for each case, linted as `jax.grad(function)` or alone."""
-    for case in CASES:
+    for case in cases:
         function: Any = case.function
         name = function.__name__
         is_gotcha = not name.startswith("fine_")
         args = (case.points[0].astype(np.float32), *case.others)
-        nan = bool(np.isnan(np.asarray(jax.grad(function)(*args))).any()) and bool(np.isfinite(function(*args)))
+        arrays = [jax.numpy.asarray(value) for value in args]  # NumPy warns of what JAX computes in silence
+        nan = bool(np.isnan(np.asarray(jax.grad(function)(*args))).any()) and bool(np.isfinite(function(*arrays)))
         findings = lint(jax.grad(function) if differentiated else function, *args, rules="nan-gradient")
         judgement = Judgement(name, is_gotcha, nan == is_gotcha, findings[0].severity if len(findings) else "")
         if len(findings):

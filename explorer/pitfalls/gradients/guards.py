@@ -196,8 +196,9 @@ def loses_slope(sliced: ValueSlice, probes: Probes, before: Results, guards: Seq
         return True
     slopes = [side.gradients for side in sides]
     slope = (slopes[0] + slopes[1]) / 2
-    jump = abs(sides[1].values - sides[0].values).reshape(len(rows), -1).max(axis=1)
-    is_continuous = jump <= 4 * _STEP * (1 + abs(slope).sum(axis=1))
+    # A pole has the same slope on both sides too, but doesn't change by it.
+    change = (sides[1].values - sides[0].values).reshape(len(rows), -1).sum(axis=1)
+    is_continuous = abs(change - 2 * _STEP * slope.sum(axis=1)) <= 0.5 * _STEP * (1 + abs(slope).sum(axis=1))
     is_smooth = is_continuous[:, None] & (abs(slopes[0] - slopes[1]) < 0.1 * (1 + abs(slope)))  # NaN is not
     return bool((is_smooth & (abs(cured - slope) > 0.2 * (1 + abs(slope)))).any())
 

@@ -76,4 +76,5 @@ RULE = Rule(
     "https://docs.jax.dev/en/latest/faq.html#gradients-contain-nan-where-using-where",
     check,
     passive=True,
+    compiles=True,
 )
