@@ -166,7 +166,8 @@ def test_a_convolution_that_is_done_in_another_layout_is_not_gone():
     _, found = fates_of(jax.grad(loss, (0, 1)), jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 4)))
     convolutions = found["conv_general_dilated"]
     assert {fate.kind for fate in convolutions} <= {"kept", "rewritten"}
-    assert {kernel.op for fate in convolutions for kernel in fate.kernels} == {"convolution"}
+    # Newer XLAs fuse one with the copy that it needs.
+    assert {kernel.op for fate in convolutions for kernel in fate.kernels} <= {"convolution", "fusion"}
     assert len({fate.kernels for fate in convolutions}) == 3  # each its own, whatever XLA called it
 
 

@@ -99,7 +99,12 @@ def test_what_is_too_noisy_claims_no_time_anywhere():
     assert found.break_even is None, "others may have taken half of what 1.5 times is"
     assert "too noisy to tell: 19.4 … 20.6 ms" in repr(found)
     assert "95 % sure" not in TimingView().svg(found)
-    assert "too noisy to tell" in found.chart().description
+
+
+def test_the_chart_of_what_is_too_noisy_says_so():
+    pytest.importorskip("plotly")
+    busy = Samples((0.02,) * 30, others=1.2, slowed=0.0, is_disturbed=True)
+    assert "too noisy to tell" in Timing("f", "()", of(0.2, 1), busy, of(0.03)).chart().description
 
 
 def test_a_count_of_calls_that_rests_on_noisy_times_is_about():
