@@ -128,7 +128,7 @@ class _Cutter:
                 self.stack.clear()
                 yield self.take()
                 continue
-            self.pending += word if kind != "results" else " ".join(_COMMENT.sub("", word).split()) + " "
+            self.append(word if kind != "results" else " ".join(_COMMENT.sub("", word).split()) + " ")
             if kind == "open":
                 self.stack.append(word)
             elif kind == "close" and self.stack:
@@ -139,6 +139,12 @@ class _Cutter:
             yield self.take()
         if self.at >= len(self.text):
             self.line = self.text.count("\n") + 1
+
+    def append(self, word: str) -> None:
+        # Python lengthens a text in place if a local name alone has it; else a long statement is copied word by word.
+        pending, self.pending = self.pending, ""
+        pending += word
+        self.pending = pending
 
     def take(self) -> tuple[int, str]:
         statement, self.pending = self.pending.strip(), ""
@@ -155,9 +161,9 @@ class _Cutter:
 
     def begins(self, kind: str, word: str) -> bool:
         """Whether a token begins a statement."""
-        pending = self.pending.rstrip()
         if self.stack:
             return False
+        pending = self.pending.rstrip()
         if word == "}":
             return True
         if kind == "block":
