@@ -1,4 +1,4 @@
-"""What a function prints while it is measured: shown for its first call, then muted and counted."""
+"""What a function prints while it runs for Explorer: shown for its first call or trace, then muted and counted."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""XLA's parser in a child process: some texts end the process that parses them."""
+"""What XLA's parser reads."""
 
-import pickle
-import subprocess
-import sys
 from dataclasses import dataclass
 
 from tests.support.hlo_proto import fields, integers, signed
+from tests.support.parser_child import answers
 
 # xla/xla_data.proto, PrimitiveType
 _NUMBERED = (
@@ -39,40 +37,17 @@ class Computation:
 
 def parse_all(texts):
     """For each text a dictionary of computations by id, or a string that says why there is none."""
-    texts = list(texts)
-    at = 0
-    while at < len(texts):
-        with subprocess.Popen(
-            [sys.executable, "-c", "from tests.corpus_hlo.xla import main; main()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        ) as child:
-            try:
-                while at < len(texts):
-                    pickle.dump(texts[at], child.stdin)
-                    child.stdin.flush()
-                    yield pickle.load(child.stdout)
-                    at += 1
-            except (EOFError, BrokenPipeError):
-                yield "XLA's parser ended its process"
-                at += 1
+    return answers(__name__, texts)
 
 
-def main():
+def parse(text):
+    """The computations, or what XLA says."""
     from jaxlib import _hlo
 
-    while True:
-        try:
-            text = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            answer = computations(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
-        except Exception as error:  # whatever XLA raises is its answer
-            answer = str(error)
-        pickle.dump(answer, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+    try:
+        return computations(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
+    except Exception as error:  # whatever XLA raises is its answer
+        return str(error)
 
 
 def computations(module):

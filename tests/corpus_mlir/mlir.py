@@ -1,9 +1,8 @@
-"""MLIR's parser, as jaxlib has it, in a child process: some texts end the process that parses them."""
+"""What MLIR's parser, as jaxlib has it, reads."""
 
-import pickle
-import subprocess
-import sys
 from typing import NamedTuple
+
+from tests.support.parser_child import answers
 
 
 class Operation(NamedTuple):
@@ -24,39 +23,12 @@ class Operation(NamedTuple):
 
 def parse_all(texts):
     """For each text the operations, or a string that says why there are none."""
-    texts = list(texts)
-    at = 0
-    while at < len(texts):
-        with subprocess.Popen(
-            [sys.executable, "-c", "from tests.corpus_mlir.mlir import main; main()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        ) as child:
-            try:
-                while at < len(texts):
-                    pickle.dump(texts[at], child.stdin)
-                    child.stdin.flush()
-                    found = pickle.load(child.stdout)
-                    yield found if isinstance(found, str) else [Operation(*each) for each in found]
-                    at += 1
-            except (EOFError, BrokenPipeError):
-                yield "MLIR's parser ended its process"
-                at += 1
+    for answer in answers(__name__, texts):
+        yield answer if isinstance(answer, str) else [Operation(*each) for each in answer]
 
 
-def main():
-    """Answer one pickled text after the other."""
-    while True:
-        try:
-            text = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        pickle.dump(_parse(text), sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-
-
-def _parse(text):
+def parse(text):
+    """The operations as plain tuples, or what MLIR says."""
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
 
