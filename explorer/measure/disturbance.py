@@ -55,12 +55,14 @@ class Quiet:
         others: Cores that other programs used on average while the counted ones were taken; NaN where nobody tells.
         slowed: How much longer the fixed work took than at best, as a part of that, beside the counted ones.
         is_disturbed: Whether too few were quiet, so that all count.
+        own: Cores that this process used on average meanwhile; NaN where nobody tells.
     """
 
     counted: tuple[bool, ...]
     others: float
     slowed: float
     is_disturbed: bool
+    own: float
 
 
 class Observer:
@@ -127,6 +129,7 @@ def quiet_samples(blocks: Sequence[Block], cores: int, best: float, fewest: int)
         sum(block.others for block in used) / lasted if lasted else nan,
         float(np.median(slowed)) if slowed else nan,
         is_disturbed and not all(calm),
+        sum(block.own for block in used) / lasted if lasted else nan,
     )
 
 

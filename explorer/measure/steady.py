@@ -264,6 +264,7 @@ class Sampler:
             quiet.slowed,
             self.left_out,
             quiet.is_disturbed,
+            quiet.own,
         )
 
     @property

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 STEPS = ("trace", "lower", "compile", "run")  # what a first call does, in this order
 # Seconds: a call so short that it is made many times a sample takes that much more or less from one run to the next,
-# whatever it computes. How the process's memory lies decides it (tests/benchmarks/bench_time.py).
-_DISPATCH = 2e-7
+# whatever it computes. How the process's memory lies decides it, and what ran before (tests/benchmarks/bench_time.py).
+_DISPATCH = 3e-7
+# Seconds: where a call's work is shared by threads, they are woken, and by when the system has done that a call of
+# 34 µs took 29 to 47 from one second to the next, on a machine that did nothing else (as there).
+_WAKING = 4e-6
+_SHARED = 1.2  # cores that this process used: more, and threads share the work
 # Of the median: two runs of one process, minutes apart, differ by so much where nothing else is seen (as there). What
 # is compared in turns, as by `compare`, differs less.
 _ELSEWHERE = 0.03
@@ -53,6 +57,7 @@ class Samples:
             NaN where that wasn't measured.
         left_out: How many measurements don't count, as other programs took cores meanwhile.
         is_disturbed: Whether other programs ran nearly all the time, or the processor was slower; then all count.
+        cores: That this process used on average meanwhile; NaN where nobody tells.
 
     Example:
         >>> Samples((0.011, 0.010, 0.012, 0.010, 0.011, 0.013, 0.010))
@@ -68,6 +73,7 @@ class Samples:
     slowed: float = nan
     left_out: int = 0
     is_disturbed: bool = False
+    cores: float = nan
 
     @cached_property
     def median(self) -> float:
@@ -79,8 +85,12 @@ class Samples:
         if not self.samples:
             return nan, nan
         low, high = interval_of_median(self.samples, self.confidence)
-        least = max(_ELSEWHERE * self.median, _DISPATCH if self.calls > 1 else 0.0)
+        least = max(_ELSEWHERE * self.median, self._waking, _DISPATCH if self.calls > 1 else 0.0)
         return min(low, self.median - least), max(high, self.median + least)
+
+    @property
+    def _waking(self) -> float:
+        return _WAKING if self.cores > _SHARED else 0.0
 
     @property
     def low(self) -> float:
@@ -150,6 +160,8 @@ class Samples:
             parts.append(
                 f"noisy: samples differ by ±{_percent(self.spread)}, their median is known to ±{_percent(self.reach)}"
             )
+        if self._waking > _NOISY * self.median:
+            parts.append("threads share so short a call, and how soon they wake differs from one second to the next")
         if abs(self.drift) > _DRIFT:
             way = "slower" if self.drift > 0 else "faster"
             parts.append(f"it became {_percent(abs(self.drift))} {way} while it was measured")

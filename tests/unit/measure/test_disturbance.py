@@ -50,6 +50,7 @@ def test_samples_of_quiet_blocks_count_and_all_do_where_those_are_too_few():
     assert all(found.counted)
     assert found.is_disturbed
     assert found.others == pytest.approx(0.5)
+    assert found.own == pytest.approx(1.5)
 
 
 def test_a_program_on_cores_that_nobody_needs_is_no_disturbance():
