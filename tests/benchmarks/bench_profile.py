@@ -16,7 +16,7 @@ from explorer.analysis.profile.build import build_profile
 from explorer.measure.calls import Calls, ready
 from explorer.measure.events import read_events
 from explorer.measure.profile import record
-from explorer.measure.programs import captures_of, prepared
+from explorer.measure.programs import captures_of, profiled_call
 from tests.benchmarks.table import row
 from tests.examples.training import training_step
 
@@ -63,7 +63,7 @@ def overhead():
 def attribution(layers, repeats):
     """Seconds from what the profiler gave to events, and from these and the capture to a profile; counts."""
     step, arguments = training_step(layers)
-    target = prepared(jax.jit(step), arguments, {}, None)
+    target = profiled_call(jax.jit(step), arguments, {}, None)
     calls = Calls(target.call, target.args, target.kwargs)
     calls.first()
     with profiling() as recording:

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,18 @@ def test_few_functions_have_many_branches():
     counts = [complexity(function) for function in functions]
     assert sum(count > 10 for count in counts) / len(counts) <= 0.04
     assert sum(count > 15 for count in counts) <= 20
+
+
+# What no suite runs (benchmarks, corpora, mutants) is found broken by its imports, not when somebody needs a figure.
+SELDOM_RUN = sorted(Path(__file__).parents[1].glob("benchmarks/*.py")) + sorted(Path(__file__).parents[1].glob("*.py"))
+
+
+@pytest.mark.parametrize("file", SELDOM_RUN, ids=lambda file: file.stem)
+def test_what_is_seldom_run_imports_what_there_is(file):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "explorer":
+            module = import_module(node.module)
+            missing = [
+                a.name for a in node.names if not hasattr(module, a.name) and f"{node.module}.{a.name}" not in FILES
+            ]
+            assert not missing, f"{node.module} has no {', '.join(missing)}"
