@@ -1,13 +1,15 @@
 """Functions of public libraries, by name and the arguments to call them with: what lint says of code that works.
 
-`python -m tests.corpus_pitfalls.libraries [library …]` lints those of the libraries that are installed. With a copy of
-a library in a folder of one's own (`PYTHONPATH=copies`), or one installed to be edited, its code is the user's.
+`python -m tests.corpus_pitfalls.libraries [library …]` lints those of the libraries that are installed. Of one that is
+installed to be edited (`pip install -e`), or lies in a folder of one's own (`PYTHONPATH=copies`), the code is the
+user's, as it is for its authors; the first lines of what is printed say which are.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
@@ -19,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer.model.findings.findings import Findings
+from explorer.model.source import is_library_file
 from explorer.pitfalls.lint import lint
 
 # What the expressions below name besides their libraries.
@@ -42,8 +45,12 @@ _NAMES: dict[str, Any] = {
 _CALLS = Path(__file__).parent / "library_calls.txt"
 
 
-def library_calls(*libraries: str) -> Iterator[tuple[str, Any, Any]]:
-    """Each function with its arguments; only those of some libraries, if any are named, and of what is installed."""
+def library_calls(folder: Path, *libraries: str) -> Iterator[tuple[str, Any, Any]]:
+    """Each function with its arguments; only those of some libraries, if any are named, and of what is installed.
+
+    Args:
+        folder: Where the calls are written to, a file for each: whoever calls a library does so from a file of theirs.
+    """
     for line in _CALLS.read_text().splitlines()[1:]:
         library, function, arguments, names = (part.strip() for part in f"{line} | ".split(" | ")[:4])
         if libraries and library not in libraries:
@@ -52,8 +59,9 @@ def library_calls(*libraries: str) -> Iterator[tuple[str, Any, Any]]:
             text = function.format(*[name] * 9)
             try:
                 scope = _NAMES | {library: importlib.import_module(library)}
-                # Under a name of its own: what is evaluated from a plain string counts as generated code.
-                code = compile(text, f"<call of {library}>", "eval")
+                file = folder / f"{library}_{len(list(folder.iterdir()))}.py"
+                file.write_text(text + "\n")
+                code = compile(text, str(file), "eval")
                 yield text, eval(code, scope), eval(arguments.format(*[name] * 9), scope)
             except Exception as error:  # the library is not installed, or this version of it has another signature
                 print(f"not linted: {text[:100]}: {type(error).__name__}: {str(error)[:80]}", file=sys.stderr)
@@ -67,14 +75,23 @@ def findings_of(function: Any, arguments: Any) -> Findings:
 _MODULES = ("haiku.nets", "flax.nnx", "flax.linen", "numpyro.distributions.transforms", "numpyro.infer.util")
 
 
-def main() -> None:
+def main(*libraries: str) -> None:
     for name in _MODULES:
         with suppress(ImportError):
             importlib.import_module(name)
+    for name in libraries or dict.fromkeys(line.split()[0] for line in _CALLS.read_text().splitlines()[1:]):
+        with suppress(ImportError):
+            file = importlib.import_module(name).__file__ or ""
+            print(f"{name}: {'a library' if is_library_file(file) else 'the code of the user'}")
+    with tempfile.TemporaryDirectory() as folder:
+        _lint_all(library_calls(Path(folder), *libraries))
+
+
+def _lint_all(calls: Iterator[tuple[str, Any, Any]]) -> None:
     linted = 0
     places: dict[tuple[str, str, int], str] = {}
     alarmed: set[str] = set()
-    for text, function, arguments in library_calls(*sys.argv[1:]):
+    for text, function, arguments in calls:
         findings = findings_of(function, arguments)
         linted += 1
         for finding in findings:
@@ -93,4 +110,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -4,8 +4,9 @@
     state = step(state, batch)    # compiles again, for an array
 
 It shows in the types of the first compile. Whether the result is fed back can't be known then, so a prediction says
-"if". An argument of several arrays is held against each result of the same structure and shapes; a single array, as
-many functions return one of its shape, only against the first result, and only for its weak type.
+"if". An argument of several arrays is held against each result of the same structure and shapes, and so is one array
+in a dict or the like, for its weak type alone; a bare array, as many functions return one of its shape, only against
+the first result.
 """
 
 from __future__ import annotations
@@ -69,9 +70,11 @@ def _is_state(argument: Part, index: int, result: Part, results: Sequence[Part])
         return False
     if len(argument.leaves) > 1:
         return True
-    is_first = any(result is one for one in results[:2])
+    # A dict of one number that comes back as a dict of one number is that state; an array may be any array.
+    is_named = any(leaf.path != argument.path for leaf in argument.leaves)
+    is_first = index == 0 and any(result is one for one in results[:2])
     pairs = zip(argument.leaves, result.leaves, strict=True)
-    return index == 0 and is_first and all(taken.dtype == given.dtype for taken, given in pairs)
+    return (is_named or is_first) and all(taken.dtype == given.dtype for taken, given in pairs)
 
 
 def _differing(argument: Part, result: Part) -> list[tuple[Leaf, Leaf]]:

@@ -14,10 +14,13 @@ from explorer.pitfalls.flow import list_traced, traced_in, traced_names
 from explorer.pitfalls.formats import as_format
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
+from explorer.pitfalls.syntax_trees import last_name
 
 _STRINGS = ("builtins.str", "builtins.repr", "builtins.format", "builtins.ascii")
 # Of which `impure-print` says that they run only while tracing.
 _PRINTING = ("builtins.print", "pprint.", "rich.print", "logging.", "warnings.", "_warnings.", "absl.logging.")
+
+_ERROR_TEXTS = ("error_if", "branched_error_if", "warn_if")  # equinox's and those made like them
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -25,10 +28,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for function in evidence.functions:
         for node in function.walk(ast.JoinedStr, ast.Call, ast.BinOp):
             pieces = [piece for piece in _formatted(function, node) if function.reached(node)]
-            is_printed = _is_printed(evidence, function, node) if pieces else None
-            shown = _traced_pieces(evidence, function, pieces) if is_printed is not None else []
+            is_minor = _is_minor(evidence, function, node) if pieces else None
+            shown = _traced_pieces(evidence, function, pieces) if is_minor is not None else []
             if shown and any(map(function.reached, pieces)):
-                yield _finding(evidence, function, node, shown, bool(is_printed))
+                yield _finding(evidence, function, node, shown, bool(is_minor))
 
 
 def _refused(evidence: Evidence) -> Iterator[Finding]:
@@ -73,17 +76,40 @@ def _formatted(function: FunctionSource, node: Any) -> list[ast.expr]:
             return []
 
 
-def _is_printed(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bool | None:
-    """Whether `impure-print` says already that a text is printed while tracing; None if it isn't made in any trace."""
+def _is_minor(evidence: Evidence, function: FunctionSource, node: ast.AST) -> bool | None:
+    """Whether that a text has no numbers is worth no warning; None if it isn't made in any trace.
+
+    `impure-print` says of one that it is printed while tracing. One that only `equinox.error_if` takes is made before
+    it is known whether it will ever be read, and nothing that is computed then could be in it.
+    """
+    named = _readers(function, node)
+    if named and all(any(map(_is_error_text, function.around(reader))) for reader in named):
+        return True
     for outer in function.around(node):
         if isinstance(outer, (ast.Raise, ast.Assert, ast.JoinedStr)):
             return None
+        if _is_error_text(outer):
+            return True
         callee = function.callee(outer) if isinstance(outer, ast.Call) else ""
         if callee in _STRINGS:
             return None  # the outer text is enough
         if isinstance(outer, ast.Call) and callee.startswith(_PRINTING):
             return True
     return False
+
+
+def _readers(function: FunctionSource, node: ast.AST) -> list[ast.Name]:
+    """Where the name is read that a text is given; nothing where it is given none, or more."""
+    match function.parents.get(node):
+        case ast.Assign(targets=[ast.Name(id=given)]):
+            return [name for name in function.walk(ast.Name) if name.id == given and isinstance(name.ctx, ast.Load)]
+        case _:
+            return []
+
+
+def _is_error_text(node: ast.AST) -> bool:
+    """Whether a node raises an error, now or while the program runs, with a text that it is given finished."""
+    return isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and last_name(node.func) in _ERROR_TEXTS)
 
 
 def _debug_print(function: FunctionSource, node: ast.AST) -> ast.Call | None:
@@ -99,7 +125,7 @@ def _is_debug(call: ast.Call) -> bool:
     return ast.unparse(call.func) in ("jax.debug.print", "debug.print")
 
 
-def _finding(evidence: Evidence, function: FunctionSource, node: Any, shown: list[str], is_printed: bool) -> Finding:
+def _finding(evidence: Evidence, function: FunctionSource, node: Any, shown: list[str], is_minor: bool) -> Finding:
     printed = _debug_print(function, node)
     values = list_traced(traced_names(evidence, function), shown)
     if printed is not None:
@@ -119,7 +145,7 @@ def _finding(evidence: Evidence, function: FunctionSource, node: Any, shown: lis
         evidence=f"it was made of {values}: the text says JitTracer, in every call the same",
         fix=f'jax.debug.print("{{}}", {", ".join(shown)}) shows numbers while the program runs; '
         f"{shown[0]}.shape and {shown[0]}.dtype can be told while tracing",
-        severity="note" if is_printed else None,
+        severity="note" if is_minor else None,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.key_holders import key_holder
 from explorer.pitfalls.liveness import liveness
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
@@ -131,16 +133,26 @@ def _twice(evidence: Evidence, program: Program, uses: list[tuple[Equation, Valu
         earlier = next((other for other in before[value.number] if _again(program, other, use)), None)
         before[value.number].append(use)
         place, frame = (None, frame) if earlier is None else _places(program, earlier, use, frame)
-        text = _used_in_loop(use, value) if earlier is None else _used_earlier(use, earlier, place, frame)
-        if text is not None and frame not in reported:
-            what, seen, fix = text
-            reported.add(frame)
-            yield RULE.finding(
-                f"{evidence.name} uses a random key that it used {what}: the numbers are the same",
-                evidence=seen,
-                fix=fix,
-                **frame_location(frame),
-            )
+        loop = _loop_around(program, use, value) if earlier is None else None
+        if (earlier is None and loop is None) or frame in reported:
+            continue
+        text = _used_earlier(use, earlier, place, frame) if earlier is not None else _used_in_loop(use, loop)
+        # Two places that draw with one key are two draws, whoever keeps it.
+        is_one_place = earlier is None or program.stack(earlier)[:1] == program.stack(use)[:1]
+        holder = key_holder(evidence, _frames_inside(program, use, earlier or loop)) if is_one_place else ""
+        reported.add(frame)
+        yield _finding_of_use(evidence, *text, holder, frame)
+
+
+def _finding_of_use(evidence: Evidence, what: str, seen: str, fix: str, holder: str, frame: Frame) -> Finding:
+    kept = f"; the key is one that {holder} keeps: each call of it draws the same, as a random function has to"
+    return RULE.finding(
+        f"{evidence.name} uses a random key that it used {what}: the numbers are the same",
+        evidence=seen + (kept if holder else ""),
+        fix=fix,
+        severity="note" if holder else None,
+        **frame_location(frame),
+    )
 
 
 def _places(program: Program, earlier: Equation, use: Equation, frame: Frame) -> tuple[Frame | None, Frame]:
@@ -150,6 +162,14 @@ def _places(program: Program, earlier: Equation, use: Equation, frame: Frame) ->
         calls = zip(reversed(_users_stack(program, earlier)), reversed(_users_stack(program, use)), strict=False)
         return next(((one, other) for one, other in calls if one != other), (before, frame))
     return before, frame
+
+
+def _frames_inside(program: Program, use: Equation, other: Equation | None) -> tuple[Frame, ...]:
+    """The user's frames of a use that aren't another equation's too: from where the two part inwards."""
+    stack = _users_stack(program, use)
+    outer = _users_stack(program, other) if other is not None else ()
+    pairs = zip(reversed(stack), reversed(outer), strict=False)
+    return stack[: len(stack) - sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
 
 
 def _users_stack(program: Program, equation: Equation) -> tuple[Frame, ...]:
@@ -164,12 +184,21 @@ def _used_earlier(use: Equation, earlier: Equation, before: Frame | None, frame:
     return what, seen, "key, subkey = jax.random.split(key) before each use, and use the subkey once"
 
 
-def _used_in_loop(use: Equation, value: Value) -> tuple[str, str, str] | None:
-    """The same of a use in a loop's body with a key from outside of it; None if it is in no such loop."""
+def _loop_around(program: Program, use: Equation, value: Value) -> Equation | None:
+    """The loop whose body a use is in with a key from outside of it; None if there is none, or it is a library's.
+
+    A library that draws in a loop of its own was given the key once, and knows what it does with it.
+    """
     loop = next((body.caller for body in use.body.outwards() if _repeats_key(body, value)), None)
-    if loop is None:
-        return None
-    seen = f"{_use(use)} in the body of {loop.op}, with a key that is the same in each turn"
+    if loop is not None and program.frame(use) is None:
+        # JAX cuts some stacks at the loop's body: nothing of the user's is known to be in it then.
+        return loop if _users_stack(program, use) not in ((), _users_stack(program, loop)) else None
+    return loop
+
+
+def _used_in_loop(use: Equation, loop: Equation | None) -> tuple[str, str, str]:
+    """The same of a use in a loop's body with a key from outside of it."""
+    seen = f"{_use(use)} in the body of {loop.op if loop else 'a loop'}, with a key that is the same in each turn"
     fix = "jax.random.fold_in(key, i) in the loop, or one key per turn: jax.random.split(key, n)"
     return "in each turn of the loop", seen, fix
 

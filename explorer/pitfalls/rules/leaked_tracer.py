@@ -54,15 +54,23 @@ def _cached(evidence: Evidence) -> Iterator[Finding]:
                 continue
             seen.add(id(cache))
             name = last_name(node.func)
-            yield RULE.finding(
+            yield _kept(
+                (function, node),
                 f"the cache of `{name}` keeps a traced value of {evidence.name}: the next call of `{name}` gets it "
                 "from there, and computing with it is an error",
-                function=function,
-                span=Span.of(node),
-                evidence=f"after the trace the cache has {safe_text(kept)}, which stands for no numbers any more",
-                fix=f"with jax.ensure_compile_time_eval(): in {name}, so that it computes numbers; or compute it with "
+                ("the cache has", kept),
+                f"with jax.ensure_compile_time_eval(): in {name}, so that it computes numbers; or compute it with "
                 "NumPy; or leave out the cache: a compiled function computes it once anyway",
             )
+
+
+def _kept(place: tuple[FunctionSource, ast.AST], message: str, kept: tuple[str, Any], fix: str) -> Finding:
+    function, node = place
+    return RULE.finding(message, function=function, span=Span.of(node), evidence=_left_over(*kept), fix=fix)
+
+
+def _left_over(where: str, value: Any) -> str:
+    return f"after the trace {where} {safe_text(value)}, which stands for no numbers any more"
 
 
 def _cache_of(function: FunctionSource, call: ast.Call) -> Any:
@@ -109,13 +117,12 @@ def _property(evidence: Evidence, change: Change) -> Finding | None:
     function, node = next(reads, (None, None))
     if function is None or node is None:
         return None
-    return RULE.finding(
+    return _kept(
+        (function, node),
         f"`{change.path}` is computed once and kept: it keeps a traced value of {evidence.name}, and using it after "
         "the trace is an error",
-        function=function,
-        span=Span.of(node),
-        evidence=f"after the trace `{change.path}` is {safe_text(change.after)}, which stands for no numbers any more",
-        fix=f"make {name} a plain property: a compiled function computes it once anyway; or compute it where the "
+        (f"`{change.path}` is", change.after),
+        f"make {name} a plain property: a compiled function computes it once anyway; or compute it where the "
         "object is made",
     )
 
@@ -126,7 +133,7 @@ def _left(evidence: Evidence, path: str, value: Any, write: Write | None) -> Fin
         f"{evidence.name} leaves a traced value in `{path}`: using it after the trace is an error",
         function=function,
         span=write.span if write is not None else None if function is None else function.header,
-        evidence=f"after the trace `{path}` is {safe_text(value)}, which stands for no numbers any more",
+        evidence=_left_over(f"`{path}` is", value),
         fix=_cure(evidence, path.partition("[")[0]),
     )
 

@@ -24,18 +24,21 @@ from explorer.pitfalls.locations import expression_on_line, frame_location, span
 from explorer.pitfalls.numpy_values import numpy_value
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.large_constant import same_array
-from explorer.pitfalls.safe import is_a
-from explorer.pitfalls.syntax_trees import root_of
+from explorer.pitfalls.safe import class_name, is_a
+from explorer.pitfalls.syntax_trees import last_name, root_of
 
 _WARNING = re.compile(r"requested dtype (\S+)(?: requested in (\w+))? is not available,? .*truncated to dtype (\w+)")
 _OVERFLOW = re.compile(r"argument path is (\S+)\. Got")
 _NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+_SCALARS = ("array", "asarray", "int32", "uint32", "float32")
+_INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 _MOST = 1_000_000  # elements looked at
 _X64 = 'jax.config.update("jax_enable_x64", True) at the start of the program, for all of it'
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _cast(evidence)
+    yield from _cast_in_text(evidence)
     if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue] - made by JAX when it is imported
         return
     yield from _named(evidence)
@@ -125,7 +128,7 @@ def _operands(function: FunctionSource, node: Any) -> Iterator[tuple[ast.expr, l
 
 
 def _cast(evidence: Evidence) -> Iterator[Finding]:
-    """`jnp.array(300).astype(jnp.uint8)`: constants that the type which they are cast to can't hold."""
+    """`jnp.full((3,), 300).astype(jnp.uint8)`: constants that the type which they are cast to can't hold."""
     constants = ConstantValues(evidence.program)
     reported: set[Frame] = set()
     for equation in evidence.program.equations:
@@ -133,7 +136,35 @@ def _cast(evidence: Evidence) -> Iterator[Finding]:
         frame = evidence.program.frame(equation) if lost is not None else None
         if lost is not None and frame is not None and frame not in reported:
             reported.add(frame)
-            yield _cast_finding(equation, *lost, frame)
+            was = equation.inputs[0].aval.str_short()
+            yield _cast_finding(equation.params["new_dtype"], was, *lost, frame_location(frame))
+
+
+def _cast_in_text(evidence: Evidence) -> Iterator[Finding]:
+    """`jnp.array(300).astype(jnp.int8)`: JAX makes such a number without an equation, and casts it at once."""
+    for function in evidence.functions:
+        for node in function.walk(ast.Call):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Call(args=[made]) as maker, attr="astype"), args=[to]):
+                    lost = _lost_in_text(function, maker, made, to)
+                case _:
+                    continue
+            if lost is not None and function.reached(node):
+                dtype, first, got = lost
+                place = span_location(function.file, Span.of(node))
+                yield _cast_finding(dtype, function.short(maker), first, got, place)
+
+
+def _lost_in_text(
+    function: FunctionSource, maker: ast.Call, made: ast.expr, to: ast.expr
+) -> tuple[np.dtype[Any], Any, str] | None:
+    number, named = function.value(made), function.value(to)
+    is_number = function.callee(maker).startswith("jax.") and last_name(maker.func) in _SCALARS
+    name = named if type(named) is str else class_name(named).rpartition(".")[2] if is_a(named, type) else ""
+    if not is_number or name not in _INTEGERS or type(number) not in (int, float) or abs(number) > 2**31:
+        return None
+    lost = _outside(np.asarray(number), np.dtype(name))
+    return None if lost is None else (np.dtype(name), *lost)
 
 
 def _lost_in_cast(equation: Equation, constants: ConstantValues) -> tuple[Any, str] | None:
@@ -145,16 +176,15 @@ def _lost_in_cast(equation: Equation, constants: ConstantValues) -> tuple[Any, s
     return None if value is None or value.dtype.kind not in "iuf" else _outside(value, dtype)
 
 
-def _cast_finding(equation: Equation, first: Any, got: str, frame: Frame) -> Finding:
-    dtype, was = equation.params["new_dtype"], equation.inputs[0].aval
+def _cast_finding(dtype: np.dtype[Any], was: str, first: Any, got: str, place: dict[str, Any]) -> Finding:
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     return RULE.finding(
         f"{first:,} is cast to {dtype.name}, which has numbers from {low:,} to {high:,}: it becomes {got}",
-        evidence=f"a constant {was.str_short()}; JAX casts without a word",
+        evidence=f"a constant {was}; JAX casts without a word",
         fix=f"a type that holds {first:,}, or jnp.clip(…, {low}, {high}) before the cast",
         # All bits set is written as -1 by many.
         severity="note" if first == -1 else None,
-        **frame_location(frame),
+        **place,
     )
 
 

@@ -60,6 +60,26 @@ def test_a_constant_that_its_type_can_not_hold_is_found():
     assert one.severity == "note"
 
 
+SMALL = 300
+
+
+def casts_a_number(x):
+    y = x + jnp.array(300).astype(jnp.int8)  # HIT
+    return y + jnp.asarray(SMALL).astype("uint8").astype(jnp.int8)  # HIT
+
+
+def casts_a_number_that_fits(x):
+    return x + jnp.array(100).astype(jnp.int8) + jnp.array(SMALL).astype(jnp.int16).size + jnp.int8(4)
+
+
+def test_a_number_that_jax_casts_at_once_is_found_by_its_text():
+    first, _ = hits("truncation", casts_a_number, X.astype(jnp.int8))
+    assert "300 is cast to int8" in first.message
+    assert "it becomes 44" in first.message
+    assert int(jnp.array(300).astype(jnp.int8)) == 44  # which is so
+    assert not found("truncation", casts_a_number_that_fits, X.astype(jnp.int8))
+
+
 def decays(stats, x):
     stats *= 0.9  # HIT
     return x - stats.mean()

@@ -108,6 +108,14 @@ def test_a_single_number_that_is_carried_is_foreseen():
     assert predict_recompiles(jax.jit(lambda x: x * jnp.float32(2)), 1.0) == [("x", "float32, weak", "float32")]
 
 
+def test_a_number_by_itself_in_a_dict_is_foreseen_wherever_it_comes_back():
+    def update(params, state):
+        return params - state["rate"] * params, {"rate": jnp.minimum(state["rate"], params.max())}
+
+    assert predict_recompiles(jax.jit(update), X, {"rate": 1.0}) == [("state['rate']", "float32, weak", "float32")]
+    assert predict_recompiles(jax.jit(update), X, {"rate": jnp.float32(1)}) == []
+
+
 def test_what_does_not_come_back_does_not_come_true():
     step = jax.jit(made())
     with watch() as ledger:
