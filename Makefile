@@ -35,8 +35,12 @@ types: $(VENV)/ready
 contracts: $(VENV)/ready
 	$(BIN)/lint-imports
 
+# Code that is never timed needn't be fast: LLVM's own optimisations take a third of a small program's compile. XLA's
+# passes, and so all that Explorer shows, are the same.
+QUICKLY := XLA_FLAGS=--xla_backend_optimization_level=0
+
 unit: $(VENV)/ready
-	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds
+	$(QUICKLY) $(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds
 
 coverage: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds --cov=explorer --cov-report=term
@@ -95,7 +99,7 @@ unit-newest:
 	@echo "skipped: the unit tests on the newest JAX need Python 3.12 or newer, and none was found (set NEWEST_PYTHON=…)"
 else
 unit-newest: $(NEWEST)/ready
-	$(NEWEST)/bin/python -m pytest -n auto -m "not slow" tests/unit tests/seeds -p no:cacheprovider
+	$(QUICKLY) $(NEWEST)/bin/python -m pytest -n auto -m "not slow" tests/unit tests/seeds -p no:cacheprovider
 
 $(NEWEST)/ready: pyproject.toml
 	@echo "setting up $(NEWEST) (once, some minutes)"

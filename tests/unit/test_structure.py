@@ -82,17 +82,16 @@ def test_modules_that_name_each_others_types_are_few():
     assert [group for group in cycles(edges(with_types=True)) if len(group) > 4] == []
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name not in ROOF and not name.startswith(LAZY)])
-def test_no_room_is_imported_inside_a_function(name):
-    functions = (node for node in ast.walk(TREES[name]) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    hidden = {
-        f"line {node.lineno}: {target}"
-        for function in functions
-        for node in ast.walk(function)
-        for target in imported(node)
-        if target.startswith("explorer")
-    }
-    assert hidden == set()
+def hidden_imports(tree: ast.Module):
+    """The modules of Explorer's that are imported inside functions, with their lines."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    nodes = (node for function in functions for node in ast.walk(function))
+    return {f"line {node.lineno}: {name}" for node in nodes for name in imported(node) if name.startswith("explorer")}
+
+
+def test_no_room_is_imported_inside_a_function():
+    rooms = [name for name in FILES if name not in ROOF and not name.startswith(LAZY)]
+    assert {name: hidden for name in rooms if (hidden := hidden_imports(TREES[name]))} == {}
 
 
 ROOMS_WITHOUT_JAX = ("model", "analysis", "files", "view")
@@ -133,16 +132,19 @@ def assigned(tree: ast.Module):
             yield node.id, node.lineno
 
 
-@pytest.mark.parametrize("name", list(FILES))
-def test_identifiers_are_words_of_the_field(name):
-    named = [f"{word} (line {line})" for word, line in defined(TREES[name]) if any(map(DIALECT.fullmatch, parts(word)))]
-    held = [f"{word} (line {line})" for word, line in assigned(TREES[name]) if word in VAGUE]
-    assert (named, held) == ([], [])
+def in_dialect(identifier: str) -> bool:
+    return any(map(DIALECT.fullmatch, parts(identifier)))
 
 
-@pytest.mark.parametrize("name", list(FILES))
-def test_files_are_named_by_what_is_in_them(name):
-    assert [word for word in name.split(".") if any(map(DIALECT.fullmatch, parts(word)))] == []
+def test_identifiers_are_words_of_the_field():
+    for name, tree in TREES.items():
+        named = [f"{word} (line {line})" for word, line in defined(tree) if in_dialect(word)]
+        held = [f"{word} (line {line})" for word, line in assigned(tree) if word in VAGUE]
+        assert (name, named, held) == (name, [], [])
+
+
+def test_files_are_named_by_what_is_in_them():
+    assert [name for name in FILES if any(map(in_dialect, name.split(".")))] == []
 
 
 # Comprehension ------------------------------------------------------------------------------------------------------
