@@ -10,6 +10,7 @@ ExplorerError                  anything below
 ├── ExpressionError            a magic was given something it can't take: an option, or no call (also a ValueError)
 ├── ForeignNodeError           a node was given that belongs to another capture, or to another stage (also a ValueError)
 ├── InputError                 an executable was called with something it was not compiled for
+│   ├── DonatedInputError        an array that an earlier call was given to overwrite (also a RuntimeError)
 │   ├── DuplicateArgumentError   one argument twice, by position and by name (also a TypeError)
 │   ├── ExtraArgumentError       an argument too many, or of another name (also a TypeError)
 │   ├── InputDeviceError         an array on another device (also a ValueError)
@@ -34,6 +35,7 @@ ExplorerError                  anything below
 ├── RecompilationError         a guard saw more compiles than it allows (also an AssertionError)
 ├── ResultFileError            a file of a result is none, of another kind, altered, or newer (also a ValueError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
+├── StaticArgumentError        a static argument of jit() can't be hashed or compared (also a ValueError)
 ├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
 ├── UnknownNameError           no stage, node, pass, variant, … has the name that was asked for (also a KeyError)
 ├── UnreadableTextError        text given as HLO, or as findings, is none (also a ValueError)
@@ -58,6 +60,7 @@ __all__ = [
     "ArgumentsError",
     "CaptureFileError",
     "ChangedFunctionError",
+    "DonatedInputError",
     "DuplicateArgumentError",
     "ExploreError",
     "ExplorerError",
@@ -88,6 +91,7 @@ __all__ = [
     "RecompilationWarning",
     "ResultFileError",
     "StateError",
+    "StaticArgumentError",
     "TracedPerShapeWarning",
     "TracedValueError",
     "TransformationError",
@@ -144,6 +148,10 @@ class ForeignNodeError(ExplorerError, ValueError):
 
 class InputError(ExplorerError):
     """An executable was called with something that it was not compiled for."""
+
+
+class DonatedInputError(InputError, RuntimeError):
+    """An array that was donated to an earlier call, which may have overwritten it."""
 
 
 class DuplicateArgumentError(InputError, TypeError):
@@ -228,6 +236,10 @@ class ResultFileError(ExplorerError, ValueError):
 
 class StateError(ExplorerError, TypeError):
     """`inputs` or `outputs` of jit() is nothing whose arrays could be captured."""
+
+
+class StaticArgumentError(ExplorerError, ValueError):
+    """A static argument of jit() has no hash, or can't be compared."""
 
 
 class TransformationError(ExplorerError, TypeError):

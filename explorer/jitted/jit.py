@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
 from typing import Any, cast
 
@@ -13,10 +12,12 @@ import jax
 
 from explorer.capture.explore import CompileRequest, compile_stages, explore
 from explorer.capture.state import HoldsState
-from explorer.errors import NotCallableError, OptionError
+from explorer.errors import OptionError
+from explorer.jitted.options import Passed
 from explorer.jitted.program import Options, Program
 from explorer.jitted.registry import registry
 from explorer.jitted.roots import check_root, name_of
+from explorer.jitted.surface import JaxSurface, check_function, copy_names
 from explorer.jitted.switch import on_change
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
@@ -31,6 +32,13 @@ def jit(
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    compiler_options: Mapping[str, Any] | None = None,
     max_specializations: int = 128,
 ) -> Any:
     """Compile a function at its first call, and again for other shapes, dtypes and constants.
@@ -45,15 +53,19 @@ def jit(
         outputs: A container into which each call writes what the function left there, in place. It is read at each call
             too. May be the same as `inputs`, or share parts with it.
         static_argnums, static_argnames, donate_argnums, donate_argnames: As of `jax.jit`.
+        in_shardings, out_shardings, keep_unused, inline, device, backend, compiler_options: As of `jax.jit`; shardings
+            are of the arguments and of the result, without the captured state.
         max_specializations: How many variants are kept; past it all are let go, with a warning.
 
     Returns:
         A `Jitted`, called like the function; without a function, a decorator.
 
     Raises:
-        NotCallableError: `function` can't be called.
+        NotCallableError: `function` can't be called, or is a generator, or a method before it is bound.
         StateError: `inputs` or `outputs` is nothing that could be captured.
-        OptionError: `max_specializations` is no int of at least 1.
+        OptionError: `max_specializations` is no int of at least 1; a static or donated argument is none of the
+            function's; one sharding is given for all arguments of a function with captured state, which takes a
+            varying number of them.
 
     Example:
         >>> import jax.numpy as jnp
@@ -72,6 +84,15 @@ def jit(
         _several(donate_argnums, int),
         _several(donate_argnames, str),
         max_specializations,
+        Passed.of(
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            keep_unused=keep_unused,
+            inline=inline,
+            device=device,
+            backend=backend,
+            compiler_options=None if compiler_options is None else dict(compiler_options),
+        ),
     )
     if type(max_specializations) is not int or max_specializations < 1:
         raise OptionError(f"max_specializations is {max_specializations!r}; allowed is an int of at least 1.")
@@ -79,10 +100,7 @@ def jit(
     check_root("outputs", outputs)
 
     def decorate(function: Callable[..., Any]) -> Jitted:
-        if not callable(function):
-            raise NotCallableError(
-                f"jit takes a function; it got {type(function).__name__}.\n  Hint: write jit(f)(x), not jit(f(x))."
-            )
+        check_function(function)
         names = name_of(inputs, function, "inputs"), name_of(outputs, function, "outputs")
         program = registry.program(function, inputs, outputs, options, names)
         return _class_of(program)(function, inputs, outputs, options)
@@ -94,7 +112,7 @@ def _several(value: Any, of: type) -> tuple[Any, ...] | None:
     return None if value is None else (value,) if isinstance(value, of) else tuple(value)
 
 
-class Jitted(HoldsState):
+class Jitted(JaxSurface, HoldsState):
     """A function that is compiled when it is called. `jit` makes it.
 
     Several threads may call it. Calls of functions with captured state run one after another, also those of different
@@ -106,8 +124,7 @@ class Jitted(HoldsState):
     _program: Program  # of the class that is made for each program
 
     def __init__(self, function: Callable[..., Any], inputs: Any, outputs: Any, options: Options) -> None:
-        functools.update_wrapper(self, function, updated=())
-        self.__wrapped__ = function
+        copy_names(function, self)
         self._inputs, self._outputs, self._options = inputs, outputs, options
         if self._program.signature is not None:
             self.__signature__ = self._program.signature
@@ -141,8 +158,8 @@ class Jitted(HoldsState):
         return tuple(root for root in (self._inputs, self._outputs) if root is not None)
 
     def clear(self) -> None:
-        """Let go of all that was compiled; the next call compiles anew."""
-        self._program.clear()
+        """The same as `clear_cache`."""
+        self.clear_cache()
 
     def trace(self, /, *args: Any, **kwargs: Any) -> Any:
         """As of a `jax.jit` function: a `jax.stages.Traced`. The captured state comes as a first argument."""
@@ -157,7 +174,9 @@ class Jitted(HoldsState):
     def __repr__(self) -> str:
         options = [f"{name}=…" for name in ("inputs", "outputs") if getattr(self, f"_{name}") is not None]
         defaults = vars(Options())
-        options += [f"{name}={value!r}" for name, value in vars(self._options).items() if value != defaults[name]]
+        own = {name: value for name, value in vars(self._options).items() if value != defaults[name]}
+        passed = own.pop("passed", Passed()).values
+        options += [f"{name}={value!r}" for name, value in {**own, **passed}.items()]
         return f"jit({', '.join([self._program.name, *options])})"
 
 

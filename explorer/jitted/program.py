@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import RLock, local
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,9 +19,12 @@ from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import TracedValueError
 from explorer.jitted.captured import Captured, Structure
 from explorer.jitted.messages import refuse_frozen, refuse_leak, warn_full, warn_storm, warn_unwritten
+from explorer.jitted.options import Passed, check_positions
 from explorer.jitted.plan import Plan
 from explorer.jitted.reading import JAX_ARRAY, Same, paths, read
 from explorer.jitted.references import Reference
+from explorer.jitted.refusals import explain_call_error
+from explorer.jitted.surface import also_jax_error, name_of_function
 from explorer.jitted.switch import is_enabled
 from explorer.jitted.traces import Trace, measure, why
 from explorer.jitted.trial import Trial
@@ -54,9 +57,10 @@ class Options:
     donate_argnums: tuple[int, ...] | None = None
     donate_argnames: tuple[str, ...] | None = None
     max_specializations: int = 128
+    passed: Passed = field(default_factory=Passed)
 
     def for_jax(self, shift: int) -> dict[str, Any]:
-        """With the positions moved; one from the end stays."""
+        """With the positions moved; one from the end stays. What is passed on as it is isn't among them."""
         given = {name: value for name, value in vars(self).items() if name.startswith(("static", "donate"))}
         for name in ("static_argnums", "donate_argnums"):
             if given[name] is not None:
@@ -95,9 +99,12 @@ class Program:
         self.was_full = False
         self.cls: type | None = None  # of the functions that run it
         original = function()
-        self.name = getattr(original, "__name__", type(original).__name__)
+        self.name = name_of_function(original)
         self.signature = _signature(original)
-        self.jitted: Any = jax.jit(self._run(), **options.for_jax(1 if self.has_state else 0))
+        check_positions(self.name, self.signature, options.for_jax(0))
+        passed = options.passed
+        also = passed.behind_state(self.signature, self.static_names) if self.has_state else passed.values
+        self.jitted: Any = jax.jit(self._run(), **options.for_jax(1 if self.has_state else 0), **also)
 
     def _run(self) -> Callable[..., Any]:
         """What jax.jit traces."""
@@ -152,6 +159,15 @@ class Program:
             self.raise_traced_value_error(error)
             raise
 
+    def raise_call_error(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raise what a call failed of in the user's terms, if that is known; else it stays as it is."""
+        __tracebackhide__ = True
+        if isinstance(error, jax.errors.UnexpectedTracerError):  # it comes at the end of a trace, after the function
+            self.raise_traced_value_error(error)
+        explained = explain_call_error(self.name, self.signature, self.static_names, args, kwargs)
+        if explained is not None:
+            raise explained from error
+
     def raise_traced_value_error(self, error: Exception) -> None:
         """Raise a TracedValueError if `error` is about a traced value; other errors are the user's own, and stay."""
         __tracebackhide__ = True
@@ -159,7 +175,7 @@ class Program:
         if kind is TracedValueError:
             request = CompileRequest(self.function(), (), {})
             capture = request.empty_capture(f"trace failed: {type(error).__name__}")
-            raise TracedValueError(message, capture) from error
+            raise also_jax_error(TracedValueError, type(error))(message, capture) from error
 
     def roots(self) -> tuple[Any, ...]:
         """The captured containers, each once."""
@@ -190,8 +206,8 @@ class Program:
             captured = Captured(arrays, self.structures.get(key) or self.structure(key))
             try:
                 result, written = self.jitted(captured, *args, **kwargs)
-            except jax.errors.UnexpectedTracerError as error:  # it comes at the end of a trace, after the function
-                self.raise_traced_value_error(error)
+            except (ValueError, RuntimeError, jax.errors.UnexpectedTracerError) as error:
+                self.raise_call_error(error, args, kwargs)
                 raise
             plan: Plan = written.form
             if plan.writes:
@@ -209,8 +225,8 @@ class Program:
         __tracebackhide__ = True
         try:
             result = self.jitted(*args, **kwargs)
-        except jax.errors.UnexpectedTracerError as error:  # as in call()
-            self.raise_traced_value_error(error)
+        except (ValueError, RuntimeError, jax.errors.UnexpectedTracerError) as error:
+            self.raise_call_error(error, args, kwargs)
             raise
         self.switch()
         return result
@@ -268,9 +284,7 @@ class Program:
         named: dict[str, Any] = {f"argument {i}": value for i, value in enumerate(args)} | dict(kwargs)
         if self.signature is not None:
             named = dict(self.signature.bind(*args, **kwargs).arguments)
-        static = set(self.options.static_argnames or ())
-        parameters = list(self.signature.parameters) if self.signature is not None else []
-        static |= {parameters[i] for i in self.options.static_argnums or () if -len(parameters) <= i < len(parameters)}
+        static = self.static_names
         leaves: list[tuple[str, Any]] = []
         for name, value in named.items():
             if name in static:
@@ -279,6 +293,13 @@ class Program:
             inner = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
             leaves += [(name + jax.tree_util.keystr(path), leaf) for path, leaf in inner]
         return leaves
+
+    @property
+    def static_names(self) -> set[str]:
+        """The static parameters, however they were given."""
+        parameters = list(self.signature.parameters) if self.signature is not None else []
+        positions = [i for i in self.options.static_argnums or () if -len(parameters) <= i < len(parameters)]
+        return {*(self.options.static_argnames or ()), *(parameters[i] for i in positions)}
 
     def check_frozen(self, arrays: Sequence[Any]) -> None:
         """Refuse to read state that an outer trace doesn't capture: it would be a constant there."""
