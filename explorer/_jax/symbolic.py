@@ -16,8 +16,10 @@ from jax.errors import InconclusiveDimensionOperation
 from jax.extend.core import Literal
 
 
-def at_sizes(closed: Any, sizes: Mapping[str, int]) -> Any:
+def at_sizes(closed: Any, sizes: Mapping[str, Any]) -> Any:
     """A closed jaxpr with symbolic dimensions, with their sizes put in: as if it had been traced for those.
+
+    A size may be a symbolic dimension too, of another scope.
 
     JAX's own way, `Exported.call`, loses the source frames and the derivatives, and takes no host callbacks; there is
     no public one. An evaluation of the result checks every equation's shapes anew. Rules of custom derivatives, which
@@ -30,13 +32,14 @@ def at_sizes(closed: Any, sizes: Mapping[str, int]) -> Any:
 
 
 class _Substitution:
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    def __init__(self, sizes: Mapping[str, Any]) -> None:
         self.sizes = dict(sizes)
         self.variables: dict[Any, Any] = {}
         self.jaxprs: dict[int, tuple[Any, Any]] = {}  # by id, which the original, kept beside, holds on to
 
-    def size(self, dimension: Any) -> int:
-        return int(dimension._evaluate(self.sizes))
+    def size(self, dimension: Any) -> Any:
+        size = dimension._evaluate(self.sizes)
+        return size if export.is_symbolic_dim(size) else int(size)
 
     def value(self, value: Any) -> Any:
         if export.is_symbolic_dim(value):
@@ -73,7 +76,10 @@ class _Substitution:
         if equation.primitive.name != "dim_as_value":
             return False
         (result,) = equation.outvars
-        number = np.asarray(self.value(equation.params["dim"]), result.aval.dtype)
+        size = self.value(equation.params["dim"])
+        if export.is_symbolic_dim(size):  # another's symbol
+            return False
+        number = np.asarray(size, result.aval.dtype)
         self.variables[result] = Literal(number, result.aval)
         return True
 

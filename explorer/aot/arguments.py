@@ -56,11 +56,16 @@ class Parameter:
     def leaves(self, value: Any) -> list[Any]:
         """The inputs in a call's value, in order. Its constants may be missing or anything else.
 
+        A tuple may come where a list was described, and the reverse, as in Tripy: their elements are found alike.
+
         Raises:
             InputStructureError: An input is not there, or something is given that would be dropped in silence.
         """
         __tracebackhide__ = True
         leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(value))
+        if structure != self.structure:
+            value = _with_sequences_of(self.example, value)
+            leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten(value))
         if structure == self.structure:
             return leaves if self.is_whole else [leaves[i] for i in self.positions]
         inputs = [self._at(value, path, name) for path, name in zip(self.paths, self.names, strict=True)]
@@ -90,6 +95,20 @@ class Parameter:
         raise InputStructureError(
             f"{what}.\n{called_at()}  Hint: give `{self.name}` the structure it was compiled with."
         )
+
+
+def _with_sequences_of(expected: Any, value: Any) -> Any:
+    """The value with a list where a list was described and a tuple came, and the reverse: which it is says nothing.
+
+    Other containers say more: a named tuple, a dict of another class, a pytree of the user's stays what it is.
+    """
+    kinds = (cast(Any, type(expected)), cast(Any, type(value)))
+    if set(kinds) <= {list, tuple}:
+        given = [_with_sequences_of(e, v) for e, v in zip(expected, value, strict=False)]
+        return kinds[0]([*given, *value[len(given) :]])
+    if kinds == (dict, dict):
+        return {k: _with_sequences_of(expected[k], v) if k in expected else v for k, v in value.items()}
+    return value
 
 
 def _step(value: Any, key: Any) -> Any:

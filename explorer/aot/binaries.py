@@ -112,6 +112,15 @@ class Binaries:
         """A binary that was compiled elsewhere."""
         self._keep(self._key(sizes), binary)
 
+    def clear(self, keep: Binary) -> None:
+        """Let go of all but one."""
+        with self._lock:
+            dropped = [key for key, binary in self._kept.items() if binary is not keep]
+            for key in dropped:
+                del self._kept[key]
+            self._differentiable.clear()
+        self._after_drop(dropped)
+
     def differentiable(self, sizes: Mapping[str, int]) -> Any:
         """The program as a jax.jit function of its arrays: it has derivatives and batches, and no compiler options."""
         key = self._key(sizes)
@@ -144,6 +153,9 @@ class Binaries:
         with self._lock:
             self._kept[key] = binary
             dropped = [self._kept.popitem(last=False)[0] for _ in range(len(self._kept) - self._limit)]
+        self._after_drop(dropped)
+
+    def _after_drop(self, dropped: Sequence[Key]) -> None:
         for old in dropped:
             self._program.discard(dict(zip(self._symbols.bounds, old, strict=True)))
         if dropped:

@@ -7,12 +7,16 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from explorer.aot.arguments import parameters_of
+import jax
+
+from explorer.aot.arguments import is_input, parameters_of
 from explorer.aot.binaries import Plan
+from explorer.aot.dimensions import NamedDimension
 from explorer.aot.executable import Executable
 from explorer.aot.levels import autotune, options_of
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
+from explorer.capture.sources import called_at
 from explorer.errors import ArgumentsError, NotCallableError, OptionError, TracedPerShapeWarning
 
 
@@ -22,7 +26,7 @@ def compile(
     *,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-    donate: Sequence[str] = (),
+    donate: str | int | Sequence[str | int] = (),
     max_specializations: int = 64,
 ) -> Executable:
     """Compile a function ahead of time.
@@ -43,7 +47,8 @@ def compile(
         args, kwargs: As for a call. `InputInfo` (or `jax.ShapeDtypeStruct`) and `DimensionInputInfo`, also inside
             lists, tuples, dicts and other pytrees, stand for what is given at run time; all else, arrays too, is a
             constant of the program (`InputInfo.like(x)` makes an input of an array).
-        donate: Parameters whose arrays a call may overwrite to save memory; they can't be used afterwards.
+        donate: Parameters, by name or by their place in the function's signature, whose arrays a call may overwrite to
+            save memory; they can't be used afterwards.
         max_specializations: How many binaries are kept; past it the least recently used is let go.
 
     Returns:
@@ -51,8 +56,8 @@ def compile(
 
     Raises:
         NotCallableError: `function` can't be called.
-        ArgumentsError: The arguments don't fit its signature.
-        InputInfoError: One dimension name has two bounds.
+        ArgumentsError: The arguments don't fit its signature, or a shape stands where an InputInfo is meant.
+        InputInfoError: One name has two bounds: in two inputs, or of a dimension and of a size that is an argument.
         OptionError: The level, a donated name or the limit is none.
         OutputError: The function returns something that is no array.
         ExploreError: Tracing, lowering or compiling failed; `.capture` has the steps that worked.
@@ -68,17 +73,21 @@ def compile(
     """
     __tracebackhide__ = True
     if not callable(function):
-        raise NotCallableError(f"compile takes a function; it got {type(function).__name__}.")
+        raise NotCallableError(f"compile takes a function; it got {type(function).__name__}.\n{called_at()}")
+    _check_level(optimization_level)
     options = options_of(optimization_level)
     bound = _bound(function, args, {} if kwargs is None else kwargs)
     parameters = parameters_of(bound)
-    _check_options(donate, [p.name for p in parameters], max_specializations)
+    if not parameters:
+        _check_described(bound)
+    donated = _donated(donate, [*bound.signature.parameters], [p.name for p in parameters])
+    _check_limit(max_specializations)
     inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
     program = Program(function, bound, Symbols(inputs))
 
     def build(options: Mapping[str, Any]) -> Executable:
         __tracebackhide__ = True
-        return Executable(Plan(tuple(parameters), program, options, tuple(donate), max_specializations))
+        return Executable(Plan(tuple(parameters), program, options, donated, max_specializations))
 
     executable = autotune(build) if options is None else build(options)
     if program.why_each_shape:
@@ -113,17 +122,67 @@ class Compiler:
         return compile(self.function, optimization_level, args=args, kwargs=kwargs)
 
 
-def _check_options(donate: Any, names: Sequence[str], limit: Any) -> None:
+def _check_level(level: Any) -> None:
+    """Refuse what stands at the place of the level and is meant as an argument of the function."""
     __tracebackhide__ = True
-    wrong = [name for name in donate if name not in names] if not isinstance(donate, str) else [donate]
+    leaves = jax.tree.leaves(level, is_leaf=is_input)
+    if any(is_input(leaf) or hasattr(leaf, "shape") for leaf in leaves):
+        raise ArgumentsError(
+            f"compile's second argument is the optimization_level; it came as {_shortened(level)}.\n{called_at()}"
+            f"  Hint: compile(f, args=[{_shortened(level)}])."
+        )
+
+
+def _check_described(bound: inspect.BoundArguments) -> None:
+    """Refuse a shape where an InputInfo is meant: it would be a constant, and nothing be left to call with."""
+    __tracebackhide__ = True
+    for name, value in bound.arguments.items():
+        if value is not bound.signature.parameters[name].default and _is_shape(value):
+            raise ArgumentsError(
+                f"argument `{name}` is {_shortened(value)}, a constant; none of the arguments is an input.\n"
+                f"{called_at()}  Hint: args=[InputInfo({_shortened(value)}, jnp.float32)] for an array of this shape; "
+                "a tuple that is meant as a constant goes into the function, by functools.partial."
+            )
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether a person would read it as one: `(2, 3)`, `((1, 8, 64), 3)`, `(batch, 3)`."""
+    sizes = cast("Sequence[Any]", value) if isinstance(value, (tuple, list)) else ()
+    is_sequence = bool(sizes) and all(type(size) is int or _is_shape(size) for size in sizes)
+    return is_sequence or isinstance(value, NamedDimension)
+
+
+def _shortened(value: Any) -> str:
+    text = "an array" if hasattr(value, "shape") and not is_input(value) else repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _donated(donate: Any, positions: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The names of the donated parameters.
+
+    Args:
+        positions: The function's parameters, for those given by number.
+        names: The parameters that hold an input.
+    """
+    __tracebackhide__ = True
+    given = cast("Sequence[Any]", donate if isinstance(donate, (list, tuple, set, frozenset)) else (donate,))
+    by_number = {i: name for i, name in enumerate(positions)} | {i - len(positions): n for i, n in enumerate(positions)}
+    donated: list[Any] = [by_number.get(item, item) if type(item) is int else item for item in given]
+    wrong = [item for item, name in zip(given, donated, strict=True) if name not in names]
     if wrong:
         raise OptionError(
-            f"donate has {wrong[0]!r}; the parameters are {', '.join(names)}.\n  Hint: donate=[{names[0]!r}]."
+            f"donate has {wrong[0]!r}; the parameters are {', '.join(names)}.\n{called_at()}"
+            f"  Hint: donate=[{names[0]!r}]."
             if names
-            else f"donate has {wrong[0]!r}, but there are no inputs."
+            else f"donate has {wrong[0]!r}, but there are no inputs.\n{called_at()}"
         )
+    return tuple(donated)
+
+
+def _check_limit(limit: Any) -> None:
+    __tracebackhide__ = True
     if type(limit) is not int or limit < 1:
-        raise OptionError(f"max_specializations is {limit!r}; allowed is an int of at least 1.")
+        raise OptionError(f"max_specializations is {limit!r}; allowed is an int of at least 1.\n{called_at()}")
 
 
 def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
@@ -131,7 +190,8 @@ def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.Boun
     given = f"args is {type(args).__name__}, kwargs is {type(kwargs).__name__}"
     if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
         raise ArgumentsError(
-            f"{given}; allowed are a list and a dict.\n  Hint: compile(f, args=[InputInfo((2, 8), jnp.float32)])."
+            f"{given}; allowed are a list and a dict.\n{called_at()}"
+            "  Hint: compile(f, args=[InputInfo((2, 8), jnp.float32)])."
         )
     args, kwargs = cast(Sequence[Any], args), cast(Mapping[str, Any], kwargs)
     try:
@@ -143,7 +203,7 @@ def _bound(function: Callable[..., Any], args: Any, kwargs: Any) -> inspect.Boun
     except TypeError as error:
         name = getattr(function, "__name__", type(function).__name__)
         raise ArgumentsError(
-            f"{name}{signature} can't take these arguments: {error}.\n"
+            f"{name}{signature} can't take these arguments: {error}.\n{called_at()}"
             "  Hint: describe every argument: compile(f, args=[InputInfo((2, 8), jnp.float32)])."
         ) from None
     bound.apply_defaults()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, NoReturn, cast
@@ -19,6 +18,7 @@ from explorer.aot.fit import check_devices, sizes_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
 from explorer.aot.levels import Autotuning
 from explorer.aot.saving import load, save
+from explorer.aot.surface import CompiledSurface
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
 from explorer.errors import ArchiveError, TransformationError
@@ -29,7 +29,7 @@ from explorer.model.specialization import Specialization
 _KINDS_OF_CALL = 8  # that one shape may come in: on a device or not yet, by name or position
 
 
-class Executable(Displayable):
+class Executable(CompiledSurface, Displayable):
     """A compiled function. Call it with the arguments that were described to compile(), by position or name.
 
     A call is checked before it runs. The first with other sizes than before compiles for them; several threads may call
@@ -59,8 +59,7 @@ class Executable(Displayable):
         self._opt = self._binaries.binary(
             program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
         )
-        self.__name__ = self._opt.capture.function
-        self.__signature__ = inspect.Signature([inspect.Parameter(p.name, p.kind) for p in plan.parameters])
+        self._take_names()
         if self._dispatcher is not None:
             # A class of its own, for that is where Python looks for __call__; a method that calls the dispatcher would
             # cost a tenth of a small call.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import jax
+import numpy as np
 from jax.core import Tracer
+from jax.export import is_symbolic_dim
 
 from explorer.aot.dimensions import Dimension, NamedDimension, bounds_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
@@ -61,11 +63,8 @@ def check_devices(names: Sequence[str], values: Sequence[Any], devices: Set[Any]
 def _check_array(name: str, info: InputInfo, value: Any) -> None:
     __tracebackhide__ = True
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is None or dtype is None:
-        raise NotAnArrayError(
-            f"input `{name}` is no array but {type(value).__name__}.\n"
-            f"{_compiled_for(info)}jnp.asarray(value, {str(info.dtype)!r})."
-        )
+    if shape is None or dtype is None or not _is_array(value):
+        _refuse_kind(name, info, value)
     if len(shape) != len(info.shape):
         raise InputRankError(
             f"input `{name}` has rank {len(shape)}, shape {tuple(shape)}, not rank {len(info.shape)}.\n"
@@ -74,7 +73,9 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
     for axis, (got, wanted) in enumerate(zip(shape, info.shape, strict=True)):
         if got != wanted:
             bounds = bounds_of(wanted)
-            if not bounds.min <= got <= bounds.max:
+            if type(got) is not int and is_symbolic_dim(got):
+                _check_symbol(name, info, axis, got)
+            elif not bounds.min <= got <= bounds.max:
                 _refuse_size(name, info, tuple(shape), axis)
     if dtype != info.dtype:
         raise InputDtypeError(
@@ -83,6 +84,43 @@ def _check_array(name: str, info: InputInfo, value: Any) -> None:
         )
     if info.sharding is not None and not isinstance(value, Tracer):
         _check_sharding(name, info.sharding, value)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether `jax.jit` would take it as one: masked arrays and tables have a shape too, and more than JAX reads."""
+    is_plain = isinstance(value, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
+    return not isinstance(value, np.ma.MaskedArray) if is_plain else hasattr(cast("Any", type(value)), "__jax_array__")
+
+
+def _refuse_kind(name: str, info: InputInfo, value: Any) -> NoReturn:
+    __tracebackhide__ = True
+    convert = f"jnp.asarray(value, {str(info.dtype)!r})"
+    if isinstance(value, np.ma.MaskedArray):
+        convert = f"{name}.filled(0), and its mask as an input of its own; JAX knows no masked arrays"
+    elif hasattr(value, "to_numpy"):
+        convert = f"{name}.to_numpy({str(info.dtype)!r})"
+    kind = type(cast("object", value))
+    package = kind.__module__.partition(".")[0]
+    full = kind.__name__ if package in ("builtins", "__main__") else f"{package}'s {kind.__name__}"
+    raise NotAnArrayError(f"input `{name}` is no array but {full}.\n{_compiled_for(info)}{convert}.")
+
+
+def _check_symbol(name: str, info: InputInfo, axis: int, got: Any) -> None:
+    """Refuse a symbolic dimension unless every size that it can have is one compiled for."""
+    __tracebackhide__ = True
+    wanted = info.shape[axis]
+    bounds = bounds_of(wanted)
+    try:
+        fits = bounds.min <= got <= bounds.max
+    except jax.errors.InconclusiveDimensionOperation:
+        fits = False
+    if not fits:
+        raise InputShapeError(
+            f"input `{name}` has the symbolic dimension {got}, which may be outside the range this executable was "
+            f"compiled for.\n  compiled for {_range(f'dimension {axis}', wanted)}\n{called_at()}"
+            f"  Hint: constraints=['{got} >= {bounds.min}', '{got} <= {bounds.max}'] in jax.export.symbolic_shape, or "
+            "no arguments: jax.export.export(exe)()."
+        )
 
 
 def _check_sharding(name: str, wanted: Any, value: Any) -> None:

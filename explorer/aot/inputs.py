@@ -14,6 +14,7 @@ from jax.core import Tracer
 from explorer.aot.dimensions import (
     Bounds,
     Dimension,
+    NamedDimension,
     ShapeBounds,
     bounds_of,
     checked_dimension,
@@ -86,6 +87,17 @@ class InputInfo:
     def shape_bounds(self) -> ShapeBounds:
         """The smallest shape, the one to optimise for, and the largest."""
         return shape_bounds(self.shape)
+
+    @property
+    def dimension_names(self) -> dict[int, str]:
+        """By axis, the names of the dimensions that have one.
+
+        Example:
+            >>> from explorer.aot.dimensions import NamedDimension
+            >>> InputInfo((NamedDimension("batch", 1, 8, 64), 128), "float32").dimension_names
+            {0: 'batch'}
+        """
+        return {axis: size.name for axis, size in enumerate(self.shape) if isinstance(size, NamedDimension)}
 
     @property
     def is_dynamic(self) -> bool:

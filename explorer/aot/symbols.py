@@ -10,6 +10,7 @@ from jax import export
 
 from explorer.aot.dimensions import Bounds, Dimension, NamedDimension, bounds_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
+from explorer.capture.sources import called_at
 from explorer.errors import InputInfoError
 
 Input = InputInfo | DimensionInputInfo
@@ -29,8 +30,13 @@ class Symbols:
         self.inputs = dict(inputs)
         self.bounds: dict[str, Bounds] = {}
         self._where: dict[str, str] = {}
-        names = {d.name for info in inputs.values() for d in dimensions_of(info) if isinstance(d, NamedDimension)}
-        self._taken = names
+        # Of each dimension's name, the first input that has it.
+        self._names: dict[str, str] = {}
+        for name, info in inputs.items():
+            for dimension in dimensions_of(info):
+                if isinstance(dimension, NamedDimension):
+                    self._names.setdefault(dimension.name, f"`{name}`")
+        self._taken = set(self._names)
         # Of each input, the symbol of every axis that has one; of a fixed dimension with a name too: it binds others.
         self.axes: dict[str, dict[int, str]] = {}
         for name, info in inputs.items():
@@ -45,13 +51,19 @@ class Symbols:
         place = f"dimension {axis} of `{name}`" if is_array else f"`{name}`"
         if isinstance(dimension, NamedDimension):
             symbol = dimension.name
+        elif not is_array and name in self._names:
+            raise InputInfoError(
+                f"`{name}` names two sizes: an argument with the bounds {tuple(bounds_of(dimension))}, and a dimension "
+                f"of {self._names[name]}.\n{called_at()}"
+                f"  Hint: DimensionInputInfo(NamedDimension({name!r}, …)) where they are equal; else rename one."
+            )
         else:
             symbol = self._unique_symbol(f"{name}_{axis}" if is_array else name)
         bounds = bounds_of(dimension)
         if self.bounds.setdefault(symbol, bounds) != bounds:
             raise InputInfoError(
                 f"dimension `{symbol}` has two bounds: {tuple(self.bounds[symbol])} in {self._where[symbol]}, "
-                f"{tuple(bounds)} in {place}.\n  Hint: make one NamedDimension and use it in both."
+                f"{tuple(bounds)} in {place}.\n{called_at()}  Hint: make one NamedDimension and use it in both."
             )
         self._where.setdefault(symbol, place)
         return symbol

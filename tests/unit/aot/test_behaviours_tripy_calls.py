@@ -113,7 +113,7 @@ def test_an_executable_tells_what_it_takes_and_gives_with_symbolic_sizes():
 
     y = ex.InputInfo((BATCH, SEQ), jnp.int32)
     fast = ex.compile(both, args=[ROWS, y])
-    assert str(inspect.signature(fast)) == "(x, y)"
+    assert str(inspect.signature(fast)) == "(x: jax.Array, y: jax.Array) -> dict"
     assert str(fast) == "Executable(both(x: f32[batch,8], y: i32[batch,seq]) → i32[batch,2*seq], f32[batch])"
     assert fast.input_infos == fast.get_input_info() == {"x": ROWS, "y": y}
     assert fast.output_infos == fast.get_output_info()

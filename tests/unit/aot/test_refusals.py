@@ -1,0 +1,68 @@
+"""What compile() refuses: what came, what is allowed, where, and what to write instead."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import explorer as ex
+
+INFO = ex.InputInfo((2, 3), jnp.float32)
+BATCH = ex.NamedDimension("batch", 1, 2, 64)
+
+
+def refused(kind, call):
+    with pytest.raises(kind) as caught:
+        call()
+    message = str(caught.value)
+    assert "called at  test_refusals.py, line" in message
+    return message
+
+
+@pytest.mark.parametrize("given", [INFO, [INFO], jnp.ones(2), (INFO, INFO), ex.DimensionInputInfo((1, 2, 3))])
+def test_inputs_where_the_level_is_are_refused_with_args_in_the_hint(given):
+    message = refused(ex.ArgumentsError, lambda: ex.compile(jnp.sin, given))
+    assert "second argument is the optimization_level" in message
+    assert "Hint: compile(f, args=[" in message
+
+
+@pytest.mark.parametrize("shape", [(2, 3), [2, 3], ((1, 2, 64), 3), (BATCH, 3), BATCH], ids=str)
+def test_a_shape_is_no_input(shape):
+    message = refused(ex.ArgumentsError, lambda: ex.compile(lambda x: jnp.zeros(()), args=[shape]))
+    assert message.startswith(f"argument `x` is {shape!r}, a constant; none of the arguments is an input.")
+    assert f"args=[InputInfo({shape!r}, jnp.float32)]" in message
+
+
+def test_a_constant_tuple_beside_an_input_is_a_constant():
+    fast = ex.compile(lambda x, shape: x.reshape(shape), args=[INFO, (3, 2)])
+    assert fast(jnp.ones((2, 3))).shape == (3, 2)
+    assert ex.compile(lambda shape=(2, 3): jnp.ones(shape))().shape == (2, 3)
+
+
+def test_arguments_that_are_missing_say_where_compile_was_called():
+    assert "describe every argument" in refused(ex.ArgumentsError, lambda: ex.compile(lambda x: x))
+    assert "args is InputInfo" in refused(ex.ArgumentsError, lambda: ex.compile(lambda x: x, args=INFO))
+
+
+def test_one_name_is_one_size():
+    other = ex.InputInfo((ex.NamedDimension("batch", 1, 2, 5),), jnp.float32)
+    rows = ex.InputInfo((BATCH,), jnp.float32)
+    message = refused(ex.InputInfoError, lambda: ex.compile(lambda x, y: (x, y), args=[rows, other]))
+    assert "`batch` has two bounds: (1, 2, 64) in dimension 0 of `x`, (1, 2, 5) in dimension 0 of `y`" in message
+    size = ex.DimensionInputInfo((1, 2, 4))
+    for args in ([size, rows], [ex.DimensionInputInfo((1, 2, 64)), rows]):
+        message = refused(ex.InputInfoError, lambda args=args: ex.compile(lambda batch, x: x[:batch], args=args))
+        assert "`batch` names two sizes: an argument with the bounds (1, 2, " in message
+        assert "a dimension of `x`" in message
+
+
+def test_an_argument_may_have_the_name_of_a_dimension_where_it_is_an_array_or_that_size():
+    rows = ex.InputInfo((BATCH,), jnp.float32)
+    assert ex.compile(lambda batch: batch * 2, args=[rows])(jnp.ones(3)).shape == (3,)
+    sized = ex.compile(lambda batch, x: x * batch, args=[ex.DimensionInputInfo(BATCH), rows])
+    np.testing.assert_array_equal(sized(3, jnp.ones(3)), [3, 3, 3])
+
+
+def test_a_donated_parameter_that_is_none_is_refused():
+    message = refused(ex.OptionError, lambda: ex.compile(lambda x: x, args=[INFO], donate=["y"]))
+    assert "donate has 'y'; the parameters are x." in message
+    assert "donate has 3" in refused(ex.OptionError, lambda: ex.compile(lambda x: x, args=[INFO], donate=3))
