@@ -6,6 +6,7 @@ from explorer._jax.native import Native, load_native, native_code
 from explorer._jax.numbering import NumberedProgram, number_equations
 from explorer._jax.profiling import may_profile
 from explorer._jax.pytrees import registered_fields
+from explorer._jax.rules import freeze_rules
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
 from explorer._jax.traces import (
     foreign_tracers,
@@ -24,6 +25,7 @@ __all__ = [
     "called_targets",
     "dispatcher",
     "foreign_tracers",
+    "freeze_rules",
     "hlo_text",
     "inner_jaxprs",
     "is_in_jaxpr_trace",

@@ -28,10 +28,12 @@ def at_sizes(closed: Any, sizes: Mapping[str, Any]) -> Any:
     Raises:
         Exception: It holds something that has sizes in a way unknown here.
     """
-    return _Substitution(sizes).value(closed)
+    return Substitution(sizes).value(closed)
 
 
-class _Substitution:
+class Substitution:
+    """Rewrites a jaxpr: each symbolic dimension becomes what it is given for, wherever it stands."""
+
     def __init__(self, sizes: Mapping[str, Any]) -> None:
         self.sizes = dict(sizes)
         self.variables: dict[Any, Any] = {}

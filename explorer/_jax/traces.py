@@ -87,11 +87,16 @@ def calls_compiled(jaxpr: Any) -> dict[str, list[Any]]:
         if equation.primitive.name not in ("jit", "pjit"):  # from one version to another
             continue
         for _, inner in inner_jaxprs(equation.params):
-            source = getattr(getattr(inner, "debug_info", None), "func_src_info", None) or ""
-            name, _, place = str(source).partition(" at ")
-            if place and _is_users is not None and _is_users(place.rpartition(":")[0]):
-                calls.setdefault(name, []).append(inner)
+            info: Any = getattr(inner, "debug_info", None)
+            if is_of_users(info):
+                calls.setdefault(info.func_src_info.partition(" at ")[0], []).append(inner)
     return calls
+
+
+def is_of_users(debug_info: Any) -> bool:
+    """Whether what has this debug info is a function of the user's, and not JAX's own."""
+    _, _, place = str(getattr(debug_info, "func_src_info", None) or "").partition(" at ")
+    return bool(place) and _is_users is not None and _is_users(place.rpartition(":")[0])
 
 
 def inner_jaxprs(params: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -46,13 +46,16 @@ class Change(NamedTuple):
     place: str
 
 
-def change(before: Any, now: Any) -> Change | None:
+def change(before: Sequence[Any], now: Sequence[Any]) -> Change | None:
     """The first difference of two traces of one function; None if they are the same program.
 
+    Args:
+        before, now: Closed jaxprs: of the function, and of what rules it has for its derivatives.
+
     What is computed of literals alone is taken for its value: a size is a number in one trace and an equation in
-    another. What the user's callbacks and custom rules do isn't looked at: they are Python, and new in each trace.
+    another. What the user's callbacks do isn't looked at: they are Python, and new in each trace.
     """
-    for old, new in zip_longest(_steps(before), _steps(now)):
+    for old, new in zip_longest(chain.from_iterable(map(_steps, before)), chain.from_iterable(map(_steps, now))):
         if old is None or new is None or old.text != new.text or not _is_same(old.value, new.value):
             where = next((_place(step.traceback) for step in (new, old) if step is not None), "")
             return Change(_shown(old), _shown(new), where)

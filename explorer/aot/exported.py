@@ -11,10 +11,10 @@ from typing import Any, cast
 import jax
 from jax import export
 
-from explorer._jax import called_targets, stable_targets
+from explorer._jax import called_targets, stable_targets, undecided_equalities
 from explorer.aot.program import Outputs, Program, Traced
 from explorer.aot.symbols import Symbols
-from explorer.capture.sources import called_at
+from explorer.capture.sources import called_at, place
 from explorer.errors import ArchiveError, InputShapeError, OptionError, TransformationError
 
 _KNOWN = ("cpu", "cuda", "rocm", "tpu")
@@ -94,12 +94,20 @@ def _exported(
     constant_structs = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in constants]
     try:
         exported = export.export(jax.jit(run), platforms=platforms)(constant_structs, *structs)
-        module = exported.serialize(vjp_order=derivatives)
+        with undecided_equalities() as undecided:  # by rules of derivatives, which may run for this
+            module = exported.serialize(vjp_order=derivatives)
     except Exception as error:  # JAX raises what it likes: host callbacks, platforms, primitives without lowering
         raise ArchiveError(
             f"{name} can't be saved: {str(error).strip().splitlines()[0]}\n"
             "  Hint: what runs on the host, such as jax.debug.print and jax.pure_callback, can't be in a file."
         ) from error
+    if undecided:
+        equality = undecided[0]
+        raise ArchiveError(
+            f"{name} can't be saved with its derivatives: a rule of one asks whether `{equality.text}`, and that "
+            f"holds for some sizes only.\n  at  {place(equality.file, equality.line)}\n"
+            "  Hint: save it with derivatives=0."
+        )
     return Part(dict(sizes), lambda: bytes(module), lambda: constants, traced.outputs)
 
 

@@ -11,8 +11,9 @@ from typing import Any, cast
 import jax
 from jax.extend.core import jaxpr_as_fun
 
-from explorer._jax import at_sizes, undecided_equalities
+from explorer._jax import at_sizes, freeze_rules, undecided_equalities
 from explorer._jax.suppress_recording import suppress_recording
+from explorer._jax.uncached_traces import uncached_programs
 from explorer.aot.agreement import differ
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.changes import change, derivatives_need_python, with_own_constants
@@ -35,10 +36,16 @@ class Outputs:
 
 @dataclass(frozen=True, eq=False)  # jax.jit keys what it calls by identity
 class Traced:
-    """A program for given sizes: a jaxpr of the arrays, and what its results are."""
+    """A program for given sizes: a jaxpr of the arrays, what its results are, and its rules of custom derivatives."""
 
     closed: Any
     outputs: Outputs
+    rules: Sequence[Any] = ()
+
+    @property
+    def programs(self) -> list[Any]:
+        """All that the function's Python gave, as closed jaxprs."""
+        return [self.closed, *self.rules]
 
     def __call__(self, *arrays: Any) -> Any:
         __tracebackhide__ = True
@@ -70,9 +77,9 @@ class Program:
         self._traced: dict[tuple[int, ...], Traced] = {}
         # For every size at once, and if there is none, why.
         self.symbolic: Traced | None = None
+        # The sizes of the first trace with numbers, and what it gave: what any later one is held against.
+        self._first: tuple[Mapping[str, Any], Traced] | None = None
         self.why_each_shape = self._trace_symbolically() if symbols.is_dynamic else ""
-        # The sizes of the first trace, and what it gave: what any later one is held against.
-        self._first = (symbols.symbolic(), self.symbolic) if self.symbolic is not None else self._first_single()
 
     def at(self, sizes: Mapping[str, int]) -> Traced:
         """The program for these sizes.
@@ -141,10 +148,6 @@ class Program:
         """Let go of the program for these sizes."""
         self._traced.pop(tuple(sizes.values()), None)
 
-    def _first_single(self) -> tuple[Mapping[str, Any], Traced] | None:
-        at = next(iter(self._traced), None)
-        return None if at is None else (dict(zip(self.symbols.bounds, at, strict=True)), self._traced[at])
-
     def _trace_again(self, sizes: Mapping[str, Any]) -> Traced:
         """A trace for these sizes, if the function is still what it was when it was traced first.
 
@@ -153,11 +156,15 @@ class Program:
         """
         __tracebackhide__ = True
         if self._first is None:
-            traced = self._trace(sizes)
-            self._first = sizes, traced
-            return traced
+            self._first = sizes, self._trace(sizes)
         first_sizes, first = self._first
-        other = change(first.closed, self._trace(first_sizes).closed)
+        are_numbers = all(isinstance(size, int) for size in sizes.values())
+        if are_numbers and sizes == first_sizes:  # a symbol that equals a number only at times is told
+            return first
+        traced = self._trace(sizes)
+        if are_numbers and self._is_as_symbolic(sizes, traced):
+            return traced
+        other = change(first.programs, self._trace(first_sizes).programs)
         if other:
             where = f"  at  {other.place}\n" if other.place else ""
             raise ChangedFunctionError(
@@ -165,7 +172,13 @@ class Program:
                 f"{where}  it was  {other.before}\n  it is   {other.now}\n{called_at()}"
                 "  Hint: compile it again for today's values, or give what changes as an input."
             )
-        return self._trace(sizes)
+        return traced
+
+    def _is_as_symbolic(self, sizes: Mapping[str, Any], traced: Traced) -> bool:
+        """Whether a trace is surely the one for every size, which was of the compile: a second one needn't tell."""
+        if self.symbolic is None or 0 in sizes.values():
+            return False
+        return change([at_sizes(closed, sizes) for closed in self.symbolic.programs], traced.programs) is None
 
     def _trace(self, sizes: Mapping[str, Any]) -> Traced:
         __tracebackhide__ = True
@@ -180,9 +193,22 @@ class Program:
         named = zip(self.symbols.inputs, self.symbols.structs(sizes), strict=True)
         arrays = {name: struct for name, struct in named if isinstance(struct, jax.ShapeDtypeStruct)}
         run.__dict__.update(explored=self.function, explored_names=tuple(arrays))  # for who watches what is traced
-        traced = jax.jit(run).trace(*arrays.values())
+        with uncached_programs():  # what JAX remembers of an inner function is of what that read once
+            traced = jax.jit(run).trace(*arrays.values())
         refuse_leaks(traced, inspect.unwrap(self.function), self.named_arrays)
-        return Traced(with_own_constants(traced.jaxpr), outputs[0])
+        return self._with_rules(Traced(with_own_constants(traced.jaxpr), outputs[0]))
+
+    def _with_rules(self, traced: Traced) -> Traced:
+        """With what the user's rules of derivatives give now; those that ask for a size that isn't known run later."""
+        with (
+            suppress_recording(),
+            uncached_programs(),
+            printed_once() as prints,
+            prints.muted(),
+            undecided_equalities() as undecided,
+        ):
+            closed, rules = freeze_rules(traced.closed, with_own_constants)
+        return traced if undecided else Traced(closed, traced.outputs, rules)
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:
         """The user's function with its constants and these inputs."""
@@ -232,8 +258,9 @@ class Program:
                     f"  at  {where}" * bool(where)
                 )
             self._traced[tuple(sizes.values())] = single
+            self._first = self._first or (sizes, single)
             given = at_sizes(symbolic.closed, sizes)
-            other = change(given, single.closed)
+            other = change([given], [single.closed])
             if other is not None and (
                 symbolic.outputs.structure != single.outputs.structure or differ(given, single.closed)
             ):

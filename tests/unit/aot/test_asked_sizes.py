@@ -109,7 +109,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_answer_is_that_of_the_size(way):
+def test_an_answer_is_that_of_the_size(way, tmp_path):
     def function(x):
         return x * WAYS[way](x, x.shape[0])
 
@@ -118,10 +118,20 @@ def test_an_answer_is_that_of_the_size(way):
         executable = ex.compile(function, args=[ex.InputInfo(((2, 4, 16),), jnp.float32)])
     for n in (2, 3, 4, 5, 8, 16):
         x = jnp.arange(1.0, n + 1)
-        np.testing.assert_array_equal(executable(x), function(x))
+        wanted = function(x)
+        np.testing.assert_array_equal(executable(x), wanted)
+        scanned = jax.lax.scan(lambda total, row: (total, executable(row)), 0, jnp.stack([x, x]))[1]
+        np.testing.assert_array_equal(scanned, jnp.stack([wanted, wanted]))
     [warning] = caught
     assert warning.category is ex.TracedPerShapeWarning
     assert "test_asked_sizes.py, line" in str(warning.message)
+    executable.save(tmp_path / "e.explorer")
+    loaded = ex.Executable.load(tmp_path / "e.explorer")
+    for n in (2, 4, 8):
+        x = jnp.arange(1.0, n + 1)
+        np.testing.assert_array_equal(loaded(x), function(x))
+    with pytest.raises(ex.InputShapeError, match="no program for"):
+        loaded(jnp.ones(7))
 
 
 def test_what_fails_at_one_of_the_sizes_is_told_with_its_line():

@@ -232,6 +232,27 @@ def of_a_branchs_body():
     )
 
 
+def of_a_function_that_jax_keeps(around):
+    """It is the same function in each trace, and JAX remembers what it was for the shapes that it has seen."""
+
+    def way():
+        held = [2.0]
+        return around(lambda x: x * held[0]), lambda: held.__setitem__(0, 7.0)
+
+    return way
+
+
+def looped(function):
+    def body(x, _):
+        return function(x), 0
+
+    return lambda x: jax.lax.scan(body, x, None, 1)[0]
+
+
+def branched(function):
+    return lambda x: jax.lax.cond(x.sum() > -1, function, jnp.negative, x)
+
+
 def of_a_weak_reference():
     held = Scaled()
     reference = weakref.ref(held)
@@ -284,6 +305,11 @@ WAYS = {
     "a loop's body": of_a_loops_body,
     "a branch's body": of_a_branchs_body,
     "a weak reference": of_a_weak_reference,
+    "JAX keeps jit": of_a_function_that_jax_keeps(jax.jit),
+    "JAX keeps jit in jit": of_a_function_that_jax_keeps(lambda function: jax.jit(jax.jit(function))),
+    "JAX keeps a loop": of_a_function_that_jax_keeps(looped),
+    "JAX keeps a branch": of_a_function_that_jax_keeps(branched),
+    "JAX keeps a checkpoint": of_a_function_that_jax_keeps(jax.checkpoint),
     "an enumeration": lambda: (lambda held: closure(lambda: held[0].value, lambda: held.__setitem__(0, Mode.fast)))(
         [Mode.slow]
     ),
@@ -347,7 +373,7 @@ CASES = [
     (way, kind)
     for number, way in enumerate(WAYS)
     for kind in KINDS
-    if kind == "symbolic" or "NumPy" in way or number % 4 == 0
+    if kind == "symbolic" or "NumPy" in way or "JAX keeps" in way or number % 4 == 0
 ]
 
 
