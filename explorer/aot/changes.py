@@ -13,6 +13,7 @@ import numpy as np
 from jax.extend.core import Literal
 
 from explorer._jax import user_stack
+from explorer.aot.constants import OwnConstants
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import place
 
@@ -20,13 +21,17 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LONGEST = 100  # characters of an equation in a message
 
 
-def with_own_constants(closed: Any) -> Any:
-    """A closed jaxpr whose NumPy constants are copies: the user's own arrays can be written to, later."""
+def with_own_constants(closed: Any, own: OwnConstants) -> Any:
+    """A closed jaxpr whose NumPy constants are copies: the user's own arrays can be written to, later.
+
+    Args:
+        own: Has the copies of other traces of the same function.
+    """
     for equation in _equations(closed):
         for operand in equation.invars:
             if isinstance(operand, Literal) and not np.isscalar(operand.val):  # an array of no dimensions
                 operand.val = copy.deepcopy(operand.val)
-    return closed.replace(consts=[c if isinstance(c, jax.Array) else copy.deepcopy(c) for c in closed.consts])
+    return closed.replace(consts=[own.of(constant) for constant in closed.consts])
 
 
 def derivatives_need_python(closed: Any) -> bool:

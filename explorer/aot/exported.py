@@ -117,9 +117,10 @@ class ExportedProgram:
     Args:
         name, file, line: Of the function that it was.
         symbols: Of its inputs.
-        parts: At least one; the first tells the outputs.
+        parts: At least one; the first tells the outputs, or where each is for given sizes the one to optimise for.
         why_each_shape: Why it has parts for given sizes only; else empty.
         is_trusted: Whether it may call kernels that the file brings.
+        written_by: The version of JAX that exported it, as the file has it.
     """
 
     def __init__(
@@ -131,15 +132,20 @@ class ExportedProgram:
         parts: Sequence[Part],
         why_each_shape: str,
         is_trusted: bool = False,
+        written_by: str = "",
     ) -> None:
         self.name = name
         self.symbols = symbols
         self.parts = tuple(parts)
         self.why_each_shape = why_each_shape
-        self.outputs = parts[0].outputs
+        # The first, if it was not written by 0.1.0.
+        self.outputs = next(
+            (part.outputs for part in parts if why_each_shape and part.sizes == symbols.opt), parts[0].outputs
+        )
         self.named_arrays: dict[str, Any] = {}
         self.function = _MissingFunction(name, file, line)
         self._is_trusted = is_trusted
+        self._written_by = written_by
         self._modules: dict[int, export.Exported] = {}
 
     def at(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
@@ -179,7 +185,7 @@ class ExportedProgram:
         __tracebackhide__ = True
         part = self.parts[i]
         if i not in self._modules:
-            self._modules[i] = _module(part.module(), self._is_trusted)
+            self._modules[i] = _module(part.module(), self._is_trusted, self._written_by)
         module, constants = self._modules[i], list(part.constants())
 
         def run(*arrays: Any) -> Any:
@@ -206,14 +212,19 @@ class ExportedProgram:
         return "from a file"
 
 
-def _module(content: bytes, is_trusted: bool) -> export.Exported:
+def _module(content: bytes, is_trusted: bool, written_by: str) -> export.Exported:
     try:
         module = export.deserialize(bytearray(content))
         _check_calls(module, is_trusted)
     except ArchiveError:
         raise
     except Exception as error:  # flatbuffers, MLIR and JAX raise what they like
-        raise ArchiveError(f"the file's program can't be read: {type(error).__name__}: {error!s:.300}.") from error
+        message = f"the file's program can't be read: {type(error).__name__}: {error!s:.300}."
+        if written_by not in ("", jax.__version__):
+            message += (
+                f"\n  Hint: JAX {written_by:.20} wrote it, and this is JAX {jax.__version__}: load it with that one."
+            )
+        raise ArchiveError(message) from error
     here = jax.default_backend()
     if not _PLATFORMS.get(here, {here}) & set(module.platforms):
         raise ArchiveError(

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import jax
@@ -17,6 +18,7 @@ from explorer._jax.uncached_traces import uncached_programs
 from explorer.aot.agreement import differ
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.changes import change, derivatives_need_python, with_own_constants
+from explorer.aot.constants import OwnConstants
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols
 from explorer.capture.constants import refuse_leaks
@@ -75,6 +77,7 @@ class Program:
         self._leaves, self._structure = cast(tuple[list[Any], Any], jax.tree.flatten(values, is_leaf=is_input))
         self._positions = [i for i, leaf in enumerate(self._leaves) if is_input(leaf)]
         self._traced: dict[tuple[int, ...], Traced] = {}
+        self._with_own_constants = partial(with_own_constants, own=OwnConstants())
         # For every size at once, and if there is none, why.
         self.symbolic: Traced | None = None
         # The sizes of the first trace with numbers, and what it gave: what any later one is held against.
@@ -145,8 +148,9 @@ class Program:
         return f"traced by itself, because {self.why_each_shape}" if self.why_each_shape else ""
 
     def discard(self, sizes: Mapping[str, int]) -> None:
-        """Let go of the program for these sizes."""
-        self._traced.pop(tuple(sizes.values()), None)
+        """Let go of the program for these sizes; the first stays, which later ones are held against."""
+        if self._first is None or self._first[0] != sizes:
+            self._traced.pop(tuple(sizes.values()), None)
 
     def _trace_again(self, sizes: Mapping[str, Any]) -> Traced:
         """A trace for these sizes, if the function is still what it was when it was traced first.
@@ -196,7 +200,7 @@ class Program:
         with uncached_programs():  # what JAX remembers of an inner function is of what that read once
             traced = jax.jit(run).trace(*arrays.values())
         refuse_leaks(traced, inspect.unwrap(self.function), self.named_arrays)
-        return self._with_rules(Traced(with_own_constants(traced.jaxpr), outputs[0]))
+        return self._with_rules(Traced(self._with_own_constants(traced.jaxpr), outputs[0]))
 
     def _with_rules(self, traced: Traced) -> Traced:
         """With what the user's rules of derivatives give now; those that ask for a size that isn't known run later."""
@@ -207,7 +211,7 @@ class Program:
             prints.muted(),
             undecided_equalities() as undecided,
         ):
-            closed, rules = freeze_rules(traced.closed, with_own_constants)
+            closed, rules = freeze_rules(traced.closed, self._with_own_constants)
         return traced if undecided else Traced(closed, traced.outputs, rules)
 
     def _call(self, sizes: Mapping[str, Any], arrays: Sequence[Any]) -> Any:

@@ -6,22 +6,24 @@ import inspect
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
+from math import prod
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from explorer._jax import Native, load_native, native_code, with_fast_path
 from explorer.aot.arguments import Parameter, is_input, parameter_of
-from explorer.aot.arrays import array_from_bytes, array_to_bytes
 from explorer.aot.binaries import Binaries, Binary, Plan
+from explorer.aot.constants import ConstantMembers, join, shared_reader
 from explorer.aot.exported import ExportedProgram, Part, parts_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, dtype_named
 from explorer.aot.levels import check_saved
@@ -30,7 +32,7 @@ from explorer.aot.symbols import Symbols
 from explorer.aot.trees import tree_from_json, tree_to_json
 from explorer.capture.explore import environment
 from explorer.capture.readers.hlo import read_hlo
-from explorer.errors import ArchiveError
+from explorer.errors import ArchiveError, TracedPerShapeWarning
 from explorer.files.executable_archive import read_archive, write_archive
 from explorer.files.validate import integer, texts
 from explorer.model.capture import Capture
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from explorer.aot.executable import Executable
 
 Json = dict[str, Any]
+
+# Beside what the machine was: native code that its constants were taken out of, which an older Explorer passes over.
+_SPLIT = "without constants"
 
 _KINDS = {
     kind.name: kind
@@ -68,8 +73,14 @@ def save(
     if isinstance(program, ExportedProgram):
         parts = program.parts
     else:
-        parts = parts_of(program, [sizes for sizes, _ in executable.binaries], platforms, derivatives)
+        # The one to optimise for comes first: its outputs are those of the whole, and it is compiled when it is loaded.
+        opt = program.symbols.opt
+        kept = [opt, *(sizes for sizes, _ in executable.binaries if sizes != opt)]
+        parts = parts_of(program, kept, platforms, derivatives)
+    if program.why_each_shape:
+        _warn_of_missing(program.name, program.symbols, [part.sizes for part in parts])
     members: dict[str, bytes] = {}
+    constants = ConstantMembers(members)
     about: Json = {
         "function": {"name": program.name, "file": capture.file, "line": capture.line},
         "parameters": [_parameter_to_json(parameter) for parameter in plan.parameters],
@@ -77,11 +88,28 @@ def save(
         "donated": list(plan.donated),
         "limit": plan.limit,
         "why_each_shape": program.why_each_shape,
-        "parts": [_part_to_json(i, part, members) for i, part in enumerate(parts)],
-        "machine": _machine(),
-        "native": _native_to_json(executable, members) if native else [],
+        "parts": [_part_to_json(i, part, members, constants) for i, part in enumerate(parts)],
+        "machine": dict(_machine()),
+        "native": _native_to_json(executable, members, constants) if native else [],
     }
+    if any("constants" in each for each in about["native"]):
+        about["machine"]["native"] = _SPLIT
     write_archive(path, about, members)
+
+
+def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, int]]) -> None:
+    """Where each shape is traced by itself, a file has no more of them than there were."""
+    bounds = symbols.bounds
+    if len(there) < prod(each.max - each.min + 1 for each in bounds.values()):
+        sizes = "; ".join(", ".join(f"{symbol} = {size}" for symbol, size in each.items()) for each in there)
+        within = ", ".join(f"{each.min} ≤ {symbol} ≤ {each.max}" for symbol, each in bounds.items())
+        warnings.warn(
+            f"the file of {name} has programs for these sizes alone: {sizes}.\n"
+            f"  Of {within}, a loaded one refuses the others: each shape was traced by itself.\n"
+            "  Hint: call it once with every size that is needed, and save it then.",
+            TracedPerShapeWarning,
+            stacklevel=4,
+        )
 
 
 def load(
@@ -92,7 +120,9 @@ def load(
     try:
         plan = _plan(archive.about, archive.members, types, trust_native_code)
         ready: list[tuple[dict[str, int], Binary]] = []
-        if trust_native_code and archive.about["machine"] == _machine():
+        made_for = dict(archive.about["machine"])
+        is_readable = made_for.pop("native", _SPLIT) == _SPLIT
+        if trust_native_code and is_readable and made_for == _machine():
             with suppress(
                 cast(type[Exception], jax.errors.JaxRuntimeError)
             ):  # it calls an extension that isn't loaded: compiling tells
@@ -100,7 +130,7 @@ def load(
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, ArchiveError):
             raise
-        raise ArchiveError(f"{Path(path).name} is no executable: {type(error).__name__}: {error}.") from error
+        raise ArchiveError(f"{Path(path).name} is no executable: {type(error).__name__}: {error!s:.300}.") from error
     return kind(plan, ready)
 
 
@@ -119,7 +149,7 @@ def _machine() -> Json:
         "device": device.device_kind,
         "machine": f"{platform.machine()} {blake2b(' '.join(flags).encode(), digest_size=8).hexdigest()}",
         "flags": os.environ.get("XLA_FLAGS", ""),
-        "x64": jnp.zeros((), int).dtype == jnp.int64,
+        "x64": jax.dtypes.canonicalize_dtype(int) == np.int64,  # asked of an array, it compiles
     }
 
 
@@ -127,7 +157,7 @@ def _device() -> Any:
     return cast(list[Any], jax.devices())[0]
 
 
-def _native_to_json(executable: Executable, members: dict[str, bytes]) -> list[Json]:
+def _native_to_json(executable: Executable, members: dict[str, bytes], constants: ConstantMembers) -> list[Json]:
     natives: list[Json] = []
     for i, (sizes, binary) in enumerate(executable.binaries):
         native = native_code(binary.compiled)
@@ -140,10 +170,11 @@ def _native_to_json(executable: Executable, members: dict[str, bytes]) -> list[J
                 "  Hint: leave out native=True: it is then compiled when it is loaded."
             )
         name = f"native-{i}.bin"
-        members[name] = native.code
+        members[name], cuts = constants.split(native.code)
         natives.append(
             {
                 "member": name,
+                **({"constants": cuts, "size": len(native.code)} if cuts else {}),
                 "sizes": sizes,
                 "seconds": binary.specialization.seconds,
                 "name": native.name,
@@ -161,8 +192,9 @@ def _native_from_json(encoded: Json, plan: Plan, members: Mapping[str, bytes]) -
     """A binary from its native code. Its capture has the HLO alone: nothing else was seen."""
     program = plan.program
     sizes = {symbol: int(encoded["sizes"][symbol]) for symbol in program.symbols.bounds}
+    code = members[encoded["member"]]
     native = Native(
-        members[encoded["member"]],
+        join(code, encoded["constants"], members, integer(encoded["size"])) if "constants" in encoded else code,
         str(encoded["name"]),
         _structs(encoded["inputs"]),
         _structs(encoded["outputs"]),
@@ -202,8 +234,10 @@ def _structs(encoded: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
 
 def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_trusted: bool) -> Plan:
     parameters = tuple(_parameter_from_json(encoded, types) for encoded in about["parameters"])
+    inspect.Signature([inspect.Parameter(p.name, p.kind) for p in parameters])  # a ValueError if it is none
     inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
-    parts = [_part_from_json(encoded, members, types) for encoded in about["parts"]]
+    read = shared_reader(members)
+    parts = [_part_from_json(encoded, members, read, types) for encoded in about["parts"]]
     function = about["function"]
     program = ExportedProgram(
         str(function["name"]),
@@ -213,6 +247,7 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_t
         parts,
         str(about["why_each_shape"]),
         is_trusted,
+        str(about["machine"]["jax"]),
     )
     limit = integer(about["limit"])
     if not 1 <= limit < 2**31:
@@ -241,29 +276,23 @@ def _parameter_from_json(encoded: Json, types: Sequence[type]) -> Parameter:
     return parameter
 
 
-def _part_to_json(i: int, part: Part, members: dict[str, bytes]) -> Json:
-
+def _part_to_json(i: int, part: Part, members: dict[str, bytes], constants: ConstantMembers) -> Json:
     module = f"program-{i}.stablehlo"
     members[module] = part.module()
-    constants: list[Json] = []
-    for j, constant in enumerate(part.constants()):
-        encoded, content = array_to_bytes(constant)
-        name = f"program-{i}-constant-{j}.bin"
-        members[name] = content
-        constants.append({"member": name, **encoded})
     return {
         "sizes": dict(part.sizes),
         "module": module,
-        "constants": constants,
+        "constants": [constants.to_json(constant) for constant in part.constants()],
         "tree": tree_to_json(part.outputs.structure),
         "outputs": [[name, list(info.shape), str(info.dtype)] for name, info in part.outputs.infos.items()],
     }
 
 
-def _part_from_json(encoded: Json, members: Mapping[str, bytes], types: Sequence[type]) -> Part:
-
+def _part_from_json(
+    encoded: Json, members: Mapping[str, bytes], read: Callable[[Json], Any], types: Sequence[type]
+) -> Part:
     def constants() -> list[Any]:
-        return [array_from_bytes(entry, members[entry["member"]]) for entry in encoded["constants"]]
+        return [read(entry) for entry in encoded["constants"]]
 
     infos = {name: OutputInfo(tuple(shape), dtype_named(dtype)) for name, shape, dtype in encoded["outputs"]}
     tree = tree_from_json(encoded["tree"], types)

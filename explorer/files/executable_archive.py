@@ -9,13 +9,10 @@ exactly as `write_archive` writes it is refused. A checksum tells that the bytes
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import math
-import os
 import re
-import stat
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Mapping
@@ -24,11 +21,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, NoReturn, cast
 
 from explorer.errors import ArchiveError
 from explorer.files.unpacking import UnpackingError, read_whole
+from explorer.files.whole import write_whole
 
 VERSION = 1
 LARGEST = 16 * 2**30  # bytes of all members together, unpacked: more is a mistake, or meant to fill the memory
@@ -90,8 +87,10 @@ def write_archive(path: str | PathLike[str], about: Mapping[str, Any], members: 
         raise ArchiveError(f"a manifest of {len(manifest):,} bytes is too large: {_LARGEST_MANIFEST:,} are read.")
     members = {_MANIFEST: manifest, **contents}
     zipped = _zipped(members)
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        raise ArchiveError(f"{path} is no regular file: it can't be replaced by one.")
     # What shrinks more than any program would not be read again.
-    _write_whole(path, zipped if total <= _most(len(zipped)) else _zipped(members, stored=True))
+    write_whole(path, zipped if total <= _most(len(zipped)) else _zipped(members, stored=True))
 
 
 def _most(size: int) -> int:
@@ -120,38 +119,6 @@ def _shrinks(content: bytes) -> bool:
     start = max(0, (len(content) - _SAMPLE) // 2)
     sample = content[start : start + _SAMPLE]
     return len(zlib.compress(sample)) < _WORTH_IT * len(sample)
-
-
-def _write_whole(path: str | PathLike[str], data: memoryview) -> None:
-    """Beside the file first, and then in its place: at no time there is half a file, on the disk neither.
-
-    As with any writing, a symbolic link stays one, and a file that was there keeps its permissions.
-    """
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if target.exists() and not target.is_file():
-        raise ArchiveError(f"{path} is no regular file: it can't be replaced by one.")
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    partial = target.with_name(f".{token_hex(8)}.partial")
-    try:
-        with partial.open("xb") as file:
-            if target.exists():
-                partial.chmod(stat.S_IMODE(target.stat().st_mode))
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    if os.name == "posix":  # the folder has the new name only when it is written too
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def read_archive(path: str | PathLike[str]) -> Archive:

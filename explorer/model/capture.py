@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
@@ -39,6 +40,12 @@ _MOMENT = 1.0  # seconds
 
 def _no_source(file: str) -> Source | None:
     return None
+
+
+def _attribution(
+    capture: ref[Capture], kind: type[Capture], given: Mapping[str, Any], stage: str, graph: Graph
+) -> Attribution:
+    return (capture() or kind(**given))._attribute(stage, graph)  # pyright: ignore[reportPrivateUsage] - of this file
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +94,13 @@ class Capture(Pictured):
     exact_sets: Mapping[str, EquationSets] = field(default_factory=dict[str, EquationSets])
 
     def __post_init__(self) -> None:
-        # So that `graph.where("line:3")` knows what only the capture does: the equations of other stages.
-        stages = tuple(stage.attributed(partial(self._attribute, stage.name)) for stage in self.stages)
-        object.__setattr__(self, "stages", stages)
+        # So that `graph.where("line:3")` knows what only the capture does: the equations of other stages. A graph that
+        # is left alone makes the capture anew: if it held it, both would wait for the garbage collector, and with them
+        # the arrays that the program has as constants.
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        attribute = partial(_attribution, ref(self), type(self), given)
+        stages = tuple(stage.attributed(partial(attribute, stage.name)) for stage in self.stages)
+        self.__dict__.update(stages=stages, _given=given)
 
     @attached
     def _attribute(self, stage: str, graph: Graph) -> Attribution:
@@ -135,7 +146,9 @@ class Capture(Pictured):
             self.__dict__.pop(name, None)
         for stage in self.stages:
             stage.forget_attribution()
-        self.__dict__.update(exact_sets=recording.exact_sets, recording_note=recording.note)
+        recorded = {"exact_sets": recording.exact_sets, "recording_note": recording.note}
+        self.__dict__.update(recorded)
+        self.__dict__["_given"].update(recorded)
         return recording.passes
 
     @property

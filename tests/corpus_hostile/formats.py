@@ -286,13 +286,18 @@ def _tree(kind: str, *children: int) -> str:
 
 def executables(folder: Path) -> Iterator[Case]:
     """With valid checksums: the archive is written by who writes them, its content by another hand."""
+    # Large enough to be left out of the native code; the program for no rows has the same one.
+    weights = np.random.default_rng(0).standard_normal((3, 6000), np.float32)
     executable = ex.compile(
-        lambda x, scale: {"y": (x * scale).sum(0), "n": (x, x)},
-        args=[ex.InputInfo((ex.NamedDimension("rows", 1, 4, 8), 3), "float32"), ex.InputInfo((3,), "float32")],
+        lambda x, scale: {"y": (x * scale).sum(0), "n": (x, x), "w": (x @ weights).sum()},
+        args=[ex.InputInfo((ex.NamedDimension("rows", 0, 4, 8), 3), "float32"), ex.InputInfo((3,), "float32")],
     )
     executable.save(folder / "good", native=True)
     archive = read_archive(folder / "good")
     about, members = archive.about, dict(archive.members)
+    (constant,) = (name for name in members if name.startswith("constant"))
+    assert [entry["member"] for part in about["parts"] for entry in part["constants"]] == [constant] * 2
+    assert about["native"][0]["constants"]
 
     def written(about: Any, members: Any) -> bytes:
         write_archive(folder / "made", about, members)
@@ -318,6 +323,14 @@ def executables(folder: Path) -> Iterator[Case]:
     for each in options:
         yield f"options {each!r:.60}", written({**about, "options": each}, members)
     program = next(name for name in members if name.endswith(".stablehlo"))
+    yield "a constant that is a program", written(_with_constants(about, {"member": program}), members)
+    yield "a constant that is none", written(_with_constants(about, {"member": "constant-9.bin"}), members)
+    yield "a constant of other shape", written(_with_constants(about, {"shape": [6000, 4]}), members)
+    yield "a constant of other type", written(_with_constants(about, {"dtype": "int32"}), members)
+    yield "a constant that is keys", written(_with_constants(about, {"key": "threefry2x32"}), members)
+    yield "a constant thousands of times", written(_with_constants(about, {}, 30_000), members)
+    yield "a constant of another file", written(about, {**members, constant: bytes(len(members[constant]))})
+    yield "a constant that is shorter", written(about, {**members, constant: members[constant][:-4]})
     for seed in range(60):
         chance, data = Random(seed), bytearray(members[program])
         for _ in range(chance.choice((1, 3, 20))):
@@ -329,6 +342,13 @@ def executables(folder: Path) -> Iterator[Case]:
     function = {"name": MARKUP, "file": SECRET, "line": 1}
     yield "a function elsewhere", written({**about, "function": function}, members)
     yield from (("not an archive " + name, data) for name, data in _zips(written(about, members)))
+
+
+def _with_constants(about: Any, entry: dict[str, Any], count: int = 1) -> Any:
+    """The first program with other constants than its own."""
+    first, *others = about["parts"]
+    constants = [{**each, **entry} for each in first["constants"]] * count
+    return {**about, "parts": [{**first, "constants": constants}, *others]}
 
 
 def _zips(good: bytes) -> Iterator[Case]:

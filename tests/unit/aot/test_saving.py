@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jax import export
 
 import explorer as ex
+from explorer.files import executable_archive
 from explorer.files.executable_archive import read_archive, write_archive
 
 ROWS = ex.NamedDimension("rows", 1, 2, 8)
@@ -146,16 +147,47 @@ def test_an_empty_batch_is_in_the_file_too(tmp_path):
         np.testing.assert_array_equal(loaded(jnp.ones((rows, 3))), mean(jnp.ones((rows, 3))))
 
 
-@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
-def test_what_is_traced_for_each_shape_has_the_shapes_it_met(tmp_path):
-    branch = ex.compile(lambda x: x * 10 if x.shape[0] > 2 else x, args=[ex.InputInfo((ROWS,), "float32")])
+def branching(rows=ROWS, **options):
+    with pytest.warns(ex.TracedPerShapeWarning):
+        return ex.compile(lambda x: x * 10 if x.shape[0] > 2 else x, args=[ex.InputInfo((rows,), "float32")], **options)
+
+
+def test_what_is_traced_for_each_shape_has_the_shapes_it_met_and_says_that_it_lacks_the_others(tmp_path):
+    branch = branching()
     branch(jnp.ones(5))
-    branch.save(tmp_path / "branch")
+    with pytest.warns(ex.TracedPerShapeWarning, match="programs for these sizes alone: rows = 2; rows = 5") as warned:
+        branch.save(tmp_path / "branch")
+    assert "Of 1 ≤ rows ≤ 8, a loaded one refuses the others" in str(warned[0].message)
+    assert warned[0].filename == __file__
     loaded = ex.Executable.load(tmp_path / "branch")
     assert loaded(jnp.ones(5))[0] == 10
     assert loaded(jnp.ones(2))[0] == 1
     with pytest.raises(ex.InputShapeError, match=r"no program for rows = 3\.\n  there is rows = 2; rows = 5"):
         loaded(jnp.ones(3))
+
+
+def test_a_file_with_every_shape_warns_of_nothing(tmp_path, recwarn):
+    branch = branching((1, 2, 3))
+    for rows in (1, 2, 3):
+        branch(jnp.ones(rows))
+    recwarn.clear()
+    branch.save(tmp_path / "branch")
+    assert not recwarn
+    loaded = ex.Executable.load(tmp_path / "branch")
+    assert [loaded(jnp.ones(rows))[0] for rows in (1, 2, 3)] == [1, 1, 10]
+
+
+@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+@pytest.mark.parametrize("native", [False, True])
+def test_the_outputs_of_what_is_traced_for_each_shape_are_those_to_optimise_for(tmp_path, native):
+    branch = branching(max_specializations=1)
+    branch(jnp.ones(5))  # and the one to optimise for is let go
+    branch.save(tmp_path / "branch", native=native)
+    loaded = ex.Executable.load(tmp_path / "branch", trust_native_code=native)
+    assert loaded.output_infos == branch.output_infos == {"result": ex.OutputInfo((2,), jnp.float32)}
+    assert repr(loaded) == repr(branch)
+    for rows in (5, 2):
+        assert loaded(jnp.ones(rows)).tolist() == branch(jnp.ones(rows)).tolist()
 
 
 @pytest.mark.parametrize("platforms", [("cpu", "cuda"), ("tpu", "rocm", "cpu")])
@@ -256,6 +288,14 @@ def test_a_program_that_calls_into_the_process_is_refused(tmp_path, trusted, der
         ex.Executable.load(tmp_path / "hostile", trust_native_code=trusted)
 
 
+def test_a_program_that_another_jax_wrote_and_this_one_can_not_read_says_which(saved, tmp_path):
+    archive = read_archive(saved)
+    about = {**archive.about, "machine": {**archive.about["machine"], "jax": "99.1.0"}}
+    write_archive(tmp_path / "newer", about, {**archive.members, "program-0.stablehlo": b"what nobody knows today"})
+    with pytest.raises(ex.ArchiveError, match=rf"Hint: JAX 99\.1\.0 wrote it, and this is JAX {jax.__version__}"):
+        ex.Executable.load(tmp_path / "newer", types=(Pair,))
+
+
 def test_a_loaded_executable_shows_no_file_from_outside_of_the_working_folder(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -269,8 +309,18 @@ def test_a_loaded_executable_shows_no_file_from_outside_of_the_working_folder(tm
     assert "secret = 1" not in str(capture.sources)
 
 
-def test_weights_that_shrink_to_nothing_are_kept_as_they_are(tmp_path):
-    zeros = {"zeros.bin": bytes(300_000_000)}
+def test_weights_that_shrink_to_nothing_are_kept_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(executable_archive, "_ALWAYS", 2**20)  # 256 MiB take seconds to pack
+    zeros = {"zeros.bin": bytes(2_000_000)}
     write_archive(tmp_path / "f", {}, zeros)
-    assert (tmp_path / "f").stat().st_size > 300_000_000
-    assert len(read_archive(tmp_path / "f").members["zeros.bin"]) == 300_000_000
+    assert (tmp_path / "f").stat().st_size > 2_000_000
+    assert len(read_archive(tmp_path / "f").members["zeros.bin"]) == 2_000_000
+
+
+def test_a_file_whose_parameters_are_none_is_refused(saved, tmp_path):
+    archive = read_archive(saved)
+    first, *others = archive.about["parameters"]
+    for parameters in ([first, first, *others], [*others, first]):  # one name twice; by name before by position
+        write_archive(tmp_path / "hostile", {**archive.about, "parameters": parameters}, dict(archive.members))
+        with pytest.raises(ex.ArchiveError, match=r"hostile is no executable: ValueError: .*parameter"):
+            ex.Executable.load(tmp_path / "hostile", types=(Pair,))

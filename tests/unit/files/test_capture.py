@@ -75,13 +75,15 @@ def test_saving_leaves_nothing_else_behind(saved):
 def test_a_save_that_fails_leaves_the_old_file_whole(capture, saved, monkeypatch):
     before = saved.read_bytes()
 
-    def full(self, data):
+    def full(file):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", full)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space") as refused:
         capture.save(saved)
+    assert refused.value.filename == str(saved)
     assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
 
 
 def test_every_truncation_says_so(saved):

@@ -163,8 +163,9 @@ def test_a_folder_or_a_missing_one_is_told_as_the_system_tells_it(tmp_path):
         write_archive(tmp_path, {}, {})
     with pytest.raises(IsADirectoryError):
         read_archive(tmp_path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as refused:
         write_archive(tmp_path / "none" / "f", {}, {})
+    assert refused.value.filename == str(tmp_path / "none" / "f")  # not the one beside it
     with pytest.raises(FileNotFoundError):
         read_archive(tmp_path / "none")
     assert not list(tmp_path.iterdir())
@@ -195,7 +196,7 @@ def test_a_disk_that_fills_up_while_saving_leaves_the_old_file_whole(file):
         """,
         file,
     )
-    assert "OSError: [Errno 27]" in done.stderr
+    assert f"OSError: [Errno 27] File too large: '{file}'" in done.stderr
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == ["f.explorer"]
 
@@ -222,6 +223,25 @@ def test_an_exception_or_a_crash_while_members_are_made_leaves_the_old_file_whol
     )
     assert done.returncode == 9
     assert file.read_bytes() == before
+    assert [path.name for path in file.parent.iterdir()] == ["f.explorer"]
+
+
+def test_of_several_who_write_at_once_each_file_is_whole_and_the_last_one_stays(file):
+    code = """
+        import sys
+        from explorer.files.executable_archive import write_archive
+        for turn in range(40):
+            write_archive(sys.argv[1], {"by": sys.argv[2]}, {"content": sys.argv[2].encode() * 20_000})
+    """
+    write_archive(file, {"by": "0"}, {"content": b"0" * 20_000})
+    writers = [subprocess.Popen([sys.executable, "-c", dedent(code), str(file), name]) for name in "12"]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        found = read_archive(file)
+        assert found.members["content"] == found.about["by"].encode() * 20_000
+        seen.add(found.about["by"])
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert seen & {"1", "2"}
     assert [path.name for path in file.parent.iterdir()] == ["f.explorer"]
 
 
