@@ -1,4 +1,4 @@
-"""Rules of custom derivatives: Python that JAX runs when a derivative is taken, and not when the function is traced."""
+"""Rules of custom derivatives and batches: Python that JAX runs when one is asked for, and not in a trace."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import export
 from jax.extend.core import jaxpr_as_fun
 
-from explorer._jax.symbolic import Substitution
+from explorer._jax.symbolic import Substitution, at_sizes, has_symbols
 from explorer._jax.traces import inner_jaxprs, is_of_users
 
-# By primitive, the parameter with the user's rule; JAX doesn't say publicly which function an equation's rule is.
-_RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk"}
+# By primitive, the parameter that says whose rule it is: the rule, or the call where a rule doesn't.
+_RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk", "custom_vmap_call": "call"}
 _ORDERS = 2  # of derivatives: a rule may call its own function, so there is no last one
 
 
 def freeze_rules(closed: Any, own: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
-    """A program whose custom derivatives are what their rules give now, and not at the time of a derivative.
+    """A program whose custom derivatives and batches are what their rules give now, and not when they are asked for.
 
     JAX's own rules read nothing, and are left as they are; so is one that fails here, as it will then.
 
@@ -47,7 +48,7 @@ def _has_users_rule(jaxpr: Any) -> bool:
 
 def _is_users_rule(equation: Any) -> bool:
     rule = equation.params.get(_RULES.get(equation.primitive.name))
-    return is_of_users(getattr(rule, "debug_info", None))
+    return is_of_users(getattr(getattr(rule, "jaxpr", rule), "debug_info", None))
 
 
 class _Freezer(Substitution):
@@ -68,13 +69,37 @@ class _Freezer(Substitution):
         same = super().equation(equation)
         if not self.orders or not _is_users_rule(same):
             return same
-        rule = _Rule(same, self)
-        if not (rule.floats and rule.out_floats):
-            return same
         try:
-            return rule.frozen()
+            if same.primitive.name == "custom_vmap_call":  # what has symbols of its own is batched in another trace
+                return same if has_symbols(same) else self.batched(same)
+            rule = _Rule(same, self)
+            return rule.frozen() if rule.floats and rule.out_floats else same
         except Exception:  # what the rule raises it raises again when it is needed
             return same
+
+    def batched(self, equation: Any) -> Any:
+        """The equation with a rule for batches that was run now, for any number of them and all that varies."""
+        rule, tree, out_tree = (equation.params[key] for key in ("rule", "in_tree", "out_tree"))
+        (count,) = export.symbolic_shape("count")
+
+        def run(values: Sequence[Any]) -> list[Any]:
+            all_batched = list(jax.tree.unflatten(tree, [True] * len(values)))
+            results, are_batched = rule(count, all_batched, *jax.tree.unflatten(tree, values))
+            pairs = zip(jax.tree.leaves(results), jax.tree.leaves(are_batched), strict=True)
+            return [_batched(result, count, is_batched) for result, is_batched in pairs]
+
+        avals = [variable.aval for variable in equation.invars]
+        structs = [jax.ShapeDtypeStruct((count, *a.shape), a.dtype, weak_type=a.weak_type) for a in avals]
+        closed = self.own(jax.jit(run).trace(structs).jaxpr)
+        self.rules.append(closed)
+
+        def frozen(count: int, are_batched: Any, *args: Any) -> Any:
+            pairs = zip(jax.tree.leaves(args), jax.tree.leaves(are_batched), strict=True)
+            values = [_batched(value, count, is_batched) for value, is_batched in pairs]
+            results = cast(list[Any], jaxpr_as_fun(at_sizes(closed, {"count": count}))(*values))
+            return jax.tree.unflatten(out_tree, results), jax.tree.unflatten(out_tree, [True] * len(results))
+
+        return equation.replace(params={**equation.params, "rule": frozen})
 
     def rule(self, function: Callable[..., Any], *avals: Sequence[Any]) -> Any:
         """What a rule does with values of these types: a function of them all that runs no Python of the user's."""
@@ -158,6 +183,10 @@ class _Rule:
 
         function.defvjp(forward_rule, backward_rule)
         return function
+
+
+def _batched(value: Any, count: Any, is_batched: bool) -> Any:
+    return value if is_batched else jnp.broadcast_to(value, (count, *jnp.shape(value)))
 
 
 def _floats(avals: Sequence[Any]) -> list[int]:

@@ -86,7 +86,7 @@ class Substitution:
         return True
 
     def equation(self, equation: Any) -> Any:
-        if equation.primitive.name == "call_hi_primitive" and _has_symbols(equation):  # its types are its own
+        if equation.primitive.name == "call_hi_primitive" and has_symbols(equation):  # its types are its own
             raise NotImplementedError(f"{equation.params['_prim']} is traced for one size only")
         return equation.replace(
             invars=[self.variable(v) for v in equation.invars],
@@ -185,7 +185,8 @@ def _watch(size: Any, other: Any, text: str) -> None:
             undecided.append(Undecided(text.format(size, other), _outside_of_jax(frame)))
 
 
-def _has_symbols(equation: Any) -> bool:
+def has_symbols(equation: Any) -> bool:
+    """Whether an equation takes or gives an array of a symbolic shape."""
     variables = (*equation.invars, *equation.outvars)
     return any(export.is_symbolic_dim(size) for v in variables for size in getattr(v.aval, "shape", ()))
 

@@ -37,9 +37,9 @@ def compile(
     a size than can be seen, so the symbolic trace is held against one at the smallest, the usual and the largest sizes:
     the function's Python runs for each of them here, without its prints, and not at a call.
 
-    What it reads from elsewhere is a constant of the executable, and so is what its rules of custom derivatives read.
-    Where Python must run again (a shape that is traced by itself, a derivative with rules of its own for another shape
-    than the usual) and reads something else by then, that is refused.
+    What it reads from elsewhere is a constant of the executable, and so is what its rules of custom derivatives and
+    batches read. Where Python must run again (a shape that is traced by itself, a derivative or batch with rules of its
+    own for another shape than the usual) and reads something else by then, that is refused.
 
     Args:
         function: Any callable: a function, a module with its weights, a bound method.

@@ -1,4 +1,4 @@
-"""Rules of custom derivatives read what they read at compile, whenever a derivative is taken."""
+"""Rules of custom derivatives and batches read what they read at compile, whenever one is asked for."""
 
 import jax
 import jax.numpy as jnp
@@ -104,3 +104,24 @@ def test_forward_and_second_derivatives_of_a_rule_are_what_they_were_at_compile(
     np.testing.assert_array_equal(value, X * X)
     np.testing.assert_array_equal(tangent, 2 * X)
     np.testing.assert_array_equal(slope(slope(executable))(X), jnp.full(4, 2.0))
+
+
+@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+@pytest.mark.parametrize("around", AROUND)
+def test_a_rule_for_batches_is_what_it_was_at_compile(around):
+    held = [2.0]
+
+    @jax.custom_batching.custom_vmap
+    def function(x, by):
+        return x * by
+
+    @function.def_vmap
+    def rule(count, are_batched, x, by):
+        return x * held[0] * by[:, None] if are_batched[1] else x * held[0], True
+
+    executable = ex.compile(AROUND[around](lambda x: function(x, 1.0)), args=[ex.InputInfo((N,), jnp.float32)])
+    held[0] = 7.0
+    for count in (2, 3):
+        assert jax.vmap(executable)(jnp.stack([X] * count)).tolist() == (2 * jnp.stack([X] * count)).tolist()
+    with pytest.raises(ex.errors.ChangedFunctionError):
+        jax.vmap(executable)(jnp.ones((2, 7)))
