@@ -45,7 +45,7 @@ And every warning:
 
 UserWarning
 ├── AmbiguousOptionWarning     a keyword is the name of an option, and of a parameter of the function, which gets it
-├── RecompilationWarning       a function is traced again and again
+├── RecompilationWarning       a function is traced or compiled again and again
 ├── TracedPerShapeWarning      a function can't be traced for all its shapes at once
 └── UnwrittenStateWarning      a function changed state that is captured as inputs only: the change is dropped
 """
@@ -281,7 +281,7 @@ class AmbiguousOptionWarning(UserWarning):
 
 
 class RecompilationWarning(UserWarning):
-    """A function is traced again and again, which takes longer than running it."""
+    """A function is traced or compiled again and again, which takes longer than running it."""
 
 
 class TracedPerShapeWarning(UserWarning):

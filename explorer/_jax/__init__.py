@@ -1,6 +1,6 @@
 """The only room that touches non-public or version-dependent JAX. Each use says why."""
 
-from explorer._jax.dispatch import dispatcher, with_fast_path
+from explorer._jax.dispatch import KeyedArguments, checks_dtypes, dispatcher, with_fast_path
 from explorer._jax.modules import called_targets, hlo_text, mlir_text, stable_targets
 from explorer._jax.native import Native, load_native, native_code
 from explorer._jax.numbering import NumberedProgram, number_equations
@@ -18,11 +18,13 @@ from explorer._jax.traces import (
 )
 
 __all__ = [
+    "KeyedArguments",
     "Native",
     "NumberedProgram",
     "Undecided",
     "at_sizes",
     "called_targets",
+    "checks_dtypes",
     "dispatcher",
     "foreign_tracers",
     "freeze_rules",

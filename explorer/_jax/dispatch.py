@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
+import jax
+import numpy as np
+
+from explorer._jax.arguments import Array
 from explorer._jax.internals import internals
 
+_NARROWED = {
+    np.dtype(wide): np.dtype(dtype) for wide, dtype in (("f8", "f4"), ("i8", "i4"), ("u8", "u4"), ("c16", "c8"))
+}
+_MISSING = object()
+_HIDDEN = 100  # classes: whoever makes new ones for each call is not to fill the memory with them
+_NUMPY = np.ndarray, np.generic
+_LEAVES = bool, int, float, complex, *_NUMPY, jax.Array  # what JAX's keys say the type of
 
-def dispatcher(name: str, miss: Callable[..., tuple[Any, Any]], capacity: int) -> Any:
+
+def dispatcher(
+    name: str, miss: Callable[..., tuple[Any, Any]], capacity: int, arguments: KeyedArguments | None = None
+) -> Any:
     """A function whose calls stay in C++ once `miss` has answered one of their kind; None if this JAX has none such.
 
     It is jax.jit's own dispatcher, with another answer to a call it doesn't know: jax.jit traces, which can refuse
-    shapes and dtypes only in the middle of a trace, and a NumPy float64 not at all. A Python function around
-    jax.jit would cost a tenth of a small call.
+    shapes and dtypes only in the middle of a trace. A Python function around jax.jit would cost a tenth of a small
+    call.
 
     Args:
         miss: Takes a call, and gives its result and `fast_path(…)` of what ran, or None to be asked each time.
         capacity: How many kinds of calls are kept.
+        arguments: How the dispatcher takes calls apart; None is as jax.jit does.
     """
     if internals is None:
         return None
@@ -31,10 +46,137 @@ def dispatcher(name: str, miss: Callable[..., tuple[Any, Any]], capacity: int) -
         return miss(*args, **kwargs)[0]
 
     how = internals
-    cache = how.cache(capacity=capacity)
-    made = how.function(name, undispatched, answer, [], [], how.key(), how.registry, how.shard, cache)
+    cache, registry = how.cache(capacity=capacity), how.registry if arguments is None else arguments.registry
+    made = how.function(name, undispatched, answer, [], [], how.key(), registry, how.shard, cache)
     made._fun = undispatched  # what JAX asks again when jax_debug_nans finds one in C++
     return made
+
+
+class KeyedArguments:
+    """How a dispatcher takes a call's arguments apart: what of them is in the key, and what goes to the binary.
+
+    As jax.jit does, but a value that is no array (a text, a function) may stand in the trees: the key says its class
+    only. A size says its value too.
+
+    Args:
+        containers: Classes in the trees of the right calls that are registered with JAX. One that isn't among them is
+            no tree here, and a call that has it no fast one.
+        has_sizes: Whether ints are sizes, which the program depends on.
+    """
+
+    def __init__(self, containers: Iterable[type], has_sizes: bool) -> None:
+        how: Any = internals
+        self.registry: Any = how.trees() if how is not None else None
+        self._hidden: set[type] = set()
+        if how is not None:
+            for kind in containers:
+                self.registry.register_node(kind, how.registry.flatten_one_level, _unused)
+            self._hide(str)
+            # An array that has a mask too: JAX's key takes it for one that has none.
+            self._hide(np.ma.MaskedArray)
+            if has_sizes:
+                self._hide(int, "real")
+
+    def fast_path(self, fast_path: Any, values: Sequence[Any], leaves: Sequence[tuple[Any, bool]]) -> Any:
+        """What a dispatcher needs to call a binary with the inputs among the leaves; None if it can't.
+
+        Args:
+            fast_path: As of `with_fast_path`, for the inputs alone.
+            values: The call's arguments, in the dispatcher's order: by position, then by sorted names.
+            leaves: Theirs, as `jax.tree` has them, each with whether it is an input.
+        """
+        for leaf, is_input in leaves:
+            if not is_input and not isinstance(leaf, _LEAVES):
+                self._hide(cast(Any, type(leaf)))
+        shown = [(leaf, is_input) for leaf, is_input in leaves if type(leaf) not in self._hidden]
+        if not _are_same(self.registry.flatten(list(values))[0], [leaf for leaf, _ in shown]):
+            return None
+        kept, constants = list(fast_path.kept_var_bitvec), len(fast_path.const_args)
+        of_inputs = iter(kept[constants:])
+        return fast_path._replace(
+            kept_var_bitvec=kept[:constants] + [is_input and next(of_inputs) for _, is_input in shown]
+        )
+
+    def _hide(self, kind: type, *attributes: str) -> None:
+        """Take values of a class for trees without leaves, of which only these attributes are in the key."""
+        if kind not in self._hidden and len(self._hidden) < _HIDDEN:
+            self._hidden.add(kind)
+            self.registry.register_dataclass_node(kind, [], list(attributes))  # C++ takes these apart by itself
+
+
+def checks_dtypes(
+    call: Callable[..., Any], other: Callable[..., Any], structure: Any, inputs: Mapping[int, Any]
+) -> Callable[..., Any]:
+    """`call`, but `other` where a NumPy value is of another dtype than the input.
+
+    A dispatcher doesn't see that: where JAX narrows 64 bits, float64 is float32 to it, and is converted in C++; and it
+    reads bytes in the other order as if they were in this one.
+
+    Args:
+        structure: Of the usual call's `(args, kwargs)`.
+        inputs: The dtype of each input, by its position among the leaves of that.
+    """
+    flatten = cast(Any, jax.tree_util).default_registry.flatten
+    positions, dtypes = list(inputs), list(inputs.values())
+    has_others = len(inputs) < structure.num_leaves
+    # Those that no other is taken for, wherever it stands: in a call of another structure nobody says which leaf is
+    # which input, or a constant.
+    certain = tuple({dtype for dtype in dtypes if _NARROWED.get(dtype) not in dtypes})
+
+    def is_certain(leaf: Any) -> bool:
+        return not isinstance(leaf, _NUMPY) or leaf.dtype in certain
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        leaves, its = cast(tuple[list[Any], Any], flatten((args, kwargs)))
+        if its != structure:
+            return (call if all(map(is_certain, leaves)) else other)(*args, **kwargs)
+        try:
+            for leaf, dtype in zip(map(leaves.__getitem__, positions) if has_others else leaves, dtypes, strict=True):
+                if leaf.__class__ is not Array and leaf.dtype is not dtype and leaf.dtype != dtype:
+                    return other(*args, **kwargs)
+        except AttributeError:
+            return other(*args, **kwargs)
+        return call(*args, **kwargs)
+
+    if structure != jax.tree.structure(((0,) * structure.num_leaves, {})):
+        return checked
+    if structure.num_leaves == len(dtypes) == 1:
+        return _checks_dtype(call, checked, dtypes[0])
+    return _checks_each(call, checked, certain)
+
+
+def _checks_each(call: Callable[..., Any], other: Callable[..., Any], dtypes: tuple[Any, ...]) -> Callable[..., Any]:
+    """The same for a call with arrays and sizes by position, or `other`."""
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            for leaf in args:
+                kind = leaf.__class__
+                if kind is not Array and kind is not int and leaf.dtype not in dtypes:
+                    return other(*args, **kwargs)
+        except AttributeError:
+            return other(*args, **kwargs)
+        return other(*args, **kwargs) if kwargs else call(*args)
+
+    return checked
+
+
+def _checks_dtype(call: Callable[..., Any], other: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+    """The same for a call with one array, or `other`: a twentieth of a small call is all there is to spend here."""
+
+    def checked(leaf: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            fits = leaf.__class__ is Array or leaf.dtype is dtype
+        except AttributeError:
+            fits = False
+        if fits and not args and not kwargs:
+            return call(leaf)
+        return other(*args, **kwargs) if leaf is _MISSING else other(leaf, *args, **kwargs)
+
+    return checked
 
 
 def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
@@ -54,3 +196,15 @@ def with_fast_path(compiled: Any) -> Callable[..., tuple[Any, Any]]:
             raise FloatingPointError(f"invalid value ({error.ty}) encountered in {error.name}") from None
 
     return run
+
+
+def _unused(data: Any, children: Any) -> Any:
+    """A tree of a key is never put together."""
+    raise NotImplementedError
+
+
+def _are_same(own: Sequence[Any], leaves: Sequence[Any]) -> bool:
+    """Whether a dispatcher's leaves are those of jax.tree; but a random key is one to that, and here its numbers."""
+    are_keys = [isinstance(leaf, jax.Array) and type(leaf) is not Array for leaf in leaves]
+    pairs = zip(own, leaves, are_keys, strict=False)
+    return len(own) == len(leaves) and all(is_key or one is other for one, other, is_key in pairs)

@@ -14,6 +14,7 @@ try:
     from jax._src.interpreters import pxla as _pxla  # pyright: ignore
     from jax._src.lax.linalg import initialize_lapack as _initialize_lapack  # pyright: ignore
     from jax._src.lib import _jax as _jaxlib  # pyright: ignore
+    from jax._src.lib import pytree as _pytree  # pyright: ignore
     from jax._src.lib import xla_client as _xla_client  # pyright: ignore
 
     internals = SimpleNamespace(
@@ -21,6 +22,7 @@ try:
         cache=_jaxlib.PjitFunctionCache,
         key=_pxla.JitGlobalCppCacheKeys,
         registry=_tree_util.dispatch_registry,
+        trees=_pytree.PyTreeRegistry,
         shard=_pxla.cc_shard_arg,
         not_finite=_api_util.InternalFloatingPointError,
         aval=_core.ShapedArray,

@@ -73,6 +73,17 @@ class Parameter:
             self._refuse(f"`{self.name}` has the structure {structure}, not {self.structure}")
         return inputs
 
+    def marked_leaves(self, value: Any) -> list[tuple[Any, bool]]:
+        """Every leaf of a call's value, and whether it is an input. It has them all: `leaves` didn't refuse it."""
+        inputs = set(self.paths)
+        leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_flatten_with_path(value)[0])
+        return [(leaf, tuple(path) in inputs) for path, leaf in leaves]
+
+    @property
+    def registered_containers(self) -> set[type]:
+        """The classes in the tree that JAX knows by their registration alone."""
+        return _registered_containers(self.structure)
+
     def _at(self, value: Any, path: Sequence[Any], name: str) -> Any:
         __tracebackhide__ = True
         expected = self.example
@@ -115,6 +126,17 @@ def _step(value: Any, key: Any) -> Any:
     if isinstance(key, jax.tree_util.GetAttrKey):
         return getattr(value, key.name)
     return value[key.idx if isinstance(key, jax.tree_util.SequenceKey) else key.key]
+
+
+def _registered_containers(structure: Any) -> set[type]:
+    node: tuple[type, Any] | None = structure.node_data()
+    kinds: set[type] = set() if node is None or _is_built_in(node[0]) else {node[0]}
+    return kinds.union(*map(_registered_containers, structure.children()))
+
+
+def _is_built_in(kind: type) -> bool:
+    """Whether a class is a container to JAX without being registered."""
+    return kind in (type(None), tuple, list, dict) or (tuple in kind.__mro__ and hasattr(kind, "_fields"))
 
 
 def _extra(value: Any, expected: Any) -> str:

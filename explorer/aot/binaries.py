@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ from explorer.aot.arguments import Parameter
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.program import Program
 from explorer.capture.explore import CompileRequest, compile_stages
-from explorer.capture.sources import ForeignSources, read_source
-from explorer.errors import ExploreError, ExplorerError
+from explorer.capture.sources import ForeignSources, read_source, users_frame
+from explorer.errors import ExploreError, ExplorerError, RecompilationWarning
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
 
 Key = tuple[int, ...]
+
+_LISTED = 12  # sizes in a warning
+_REMEMBERED = 1024  # sizes whose binaries were let go: a rotation of more is not noticed
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class Binaries:
         self._differentiable: dict[Key, Any] = {}
         self._lock = Lock()
         self._locks: dict[Key, Lock] = {}
+        self._dropped: OrderedDict[Key, None] = OrderedDict()  # the latest last
+        self._has_warned = False
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """The value of each parameter in its own tree, arrays only: what is constant, or a size, is left out."""
@@ -104,6 +110,7 @@ class Binaries:
                 if binary is None:
                     binary = self.compile(sizes, reason)
                     self._keep(key, binary)
+                    self._warn_of_rotation(key, binary)
             with self._lock:
                 self._locks.pop(key, None)
         return binary
@@ -153,6 +160,11 @@ class Binaries:
         with self._lock:
             self._kept[key] = binary
             dropped = [self._kept.popitem(last=False)[0] for _ in range(len(self._kept) - self._limit)]
+            for old in dropped:
+                self._dropped[old] = None
+                self._dropped.move_to_end(old)
+            for _ in range(len(self._dropped) - _REMEMBERED):
+                self._dropped.popitem(last=False)
         self._after_drop(dropped)
 
     def _after_drop(self, dropped: Sequence[Key]) -> None:
@@ -160,6 +172,26 @@ class Binaries:
             self._program.discard(dict(zip(self._symbols.bounds, old, strict=True)))
         if dropped:
             self._on_drop()
+
+    def _warn_of_rotation(self, key: Key, binary: Binary) -> None:
+        """Say once that a shape is compiled anew which was let go: there are more in rotation than are kept."""
+        with self._lock:
+            if self._has_warned or key not in self._dropped:
+                return
+            self._has_warned = True
+            since = [*self._dropped]
+            rotation = sorted({*self._kept, *since[since.index(key) :]})
+        symbols = ", ".join(self._symbols.bounds)
+        listed = ", ".join(str(one[0] if len(one) == 1 else one) for one in rotation[:_LISTED])
+        frame = users_frame()
+        warnings.warn_explicit(
+            f"{self._program.name} is called with more shapes in turn than the {self._limit} it keeps: each is "
+            f"compiled again ({binary.specialization.seconds:.2g} s) when it comes back.\n"
+            f"  {symbols}: {listed}{', …' if len(rotation) > _LISTED else ''}\n"
+            f"  Hint: compile(…, max_specializations={len(rotation)}) or more, or pad to fewer sizes.",
+            RecompilationWarning,
+            *((frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("<explorer>", 1)),
+        )
 
     def compile(self, sizes: Mapping[str, int], reason: str) -> Binary:
         """A new binary, which isn't kept."""

@@ -50,7 +50,8 @@ def compile(
             constant of the program (`InputInfo.like(x)` makes an input of an array).
         donate: Parameters, by name or by their place in the function's signature, whose arrays a call may overwrite to
             save memory; they can't be used afterwards.
-        max_specializations: How many binaries are kept; past it the least recently used is let go.
+        max_specializations: How many binaries are kept; past it the least recently used is let go. When that one is
+            needed again, a `RecompilationWarning` says once which sizes come in turn.
 
     Returns:
         An `Executable` whose parameters are those that hold an input, in the function's order.

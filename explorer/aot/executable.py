@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, NoReturn, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
-from explorer._jax import dispatcher
-from explorer.aot.arguments import bind
 from explorer.aot.binaries import Binaries, Binary, Plan
+from explorer.aot.dispatch import Dispatch
 from explorer.aot.exported import ExportedProgram
-from explorer.aot.fit import check_devices, sizes_of
+from explorer.aot.fit import check_devices
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
 from explorer.aot.levels import Autotuning
 from explorer.aot.saving import load, save
@@ -25,8 +25,6 @@ from explorer.errors import ArchiveError, TransformationError
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
 from explorer.model.specialization import Specialization
-
-_KINDS_OF_CALL = 8  # that one shape may come in: on a device or not yet, by name or position
 
 
 class Executable(CompiledSurface, Displayable):
@@ -47,12 +45,8 @@ class Executable(CompiledSurface, Displayable):
         self._parameters = plan.parameters
         self._program = program = plan.program
         self._symbols = program.symbols
-        self._binaries = Binaries(plan, on_drop=self._clear_dispatcher)
-        # Whether the leaves of a call are what a binary takes: there are no constants among them, and no sizes.
-        self._is_whole = all(parameter.is_whole for parameter in plan.parameters) and all(
-            isinstance(info, InputInfo) for info in self._symbols.inputs.values()
-        )
-        self._dispatcher = dispatcher(program.name, self._call, capacity=_KINDS_OF_CALL * plan.limit)
+        self._binaries = Binaries(plan, on_drop=lambda: self._dispatch.clear())
+        self._dispatch = Dispatch(plan, self._call, self._answer_by)
         self.autotuning: Autotuning | None = None  # what optimization level 5 measured
         for sizes, binary in ready:
             self._binaries.add(sizes, binary)
@@ -60,11 +54,17 @@ class Executable(CompiledSurface, Displayable):
             program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
         )
         self._take_names()
-        if self._dispatcher is not None:
-            # A class of its own, for that is where Python looks for __call__; a method that calls the dispatcher would
-            # cost a tenth of a small call.
-            call = {"__call__": staticmethod(self._dispatcher), "__module__": __name__}
-            self.__class__ = cast(type[Executable], type("Executable", (type(self),), call))  # pyright: ignore[reportAttributeAccessIssue]
+        if self._dispatch.function is not None:
+            self._answer_by(self._dispatch.function)
+
+    def _answer_by(self, function: Callable[..., Any]) -> None:
+        """Have calls answered by a function.
+
+        In a class of its own, for that is where Python looks for __call__; a method that calls the function would cost
+        a tenth of a small call.
+        """
+        call = {"__call__": staticmethod(function), "__module__": __name__}
+        self.__class__ = cast(type[Executable], type("Executable", (Executable,), call))  # pyright: ignore[reportAttributeAccessIssue]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -74,24 +74,24 @@ class Executable(CompiledSurface, Displayable):
         """Run a call that the dispatcher has no entry for: refuse what doesn't fit, compile for sizes that are new.
 
         Returns:
-            The result, and the dispatcher's entry for calls of this kind; None where it may not have one. It may only
-            if the binary takes the arguments leaf by leaf as they came: the dispatcher compares shapes, dtypes, weak
-            types, devices and structure, and converts nothing.
+            The result, and the dispatcher's entry for calls of this kind; None where it may not have one.
         """
         __tracebackhide__ = True
-        leaves, sizes = self._bound(args, kwargs)
-        infos = self._symbols.inputs.values()
-        converted = [_convert(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
-        if any(isinstance(leaf, Tracer) for leaf in converted):
-            return self._call_under_transformation(
-                sizes, [leaf for leaf in converted if not isinstance(leaf, int)]
-            ), None
+        ordered = self._dispatch.by_position(args, kwargs) if kwargs else None
+        if ordered is not None:
+            return self(*ordered), None
+        values, leaves, sizes = self._bound(args, kwargs)
+        infos = list(self._symbols.inputs.values())
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            arrays = [
+                _firm(info, leaf) for info, leaf in zip(infos, leaves, strict=True) if isinstance(info, InputInfo)
+            ]
+            return self._call_under_transformation(sizes, arrays), None
+        given = [_as_jit_takes_it(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
         binary = self._binaries.binary(sizes)
-        check_devices(list(self._symbols.inputs), converted, binary.devices)
-        result, fast_path = binary.call(*self._binaries.arguments(converted))
-        order = [p.name for p in self._parameters[: len(args)]] + sorted(kwargs)  # as JAX flattens a call
-        is_same = self._is_whole and all(before is after for before, after in zip(leaves, converted, strict=True))
-        return result, fast_path if is_same and order == [p.name for p in self._parameters] else None
+        check_devices(list(self._symbols.inputs), given, binary.devices)
+        result, fast_path = binary.call(*self._binaries.arguments(given))
+        return result, self._dispatch.fast_path(fast_path, (args, kwargs), values, leaves, given)
 
     def _call_under_transformation(self, sizes: Mapping[str, int], arrays: Sequence[Any]) -> Any:
         """The program under a transformation of JAX's."""
@@ -105,21 +105,6 @@ class Executable(CompiledSurface, Displayable):
                 f"{self.__name__} came from a file, and can't be transformed so: {error}.\n{called_at()}"
                 "  Hint: jax.vmap and forward-mode derivatives need the function that it was compiled from."
             ) from error
-
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, int]]:
-        """A call's inputs in order, and their sizes, once they are known to fit."""
-        __tracebackhide__ = True
-        values = bind(self._parameters, args, kwargs)
-        leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
-        return leaves, sizes_of(self._symbols, leaves)
-
-    def _clear_dispatcher(self) -> None:
-        """A binary was let go. The dispatcher has it still, and can't say which of its own are in use: it starts anew.
-
-        So every shape that is in use comes by here once more, and the next to go is one that doesn't.
-        """
-        if self._dispatcher is not None:
-            self._dispatcher._clear_cache()
 
     @property
     def input_infos(self) -> dict[str, InputInfo | DimensionInputInfo]:
@@ -152,7 +137,7 @@ class Executable(CompiledSurface, Displayable):
         """What the compiler did: for the shapes of a call, or without one for those that were optimised for."""
         if not args and not kwargs:
             return self._opt.capture
-        return self._binaries.binary(self._bound(args, kwargs)[1], "explored").capture
+        return self._binaries.binary(self._bound(args, kwargs)[2], "explored").capture
 
     def run_opt(self, arguments: Sequence[Any]) -> Any:
         """Run the binary that was optimised for, without any check; for who measures it."""
@@ -241,14 +226,23 @@ class Executable(CompiledSurface, Displayable):
         return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
 
 
-def _convert(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
-    """A leaf that fits as the program takes it: a NumPy array moved, a weak type made firm, a size an int."""
+def _as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
+    """A leaf that fits as jax.jit would have it, so that moving it is what `jax.transfer_guard` takes it for."""
     if isinstance(info, DimensionInputInfo):
         return int(leaf)
+    if isinstance(leaf, jax.Array):
+        is_placed = info.sharding is None or leaf.sharding == info.sharding
+        return leaf if is_placed else jax.device_put(leaf, info.sharding)
+    is_numpy = type(leaf) is np.ndarray or isinstance(leaf, np.generic)
+    return cast(Any, leaf) if is_numpy else jnp.asarray(leaf, info.dtype)
+
+
+def _firm(info: InputInfo, leaf: Any) -> Any:
+    """A leaf that fits, of no weak type: those of a program would change by it."""
     if isinstance(leaf, jax.Array) and not jax.typeof(leaf).weak_type:
         array: Any = leaf
         is_placed = info.sharding is None or isinstance(leaf, Tracer) or leaf.sharding == info.sharding
-        return array if is_placed else jax.device_put(array, info.sharding)
+        return array if is_placed else jax.device_put(leaf, info.sharding)
     return jnp.asarray(leaf, info.dtype)
 
 

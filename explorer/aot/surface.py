@@ -83,12 +83,12 @@ class CompiledSurface:
         named = self.__signature__.parameters.values()
         self.__annotations__ = {p.name: p.annotation for p in named} | {"return": self.__signature__.return_annotation}
 
-    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, int]]:
-        """The inputs in order, and their sizes, once they are known to fit."""
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any], dict[str, int]]:
+        """Of a call each parameter's value, the inputs in order, and their sizes, once they are known to fit."""
         __tracebackhide__ = True
         values = bind(self._parameters, args, kwargs)
         leaves = [leaf for p, value in zip(self._parameters, values, strict=True) for leaf in p.leaves(value)]
-        return leaves, sizes_of(self._symbols, leaves)
+        return values, leaves, sizes_of(self._symbols, leaves)
 
     def trace(self, /, *args: Any, **kwargs: Any) -> jax.stages.Traced:
         """The program, as `jax.jit(f).trace` gives it: for the arguments of a call, or only their shapes and dtypes.
@@ -116,12 +116,12 @@ class CompiledSurface:
 
         def run(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            leaves, sizes = self._leaves(args, kwargs)
+            _, leaves, sizes = self._bound(args, kwargs)
             infos = self._symbols.inputs.values()
             arrays = [leaf for leaf, info in zip(leaves, infos, strict=True) if isinstance(info, InputInfo)]
             return self._program.at(sizes)(*arrays)
 
-        self._leaves(args, kwargs)  # what doesn't fit is refused before a trace begins
+        self._bound(args, kwargs)  # what doesn't fit is refused before a trace begins
         run.__name__ = run.__qualname__ = self._program.name
         run.__dict__["__signature__"] = self.__signature__
         return jax.jit(run, static_argnames=sizes or None).trace(*args, **kwargs)

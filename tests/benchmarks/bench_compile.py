@@ -3,6 +3,9 @@
 python -m tests.benchmarks.bench_compile [layers]
 """
 
+import gc
+import itertools
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +15,7 @@ from time import perf_counter
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import explorer as ex
 from tests.benchmarks.table import row
@@ -20,6 +24,7 @@ from tests.examples.training import training_step
 ROUNDS = 61
 LEAVES = 100
 CAPTURED = 20
+CALLS = 200_000
 
 # A fresh process, as after a deployment: what it prints are the seconds of a load and the first call.
 LOAD_AND_CALL = """
@@ -52,20 +57,91 @@ def ratio(run, baseline, calls):
     return median(found)
 
 
+def filled(n, x):
+    return jnp.zeros(n) + x[0, 0]
+
+
+def kinds():
+    """Of calls: what it is, the function, its description, the arguments, how to have jax.jit, its arguments, calls."""
+    x, numpy = jnp.ones((2, 2)), np.ones((2, 2), np.float32)
+    array, scalar = ex.InputInfo((2, 2), x.dtype), ex.InputInfo((), x.dtype)
+    ranged = ex.InputInfo((ex.NamedDimension("rows", 1, 2, 8), 2), x.dtype)
+    size = ex.DimensionInputInfo((1, 2, 8))
+    beside = {"x": x, "by": None}  # jax.jit moves a number to the device at each call: less than that is asked for
+
+    def added(x):
+        return x + 1
+
+    def twice(x, y):
+        return x + y
+
+    def inside(d):
+        return d["x"] + 1
+
+    for what, info in (("one shape", array), ("a range", ranged)):
+        yield f"{what}, 2×2", added, [info], [x], {}, [x], 1000
+        yield f"{what}, {LEAVES} leaves", sum, [[info] * LEAVES], [[x] * LEAVES], {}, [[x] * LEAVES], 200
+        yield f"{what}, NumPy", added, [info], [numpy], {}, [numpy], 1000
+        yield f"{what}, NumPy twice", twice, [info, info], [numpy, numpy], {}, [numpy, numpy], 1000
+        leaves = [[numpy] * LEAVES]
+        yield f"{what}, {LEAVES} NumPy leaves", sum, [[info] * LEAVES], leaves, {}, leaves, 50
+        for constant in (3.0, "relu", len, numpy):
+            name = getattr(constant, "__name__", type(constant).__name__)
+            described, given = {"x": info, "by": constant}, {"x": x, "by": constant}
+            yield f"{what}, {name} beside", inside, [described], [given], {}, [beside], 1000
+        yield f"{what}, a size", filled, [size, info], [3, x], {"static_argnums": 0}, [3, x], 1000
+    weak, number = jnp.asarray(3.0), np.float32(3)
+    yield "a weak scalar", added, [scalar], [weak], {}, [weak], 1000
+    yield "np.float32", added, [scalar], [number], {}, [number], 1000
+
+
 def cached_calls():
-    """Of executables for one shape and for a range, on a 2×2 array and on a list of a hundred."""
+    """Of executables, over the same call of jax.jit."""
+    for what, function, described, arguments, options, jits, calls in kinds():
+        executable, jitted = ex.compile(function, args=described), jax.jit(function, **options)
+        for _ in range(3):
+            executable(*arguments), jitted(*jits)
+        measured = ratio(lambda e=executable, a=arguments: e(*a), lambda j=jitted, a=jits: j(*a), calls)
+        yield row(f"cached call, {what}, over jax.jit", measured, 1.10, "×")
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def growth(call):
+    """Bytes that the process grows by in CALLS calls, once it is warm."""
+    for _ in range(1000):
+        call()
+    gc.collect()
+    before = resident()
+    for _ in range(CALLS):
+        call()
+    gc.collect()
+    return resident() - before
+
+
+def memory():
+    """What many calls leave behind, and of jax.jit beside it."""
+    numbers = itertools.count()
+    for what, function, described, arguments, options, jits, calls in kinds():
+        if calls < 1000:
+            continue
+        executable, jitted = ex.compile(function, args=described), jax.jit(function, **options)
+        grown, of_jit = (growth(lambda c=c, a=a: c(*a)) for c, a in ((executable, arguments), (jitted, jits)))
+        print(f"    jax.jit: {of_jit / 1e6:.2f} MB")
+        yield row(f"{CALLS} calls, {what}, grow by", grown, 1e6, "MB")
+    info = ex.InputInfo((2, 2), jnp.float32)
+    executable = ex.compile(lambda d: d["x"] + 1, args=[{"x": info, "by": 3.0}])
     x = jnp.ones((2, 2))
-    rows = ex.NamedDimension("rows", 1, 2, 8)
-    for name, shape in (("one shape", (2, 2)), ("a range", (rows, 2))):
-        info = ex.InputInfo(shape, x.dtype)
-        for what, function, argument, described, calls in (
-            ("2×2", lambda x: x + 1, x, info, 1000),
-            (f"{LEAVES} leaves", sum, [x] * LEAVES, [info] * LEAVES, 200),
-        ):
-            executable, jitted = ex.compile(function, args=[described]), jax.jit(function)
-            executable(argument), jitted(argument)
-            measured = ratio(lambda e=executable, a=argument: e(a), lambda j=jitted, a=argument: j(a), calls)
-            yield row(f"cached call, {name}, {what}, over jax.jit", measured, 1.10, "×")
+    changing = {
+        "a number": lambda: executable({"x": x, "by": float(next(numbers))}),
+        "a text": lambda: executable({"x": x, "by": str(next(numbers))}),
+        "a list": lambda: executable({"x": x, "by": [next(numbers)]}),
+        "an array": lambda: executable({"x": x, "by": np.ones(next(numbers) % 50)}),
+    }
+    for what, call in changing.items():
+        yield row(f"{CALLS} calls beside {what} that changes, grow by", growth(call), 1e6, "MB")
 
 
 def captured_state():
@@ -118,7 +194,7 @@ def loading(layers):
 
 
 def main(layers=4):
-    held = [*cached_calls(), captured_state(), *loading(layers)]
+    held = [*cached_calls(), *memory(), captured_state(), *loading(layers)]
     return all(held)
 
 

@@ -94,11 +94,17 @@ def test_the_least_recently_used_binary_is_let_go_and_compiled_again_when_it_is_
     def kept():
         return {one.shapes["x"][0] for one in fast.specializations}
 
-    for n, left in ((1, {4, 1}), (2, {1, 2}), (1, {1, 2}), (3, {1, 3}), (2, {2, 3}), (2, {2, 3})):
+    for n, left in ((1, {4, 1}), (2, {1, 2}), (1, {1, 2}), (3, {1, 3})):
+        np.testing.assert_array_equal(fast(calls[n]), calls[n] + 1)
+        assert kept() == left
+    with pytest.warns(ex.RecompilationWarning, match="more shapes in turn than the 2"):
+        fast(calls[2])
+    for n, left in ((2, {2, 3}), (3, {2, 3})):
         np.testing.assert_array_equal(fast(calls[n]), calls[n] + 1)
         assert kept() == left
 
 
+@pytest.mark.filterwarnings("ignore:.*more shapes in turn:explorer.errors.RecompilationWarning")
 def test_at_most_that_many_binaries_are_kept_however_many_shapes_come():
     fast = ex.compile(lambda x: x + 1, args=[ROWS], max_specializations=1)
     for n in (1, 2, 3, 1, 2, 3):
