@@ -107,7 +107,9 @@ def _span(at: TracebackType) -> Span:
     # A code unit is two bytes, and each has its position.
     positions = at.tb_frame.f_code.co_positions()
     line, end_line, column, end_column = next(islice(positions, at.tb_lasti // 2, None), (None,) * 4)
-    if line is None or end_line is None or column is None or end_column is None:
+    # JAX shortens tracebacks to copies: of a function with an `except`, those name the line and an instruction there.
+    is_known = line == at.tb_lineno
+    if not is_known or line is None or end_line is None or column is None or end_column is None:
         return Span(at.tb_lineno, 0, at.tb_lineno, 0)
     return Span(line, column, end_line, end_column)
 

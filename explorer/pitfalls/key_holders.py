@@ -6,6 +6,7 @@ which of the two it is, the code doesn't say.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from types import ModuleType
@@ -39,6 +40,20 @@ def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
         if holder is not None:
             return class_name(kind_of(holder)).rpartition(".")[2]
     return ""
+
+
+def mapped_object(evidence: Evidence, frame: Frame) -> str:
+    """The object of which a frame's call maps a method, as `path` in `jax.vmap(path.at)(times)`; empty for none.
+
+    What it keeps isn't known: it is a local variable of a function that has returned.
+    """
+    source = _function_at(evidence, frame)
+    node = source.call_at(span_of(frame)) if source is not None else None
+    match node:
+        case ast.Call(func=ast.Call(args=[ast.Attribute(value=ast.Name() as owner), *_])) if source is not None:
+            return owner.id if source.value(owner) is ... else ""
+        case _:
+            return ""
 
 
 def _function_at(evidence: Evidence, frame: Frame) -> FunctionSource | None:

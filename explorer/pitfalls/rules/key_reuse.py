@@ -21,7 +21,7 @@ from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
 from explorer.pitfalls.equations import Body, Equation, Program, is_literal
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.key_holders import key_holder
+from explorer.pitfalls.key_holders import key_holder, mapped_object
 from explorer.pitfalls.liveness import liveness
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
@@ -237,11 +237,14 @@ def _shared(evidence: Evidence, program: Program, uses: list[tuple[Equation, Val
         if use.op == "random_split" or frame is None or frame in reported or not _is_for_all(use, value):
             continue
         reported.add(frame)
+        holder = key_holder(evidence, _users_stack(program, use)) or mapped_object(evidence, frame)
+        seen = "the key has no axis that is mapped over, so that it draws once, and what it draws is shared"
         yield RULE.finding(
             f"{evidence.name} draws in jax.vmap with one key for all: each mapped element gets the same numbers",
-            evidence="the key has no axis that is mapped over, so that it draws once, and what it draws is shared",
+            evidence=seen + (f"; {holder} may keep the key: a random function is the same for all" if holder else ""),
             fix="give each element a key of its own: jax.vmap(f)(xs, jax.random.split(key, len(xs))), with the key as "
             "an argument that is mapped over",
+            severity="note" if holder else None,
             **frame_location(frame),
         )
 

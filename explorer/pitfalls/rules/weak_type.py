@@ -21,7 +21,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if not any(getattr(one.aval, "weak_type", False) for one in _ends(program.main.raw)):
         return
     arguments = list(_arguments(evidence))
-    several = {argument.path for argument in arguments if len(argument.leaves) > 1}
+    # Two numbers that become two numbers may be any two: state has names, or arrays.
+    several = {
+        argument.path for argument in arguments if len(argument.leaves) > 1 and any(map(_is_distinct, argument.leaves))
+    }
     for predicted in predictions(Function(evidence.name), arguments, list(_results(evidence, program.main.raw))):
         if ("weak" in predicted.before) == ("weak" in predicted.after):
             continue
@@ -34,6 +37,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             severity=None if root in several else "note",
             **parameter_location(evidence, root),
         )
+
+
+def _is_distinct(leaf: Leaf) -> bool:
+    return bool(leaf.shape) or any(mark in leaf.path for mark in ".'")
 
 
 def _ends(raw: Any) -> list[Any]:
@@ -73,8 +80,9 @@ def _structure(tree: Any) -> object:
 
 
 def _leaf(path: str, aval: Any) -> Leaf:
-    shape = tuple(size if isinstance(size, int) else str(size) for size in aval.shape)
-    return Leaf(path, shape, str(aval.dtype), bool(getattr(aval, "weak_type", False)))
+    # What a library adds to JAX's types, as flax's Variable, need have no shape.
+    shape = tuple(size if isinstance(size, int) else str(size) for size in getattr(aval, "shape", ()))
+    return Leaf(path, shape, str(getattr(aval, "dtype", aval)), bool(getattr(aval, "weak_type", False)))
 
 
 RULE = Rule(

@@ -6,6 +6,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import pytest
+from flax import nnx
 from jax import export
 
 from explorer import InputInfo, NamedDimension
@@ -161,6 +162,19 @@ def test_it_does_compile_again_and_not_with_the_cure():
 def test_a_single_number_is_a_note():
     found = only("weak-type", lambda n: n + jnp.float32(1), 1.0)
     assert (found.severity, piece(found)) == ("note", "n")
+
+
+def test_two_numbers_that_become_two_numbers_are_only_a_note():
+    def derivative(values, directions):
+        return values[0] * jnp.float32(2), directions[1] * jnp.float32(3)
+
+    notes = findings("weak-type", derivative, (1.0, 2.0), (3.0, 4.0))
+    assert {one.severity for one in notes} == {"note"}
+
+
+def test_arguments_of_a_type_that_a_library_adds_have_no_weak_type():
+    variable = nnx.Variable(jnp.ones(3), hijax=True)
+    assert findings("weak-type", lambda v, x: (v * x, x), variable, 2.0) == []
 
 
 def test_state_that_keeps_its_type_is_fine():

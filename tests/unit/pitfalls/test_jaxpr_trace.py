@@ -67,6 +67,19 @@ def test_what_asks_for_a_value_is_pointed_at_exactly(function, meant, instead):
     assert instead in found.fix.text
 
 
+def refuses_small_numbers(x):
+    try:
+        if x < 3:
+            raise ValueError
+    except ValueError:
+        return x
+    return -x
+
+
+def test_in_a_function_that_catches_others_the_line_that_asked_is_named():
+    assert only("concretization", refuses_small_numbers, 1.0).text == "if x < 3:"
+
+
 def test_other_errors_and_clean_traces_are_none_of_it():
     def wrong(x):
         return x @ jnp.ones((3, 3))
