@@ -7,9 +7,9 @@ which of the two it is, the code doesn't say.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any, cast
 
 import jax
@@ -28,15 +28,19 @@ def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
     """The class of an object that keeps a key and whose method one of some frames calls; empty if there is none.
 
     Args:
-        frames: Of one stack, innermost first. What the outermost is a method of doesn't count: it is who calls.
+        frames: Of one stack, innermost first. The outermost is who calls: what it is a method of doesn't count, and
+            none keeps the key if it hands one over.
     """
-    for i, frame in enumerate(frames):
-        source = _function_at(evidence, frame)
+    for i, frame in reversed(list(enumerate(frames))):
+        source, node = _call_at(evidence, frame)
         if source is None:
             continue
-        callees = list(_receivers(evidence, source, frame))
-        own = [source.executed.owner] if i < len(frames) - 1 else []
-        holder = next((value for value in (*callees, *own) if _holds_key(value)), None)
+        is_outermost = i == len(frames) - 1
+        if node is not None and is_outermost and _hands_key_over(evidence, source, node):
+            return ""
+        own = [] if is_outermost else [source.executed.owner]
+        callees = [] if node is None else _receivers(evidence, source, node)
+        holder = next((value for value in (*own, *callees) if _holds_key(value)), None)
         if holder is not None:
             return class_name(kind_of(holder)).rpartition(".")[2]
     return ""
@@ -47,8 +51,7 @@ def mapped_object(evidence: Evidence, frame: Frame) -> str:
 
     What it keeps isn't known: it is a local variable of a function that has returned.
     """
-    source = _function_at(evidence, frame)
-    node = source.call_at(span_of(frame)) if source is not None else None
+    source, node = _call_at(evidence, frame)
     match node:
         case ast.Call(func=ast.Call(args=[ast.Attribute(value=ast.Name() as owner), *_])) if source is not None:
             return owner.id if source.value(owner) is ... else ""
@@ -56,31 +59,47 @@ def mapped_object(evidence: Evidence, frame: Frame) -> str:
             return ""
 
 
-def _function_at(evidence: Evidence, frame: Frame) -> FunctionSource | None:
-    """The innermost of the user's functions that a frame's line is in."""
+def _call_at(evidence: Evidence, frame: Frame) -> tuple[FunctionSource | None, ast.Call | None]:
+    """The innermost of the user's functions that a frame's line is in, and the call there."""
     around = (
         function
         for function in evidence.functions
         if function.file == frame.file and function.node.lineno <= frame.line <= (function.node.end_lineno or 0)
     )
-    return max(around, key=lambda function: function.node.lineno, default=None)
+    source = max(around, key=lambda function: function.node.lineno, default=None)
+    return source, source.call_at(span_of(frame)) if source is not None else None
 
 
-def _receivers(evidence: Evidence, source: FunctionSource, frame: Frame) -> Iterator[Any]:
-    """The objects that a frame's call may be a method of, or calls themselves."""
-    node = source.call_at(span_of(frame))
-    if node is None:
-        return
-    yield from (
-        call.receiver for call, function, other in evidence.call_nodes() if function is source and other is node
+def _hands_key_over(evidence: Evidence, source: FunctionSource, node: ast.Call) -> bool:
+    """Whether an argument of a call is made of a key."""
+    calls = [call for call, _, other in evidence.call_nodes() if other is node]
+    types = {name: kind for call in calls for name, kind in call.traced.items()}
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    parts = [part for argument in arguments for part in ast.walk(argument)]
+    return any(
+        _is_key_type(types.get(part.id, "")) if isinstance(part, ast.Name) else _is_key(source.resolve(part))
+        for part in parts
+        if isinstance(part, (ast.Name, ast.Attribute))
     )
+
+
+def _is_key_type(text: str) -> bool:
+    return "key<" in text or text.endswith(("uint32[2]", "uint32[4]"))
+
+
+def _receivers(evidence: Evidence, source: FunctionSource, node: ast.Call) -> list[Any]:
+    """The object that a call is a method of, or calls itself, as far as it is known."""
+    callee = source.resolve(node.func)
+    if callee is not ... and not is_exactly(callee, MethodType):
+        return [callee]
+    recorded = [call.receiver for call, _, other in evidence.call_nodes() if other is node]
     # 3.11 doesn't see the object of a method that is behind a descriptor, as equinox's are.
-    yield source.resolve(getattr(node.func, "value", node.func))
+    return [*recorded, source.resolve(getattr(node.func, "value", node.func))]
 
 
 def _holds_key(value: Any, depth: int = 0) -> bool:
     if is_tracer(value) or is_a(value, jax.Array):
-        return _is_key(value.aval)
+        return _is_key(value)
     if value is ... or is_plain(value) or is_a(value, ModuleType) or depth > _DEEPEST:
         return False
     return any(_holds_key(item, depth + 1) for item in islice(_inside(value), _MOST))
@@ -92,7 +111,9 @@ def _inside(value: Any) -> Iterable[Any]:
     return list(cast(dict[Any, Any], value).values()) if type(value) is dict else attributes(value).values()
 
 
-def _is_key(aval: Any) -> bool:
-    """Whether a type is that of a random key, typed or raw."""
-    name = str(aval.dtype)
-    return name.startswith("key<") or (name == "uint32" and aval.shape[-1:] in ((2,), (4,)))
+def _is_key(value: Any) -> bool:
+    """Whether it is a random key, typed or raw, traced or not."""
+    if not (is_tracer(value) or is_a(value, jax.Array)):
+        return False
+    dtype, shape = str(value.aval.dtype), value.aval.shape
+    return dtype.startswith("key<") or (dtype == "uint32" and shape[-1:] in ((2,), (4,)))

@@ -64,6 +64,27 @@ def hands_over_twice(x, key):
     return noisy(2 * x, key)  # HIT
 
 
+class Keeper(eqx.Module):
+    """Keeps a key, and hands it over."""
+
+    noisy: Noisy
+    key: jax.Array
+
+    def __call__(self, x):
+        return self.noisy(x, self.key) + self.noisy(2 * x, self.key)
+
+    def each(self, x):
+        return lax.fori_loop(0, 3, lambda i, x: self.noisy(x, self.key), x)
+
+
+def keeps(key, x):
+    return Keeper(Noisy(), key)(x)
+
+
+def keeps_in_a_loop(key, x):
+    return Keeper(Noisy(), key).each(x)
+
+
 class Layer:
     def __init__(self, key):
         self.key = key
@@ -95,6 +116,9 @@ def test_it_is_the_same_function_at_each_call_as_the_note_says():
 def test_a_key_that_is_handed_over_twice_and_two_draws_in_one_method_stay_warnings():
     (one,) = hits("key-reuse", hands_over_twice, X, KEY)
     assert one.severity == "warning"
+
+    for function in (keeps, keeps_in_a_loop):
+        assert [one.severity for one in found("key-reuse", function, KEY, X)] == ["warning"]
 
     def with_layer(x, key):
         return Layer(key)(x)
