@@ -13,12 +13,15 @@ from explorer.pitfalls.reads import Read, holds_data, is_constant, reads
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.safe import is_exactly
 from explorer.pitfalls.safe_text import safe_text
+from explorer.pitfalls.writes import MUTATORS
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     for read in reads(evidence):
         if _is_written(evidence, read):
             continue  # `state-write` says so
+        if _is_own_stack(evidence, read):
+            continue
         # What an author keeps to themselves is theirs to know, as long as no number of it is in the program.
         if is_private(read.text) and not reaches_program(evidence, read.function, read.value):
             continue
@@ -34,6 +37,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _is_written(evidence: Evidence, read: Read) -> bool:
     paths = (change.path for change in evidence.changes)
     return any(path == read.path or path.startswith((f"{read.path}[", f"{read.path}.")) for path in paths)
+
+
+def _is_own_stack(evidence: Evidence, read: Read) -> bool:
+    """Whether what is in it is what the trace put there: it is empty before and after, and is pushed to meanwhile."""
+    is_empty = is_exactly(read.value, list, dict, set) and not read.value
+    return is_empty and any(
+        call.receiver is read.value and call.callee.rpartition(".")[2] in MUTATORS for call, _ in evidence.calls()
+    )
 
 
 def _is_changeable(read: Read) -> bool:

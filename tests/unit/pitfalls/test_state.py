@@ -234,3 +234,35 @@ def test_recheck_tells_of_another_array_of_the_same_type():
     assert [one.evidence for one in stale_values(evidence)] == [
         "`scale[0]` was float32[] at the trace, and another float32[] is there now"
     ]
+
+
+frames = []
+defaults = [2.0]
+
+
+def in_a_frame(function):
+    def called(params, x):
+        frames.append(params)
+        result = function(x)
+        frames.pop()
+        return result
+
+    return called
+
+
+def reads_its_frame(x):
+    return x * frames[-1]["w"]
+
+
+def fills_the_frames():
+    defaults.append(3.0)
+
+
+def reads_defaults(x):
+    return x * defaults[-1]
+
+
+def test_a_stack_that_the_trace_pushes_to_and_pops_from_holds_nothing_from_before():
+    assert not found("stale-closure", in_a_frame(reads_its_frame), {"w": X}, X)
+    assert frames == []
+    assert [one.severity for one in found("stale-closure", reads_defaults, X)] == ["warning"]
