@@ -15,12 +15,12 @@ from jax.extend.core import jaxpr_as_fun
 from explorer._jax import at_sizes, freeze_rules, undecided_equalities
 from explorer._jax.suppress_recording import suppress_recording
 from explorer._jax.uncached_traces import uncached_programs
-from explorer.aot.agreement import differ
 from explorer.aot.arguments import is_input, leaf_name
 from explorer.aot.changes import change, derivatives_need_python, with_own_constants
 from explorer.aot.constants import OwnConstants
 from explorer.aot.inputs import InputInfo, OutputInfo
 from explorer.aot.symbols import Symbols
+from explorer.capture.agreement import differ
 from explorer.capture.constants import refuse_leaks
 from explorer.capture.prints import printed_once
 from explorer.capture.sources import called_at, place

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import jax
 
 from explorer.jitted.plan import Plan
+from explorer.jitted.readers import Reader
 
 
 class Structure:
@@ -19,20 +21,22 @@ class Structure:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
+        self.reader: Reader | None = None
+        self.times_read = 0  # the long way
 
 
 class Captured:
     """A pytree node.
 
     Args:
-        arrays: The leaves, in a list or tuple.
         form: On the way in the structure of the state, on the way out how to write it.
+        arrays: The leaves, in a list or tuple.
     """
 
     __slots__ = ("arrays", "form")
 
-    def __init__(self, arrays: Any, form: Structure | Plan) -> None:
-        self.arrays, self.form = arrays, form
+    def __init__(self, form: Structure | Plan, arrays: Any) -> None:
+        self.form, self.arrays = form, arrays
 
 
 class _Path(str):
@@ -44,9 +48,5 @@ def _with_names(captured: Captured) -> tuple[list[tuple[Any, Any]], Structure | 
     return [(_Path(name), array) for name, array in zip(names, captured.arrays, strict=True)], captured.form
 
 
-jax.tree_util.register_pytree_with_keys(
-    Captured,
-    _with_names,
-    lambda form, arrays: Captured(arrays, form),
-    lambda captured: (captured.arrays, captured.form),
-)
+# Each call comes by here twice: what C can do isn't Python.
+jax.tree_util.register_pytree_with_keys(Captured, _with_names, Captured, attrgetter("arrays", "form"))

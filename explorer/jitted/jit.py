@@ -6,7 +6,8 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import jax
 
@@ -14,7 +15,7 @@ from explorer.capture.explore import CompileRequest, compile_stages, explore
 from explorer.capture.state import HoldsState
 from explorer.errors import OptionError
 from explorer.jitted.options import Passed
-from explorer.jitted.program import Options, Program
+from explorer.jitted.program import Options
 from explorer.jitted.registry import registry
 from explorer.jitted.roots import check_root, name_of
 from explorer.jitted.surface import JaxSurface, check_function, copy_names
@@ -40,6 +41,7 @@ def jit(
     backend: str | None = None,
     compiler_options: Mapping[str, Any] | None = None,
     max_specializations: int = 128,
+    shapeless: bool = False,
 ) -> Any:
     """Compile a function at its first call, and again for other shapes, dtypes and constants.
 
@@ -56,6 +58,11 @@ def jit(
         in_shardings, out_shardings, keep_unused, inline, device, backend, compiler_options: As of `jax.jit`; shardings
             are of the arguments and of the result, without the captured state.
         max_specializations: How many variants are kept; past it all are let go, with a warning.
+        shapeless: Run the function's Python once for each rank and dtype of its arguments, not for each shape; what it
+            read from elsewhere is the same for all of them. XLA compiles for each shape as ever. Dimensions that are of
+            one size may have to stay equal, and those of size 1 to stay so, where the function wants that: then other
+            shapes are traced anew. A function that asks for a size as no symbol can answer (`if x.shape[0] > 4`) is
+            traced for each shape, with a `RecompilationWarning` that names the line. Captured state has its shapes.
 
     Returns:
         A `Jitted`, called like the function; without a function, a decorator.
@@ -84,6 +91,7 @@ def jit(
         _several(donate_argnums, int),
         _several(donate_argnames, str),
         max_specializations,
+        bool(shapeless),
         Passed.of(
             in_shardings=in_shardings,
             out_shardings=out_shardings,
@@ -101,9 +109,7 @@ def jit(
 
     def decorate(function: Callable[..., Any]) -> Jitted:
         check_function(function)
-        names = name_of(inputs, function, "inputs"), name_of(outputs, function, "outputs")
-        program = registry.program(function, inputs, outputs, options, names)
-        return _class_of(program)(function, inputs, outputs, options)
+        return Jitted(function, inputs, outputs, options)
 
     return decorate if function is None else decorate(function)
 
@@ -121,17 +127,23 @@ class Jitted(JaxSurface, HoldsState):
     same arrays.
     """
 
-    _program: Program  # of the class that is made for each program
+    # Where Python looks for the call: of each object its own, for the compiled one is C++ and stands there by itself.
+    __slots__ = ("__call__",)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
     def __init__(self, function: Callable[..., Any], inputs: Any, outputs: Any, options: Options) -> None:
         copy_names(function, self)
         self._inputs, self._outputs, self._options = inputs, outputs, options
+        names = name_of(inputs, function, "inputs"), name_of(outputs, function, "outputs")
+        self._program = registry.program(function, inputs, outputs, options, names)
         if self._program.signature is not None:
             self.__signature__ = self._program.signature
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        # Reached only while compilation is off: else the program's class has the compiled call in its place.
-        return self.__wrapped__(*args, **kwargs)
+        self.__call__ = self._program.due(function)
+        self._program.users.add(self)
+        _all.add(self)
 
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
         """As a method: `self` is an argument if it is static or a pytree, else a constant of the program."""
@@ -142,10 +154,7 @@ class Jitted(JaxSurface, HoldsState):
         if static or not jax.tree_util.all_leaves([owner]):
             return MethodType(self, owner)
         bound = MethodType(self.__wrapped__, owner)
-        options = _without_self(self._options)
-        names = name_of(self._inputs, self.__wrapped__, "inputs"), name_of(self._outputs, self.__wrapped__, "outputs")
-        program = registry.program(bound, self._inputs, self._outputs, options, names)
-        return _class_of(program)(bound, self._inputs, self._outputs, options)
+        return Jitted(bound, self._inputs, self._outputs, _without_self(self._options))
 
     @property
     def specializations(self) -> tuple[Specialization, ...]:
@@ -189,18 +198,12 @@ def _without_self(options: Options) -> Options:
     )
 
 
-def _class_of(program: Program) -> type[Jitted]:
-    if program.cls is None:
-        program.cls = type(
-            "Jitted", (Jitted,), {"_program": program, "__module__": __name__, "__doc__": Jitted.__doc__}
-        )
-        program.switch()
-    return cast("type[Jitted]", program.cls)
+_all: WeakSet[Jitted] = WeakSet()
 
 
 def _switch_all() -> None:
-    for cls in Jitted.__subclasses__():
-        cls._program.switch()  # pyright: ignore[reportPrivateUsage] - ours
+    for program in {jitted._program for jitted in _all}:  # pyright: ignore[reportPrivateUsage] - ours
+        program.switch()
 
 
 on_change(_switch_all)

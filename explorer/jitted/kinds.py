@@ -100,7 +100,7 @@ class Attributes(Holder):
 
     def open(self, value: object) -> tuple[Labels, Collection[Any]]:
         slots = self.slots.items()
-        attributes: dict[str, Any] = {name: slot.__get__(value) for name, slot in slots if _is_set(slot, value)}
+        attributes: dict[str, Any] = {name: slot.__get__(value) for name, slot in slots if is_set(slot, value)}
         if self.has_dict:
             attributes.update(vars(value))
         # In which order they were set says nothing, and libraries change it.
@@ -112,7 +112,7 @@ class Attributes(Holder):
         for name, slot in self.slots.items():
             if name in values:
                 slot.__set__(value, values.pop(name))
-            elif _is_set(slot, value):
+            elif is_set(slot, value):
                 slot.__delete__(value)
         if self.has_dict:
             attributes: dict[str, Any] = vars(value)
@@ -221,7 +221,8 @@ def _slots(cls: type[Any]) -> dict[str, Any]:
     return slots
 
 
-def _is_set(slot: Any, value: Any) -> bool:
+def is_set(slot: Any, value: Any) -> bool:
+    """Whether an object has a value in a slot."""
     try:
         slot.__get__(value)
     except AttributeError:

@@ -27,8 +27,16 @@ def warn_storm(name: str, traces: Sequence[Trace]) -> None:
 
 def warn_full(name: str, limit: int) -> None:
     warn_user(
-        f"{name} had {limit} variants; all were let go, to bound the memory.\n"
-        "  Hint: raise max_specializations=, or keep what varies the same.",
+        f"{name} had {limit} variants; all were let go, to bound the memory, and what comes again is compiled again.\n"
+        f"  Hint: raise max_specializations={limit}, if there are that many in turn, or keep what varies the same.",
+        RecompilationWarning,
+    )
+
+
+def warn_shapes(name: str, reason: str) -> None:
+    warn_user(
+        f"{name} is traced for each shape, although it is shapeless: {reason}\n"
+        "  Hint: compute with the size where it is asked (x.shape[0] * 2), or jit it without shapeless=True.",
         RecompilationWarning,
     )
 

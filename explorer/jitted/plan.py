@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.jitted.kinds import Branch, Holder, Labels
+from explorer.jitted.generated import Generated, bulk
+from explorer.jitted.kinds import Attributes, Branch, Holder, Labels, Tuples
 
 
 @dataclass(eq=False)
@@ -15,27 +16,20 @@ class Write:
 
     Args:
         holder: Which, in the order of reading.
+        kind, cls: Of that holder.
         labels: Of all that it will hold.
         items: Templates, of the positions that changed.
-        positions: Those, or None for all.
+        positions: Those.
         labels_stay: Whether it has these labels already.
     """
 
     holder: int
     kind: Holder
+    cls: type[Any]
     labels: Labels
     items: tuple[Any, ...]
-    positions: tuple[int, ...] | None
+    positions: tuple[int, ...]
     labels_stay: bool
-
-    def apply(self, holders: Sequence[Any], items: Sequence[Any]) -> None:
-        holder = holders[self.holder]
-        if self.positions is not None:
-            new = list(self.kind.open(holder)[1])
-            for position, item in zip(self.positions, items, strict=True):
-                new[position] = item
-            items = new
-        self.kind.fill(holder, self.labels, items)
 
 
 class Plan:
@@ -43,20 +37,14 @@ class Plan:
 
     def __init__(self, writes: Sequence[Write], size: int) -> None:
         self.writes = writes
-        # The usual case, kept short: one container, and all the outputs are what it holds, in order.
-        is_whole = len(writes) == 1 and writes[0].positions is None
-        self.only = writes[0] if is_whole and writes[0].items == tuple(map(Output, range(size))) else None
+        self.size = size  # how many outputs
+        self._write: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], None] | None = None
 
     def write(self, holders: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        if self.only is not None:
-            write = self.only
-            (write.kind.put if write.labels_stay else write.kind.fill)(holders[write.holder], write.labels, outputs)
-            return
-        instantiation = _Instantiation(inputs, outputs, holders)
-        # All is made before the first is written: what fails then has changed nothing.
-        instances = [[instantiation.value(item) for item in write.items] for write in self.writes]
-        for write, items in zip(self.writes, instances, strict=True):
-            write.apply(holders, items)
+        """Write. All that is new is made before the first is written: what fails then has changed nothing."""
+        if self._write is None:
+            self._write = _PlanWriter(self).function()
+        self._write(holders, inputs, outputs)
 
 
 # Templates: what stands for a value in a plan. Anything that is none of these stands for itself.
@@ -103,29 +91,92 @@ class Mark:
     cls: type[Any]
 
 
-class _Instantiation:
-    """Templates into values, for one call."""
+class _PlanWriter:
+    """A plan as a Python function: a line for each value that is made, then one for each that is written."""
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], holders: Sequence[Any]) -> None:
-        self.inputs, self.outputs, self.holders = inputs, outputs, holders
-        self.new: dict[int, Any] = {}
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.source = Generated()
+        self.new: dict[int, str] = {}
 
-    def value(self, template: Any) -> Any:
+    def function(self) -> Callable[..., None]:
+        made = [[self.value(item) for item in write.items] for write in self.plan.writes]
+        for write, values in zip(self.plan.writes, made, strict=True):
+            holder = self.source.local()
+            self.source.add(f"{holder} = holders[{write.holder}]")
+            self.write(holder, write, values)
+        return self.source.function("write_state", ["holders", "inputs", "outputs"])
+
+    def value(self, template: Any) -> str:
+        """An expression for what stands for a template; what it needs is made before."""
         match template:
             case Output():
-                return self.outputs[template.index]
+                return f"outputs[{template.index}]"
             case Input():
-                return self.inputs[template.index]
+                return f"inputs[{template.index}]"
             case Old():
-                return self.holders[template.index]
+                return f"holders[{template.index}]"
             case RebuiltBranch():
-                return template.kind.build(template.cls, template.form, map(self.value, template.items))
+                return self.made(self.rebuilt(template))
             case Mark():
-                return template.cls()
+                return self.made(f"{self.source.bind(template.cls)}()")
             case New():
-                if template.number not in self.new:
-                    self.new[template.number] = holder = template.kind.empty(template.hollow)
-                    template.kind.fill(holder, template.labels, [self.value(item) for item in template.items])
-                return self.new[template.number]
+                return self.new.get(template.number) or self.new_holder(template)
             case _:
-                return template
+                return self.source.bind(template)
+
+    def made(self, expression: str) -> str:
+        local = self.source.local()
+        self.source.add(f"{local} = {expression}")
+        return local
+
+    def rebuilt(self, template: RebuiltBranch) -> str:
+        items, cls = bulk([self.value(item) for item in template.items]), self.source.bind(template.cls)
+        if template.cls is tuple:
+            return items
+        if isinstance(template.kind, Tuples):
+            return f"{self.source.bind(tuple.__new__)}({cls}, {items})"
+        return f"{self.source.bind(template.kind.build)}({cls}, {self.source.bind(template.form)}, {items})"
+
+    def new_holder(self, template: New) -> str:
+        empty, hollow = self.source.bind(template.kind.empty), self.source.bind(template.hollow)
+        # Known by its name before its items are: they may hold it.
+        self.new[template.number] = holder = self.made(f"{empty}({hollow})")
+        values = [self.value(item) for item in template.items]
+        self.fill(holder, template.kind, template.labels, values)
+        return holder
+
+    def fill(self, holder: str, kind: Holder, labels: Labels, values: Sequence[str]) -> None:
+        self.source.add(f"{self.source.bind(kind.fill)}({holder}, {self.source.bind(labels)}, {bulk(values)})")
+
+    def write(self, holder: str, write: Write, values: Sequence[str]) -> None:
+        """Put some values into a holder. The structure was compared with the trace's: it is of the class it was."""
+        outputs = [f"outputs[{i}]" for i in range(self.plan.size)]
+        if not write.labels_stay:
+            self.fill(holder, write.kind, write.labels, values)
+        elif write.cls is list and len(values) == len(write.labels):
+            self.source.add(f"{holder}[:] = {'outputs' if values == outputs else bulk(values)}")
+        elif write.cls in (list, dict):
+            for position, value in zip(write.positions, values, strict=True):
+                self.source.add(f"{holder}[{self.source.key(write.labels[position])}] = {value}")
+        elif isinstance(write.kind, Attributes):
+            self.write_attributes(holder, write.kind, [write.labels[i] for i in write.positions], values)
+        else:
+            self.write_some(holder, write, values)
+
+    def write_attributes(self, holder: str, kind: Attributes, names: Sequence[str], values: Sequence[str]) -> None:
+        attributes = self.source.local()
+        if set(names) - set(kind.slots):
+            self.source.add(f"{attributes} = {holder}.__dict__")
+        for name, value in zip(names, values, strict=True):
+            slot = kind.slots.get(name)
+            is_slot = slot is not None
+            place = f"{attributes}[{self.source.key(name)}]"
+            self.source.add(f"{self.source.bind(slot.__set__)}({holder}, {value})" if is_slot else f"{place} = {value}")
+
+    def write_some(self, holder: str, write: Write, values: Sequence[str]) -> None:
+        items = self.made(f"[*{self.source.bind(write.kind.open)}({holder})[1]]")
+        for position, value in zip(write.positions, values, strict=True):
+            self.source.add(f"{items}[{position}] = {value}")
+        put, labels = self.source.bind(write.kind.put), self.source.bind(write.labels)
+        self.source.add(f"{put}({holder}, {labels}, {items})")

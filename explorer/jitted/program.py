@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from threading import RLock, local
 from types import SimpleNamespace
 from typing import Any, cast
+from weakref import WeakSet, ref
 
 import jax
 import jax.core
@@ -18,12 +19,14 @@ from explorer.capture.explore import CompileRequest
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import TracedValueError
 from explorer.jitted.captured import Captured, Structure
-from explorer.jitted.messages import refuse_frozen, refuse_leak, warn_full, warn_storm, warn_unwritten
+from explorer.jitted.messages import refuse_frozen, refuse_leak, warn_full, warn_shapes, warn_storm, warn_unwritten
 from explorer.jitted.options import Passed, check_positions
 from explorer.jitted.plan import Plan
+from explorer.jitted.readers import make_reader
 from explorer.jitted.reading import JAX_ARRAY, Same, paths, read
 from explorer.jitted.references import Reference
 from explorer.jitted.refusals import explain_call_error
+from explorer.jitted.shapeless import Shapeless, alike
 from explorer.jitted.surface import also_jax_error, name_of_function
 from explorer.jitted.switch import is_enabled
 from explorer.jitted.traces import Trace, measure, why
@@ -31,6 +34,7 @@ from explorer.jitted.trial import Trial
 from explorer.model.events.warned_functions import warned_functions
 
 _CONVENTION = "nnx"  # the one there is: it says whether two moments are in the same trace
+_TIMES = 2  # that a state is read the long way before a short one is made: many a structure comes but once
 STORM = 8  # traces of one function, or functions from one line, past which something is wrong
 
 # One call with captured state at a time, whichever the function: several may capture the same state, and while
@@ -57,6 +61,7 @@ class Options:
     donate_argnums: tuple[int, ...] | None = None
     donate_argnames: tuple[str, ...] | None = None
     max_specializations: int = 128
+    shapeless: bool = False
     passed: Passed = field(default_factory=Passed)
 
     def for_jax(self, shift: int) -> dict[str, Any]:
@@ -95,22 +100,29 @@ class Program:
         self.kept = tuple(root() for root in named) if is_kept else ()
         self.traces: list[Trace] = []
         self.structures: dict[tuple[Any, ...], Structure] = {}
+        self.current: Structure | None = None  # of the last call
         self.has_warned = False
+        self.has_warned_full = False
         self.was_full = False
-        self.cls: type | None = None  # of the functions that run it
+        self.users: WeakSet[Any] = WeakSet()  # the functions that run it
         original = function()
         self.name = name_of_function(original)
         self.signature = _signature(original)
         check_positions(self.name, self.signature, options.for_jax(0))
         passed = options.passed
         also = passed.behind_state(self.signature, self.static_names) if self.has_state else passed.values
-        self.jitted: Any = jax.jit(self._run(), **options.for_jax(1 if self.has_state else 0), **also)
+        run = self._run()
+        self.shapeless = self._shapeless(run) if options.shapeless else None
+        run = run if self.shapeless is None else alike(run, self.shapeless)
+        self.jitted: Any = jax.jit(run, **options.for_jax(1 if self.has_state else 0), **also)
 
     def _run(self) -> Callable[..., Any]:
-        """What jax.jit traces."""
+        """What jax.jit traces. It doesn't keep this program alive, which keeps it: no collector is needed for them."""
+        program = ref(self)
 
         def run(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
+            self = _living(program())
             trace = self.begin(self.names_of(args, kwargs))
             try:
                 return self.run_users(args, kwargs)
@@ -119,6 +131,7 @@ class Program:
 
         def run_with_state(captured: Captured, /, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
+            self = _living(program())
             trial = Trial(iter(captured.arrays))
             try:
                 for root, name in zip(self.roots(), self.names, strict=True):
@@ -134,7 +147,7 @@ class Program:
                 if outside:
                     warn_unwritten(self.name, outside)
                 # A container that the function returns is emptied of its traced values below: JAX gets another.
-                return _copy_containers(result), Captured(outputs, plan)
+                return _copy_containers(result), Captured(plan, outputs)
             finally:
                 trial.restore()
 
@@ -149,6 +162,10 @@ class Program:
             captured = inspect.Parameter(name + "_" * (name in given), inspect.Parameter.POSITIONAL_ONLY)
             run.__signature__ = inspect.Signature([captured, *given.values()] if self.has_state else [*given.values()])
         return run
+
+    def _shapeless(self, run: Callable[..., Any]) -> Shapeless:
+        program = ref(self)
+        return Shapeless(run, self.traces, lambda reason: warn_shapes(_living(program()).name, reason))
 
     def run_users(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         __tracebackhide__ = True
@@ -200,22 +217,36 @@ class Program:
         """A call with captured state: read it, run, write it."""
         __tracebackhide__ = True
         with _lock:
-            key, arrays, holders = read(self.kept or self.roots())
-            if not is_top_level():
+            roots = self.kept or self.roots()
+            structure = self.current
+            state = None if structure is None or structure.reader is None else structure.reader(*roots)
+            if structure is None or state is None:
+                structure, state = self.read_the_long_way(roots)
+            arrays, holders = state
+            is_nested = not is_top_level()
+            if is_nested:
                 self.check_frozen(arrays)
-            captured = Captured(arrays, self.structures.get(key) or self.structure(key))
             try:
-                result, written = self.jitted(captured, *args, **kwargs)
+                result, written = self.jitted(Captured(structure, arrays), *args, **kwargs)
             except (ValueError, RuntimeError, jax.errors.UnexpectedTracerError) as error:
                 self.raise_call_error(error, args, kwargs)
                 raise
             plan: Plan = written.form
             if plan.writes:
                 outputs = written.arrays
-                if not JAX_ARRAY.issuperset(map(type, outputs)):
+                if is_nested and not JAX_ARRAY.issuperset(map(type, outputs)):
                     self.check_leaks(plan, holders, outputs)
                 plan.write(holders, arrays, outputs)
             return result
+
+    def read_the_long_way(self, roots: Sequence[Any]) -> tuple[Structure, tuple[list[Any], Sequence[Any]]]:
+        """The state, value by value. If it comes by here again as it is, there will be a shorter way."""
+        key, arrays, holders = read(roots)
+        structure = self.current = self.structures.get(key) or self.structure(key)
+        structure.times_read += 1
+        if structure.times_read == _TIMES and structure.reader is None:
+            structure.reader = make_reader(roots)
+        return structure, (arrays, holders)
 
     def first_call(self, /, *args: Any, **kwargs: Any) -> Any:
         """A call without captured state that is the first: it alone can be told in the user's terms.
@@ -232,17 +263,15 @@ class Program:
         return result
 
     def switch(self) -> None:
-        """Give the class of this program's functions the call that is due, or none while compilation is off.
+        """Give the functions that run this program the call that is due."""
+        for user in list(self.users):
+            user.__call__ = self.due(user.__wrapped__)
 
-        Python looks there for `__call__`. A method that calls jax.jit's C++ would cost a tenth of a small call, and ask
-        each time whether compilation is on.
-        """
-        cls: Any = self.cls
-        if is_enabled():
-            compiled = self.call if self.has_state else self.jitted if self.traces else self.first_call
-            cls.__call__ = staticmethod(compiled)
-        elif "__call__" in vars(cls):
-            del cls.__call__
+    def due(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What a call calls now: a method that calls jax.jit's C++ would cost a tenth of a small call."""
+        if not is_enabled():
+            return function
+        return self.call if self.has_state else self.jitted if self.traces else self.first_call
 
     def trace(self, /, *args: Any, **kwargs: Any) -> Any:
         """As `jax.jit(f).trace`."""
@@ -251,13 +280,16 @@ class Program:
                 return self.jitted.trace(*args, **kwargs)
             with _lock:
                 key, arrays, _ = read(self.roots())
-                return self.jitted.trace(Captured(arrays, self.structure(key)), *args, **kwargs)
+                return self.jitted.trace(Captured(self.structure(key), arrays), *args, **kwargs)
         except TracedValueError as error:  # who asks for a trace tells it in words of their own
             raise error.__cause__ or error from None
 
     def clear(self) -> None:
         self.jitted.clear_cache()
         self.structures.clear()
+        self.current = None
+        if self.shapeless is not None:
+            self.shapeless.clear()
         self.traces.clear()
 
     def begin(self, leaves: Iterable[tuple[str, Any]]) -> Trace:
@@ -270,7 +302,9 @@ class Program:
         if self.was_full:
             self.was_full = False
             trace.reason = f"evicted: {self.options.max_specializations} variants were kept, and all let go"
-            warn_full(self.name, self.options.max_specializations)
+            if not self.has_warned_full:
+                self.has_warned_full = True
+                warn_full(self.name, self.options.max_specializations)
         self.traces.append(trace)
         if len(self.traces) > STORM and not self.has_warned:
             self.has_warned = True
@@ -319,6 +353,12 @@ class Program:
             is_local = any(isinstance(item, jax.core.Tracer) for item in write.kind.open(holder)[1])
             if traces[-1] != now if traces else not is_local:
                 refuse_leak(self.name, holder)
+
+
+def _living(program: Program | None) -> Program:
+    if program is None:  # only what was taken out of a jitted function outlives it
+        raise ReferenceError("the function that was jitted is gone")
+    return program
 
 
 def _copy_containers(tree: Any) -> Any:

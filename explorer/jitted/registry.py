@@ -10,6 +10,7 @@ from typing import Any
 
 from explorer.errors import RecompilationWarning
 from explorer.jitted.program import STORM, Options, Program
+from explorer.jitted.reading import Same
 from explorer.jitted.references import Method, Reference, is_dead, reference
 from explorer.jitted.warn import users_line, warn_user
 from explorer.model.events.warned_functions import warned_functions
@@ -28,6 +29,8 @@ class Registry:
     def __init__(self, limit: int = 256) -> None:
         self.limit = limit
         self._programs: dict[_Key, Program] = {}
+        self._dropped: dict[_Key, None] = {}  # to make room; a dead one equals no other, and goes in its turn
+        self._returns = 0  # of those
         self._died: dict[_Site, int] = {}  # how many functions from there are gone
         self._sites: dict[Reference, _Site] = {}
         self._lock = RLock()  # a collection of garbage, and so a callback, can come at any point
@@ -47,10 +50,31 @@ class Registry:
             if program is None:
                 program = Program(*key, names=names)
                 self._watch_site(key[0], function)
+                if key in self._dropped:
+                    self._note_return(key)
             self._programs[key] = program
             while len(self._programs) > self.limit:
-                self._programs.pop(next(iter(self._programs)), None)
+                self._drop(next(iter(self._programs)))
             return program
+
+    def _drop(self, key: _Key) -> None:
+        self._programs.pop(key, None)
+        if not any(isinstance(reference, Same) for reference in key[:3]):  # that would keep it alive
+            self._dropped[key] = None
+        while len(self._dropped) > 4 * self.limit:
+            self._dropped.pop(next(iter(self._dropped)))
+
+    def _note_return(self, key: _Key) -> None:
+        """One or the other may come back by chance; several are a rotation."""
+        self._dropped.pop(key)
+        self._returns += 1
+        if self._returns == STORM:
+            warn_user(
+                f"more than {self.limit} functions are jitted in turn, and what was compiled for no more is kept: each "
+                "is traced and compiled again.\n"
+                "  Hint: keep what jit returns, fast = jit(f), and call that: it keeps its own.",
+                RecompilationWarning,
+            )
 
     def _watch_site(self, program: Reference, function: Any) -> None:
         code = getattr(function, "__code__", None)
@@ -87,6 +111,7 @@ class Registry:
     def clear(self) -> None:
         with self._lock:
             self._programs.clear()
+            self._dropped.clear()
 
     def __len__(self) -> int:
         return len(self._programs)

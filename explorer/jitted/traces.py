@@ -29,7 +29,7 @@ class Trace:
     """
 
     leaves: dict[str, str]
-    shapes: dict[str, tuple[int, ...]]
+    shapes: dict[str, tuple[int | str, ...]]
     reason: str = "first call"
     start: float = field(default_factory=perf_counter)
     seconds: float = 0.0
@@ -41,11 +41,15 @@ class Trace:
         arrays = {name: leaf for name, leaf in named.items() if is_array(leaf)}
         return cls(
             {name: _type(leaf) if name in arrays else _value(leaf) for name, leaf in named.items()},
-            {name: tuple(leaf.shape) for name, leaf in arrays.items()},
+            {name: tuple(map(_size, leaf.shape)) for name, leaf in arrays.items()},
         )
 
     def to_specialization(self) -> Specialization:
         return Specialization(dict(self.shapes), self.reason, self.seconds, self.when)
+
+
+def _size(size: Any) -> int | str:
+    return size if isinstance(size, int) else str(size)  # a symbol, of a shapeless function
 
 
 def _type(array: Any) -> str:

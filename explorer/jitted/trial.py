@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from explorer.jitted.kinds import Branch, Holder, Labels, is_array, is_trace_state, kind_of
 from explorer.jitted.plan import Input, Mark, New, Old, Output, Plan, RebuiltBranch, Write
@@ -130,9 +130,10 @@ class _Survey:
         return Write(
             index,
             replaced.kind,
+            cast("type[Any]", type(replaced.value)),
             labels if isinstance(labels, range) else tuple(labels),
             tuple(self.template(items[i]) for i in changed),
-            None if len(changed) == len(labels) else changed,
+            changed,
             same_labels,
         )
 
@@ -147,7 +148,8 @@ class _Survey:
             return Old(self.trial.index[id(value)])
         if id(value) not in self.new:
             labels, items = kind.open(value)
-            new = New(len(self.new), kind, kind.empty(value), labels if isinstance(labels, range) else tuple(labels))
+            hollow, labels = kind.empty(value), labels if isinstance(labels, range) else tuple(labels)
+            new = New(len(self.new), kind, hollow, labels)
             self.new[id(value)] = new, value
             new.items = tuple(map(self.template, items))
         return self.new[id(value)][0]

@@ -13,14 +13,14 @@ class Specialization:
     """One binary of a compiled function.
 
     Args:
-        shapes: Of each input, by name; of an input that is a size, that size.
+        shapes: Of each input, by name; of an input that is a size, that size. A size that stayed open is its symbol.
         reason: Why it was compiled.
         seconds: What trace, lower and compile took.
         when: The moment it was ready.
         capture: What the compiler did, where it was seen.
     """
 
-    shapes: dict[str, tuple[int, ...] | int]
+    shapes: dict[str, tuple[int | str, ...] | int]
     reason: str
     seconds: float
     when: datetime = field(default_factory=lambda: datetime.now(UTC), repr=False, compare=False)

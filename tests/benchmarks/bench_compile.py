@@ -1,6 +1,6 @@
 """What compile(), its executables and jit() cost: ratios to plain JAX within one run.
 
-python -m tests.benchmarks.bench_compile [layers]
+python -m tests.benchmarks.bench_compile [executables|memory|jit|loading [layers]]
 """
 
 import gc
@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +31,7 @@ CALLS = 200_000
 LOAD_AND_CALL = """
 import sys
 from time import perf_counter
+from types import SimpleNamespace
 import jax
 import explorer as ex
 from tests.examples.training import training_step
@@ -144,26 +146,110 @@ def memory():
         yield row(f"{CALLS} calls beside {what} that changes, grow by", growth(call), 1e6, "MB")
 
 
+def jitted_calls():
+    """Of jit() without state to jax.jit, for every kind of argument."""
+    x = jnp.ones((2, 2))
+    array = np.ones((2, 2), np.float32)
+    for what, function, arguments, options, calls in (
+        ("2×2", lambda x: x + 1, (x,), {}, 1000),
+        (f"{LEAVES} leaves", sum, ([x] * LEAVES,), {}, 200),
+        ("NumPy", lambda x: x + 1, (array,), {}, 500),
+        (f"{LEAVES} NumPy leaves", sum, ([array] * LEAVES,), {}, 50),
+        ("Python scalars", lambda x, y: x + y, (1.0, 2), {}, 500),
+        ("np scalars", lambda x, y: x + y, (np.float32(1), np.int32(2)), {}, 500),
+        ("a weak type", lambda x: x + 1, (jnp.asarray(1.0),), {}, 1000),
+        ("static", lambda x, n: x + n, (x, 2), {"static_argnums": 1}, 1000),
+    ):
+        ours, theirs = ex.jit(function, **options), jax.jit(function, **options)
+        measured = ratio(lambda f=ours, a=arguments: f(*a), lambda f=theirs, a=arguments: f(*a), calls)
+        yield row(f"jit(), {what}, over jax.jit", measured, 1.10, "×")
+
+
 def captured_state():
     """Of jit() with its state captured, to handing the same arrays in and out."""
-    state = [jnp.ones((2, 2)) for _ in range(CAPTURED)]
-    own = list(state)
-
-    def advance(state, x):
-        return [one + x for one in state]
+    x = jnp.ones((2, 2))
+    state = [x for _ in range(CAPTURED)]
+    model = SimpleNamespace(**{f"w{i}": x for i in range(CAPTURED)})
+    nested = SimpleNamespace(layers=[SimpleNamespace(w=x, b=x, name=str(i)) for i in range(CAPTURED // 2)])
 
     @ex.jit(inputs=state, outputs=state)
-    def captured(x):
-        state[:] = advance(state, x)
+    def in_a_list(x):
+        state[:] = [one + x for one in state]
 
-    by_hand = jax.jit(advance)
-    x = jnp.ones((2, 2))
+    @ex.jit(inputs=model, outputs=model)
+    def in_an_object(x):
+        for name, one in vars(model).items():
+            setattr(model, name, one + x)
+
+    @ex.jit(inputs=nested, outputs=nested)
+    def in_objects(x):
+        for layer in nested.layers:
+            layer.w, layer.b = layer.w + x, layer.b + x
+
+    own = list(state)
+    by_hand = jax.jit(lambda state, x: [one + x for one in state])
 
     def hand():
         own[:] = by_hand(own, x)
 
-    captured(x), hand()
-    return row(f"jit(), {CAPTURED} captured arrays, over by hand", ratio(lambda: captured(x), hand, 100), 1.3, "×")
+    for what, captured, most in (
+        ("a list", in_a_list, 1.3),
+        ("an object", in_an_object, 1.5),
+        (f"{CAPTURED // 2} objects", in_objects, 1.5),
+    ):
+        measured = ratio(lambda f=captured: f(x), hand, 100)
+        yield row(f"jit(), {CAPTURED} captured arrays in {what}, over by hand", measured, most, "×")
+
+
+def trained_module():
+    """Of jit() with a flax nnx module and its Adam captured, to dicts of the same arrays handed in and out."""
+    try:
+        import optax
+        from flax import nnx
+    except ImportError:
+        return
+    x, y, adam = jnp.ones((4, 8)), jnp.ones((4, 1)), optax.adam(1e-3)
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.one, self.two = nnx.Linear(8, 8, rngs=rngs), nnx.Linear(8, 1, rngs=rngs)
+
+        def __call__(self, x):
+            return self.two(jax.nn.relu(self.one(x)))
+
+    model = Net(nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, adam, wrt=nnx.Param)
+    state = model, optimizer
+
+    def loss_of(model, x, y):
+        return ((model(x) - y) ** 2).mean()
+
+    def update(x, y):
+        loss, gradients = nnx.value_and_grad(loss_of)(model, x, y)
+        optimizer.update(model, gradients)
+        return loss
+
+    captured = ex.jit(update, inputs=state, outputs=state)
+
+    def plain_loss(weights, x, y):
+        hidden = jax.nn.relu(x @ weights["one"]["kernel"] + weights["one"]["bias"])
+        return ((hidden @ weights["two"]["kernel"] + weights["two"]["bias"] - y) ** 2).mean()
+
+    @jax.jit
+    def step(weights, moments, x, y):
+        loss, gradients = jax.value_and_grad(plain_loss)(weights, x, y)
+        updates, moments = adam.update(gradients, moments)
+        return loss, optax.apply_updates(weights, updates), moments
+
+    weights = nnx.to_pure_dict(nnx.state(model, nnx.Param))
+    own = [weights, adam.init(weights)]
+
+    def hand():
+        _, *own[:] = step(*own, x, y)
+
+    for _ in range(3):
+        captured(x, y), hand()
+    yield row("jit(), an nnx module and Adam, over by hand", ratio(lambda: captured(x, y), hand, 50), 2.0, "×")
 
 
 def loading(layers):
@@ -193,10 +279,15 @@ def loading(layers):
     yield row("other load and first call, over compiling", recompiled / compiled, 1.0, "×")
 
 
-def main(layers=4):
-    held = [*cached_calls(), *memory(), captured_state(), *loading(layers)]
-    return all(held)
+def main(only="", layers=4):
+    rows = {
+        "executables": cached_calls,
+        "memory": memory,
+        "jit": lambda: (*jitted_calls(), *captured_state(), *trained_module()),
+        "loading": lambda: loading(layers),
+    }
+    return all([held for name, measure in rows.items() if only in ("", name) for held in measure()])
 
 
 if __name__ == "__main__":
-    sys.exit(not main(*map(int, sys.argv[1:])))
+    sys.exit(not main(*sys.argv[1:2], *map(int, sys.argv[2:])))

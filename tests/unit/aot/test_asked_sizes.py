@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.aot.agreement import differ
+from explorer.capture.agreement import differ
 
 pytestmark = pytest.mark.slow
 
