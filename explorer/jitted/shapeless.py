@@ -92,6 +92,15 @@ def patterns(history: Sequence[Shapes]) -> Iterator[_Pattern]:
             yield pattern
 
 
+def _varies(history: Sequence[Shapes]) -> bool:
+    """Whether the last call has a size that could be a symbol and was another before: one call tells of none."""
+    return any(
+        size > 1 and any(shapes[i][j] != size for shapes in history)
+        for i, shape in enumerate(history[-1])
+        for j, size in enumerate(shape)
+    )
+
+
 @dataclass
 class _Trace:
     """A jaxpr with symbols, of the arrays that vary and those that don't."""
@@ -252,8 +261,7 @@ class Shapeless:
                 kind.failed.add(pattern)
                 kind.reason = reason
                 stack.enter_context(prints.muted())
-        # From one call alone it can't be told which sizes are meant to vary.
-        if len(kind.history) > 1 and kind.reason:
+        if kind.reason and _varies(kind.history):
             kind.is_refused = True
             self.on_refusal(kind.reason)
         return None

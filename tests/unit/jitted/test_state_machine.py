@@ -206,7 +206,7 @@ class Worlds(RuleBasedStateMachine):
     def delete_an_array(self, number):
         for holder, label in self.both(number):
             value = at(holder, label)
-            if isinstance(value, jax.Array):
+            if isinstance(value, jax.Array) and not value.is_deleted():
                 copied = value + 0
                 put(holder, label, copied)
                 copied.delete()
