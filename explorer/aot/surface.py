@@ -21,6 +21,9 @@ from explorer.errors import TransformationError
 _ARRAY = inspect.formatannotation(jax.Array)  # by its place in jaxlib, which nobody writes
 
 
+_OF_COMPILED = frozenset(name for name in dir(jax.stages.Compiled) if not name.startswith("_"))
+
+
 class _Parameter(inspect.Parameter):
     def __str__(self) -> str:
         return super().__str__().replace(_ARRAY, "jax.Array")
@@ -182,12 +185,8 @@ class CompiledSurface:
         """XLA's account of its buffers, in bytes, for the sizes that were optimised for."""
         return self.compiled.memory_analysis()
 
-    @property
-    def in_tree(self) -> Any:
-        """The structure of a call's arguments, by position; what is constant is left out."""
-        return cast("Any", self.compiled).in_tree
-
-    @property
-    def out_tree(self) -> Any:
-        """The structure of what a call returns."""
-        return cast("Any", self.compiled).out_tree
+    def __getattr__(self, name: str) -> Any:
+        # The rest of what a jax.stages.Compiled tells: in_tree, out_avals, input_shardings, runtime_executable, ….
+        if name in _OF_COMPILED and "_opt" in self.__dict__:
+            return getattr(self.compiled, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -180,6 +180,15 @@ class Jitted(JaxSurface, HoldsState):
             return explore(self, *args, **kwargs)
         return compile_stages(CompileRequest(self, (), {})).capture
 
+    def __reduce__(self) -> Any:
+        """As a `jax.jit` function: what it was made of. Whoever reads it compiles for himself."""
+        own = {name: value for name, value in vars(self._options).items() if name != "passed"}
+        options = {**own, **self._options.passed.values, "inputs": self._inputs, "outputs": self._outputs}
+        return _jit_again, (self.__wrapped__, options)
+
+    def __deepcopy__(self, memo: Any) -> Jitted:
+        return self  # it belongs to its function, which is copied by nobody either
+
     def __repr__(self) -> str:
         options = [f"{name}=…" for name in ("inputs", "outputs") if getattr(self, f"_{name}") is not None]
         defaults = vars(Options())
@@ -187,6 +196,10 @@ class Jitted(JaxSurface, HoldsState):
         passed = own.pop("passed", Passed()).values
         options += [f"{name}={value!r}" for name, value in {**own, **passed}.items()]
         return f"jit({', '.join([self._program.name, *options])})"
+
+
+def _jit_again(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    return jit(function, **options)
 
 
 def _without_self(options: Options) -> Options:

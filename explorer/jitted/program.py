@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import RLock, local
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,9 +16,11 @@ import jax.core
 from jax.extend.core import get_opaque_trace_state  # pyright: ignore[reportUnknownVariableType] - half annotated
 
 from explorer._jax import is_in_jaxpr_trace, is_top_level
+from explorer._jax.misses import with_explained_misses
+from explorer.capture.donated import guarded
 from explorer.capture.explore import CompileRequest
 from explorer.capture.trace_errors import explain_trace_error
-from explorer.errors import TracedValueError
+from explorer.errors import ExplorerError, TracedValueError
 from explorer.jitted.captured import Captured, Structure
 from explorer.jitted.messages import refuse_frozen, refuse_leak, warn_full, warn_shapes, warn_storm, warn_unwritten
 from explorer.jitted.options import Passed, check_positions
@@ -35,6 +38,8 @@ from explorer.model.events.warned_functions import warned_functions
 
 _CONVENTION = "nnx"  # the one there is: it says whether two moments are in the same trace
 _TIMES = 2  # that a state is read the long way before a short one is made: many a structure comes but once
+# What C++ and the end of a trace raise: a user's own errors come out of the trace as they are.
+_EXPLAINED = (ValueError, RuntimeError, jax.errors.UnexpectedTracerError)
 STORM = 8  # traces of one function, or functions from one line, past which something is wrong
 
 # One call with captured state at a time, whichever the function: several may capture the same state, and while
@@ -115,6 +120,7 @@ class Program:
         self.shapeless = self._shapeless(run) if options.shapeless else None
         run = run if self.shapeless is None else alike(run, self.shapeless)
         self.jitted: Any = jax.jit(run, **options.for_jax(1 if self.has_state else 0), **also)
+        self.dispatch, self.later_call = self._later_call()
 
     def _run(self) -> Callable[..., Any]:
         """What jax.jit traces. It doesn't keep this program alive, which keeps it: no collector is needed for them."""
@@ -179,6 +185,8 @@ class Program:
     def raise_call_error(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raise what a call failed of in the user's terms, if that is known; else it stays as it is."""
         __tracebackhide__ = True
+        if isinstance(error, ExplorerError):  # it is told already
+            return
         if isinstance(error, jax.errors.UnexpectedTracerError):  # it comes at the end of a trace, after the function
             self.raise_traced_value_error(error)
         explained = explain_call_error(self.name, self.signature, self.static_names, args, kwargs)
@@ -228,7 +236,7 @@ class Program:
                 self.check_frozen(arrays)
             try:
                 result, written = self.jitted(Captured(structure, arrays), *args, **kwargs)
-            except (ValueError, RuntimeError, jax.errors.UnexpectedTracerError) as error:
+            except _EXPLAINED as error:
                 self.raise_call_error(error, args, kwargs)
                 raise
             plan: Plan = written.form
@@ -248,15 +256,36 @@ class Program:
             structure.reader = make_reader(roots)
         return structure, (arrays, holders)
 
+    def _later_call(self) -> tuple[Any, Callable[..., Any]]:
+        """jax.jit's dispatcher, and what a call calls that isn't the first: without state the same, as a rule.
+
+        What fails is told in the user's terms where Python takes part, in tracing; and where C++ refuses a donated
+        array.
+        """
+        if self.has_state:
+            return self.jitted, self.jitted
+        program = ref(self)
+
+        def explain(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            __tracebackhide__ = True
+            if (self := program()) is not None and isinstance(error, _EXPLAINED):
+                self.raise_call_error(error, args, kwargs)
+
+        dispatch = with_explained_misses(self.jitted, explain)
+        if not (self.options.donate_argnums or self.options.donate_argnames):
+            return dispatch, dispatch
+        names = self.name, self.signature, self.static_names
+        return dispatch, guarded(dispatch, partial(explain_call_error, *names))
+
     def first_call(self, /, *args: Any, **kwargs: Any) -> Any:
-        """A call without captured state that is the first: it alone can be told in the user's terms.
+        """A call without captured state that is the first: it alone is told all in the user's terms.
 
         The later ones are jax.jit's C++, with nothing around it.
         """
         __tracebackhide__ = True
         try:
-            result = self.jitted(*args, **kwargs)
-        except (ValueError, RuntimeError, jax.errors.UnexpectedTracerError) as error:
+            result = self.dispatch(*args, **kwargs)
+        except _EXPLAINED as error:
             self.raise_call_error(error, args, kwargs)
             raise
         self.switch()
@@ -271,7 +300,7 @@ class Program:
         """What a call calls now: a method that calls jax.jit's C++ would cost a tenth of a small call."""
         if not is_enabled():
             return function
-        return self.call if self.has_state else self.jitted if self.traces else self.first_call
+        return self.call if self.has_state else self.later_call if self.traces else self.first_call
 
     def trace(self, /, *args: Any, **kwargs: Any) -> Any:
         """As `jax.jit(f).trace`."""
@@ -286,6 +315,7 @@ class Program:
 
     def clear(self) -> None:
         self.jitted.clear_cache()
+        self.dispatch._clear_cache()
         self.structures.clear()
         self.current = None
         if self.shapeless is not None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-import jax
-from jax.core import Tracer
-
+from explorer.capture.donated import explain_donated
 from explorer.capture.sources import called_at
-from explorer.errors import DonatedInputError, ExplorerError, StaticArgumentError
+from explorer.errors import ExplorerError, StaticArgumentError
 
 
 def explain_call_error(
@@ -38,13 +36,7 @@ def explain_call_error(
                 f"static argument `{parameter}` of {name} {why}: jit keeps a program for each value, and finds it by "
                 f"hash and ==.\n{called_at()}  Hint: {_instead(parameter, value)}."
             )
-    deleted = [path for parameter, value in given.items() for path in _deleted(parameter, value)]
-    if deleted:
-        return DonatedInputError(
-            f"input `{deleted[0]}` of {name} was donated to an earlier call, which may have overwritten it.\n"
-            f"{called_at()}  Hint: use what that call returned, or give it a copy: {deleted[0]}.copy()."
-        )
-    return None
+    return explain_donated(name, given)
 
 
 def _why_not_static(value: Any) -> str:
@@ -68,10 +60,3 @@ def _instead(parameter: str, value: Any) -> str:
         kind = "" if isinstance(value, dict) else "tuple" if isinstance(value, list) else "frozenset"
         return f"give {kind}({parameter})" if kind else f"give tuple(sorted({parameter}.items()))"
     return f"give {type(value).__name__} __hash__ and __eq__, by @dataclass(frozen=True) for one"
-
-
-def _deleted(parameter: str, value: Any) -> Iterator[str]:
-    leaves = cast("list[tuple[Any, Any]]", jax.tree_util.tree_leaves_with_path(value))
-    for path, leaf in leaves:
-        if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer) and leaf.is_deleted():
-            yield parameter + jax.tree_util.keystr(path)

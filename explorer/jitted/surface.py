@@ -88,7 +88,7 @@ class JaxSurface:
 
     def _cache_size(self) -> int:
         """How many kinds of calls the dispatcher has an answer to: what those who count compiles ask `jax.jit`."""
-        return self._program.jitted._cache_size()
+        return self._program.dispatch._cache_size()
 
 
 class StatefulLowered:

@@ -117,6 +117,10 @@ def test_what_is_asked_of_a_compiled_program_is_answered_for_the_usual_sizes(dou
     assert double.cost_analysis()["flops"] == theirs.cost_analysis()["flops"]
     assert double.memory_analysis().argument_size_in_bytes == theirs.memory_analysis().argument_size_in_bytes
     assert double.out_tree == theirs.out_tree
+    assert double.out_info.shape == theirs.out_info.shape == (2, 3)
+    assert str(double.args_info[0][0].shape) == "(2, 3)"
+    assert double.runtime_executable() is not None
+    assert not hasattr(double, "nothing")
     assert isinstance(double.compiled, jax.stages.Compiled)
 
 
