@@ -66,3 +66,35 @@ def test_a_donated_parameter_that_is_none_is_refused():
     message = refused(ex.OptionError, lambda: ex.compile(lambda x: x, args=[INFO], donate=["y"]))
     assert "donate has 'y'; the parameters are x." in message
     assert "donate has 3" in refused(ex.OptionError, lambda: ex.compile(lambda x: x, args=[INFO], donate=3))
+
+
+@pytest.mark.parametrize("has_run", [False, True], ids=["first", "later"])
+def test_an_array_that_was_donated_is_named_where_it_is_used_again(has_run):
+    step = ex.compile(lambda state, x: {"w": state["w"] + x}, args=[{"w": INFO}, INFO], donate="state")
+    state, x = {"w": jnp.ones((2, 3))}, jnp.ones((2, 3))
+    new = step(state, x)
+    if has_run:
+        step(new, x)
+    message = refused(ex.DonatedInputError, lambda: step(state, x))
+    assert message.startswith("input `state['w']` of <lambda> was donated to an earlier call")
+    with pytest.raises(ex.InputStructureError):
+        step([], x)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.int32])
+def test_an_argument_that_another_trace_left_behind_is_told_in_the_users_lines_alone(dtype):
+    kept = []
+
+    @jax.jit
+    def keep(x):
+        kept.append(x * 2)
+        return x
+
+    keep(jnp.ones((2, 3), dtype))
+    double = ex.compile(lambda x: x * 2, args=[ex.InputInfo((2, 3), dtype)])
+    with pytest.raises(ex.TracedValueError) as caught:
+        double(kept[0])
+    message = str(caught.value)
+    assert message.startswith("<lambda> could not be called: it uses a value that was kept from the trace of keep")
+    assert "kept.append(x * 2)" in message
+    assert "site-packages" not in message
