@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from explorer.aot.arguments import bind
 from explorer.aot.binaries import Binaries, Binary, Plan
 from explorer.aot.dispatch import Dispatch
 from explorer.aot.exported import ExportedProgram
@@ -19,9 +20,11 @@ from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_l
 from explorer.aot.levels import Autotuning
 from explorer.aot.saving import load, save
 from explorer.aot.surface import CompiledSurface
+from explorer.capture.donated import explain_donated, guarded
 from explorer.capture.readers.jaxpr import short_type
 from explorer.capture.sources import called_at
-from explorer.errors import ArchiveError, TransformationError
+from explorer.capture.trace_errors import explain_trace_error
+from explorer.errors import ArchiveError, InputError, TransformationError
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
 from explorer.model.specialization import Specialization
@@ -63,6 +66,8 @@ class Executable(CompiledSurface, Displayable):
         In a class of its own, for that is where Python looks for __call__; a method that calls the function would cost
         a tenth of a small call.
         """
+        if self.plan.donated:
+            function = guarded(function, self._explain_donated)
         call = {"__call__": staticmethod(function), "__module__": __name__}
         self.__class__ = cast(type[Executable], type("Executable", (Executable,), call))  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -83,21 +88,31 @@ class Executable(CompiledSurface, Displayable):
         values, leaves, sizes = self._bound(args, kwargs)
         infos = list(self._symbols.inputs.values())
         if any(isinstance(leaf, Tracer) for leaf in leaves):
-            arrays = [
-                _firm(info, leaf) for info, leaf in zip(infos, leaves, strict=True) if isinstance(info, InputInfo)
-            ]
-            return self._call_under_transformation(sizes, arrays), None
+            return self._call_under_transformation(sizes, leaves), None
         given = [_as_jit_takes_it(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
         binary = self._binaries.binary(sizes)
         check_devices(list(self._symbols.inputs), given, binary.devices)
         result, fast_path = binary.call(*self._binaries.arguments(given))
         return result, self._dispatch.fast_path(fast_path, (args, kwargs), values, leaves, given)
 
-    def _call_under_transformation(self, sizes: Mapping[str, int], arrays: Sequence[Any]) -> Any:
+    def _explain_donated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
+        """The error for a call with an array that an earlier one was given; None if it has none."""
+        try:
+            values = bind(self._parameters, args, kwargs)
+        except InputError:
+            return None
+        return explain_donated(self.__name__, dict(zip([p.name for p in self._parameters], values, strict=True)))
+
+    def _call_under_transformation(self, sizes: Mapping[str, int], leaves: Sequence[Any]) -> Any:
         """The program under a transformation of JAX's."""
         __tracebackhide__ = True
+        infos = self._symbols.inputs.values()
         try:
+            arrays = [_firm(i, leaf) for i, leaf in zip(infos, leaves, strict=True) if isinstance(i, InputInfo)]
             return self._binaries.differentiable(sizes)(*arrays)
+        except jax.errors.UnexpectedTracerError as error:  # an argument that another trace left behind
+            kind, message = explain_trace_error(error, self.__name__, "called")
+            raise kind(message, self._opt.capture) from error
         except NotImplementedError as error:
             if not isinstance(self._program, ExportedProgram):
                 raise

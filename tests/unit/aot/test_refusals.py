@@ -1,5 +1,6 @@
 """What compile() refuses: what came, what is allowed, where, and what to write instead."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
