@@ -43,11 +43,12 @@ class Part:
 
 def parts_of(
     program: Program, kept: Sequence[Mapping[str, int]], platforms: Sequence[str] | None, derivatives: int
-) -> list[Part]:
-    """Everything of a program that can run without its Python.
+) -> tuple[list[Part], str]:
+    """Everything of a program that can run without its Python, and why it has parts for given sizes only; else empty.
 
     Args:
-        kept: Sizes there are binaries for: where each shape is traced by itself, there is no more to save.
+        kept: Sizes there are binaries for: where each shape is traced by itself, there is no more to save, nor where
+            JAX can't export symbols, as of some convolutions.
         platforms: Those it shall run on; None is the one that it was traced on.
         derivatives: How often a loaded one can be differentiated, in reverse mode.
 
@@ -62,8 +63,19 @@ def parts_of(
         )
     if type(derivatives) is not int or derivatives < 0:
         raise OptionError(f"derivatives is {derivatives!r}; allowed is an int of at least 0: how often.")
-    traces = _symbolic_traces(program) if program.symbolic else [(sizes, program.at(sizes)) for sizes in kept]
-    return [_exported(program.name, sizes, traced, platforms, derivatives) for sizes, traced in traces]
+    why = program.why_each_shape
+    if program.symbolic is not None:
+        traces = _symbolic_traces(program)
+        try:
+            return [_exported(program.name, sizes, traced, platforms, derivatives) for sizes, traced in traces], why
+        except ArchiveError as error:
+            why = f"JAX can't export it for every size: {_first_line(error.__cause__ or error)}"
+    single = program.differentiable if derivatives else program.at
+    return [_exported(program.name, sizes, single(sizes), platforms, derivatives) for sizes in kept], why
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _symbolic_traces(program: Program) -> list[tuple[Mapping[str, int], Traced]]:
@@ -98,7 +110,7 @@ def _exported(
             module = exported.serialize(vjp_order=derivatives)
     except Exception as error:  # JAX raises what it likes: host callbacks, platforms, primitives without lowering
         raise ArchiveError(
-            f"{name} can't be saved: {str(error).strip().splitlines()[0]}\n"
+            f"{name} can't be saved: {_first_line(error)}\n"
             "  Hint: what runs on the host, such as jax.debug.print and jax.pure_callback, can't be in a file."
         ) from error
     if undecided:
@@ -174,7 +186,7 @@ class ExportedProgram:
             if fixed and all(size > 0 for symbol, size in sizes.items() if symbol not in part.sizes):
                 return i
         there = "; ".join(", ".join(f"{k} = {v}" for k, v in part.sizes.items()) for part in self.parts if part.sizes)
-        why = f"  each shape was traced by itself: {self.why_each_shape}\n" if self.why_each_shape else ""
+        why = f"  each shape is by itself: {self.why_each_shape}\n" if self.why_each_shape else ""
         raise InputShapeError(
             f"the file has no program for {', '.join(f'{k} = {v}' for k, v in sizes.items())}.\n"
             f"  there is {there or 'one for sizes of at least 1'}\n{why}{called_at()}"

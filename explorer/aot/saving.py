@@ -71,14 +71,15 @@ def save(
     program = plan.program
     capture = executable.explore()
     if isinstance(program, ExportedProgram):
-        parts = program.parts
+        parts, why_each_shape = program.parts, program.why_each_shape
     else:
         # The one to optimise for comes first: its outputs are those of the whole, and it is compiled when it is loaded.
         opt = program.symbols.opt
         kept = [opt, *(sizes for sizes, _ in executable.binaries if sizes != opt)]
-        parts = parts_of(program, kept, platforms, derivatives)
-    if program.why_each_shape:
-        _warn_of_missing(program.name, program.symbols, [part.sizes for part in parts])
+        parts, why_each_shape = parts_of(program, kept, platforms, derivatives)
+    if why_each_shape:
+        how = "each shape was traced by itself" if program.why_each_shape else why_each_shape
+        _warn_of_missing(program.name, program.symbols, [part.sizes for part in parts], how)
     members: dict[str, bytes] = {}
     constants = ConstantMembers(members)
     about: Json = {
@@ -87,7 +88,7 @@ def save(
         "options": dict(plan.options),
         "donated": list(plan.donated),
         "limit": plan.limit,
-        "why_each_shape": program.why_each_shape,
+        "why_each_shape": why_each_shape,
         "parts": [_part_to_json(i, part, members, constants) for i, part in enumerate(parts)],
         "machine": dict(_machine()),
         "native": _native_to_json(executable, members, constants) if native else [],
@@ -97,15 +98,15 @@ def save(
     write_archive(path, about, members)
 
 
-def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, int]]) -> None:
-    """Where each shape is traced by itself, a file has no more of them than there were."""
+def _warn_of_missing(name: str, symbols: Symbols, there: Sequence[Mapping[str, int]], why: str) -> None:
+    """Where each shape is by itself, a file has no more of them than there were."""
     bounds = symbols.bounds
     if len(there) < prod(each.max - each.min + 1 for each in bounds.values()):
         sizes = "; ".join(", ".join(f"{symbol} = {size}" for symbol, size in each.items()) for each in there)
         within = ", ".join(f"{each.min} ≤ {symbol} ≤ {each.max}" for symbol, each in bounds.items())
         warnings.warn(
             f"the file of {name} has programs for these sizes alone: {sizes}.\n"
-            f"  Of {within}, a loaded one refuses the others: each shape was traced by itself.\n"
+            f"  Of {within}, a loaded one refuses the others: {why.rstrip('.')}.\n"
             "  Hint: call it once with every size that is needed, and save it then.",
             TracedPerShapeWarning,
             stacklevel=4,

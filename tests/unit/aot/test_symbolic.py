@@ -420,3 +420,24 @@ def test_slices_by_a_size_are_traced_once_for_all(program):
         x = jnp.arange(1.0, n + 1)
         np.testing.assert_allclose(executable(x), program(x), rtol=1e-6)
     assert "each shape" not in repr(executable)
+
+
+def test_what_jax_cant_export_with_symbols_is_saved_for_the_sizes_that_it_has(tmp_path):
+    def blurred(x):
+        return jax.vmap(lambda x, kernel: convolution_of(x[None], kernel))(x, jnp.ones((x.shape[0], 1, 1, 3)))
+
+    def convolution_of(x, kernel):
+        return lax.conv_general_dilated(x[None], kernel, (1,), "SAME")
+
+    executable = ex.compile(blurred, args=[ex.InputInfo(((1, 2, 8), 16), jnp.float32)])
+    assert "each shape" not in repr(executable)
+    executable(example((3, 16)))
+    with pytest.warns(
+        ex.TracedPerShapeWarning, match=r"x_0 = 2; x_0 = 3\.(?s:.)*JAX can't export it for every size: Conv"
+    ):
+        executable.save(tmp_path / "e.explorer")
+    loaded = ex.Executable.load(tmp_path / "e.explorer")
+    for n in (2, 3):
+        assert_same(loaded(example((n, 16))), blurred(example((n, 16))))
+    with pytest.raises(ex.InputShapeError, match=r"no program for x_0 = 4(?s:.)*JAX can't export it for every size"):
+        loaded(example((4, 16)))
