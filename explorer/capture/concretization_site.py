@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from operator import attrgetter
 from typing import Any, cast
 
@@ -34,20 +35,18 @@ _ANY = "jnp.where and jax.lax.cond choose by a value, jax.debug.print prints one
 _PRINT = 'jax.debug.print("{{}}", {0}) prints while the program runs'
 _CHOOSE = "jnp.where({0}, a, b) chooses between values,\njax.lax.cond({0}, f, g, x) between computations"
 _KEEP = "keeps it an array, which computes as a number does;\n" + _PRINT
+_CHECKIFY = "where it is called as error, y = jax.jit(jax.experimental.checkify.checkify(f))(x), then error.throw()"
 _FIXED = "shapes, sizes and axes can't depend on values; jnp.where(mask, a, b) computes with a part"
 _BUILTINS = {
     "float": "jnp.asarray({0}, float) " + _KEEP,
     "int": "jnp.asarray({0}, int) " + _KEEP,
     "complex": "jnp.asarray({0}, complex) " + _KEEP,
     "bool": _CHOOSE,
-    "range": "jax.lax.fori_loop(0, {0}, body, start) loops in the compiled program",
     "format": _PRINT,
-    "max": "jnp.max(x) or jnp.maximum(x, y)",
-    "min": "jnp.min(x) or jnp.minimum(x, y)",
-    "any": "jnp.any({0})",
-    "all": "jnp.all({0})",
-    "sorted": "jnp.sort({0})",
 }
+_REDUCING = {"max": "jnp.max", "min": "jnp.min", "any": "jnp.any", "all": "jnp.all", "sorted": "jnp.sort"}
+_OF_TWO = {"max": "jnp.maximum", "min": "jnp.minimum"}
+_WHILE = "jax.lax.while_loop(condition, body, state) loops in the compiled program"
 
 
 def is_refusal(error: BaseException, steps: Sequence[Step]) -> bool:
@@ -165,10 +164,10 @@ def _condition(way: Sequence[ast.AST]) -> tuple[str, Sequence[ast.expr], str] | 
         case ast.IfExp(test=test) if test is whole:
             return f"… if {text} else …", values, _CHOOSE.format(arrays)
         case ast.While(test=test) if test is whole:
-            return f"while {text}:", values, "jax.lax.while_loop(condition, body, state) loops in the compiled program"
+            return f"while {text}:", values, _WHILE
         case ast.Assert(test=test) if test is whole:
             check = f"jax.experimental.checkify.check({arrays}, message)"
-            return f"assert {text}", values, f"{check} checks while the program runs"
+            return f"assert {text}", values, f"{check} checks while the program runs,\n{_CHECKIFY}"
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return f"if {text}", values, f"jnp.where({arrays}, a, b): a number of values can't depend on values"
         case ast.MatchValue():
@@ -192,21 +191,65 @@ def _call(error: BaseException, node: ast.Call, step: Step) -> tuple[Sequence[as
     """
     package, _, name = step.callee_name(node.func).partition(".")
     traced = _traced_arguments(node, step)
-    if package == "builtins" and name in _BUILTINS:
-        return traced, _BUILTINS[name].format(ast.unparse(traced[0]) if traced else "x")
+    if package == "builtins" and (hint := _builtin(name, node, traced)):
+        return traced, hint
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
         array = node.func.value
         return [array], f"leaving `.{node.func.attr}()` out {_KEEP.format(ast.unparse(array))}"
-    if package in ("numpy", "math") and _is_in_jax(name):
-        return traced, f"jnp.{name} instead of {ast.unparse(node.func)}"
+    if package in ("numpy", "math"):
+        if isinstance(error, jax.errors.TracerIntegerConversionError):
+            return _counts(node, step) or traced, _FIXED  # a size or an axis, which jax.numpy can't take either
+        if _is_in_jax(name):
+            return traced, f"jnp.{name} instead of {ast.unparse(node.func)}"
     return _unknown_call(error, node, step, is_jax=package == "jax")
+
+
+def _builtin(name: str, node: ast.Call, traced: Sequence[ast.expr]) -> str:
+    """What to write instead of a call of a builtin; empty for one that isn't known."""
+    if name == "range":
+        return _range(node)
+    if name in _REDUCING:
+        return _reduced(name, node)
+    return _BUILTINS.get(name, "").format(ast.unparse(traced[0]) if traced else "x")
+
+
+def _range(node: ast.Call) -> str:
+    """The loop of a range(); one of other steps than 1 is no `fori_loop`."""
+    match list(map(ast.unparse, node.args)):
+        case [stop]:
+            return f"jax.lax.fori_loop(0, {stop}, body, start) loops in the compiled program"
+        case [start, stop]:
+            return f"jax.lax.fori_loop({start}, {stop}, body, start) loops in the compiled program"
+        case _:
+            return _WHILE
+
+
+def _reduced(name: str, node: ast.Call) -> str:
+    """What does for `max(x, y)`, `sorted(x)` and their like, which compare one value after the other."""
+    match node.args:
+        case [ast.GeneratorExp() as each]:
+            values = f"jnp.asarray([{ast.unparse(each)[1:-1]}])"
+        case [ast.List() | ast.Tuple() as several]:
+            values = f"jnp.asarray({ast.unparse(several)})"
+        case [one]:
+            values = ast.unparse(one)
+        case [first, *others] if name in _OF_TWO:
+            return reduce(lambda left, right: f"{_OF_TWO[name]}({left}, {right})", map(ast.unparse, (first, *others)))
+        case _:
+            values = "x"
+    if node.keywords:
+        return f"jax.numpy, by what {name} is told with {', '.join(str(one.arg) for one in node.keywords)}="
+    return f"{_REDUCING[name]}({values})"
 
 
 def _unknown_call(error: BaseException, node: ast.Call, step: Step, *, is_jax: bool) -> tuple[Sequence[ast.expr], str]:
     """The same of a function whose name says nothing: by JAX's words, which tell of sizes."""
     written, traced = ast.unparse(node.func), _traced_arguments(node, step)
     if "size argument" in str(error):
-        return [], f"{written}(…, size=n) with a fixed n, or a mask: jnp.where(condition, a, b)"
+        return [], (
+            f"{written}(…, size=n) with a fixed n, beyond which there is fill_value=; or a mask: "
+            "jnp.where(condition, a, b), jnp.sum(condition) for how many"
+        )
     if is_jax or _UNNAMED.search(str(error)):
         return _counts(node, step) or traced, _FIXED
     return traced, f"write what {written} does with jax.numpy, or jax.pure_callback calls it while the program runs"

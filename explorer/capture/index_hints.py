@@ -41,8 +41,9 @@ def mask_hint(way: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], s
         ):
             if method == "get":
                 return [mask], _selected(array, mask, way[:-1], node, step)
-            new, old = ast.unparse(node.args[0]) if node.args else "0", _operand(array)
-            update = _UPDATES.get(method, "{new}").format(new=new, old=old)
+            new = node.args[0] if node.args else ast.Constant(0)
+            written = ast.unparse(new) if method in ("set", "min", "max") else _operand(new)
+            update = _UPDATES.get(method, "{new}").format(new=written, old=_operand(array))
             return [mask], f"jnp.where({_mask(mask, array, step)}, {update}, {ast.unparse(array)})"
         case ast.Subscript(value=array, slice=mask) as node:
             return [mask], _selected(array, mask, way[:-1], node, step)
@@ -53,6 +54,8 @@ def mask_hint(way: Sequence[ast.AST], step: Step) -> tuple[Sequence[ast.expr], s
 def _selected(array: ast.expr, mask: ast.expr, around: Sequence[ast.AST], node: ast.expr, step: Step) -> str:
     """What does as the part of an array that a mask leaves, in what is done with it."""
     x, where = ast.unparse(array), _mask(mask, array, step)
+    if _is_counted(around, node, mask, array):
+        return f"jnp.sum({where})"
     reduced = _reduction(around, node)
     if reduced is not None:
         written, name, is_method = reduced
@@ -68,6 +71,18 @@ def _selected(array: ast.expr, mask: ast.expr, around: Sequence[ast.AST], node: 
         f"jnp.where({where}, {x}, fill) keeps the shape, with a `fill` that doesn't count in what follows: 0 in a sum; "
         f"jnp.mean({x}, where={where}) and its like leave the others out"
     )
+
+
+def _is_counted(around: Sequence[ast.AST], node: ast.expr, mask: ast.expr, array: ast.expr) -> bool:
+    """Whether all that is asked of a selection is how many it has: `len(x[mask])`, `x[x > 0].size`."""
+    match around[-1] if around else None:
+        case ast.Call(func=ast.Name(id="len"), args=[argument]):
+            return argument is node
+        case ast.Attribute(value=inner, attr="size") if isinstance(mask, ast.Compare):
+            # A mask of rows would count rows, where `size` counts elements.
+            return inner is node and ast.dump(array) in map(ast.dump, (mask.left, *mask.comparators))
+        case _:
+            return False
 
 
 def _reduction(around: Sequence[ast.AST], node: ast.expr) -> tuple[str, str, bool] | None:
@@ -96,7 +111,8 @@ def _mask(mask: ast.expr, array: ast.expr, step: Step) -> str:
 
 def _operand(node: ast.expr) -> str:
     text = ast.unparse(node)
-    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({text})"
+    simple = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
+    return text if simple else f"({text})"
 
 
 def item_hint(array: ast.expr, index: ast.expr, step: Step) -> str:

@@ -48,6 +48,29 @@ class Loop:
         return ast.unparse(self.node.generators[0].target) if isinstance(self.node, _COMPREHENSIONS) else ""
 
     @property
+    def range_arguments(self) -> list[str]:
+        """What is given to the `range()` that it goes through; empty for another loop."""
+        match getattr(self.node, "iter", None):
+            case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]):
+                return list(map(ast.unparse, args))
+            case _:
+                return []
+
+    @property
+    def collected(self) -> list[str]:
+        """The lists that each turn appends to."""
+        body = self.node.body if isinstance(self.node, (ast.For, ast.While)) else []
+        calls = (part for statement in body for part in ast.walk(statement) if isinstance(part, ast.Call))
+        return list(
+            dict.fromkeys(
+                call.func.value.id
+                for call in calls
+                if isinstance(call.func, ast.Attribute) and call.func.attr == "append"
+                if isinstance(call.func.value, ast.Name)
+            )
+        )
+
+    @property
     def carried(self) -> list[str]:
         """The names that a turn reads before it assigns them: what one turn hands to the next."""
         if not isinstance(self.node, (ast.For, ast.While)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -203,6 +204,15 @@ def closure_variables(function: FunctionType) -> dict[str, Any]:
 def class_variables(kind: type[Any]) -> dict[str, Any]:
     """What a class itself has, past its metaclass."""
     return dict(_VARS(kind))
+
+
+def init_parameters(value: Any) -> set[str]:
+    """The names of what an object's class is made of; none where its `__init__` takes any, or isn't Python."""
+    init = next((held for base in mro(value) if (held := class_variables(base).get("__init__")) is not None), None)
+    if type(init) is not FunctionType or init.__code__.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
+        return set()
+    count = init.__code__.co_argcount + init.__code__.co_kwonlyargcount
+    return set(init.__code__.co_varnames[1:count])
 
 
 def is_users_class(kind: type[Any]) -> bool:

@@ -63,6 +63,7 @@ def _proven(rewrite: Rewrite, original: Unit, record: LintRecord, finding: Findi
             needed = f" (it needs: {'; '.join(dict.fromkeys(unit.imports))})" if unit.imports else ""
             call = ", ".join(f"{name}={value}" for name, value in unit.new_parameters.items())
             called = f": call {record.evidence.name}(…, {call})" if call else ""
+            called += ", with another key for each call" if "=jax.random." in call else ""
             return replace(finding.fix, text=rewrite.text + called + needed, code=code, diff=_diff(original, text))
         unit, place = replace(unit, file=stopped.file, text=text), stopped
     return None

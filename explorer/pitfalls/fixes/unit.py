@@ -124,7 +124,8 @@ class Unit:
 
     def unused_name(self, name: str) -> str:
         """A name that nothing has here yet."""
-        taken = {node.value for node in self.nodes(cst.Name)} | set(self.names)
+        attributes = {id(node.attr) for node in self.nodes(cst.Attribute)}
+        taken = {node.value for node in self.nodes(cst.Name) if id(node) not in attributes} | set(self.names)
         return next(one for one in (name, *(f"{name}_{i}" for i in range(2, 1000))) if one not in taken)
 
     def resolve(self, node: cst.BaseExpression) -> Any:

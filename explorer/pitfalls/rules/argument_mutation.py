@@ -14,7 +14,7 @@ from explorer.pitfalls.arguments import passed_values
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import is_users_object
+from explorer.pitfalls.safe import is_users_object, kind_of
 from explorer.pitfalls.state import Change
 from explorer.pitfalls.syntax_trees import root_of
 from explorer.pitfalls.writes import Write, write_of
@@ -106,11 +106,22 @@ def _changed(evidence: Evidence, change: Change, write: Write) -> Finding:
         span=write.span,
         evidence=f"after the trace `{change.path}` is "
         + ("gone" if change.after is ... else "another" if change.before is not ... else "new"),
-        fix=f"return {root}, and write {root} = {evidence.name}(…) where it is called; or change a copy: "
-        f"{root} = {{**{root}, …}}",
+        fix=f"return {root}, and write {root} = {evidence.name}(…) where it is called; or "
+        + _copied(evidence, change, root),
         # Taking an item out of a batch is often all that is meant, and works on the copy.
         severity="note" if change.after is ... else None,
     )
+
+
+_COPIES = {dict: "{{**{0}, …}}", list: "[*{0}, …]", set: "{{*{0}, …}}"}
+
+
+def _copied(evidence: Evidence, change: Change, root: str) -> str:
+    """How to change a copy of an argument, by its kind."""
+    if (change.holder_path or root) != root:
+        return f"change copies, of `{change.holder_path}` and of what holds it"
+    value = next((one.value for one in evidence.call_arguments if one.name == root), None)
+    return f"change a copy: {root} = {_COPIES.get(kind_of(value), 'copy.copy({0})').format(root)}"
 
 
 def _arrays(evidence: Evidence) -> Iterator[Finding]:
@@ -145,12 +156,27 @@ def _assignment(function: FunctionSource, span: Span) -> tuple[ast.Assign | ast.
 
 
 def _at(function: FunctionSource, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> str:
-    """`x = x.at[i].set(v)`, with the user's names."""
+    """`x = x.at[i].set(v)`, with the user's names; words where `x` isn't the function's own name."""
     owner, index, value = (function.source(part) for part in (target.value, target.slice, node.value))
     method = "set" if isinstance(node, ast.Assign) else _ADDING.get(type(node.op), "")
     if not method and isinstance(node, ast.AugAssign):
         value, method = ast.unparse(ast.BinOp(ast.Name(f"{owner}[{index}]"), node.op, node.value)), "set"
-    return f"{owner} = {owner}.at[{index}].{method}({value})"
+    changed = f"{owner}.at[{index}].{method}({value})"
+    if isinstance(node, ast.Assign) and len(node.targets) > 1:
+        return f"{changed} makes the changed array, for each of the names that it is assigned to"
+    return _held(function, target.value, owner, changed)
+
+
+def _held(function: FunctionSource, node: ast.expr, owner: str, changed: str) -> str:
+    """What is to hold a changed array. Assigned to, a name from outside would be the function's own from its start."""
+    if not isinstance(node, ast.Name):
+        return (
+            f"{changed} makes a changed array: give it a name of its own, and return it where `{owner}` should have it"
+        )
+    if owner in function.locals - function.declared:
+        return f"{owner} = {changed}"
+    name = "changed" if "changed" not in function.locals else "changed_array"
+    return f"{name} = {changed}, and {name} in the place of {owner} from there on"
 
 
 def _in_place(evidence: Evidence) -> Iterator[Finding]:

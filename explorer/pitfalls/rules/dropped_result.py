@@ -138,6 +138,8 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
     text = function.short(call)
     updated = _updated(call)
     if updated is not None:
+        while isinstance(updated, ast.Call) and (inner := _updated(updated)) is not None:  # x.at[0].set(1).at[1].set(2)
+            updated = inner
         name = function.source(updated)
         message = f"`{text}` makes a changed copy of `{name}` that nothing uses: `{name}` itself stays as it was"
         # A name from outside would become another one if it were assigned here, and an attribute would keep a tracer.
@@ -146,10 +148,10 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
         fix = f"{name} = {whole}" if is_own else f"return {whole}, and set {name} to it where this is called"
     elif last_name(call.func) in ("split", "fold_in"):
         message = f"`{text}` makes new keys that nothing uses: the key itself is the one it was"
-        fix = f"key, subkey = {text}" if last_name(call.func) == "split" else f"key = {text}"
+        fix = _new_keys(function, call)
     else:
         message = f"what `{text}` returns isn't used, and it changes nothing of what it was given"
-        fix = _assigned(call, text)
+        fix = _assigned(function, call, text)
     return RULE.finding(
         message,
         function=function,
@@ -160,13 +162,40 @@ def _finding(evidence: Evidence, function: FunctionSource, node: ast.stmt, call:
     )
 
 
-def _assigned(call: ast.Call, text: str) -> str:
-    name = last_name(call.func)
+def _new_keys(function: FunctionSource, call: ast.Call) -> str:
+    """How to take what `split` and `fold_in` make, by the key's own name: whoever draws with it then has a new one."""
+    text, key = function.short(call), next((_own_name(function, given) for given in call.args), "")
+    if last_name(call.func) == "fold_in":
+        return f"{key} = {text}" if key else f"subkey = {text}, and draw with that"
+    if not _makes_two(call):
+        return f"keys = {text}, and draw with these, each once"
+    return f"{key}, subkey = {text}" if key else f"key, subkey = {text}, and draw with subkey"
+
+
+def _makes_two(split: ast.Call) -> bool:
+    counts = [*split.args[1:], *(keyword.value for keyword in split.keywords if keyword.arg == "num")]
+    return all(isinstance(count, ast.Constant) and count.value == 2 for count in counts)
+
+
+def _assigned(function: FunctionSource, call: ast.Call, text: str) -> str:
+    """How to take what a call returns, by the names of what it was given."""
+    name, given = last_name(call.func), [_own_name(function, argument) for argument in call.args]
     if name == "apply_updates":
-        return f"params = {text}"
+        return f"{(*given, '')[0] or 'params'} = {text}"
     if name == "update":
-        return f"updates, state = {text}, then params = optax.apply_updates(params, updates)"
-    return f"take what it returns: result = {text}; or leave it out"
+        _, state, params, *_ = (*given, "", "", "")
+        params = params or "params"
+        return f"updates, {state or 'state'} = {text}, then {params} = optax.apply_updates({params}, updates)"
+    receiver = _own_name(function, call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    if receiver and name in _METHODS:
+        return f"{receiver} = {text}"
+    return f"take what it returns: result = {text}, and use that; or leave it out"
+
+
+def _own_name(function: FunctionSource, node: ast.expr | None) -> str:
+    """The name of a variable of the function's own; empty for all else."""
+    name = node.id if isinstance(node, ast.Name) else ""
+    return name if name in function.locals - function.declared else ""
 
 
 RULE = Rule(

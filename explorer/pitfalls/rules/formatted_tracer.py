@@ -43,7 +43,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     texts = (node for node in function.walk(ast.JoinedStr, ast.Call) if step.span in Span.of(node))
     for node in islice((node for node in texts if _formatted(function, node)), 1):
         shown = _traced_pieces(evidence, function, _formatted(function, node))
-        arguments = as_format([node]) if isinstance(node, ast.JoinedStr) else f'"{{}}", {", ".join(shown)}'
+        arguments = as_format([node]) or _plain(shown)
         yield RULE.finding(
             f"`{function.source(node)}` can't be made while tracing: {' and '.join(shown) or 'what it shows'} has no "
             "numbers to be formatted",
@@ -125,25 +125,30 @@ def _is_debug(call: ast.Call) -> bool:
     return ast.unparse(call.func) in ("jax.debug.print", "debug.print")
 
 
+def _plain(names: Sequence[str]) -> str:
+    """What jax.debug.print takes to show some values and no more."""
+    return f'"{" ".join("{}" for _ in names)}", {", ".join(names)}'
+
+
 def _finding(evidence: Evidence, function: FunctionSource, node: Any, shown: list[str], is_minor: bool) -> Finding:
     printed = _debug_print(function, node)
     values = list_traced(traced_names(evidence, function), shown)
     if printed is not None:
-        arguments = as_format([node, *printed.args[1:]]) if isinstance(node, ast.JoinedStr) else ""
+        arguments = as_format([node, *printed.args[1:]]) or _plain(shown)
         return RULE.finding(
             f"jax.debug.print was given a finished text: each call prints what {', '.join(shown)} looked like while "
             "it was traced, not its numbers",
             function=function,
             span=Span.of(printed),
             evidence=f"the text was made of {values}, while tracing",
-            fix=f"jax.debug.print({arguments})" if arguments else f'jax.debug.print("{{}}", {", ".join(shown)})',
+            fix=f"jax.debug.print({arguments})",
         )
     return RULE.finding(
         f"`{function.source(node)}` is made while tracing, where {', '.join(shown)} has no numbers to show",
         function=function,
         span=Span.of(node),
         evidence=f"it was made of {values}: the text says JitTracer, in every call the same",
-        fix=f'jax.debug.print("{{}}", {", ".join(shown)}) shows numbers while the program runs; '
+        fix=f"jax.debug.print({as_format([node]) or _plain(shown)}) shows numbers while the program runs; "
         f"{shown[0]}.shape and {shown[0]}.dtype can be told while tracing",
         severity="note" if is_minor else None,
     )

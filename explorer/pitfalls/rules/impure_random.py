@@ -122,6 +122,10 @@ def _is_seeded_here(function: FunctionSource, node: ast.Call) -> bool:
 
 
 def _fix(evidence: Evidence, call: Call, name: str) -> str:
+    if name == "randint" and call.callee.startswith(
+        "random."
+    ):  # Python's own goes up to its second argument, and takes that in
+        return f"give {evidence.name} an argument `key`, and draw with jax.random.randint(key, (), low, high + 1)"
     jax_name = _OF_JAX.get(name, name if name in _SAME else "")
     if jax_name:
         return f"give {evidence.name} an argument `key`, and draw with jax.random.{jax_name}(key, …)"

@@ -56,14 +56,17 @@ def _is_iterator(value: Any) -> bool:
 
 def _found(evidence: Evidence, function: FunctionSource, node: ast.AST, source: ast.expr, value: Any) -> Finding:
     name = function.source(source)
-    took = "the next item" if isinstance(node, ast.Call) and function.source(node.func) == "next" else "items"
+    is_next = isinstance(node, ast.Call) and last_name(node.func) in ("next", "__next__")
+    took, passed = ("the next item", f"next({name})") if is_next else ("items", f"list({name})")
     return RULE.finding(
         f"`{function.source(node)}` takes {took} of {name} while {evidence.name} is traced: "
         f"calls after that get the same again, and {name} goes no further",
         function=function,
         span=Span.of(node),
         evidence=f"{name} is a {class_name(kind_of(value)).removeprefix('builtins.')} from outside of the trace",
-        fix=f"take the item where {evidence.name} is called, and pass it: {evidence.name}(…, next({name}))",
+        fix=f"take {'the item' if is_next else 'the items'} where {evidence.name} is called, and pass "
+        f"{'it' if is_next else 'them'}: {evidence.name}(…, {passed}); the body of a compiled loop takes an "
+        "array with an item for each turn",
     )
 
 

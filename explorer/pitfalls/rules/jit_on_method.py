@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from inspect import CO_VARARGS, CO_VARKEYWORDS
 from itertools import islice
-from types import FunctionType, MethodType
+from types import MethodType
 from typing import Any
 
 import jax
@@ -19,7 +18,16 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import decorator, hash_of, short_name
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import attributes, class_variables, is_a, is_exactly, is_tracer, kind_of, mro
+from explorer.pitfalls.safe import (
+    attributes,
+    class_variables,
+    init_parameters,
+    is_a,
+    is_exactly,
+    is_tracer,
+    kind_of,
+    mro,
+)
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -90,7 +98,7 @@ def _registered(kind: str, owner: Any, method: str) -> str:
     """How to make an object's arrays arguments: by its class, where that can be made of its attributes again."""
     fields = attributes(owner)
     data = [name for name, value in fields.items() if _is_data(value)]
-    if fields and set(fields) == _init_parameters(owner):
+    if fields and set(fields) == init_parameters(owner):
         meta = [name for name in fields if name not in data]
         return (
             f"jax.tree_util.register_dataclass({kind}, data_fields={data}, meta_fields={meta}), "
@@ -101,15 +109,6 @@ def _registered(kind: str, owner: Any, method: str) -> str:
         f"a function of what it needs, under jax.jit: def {method}({', '.join(arrays)}, …), "
         f"called with {', '.join(f'self.{name}' for name in arrays)}"
     )
-
-
-def _init_parameters(owner: Any) -> set[str]:
-    """The names of what the class is made of; none where its `__init__` takes any, or isn't Python."""
-    init = next((held for base in mro(owner) if (held := class_variables(base).get("__init__")) is not None), None)
-    if type(init) is not FunctionType or init.__code__.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
-        return set()
-    count = init.__code__.co_argcount + init.__code__.co_kwonlyargcount
-    return set(init.__code__.co_varnames[1:count])
 
 
 def _is_data(value: Any) -> bool:

@@ -43,8 +43,9 @@ def _check(equation: Equation, frame: Frame, constants: ConstantValues) -> Findi
 
 
 def _finding(
-    equation: Equation, frame: Frame, text: str, array: str, axis: int, index: int, size: int, width: int
+    equation: Equation, frame: Frame, node: ast.expr, array: str, axis: int, index: int, size: int, width: int
 ) -> Finding:
+    text = _short(node)
     shape = tuple(equation.inputs[0].aval.shape)
     first = index if index >= 0 else index - size  # as it was written: JAX added the size
     what = f"position {first}" if width == 1 else f"positions {first} to {first + width - 1}"
@@ -52,9 +53,7 @@ def _finding(
     return RULE.finding(
         f"`{text}` is outside of `{array}`, whose shape is {shape}: {happens}, and nothing is said",
         evidence=f"it asks for {what} of axis {axis}, which has {size}",
-        fix=f"an index from 0 to {size - width}"
-        + (", or from the end with -1" if width == 1 else "")
-        + f'; {array}.at[i].get(mode="fill", fill_value=0) chooses what is read outside',
+        fix=f"an index from 0 to {size - width}" + (", or from the end with -1" if width == 1 else "") + _chosen(node),
         **frame_location(frame),
     )
 
@@ -108,7 +107,31 @@ def _happens(equation: Equation, index: int, last: int) -> str:
     return "nothing is written there" if "drop" in mode else f"it writes to position {nearest} instead"
 
 
-def _indexed(frame: Frame) -> tuple[str, str] | None:
+def _chosen(node: ast.expr) -> str:
+    """How to say what shall happen outside; empty where JAX has no way to."""
+    match node:
+        case ast.Subscript(value=value, slice=index):
+            at = ast.Subscript(ast.Attribute(value, "at", ast.Load()), index, ast.Load())
+            read = f'{ast.unparse(at)}.get(mode="fill", fill_value=0)'
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at")), attr=name)):
+            is_read = name == "get"
+            written = f'{ast.unparse(node)[:-1]}{", " if node.args else ""}mode="{"fill" if is_read else "drop"}"'
+            if not is_read:
+                return f"; {written}) says that what is outside is dropped"
+            read = f"{written}, fill_value=0)"
+        case ast.Call(func=ast.Attribute(attr="take" | "take_along_axis") | ast.Name(id="take" | "take_along_axis")):
+            read = f'{ast.unparse(node)[:-1]}, mode="fill", fill_value=0)'
+        case _:
+            return ""
+    return f"; {read} chooses what is read outside"
+
+
+def _short(node: ast.expr) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _indexed(frame: Frame) -> tuple[ast.expr, str] | None:
     """The user's expression, and the array in it; None where they said what shall happen, or asked for no index."""
     way = syntax_at(frame.file, span_of(frame))
     node = way[-1] if way else None
@@ -127,8 +150,7 @@ def _indexed(frame: Frame) -> tuple[str, str] | None:
             pass
         case _:
             return None
-    text = " ".join(ast.unparse(node).split())
-    return (text if len(text) <= 60 else f"{text[:59]}…"), ast.unparse(array)
+    return node, ast.unparse(array)
 
 
 RULE = Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from keyword import iskeyword
 
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
@@ -98,17 +99,29 @@ def _changed(read: Read, now: object) -> str:
 
 
 def _fix(name: str, read: Read) -> str:
-    key = (
-        read.node.slice.value
-        if isinstance(read.node, ast.Subscript) and isinstance(read.node.slice, ast.Constant)
-        else ""
-    )
-    is_name = isinstance(key, str) and key.isidentifier()
-    argument = key if is_name else read.text.partition("[")[0].rpartition(".")[2]
+    argument = _argument(read)
+    instead = "" if argument == read.text else f", with {argument} in the place of {read.text}"
     return (
-        f"pass it as an argument: def {name}(…, {argument}), called as {name}(…, {read.text}); "
+        f"pass it as an argument: def {name}(…, {argument}){instead}, called as {name}(…, {read.text}); "
         f"or hold it as state: explorer.jit({name}, inputs=…)"
     )
+
+
+def _argument(read: Read) -> str:
+    """A name for what was read: `rate` of `settings["rate"]`, `rates_0` of `rates[0]`."""
+    match read.node:
+        case ast.Subscript(slice=ast.Constant(value=str() as key)) if key.isidentifier() and not iskeyword(key):
+            return key
+        case ast.Subscript(slice=ast.Constant(value=int() as key)) if key >= 0:
+            return f"{_last(read.text)}_{key}"
+        case ast.Subscript():
+            return f"{_last(read.text)}_item"
+        case _:
+            return _last(read.text)
+
+
+def _last(path: str) -> str:
+    return path.partition("[")[0].rpartition(".")[2]
 
 
 RULE = Rule(

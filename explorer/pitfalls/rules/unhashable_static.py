@@ -17,7 +17,8 @@ from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import CallArgument, decorator, hash_of, jit_target, short_name
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import attributes, class_variables, is_a, is_users_class, kind_of
+from explorer.pitfalls.safe import attributes, class_variables, init_parameters, is_a, is_users_class, kind_of
+from explorer.pitfalls.safe import is_plain as is_plain_value
 
 _ARRAY = type(jax.numpy.zeros(()))  # which isn't derived from jax.Array
 
@@ -48,7 +49,7 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
             function=function,
             span=span,
             evidence=f"`{path}` is {_a(kind)}",
-            fix=_hashable(argument.name, path, kind),
+            fix=_hashable(argument, path, kind),
         )
     elif _by_identity(kind_of(argument.value)):
         kind = short_name(kind_of(argument.value))
@@ -57,7 +58,7 @@ def _passed(evidence: Evidence, argument: CallArgument) -> Iterator[Finding]:
             function=function,
             span=span,
             evidence=f"{kind} has the hash of `object`",
-            fix=f"@dataclass(frozen=True) on class {kind} hashes it by its fields",
+            fix=_by_value(argument.value),
             severity="warning",
         )
 
@@ -93,7 +94,8 @@ def _called(function: FunctionSource, call: ast.Call, target: Any) -> Iterator[F
                 function=function,
                 span=Span.of(store),
                 evidence=f"{callee} was called with it in line {call.lineno}",
-                fix=f"{source} = dataclasses.replace({source}, …): a new object is compiled for",
+                fix=f"a new object in the place of {source}, which is compiled for: dataclasses.replace makes one of a "
+                "dataclass",
                 severity="warning",
             )
 
@@ -188,12 +190,28 @@ def _a(kind: str) -> str:
     return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
 
 
-def _hashable(name: str, path: str, kind: str) -> str:
+def _hashable(argument: CallArgument, path: str, kind: str) -> str:
+    name = argument.name
+    if path != name:
+        if kind == "array":
+            return f"keep `{path}` out of what is compared, or pass it as an argument of its own, which is traced"
+        return f"make `{path}` a tuple" if kind == "list" else f"make `{path}` something with a hash"
     if kind == "array":
         return f"take `{name}` out of static_argnums: an array is traced"
-    if path == name and kind in _CURE:
-        return f"{name}={_CURE[kind].format(name)} at the call"
-    return f"@dataclass(frozen=True) on class {kind} gives it a hash" if path == name else f"make `{path}` a tuple"
+    return f"{name}={_CURE[kind].format(name)} at the call" if kind in _CURE else _by_value(argument.value)
+
+
+def _by_value(value: Any) -> str:
+    """How to give the class of a value a hash by what is in it. One without fields makes all objects equal."""
+    kind, name = kind_of(value), short_name(kind_of(value))
+    variables, fields = class_variables(kind), attributes(value)
+    if "__dataclass_params__" in variables:
+        return f"@dataclass(frozen=True) on class {name} hashes it by its fields"
+    is_plain = fields and set(fields) == init_parameters(value) and all(map(is_plain_value, fields.values()))
+    if is_plain and "__eq__" not in variables:
+        written = "; ".join(f"{field}: {short_name(kind_of(held))}" for field, held in fields.items())
+        return f"@dataclass(frozen=True) on class {name}, with the fields {written} in the place of its __init__"
+    return f"__eq__ and __hash__ in class {name}, both of the same values, which aren't changed any more"
 
 
 RULE = Rule(

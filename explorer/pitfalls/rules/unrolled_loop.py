@@ -110,21 +110,34 @@ def _fix(loop: Loop) -> str:
     if loop.is_comprehension:
         return f"jax.vmap(lambda {loop.target}: …)(…) computes all of them at once, from one array of {loop.source}"
     names = ", ".join(loop.carried) or "state"
-    if not loop.source:
-        return f"{names} = jax.lax.while_loop(condition, body, {'(' + names + ')' if ',' in names else names})"
     state = f"({names})" if "," in names else names
-    if loop.source.startswith("range("):
-        bounds = loop.source[6:-1].split(", ")
-        low, high = (bounds[0], bounds[1]) if len(bounds) > 1 else ("0", bounds[0])
-        unpacked = f"    {names} = state\n" if "," in names else ""
-        return (
-            f"def body({loop.target}, {'state' if unpacked else names}):\n{unpacked}    …\n    return {names}\n"
-            f"{names} = jax.lax.fori_loop({low}, {high}, body, {state})"
-        )
-    return (
-        f"stack what {loop.source} holds along a new first axis: jax.tree.map(lambda *leaves: jnp.stack(leaves), …); "
-        f"then {names}, _ = jax.lax.scan(body, {state}, stacked)"
-    )
+    if not loop.source:
+        return f"{names} = jax.lax.while_loop(condition, body, {state})"
+    if not loop.collected and 0 < len(loop.range_arguments) < 3:
+        low, high = ("0", *loop.range_arguments)[-2:]
+        turn = _body(f"{loop.target}, {{0}}", names)
+        call = f"{names} = jax.lax.fori_loop({low}, {high}, body, {state})"
+        return f"{turn}\n    …\n    return {names}\n{call}"
+    return _scan(loop, names, state)
+
+
+def _scan(loop: Loop, names: str, state: str) -> str:
+    """A loop over what isn't counted one by one, or one that appends to lists."""
+    made, bounds, is_several = ", ".join(loop.collected), ", ".join(loop.range_arguments), "," in loop.target
+    stacked = f"stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *{loop.source})  # along a new first axis\n"
+    turn = _body("{0}, each" if is_several else f"{{0}}, {loop.target}", names)
+    turn += f"\n    {loop.target} = each" if is_several else ""
+    returned, result = (f"{state}, what a turn adds", made) if made else (f"{state}, None", "_")
+    each = f"jnp.arange({bounds})" if bounds else "stacked"
+    call = f"{state}, {f'({made})' if ',' in made else result} = jax.lax.scan(body, {state}, {each})"
+    return f"{'' if bounds else stacked}{turn}\n    …\n    return {returned}\n{call}"
+
+
+def _body(parameters: str, names: str) -> str:
+    """The head of a turn's function, which takes all that is carried as one."""
+    if "," not in names:
+        return f"def body({parameters.format(names)}):"
+    return f"def body({parameters.format('state')}):\n    {names} = state"
 
 
 RULE = Rule(

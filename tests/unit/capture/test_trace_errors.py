@@ -190,7 +190,7 @@ KINDS = {
     "format": (lambda x, n: f"n is {n:.3f}", "f'n is {n:.3f}'", 'jax.debug.print("{}", n)'),
     "percent": (lambda x, n: "%f" % n, "'%f' % n", 'jax.debug.print("{}", n)'),  # noqa: UP031
     "sorted": (lambda x, n: sorted(x), "sorted(x)", "jnp.sort(x)"),
-    "max": (lambda x, n: max(n, 1), "max(n, 1)", "jnp.maximum(x, y)"),
+    "max": (lambda x, n: max(n, 1), "max(n, 1)", "jnp.maximum(n, 1)"),
     "key": (lambda x, n: {n: x}, "{n: x}", "a key that is no array"),
 }
 

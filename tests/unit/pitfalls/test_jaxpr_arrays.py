@@ -54,7 +54,7 @@ def test_what_it_says_happens_is_what_happens():
     assert jnp.isnan(jax.jit(lambda x: jnp.take(x, 10))(X))
     finding = only("out-of-bounds", lambda x: lax.dynamic_slice(x, (4,), (3,)), X)
     assert "from position 2 instead" in finding.message
-    assert finding.fix.text.startswith("an index from 0 to 2;")
+    assert finding.fix.text == "an index from 0 to 2"
     assert jnp.array_equal(jax.jit(lambda x: lax.dynamic_slice(x, (4,), (3,)))(X), X[2:])
 
 

@@ -81,7 +81,8 @@ def test_what_has_no_hash_inside_of_a_static_tuple_or_dataclass_is_named():
 def test_a_static_argument_hashed_by_identity_is_a_warning():
     one = only(configured, X, config=Config())
     assert (one.severity, one.line > 0) == ("warning", True)
-    assert "@dataclass(frozen=True) on class Config" in one.fix.text
+    # Of a class without fields a dataclass would make all objects equal.
+    assert one.fix.text.startswith("__eq__ and __hash__ in class Config")
 
 
 def test_the_place_is_the_parameter_where_the_jit_is_elsewhere():

@@ -15,7 +15,8 @@ from explorer.pitfalls.fixes.unit import (
     replace_parts,
 )
 
-_NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+# Digits that are lost are what one expects of 32 bits; whole numbers that they can't hold would become others.
+_NARROW = {"float64": "float32", "complex128": "complex64"}
 
 
 def _narrow(unit: Unit, finding: Finding) -> cst.Module:

@@ -1,13 +1,12 @@
-"""x[i] = v becomes x = x.at[i].set(v), and of a dict that was passed, batch = {**batch, key: v}."""
+"""x[i] = v becomes x = x.at[i].set(v). A dict that was passed stays: its caller may read the change."""
 
 from __future__ import annotations
 
 import libcst as cst
 
 from explorer.model.findings.finding import Finding
-from explorer.pitfalls.fixes.kinds.loops import BINARY
 from explorer.pitfalls.fixes.rewrite import Rewrite
-from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, parenthesized, replace_node
+from explorer.pitfalls.fixes.unit import RewriteUncertain, Unit, finding_span, replace_node
 
 _IN_PLACE: dict[type[cst.BaseAugOp], str] = {
     cst.AddAssign: "add",
@@ -43,29 +42,7 @@ def _changed(target: cst.Subscript, method: str, value: cst.BaseExpression) -> c
     return cst.Assign([cst.AssignTarget(target.value)], call)
 
 
-def _copied(unit: Unit, finding: Finding) -> cst.Module:
-    """A new dict with the change: the caller's stays what it is, compiled or not."""
-    for line in (*unit.around(cst.SimpleStatementLine, finding_span(finding)),):
-        match line.body[0]:
-            case cst.Assign(
-                targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name() as name, slice=[at]) as target)],
-                value=value,
-            ) if isinstance(at.slice, cst.Index):
-                key = at.slice.value
-            case cst.AugAssign(
-                target=cst.Subscript(value=cst.Name() as name, slice=[at]) as target, operator=operator, value=value
-            ) if isinstance(at.slice, cst.Index) and type(operator) in BINARY:
-                key = at.slice.value
-                value = cst.BinaryOperation(target, BINARY[type(operator)](), parenthesized(value))
-            case _:
-                raise RewriteUncertain("nothing is assigned to an item of a name")
-        elements = [cst.StarredDictElement(name), cst.DictElement(key, value)]
-        return replace_node(unit, line.body[0], cst.Assign([cst.AssignTarget(name)], cst.Dict(elements)))
-    raise RewriteUncertain("nothing is assigned there")
-
-
 REWRITES = (
     Rewrite("argument-mutation", "a new array with the change; inside jax.jit it is made in place", _at),
-    Rewrite("argument-mutation", "a new dict with the change, which the caller's isn't part of", _copied),
     Rewrite("concretization", "a new array with the change; inside jax.jit it is made in place", _at),
 )
