@@ -34,3 +34,10 @@ def test_no_cure_is_wrong(results):
 def test_most_gotchas_have_a_cure_that_is_written(results):
     gotchas = [one for one in results if one.is_gotcha]
     assert sum(one.written == "right" for one in gotchas) >= 0.85 * len(gotchas), "\n" + table(results)
+
+
+def test_what_is_found_depends_on_nothing_that_was_traced_before(results):
+    """Of two of the cases in other company: where JAX remembers the functions that they call, and where it doesn't."""
+    cases = [case for case in CASES if case.function.__name__ in ("sum_without_nan", "divergence_from_uniform")]
+    for differentiated in (False, True, False):
+        assert [one.found != "" for one in judgements(differentiated, cases)] == [True, True]
