@@ -66,7 +66,7 @@ def run(jit):
     ),
     Case(
         "impure-random",
-        "https://github.com/jax-ml/jax/discussions/5949",
+        "",
         "jax.random.permutation(key, …)",
         """
 -def f(x):

@@ -225,7 +225,7 @@ def expected():
         "",
         "return [2 * v for v in x.tolist()]",
         "return [2 * v for v in x]",
-        "https://github.com/jax-ml/jax/discussions/9769",
+        "",
         words="leaving `.tolist()` out",
     ),
     asks("jnp.sin", "return np.sin(x)", "return jnp.sin(x)", DOCS, words="jnp.sin instead of np.sin"),

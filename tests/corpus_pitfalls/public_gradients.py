@@ -40,6 +40,8 @@ def pick(test, yes, no):
 MASK = np.array([True, False, True])
 V = [0.5, -1.5, 2.0]
 P = [0.2, 0.7, 1.3]
+CENTRES = np.array([[0.0, 0.0], [-1.0, 2.0]])
+ROWS = np.array([[True, False, True], [False, False, False]])  # of which one is masked as a whole
 
 
 @case([0.0, 1.0, -1.0], P, oracle=lambda x: pick(x > 0, lambda: np.log(x), 0.0))
@@ -364,6 +366,17 @@ def inverse_softplus(y):
     return jnp.where(y > 30, y, jnp.log(jnp.expm1(y))).sum()
 
 
+@case(
+    [[0.0, 0.0], [3.0, 4.0]],
+    [[1.0, 2.0], [3.0, 5.0]],
+    oracle=lambda x: np.sqrt(((x[:, None] - CENTRES[None]) ** 2).sum(-1)).sum(),
+    others=(CENTRES.astype(np.float32),),
+)
+def distances_to_centres(x, centres):
+    """https://github.com/jax-ml/jax/issues/3058"""
+    return jnp.linalg.norm(x[:, None] - centres[None], axis=-1).sum()
+
+
 # Not gotchas ---------------------------------------------------------------------------------------------------------
 
 
@@ -431,3 +444,21 @@ def fine_clipped_inside(y):
 def fine_entropy_with_a_floor(p):
     """https://github.com/jax-ml/jax/pull/15737"""
     return -jnp.sum(p * jnp.log(p + 1e-6))
+
+
+@case(
+    [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+    oracle=lambda x: (np.exp(x[0]) * ROWS[0] / (np.exp(x[0]) * ROWS[0]).sum())[0],
+    others=(ROWS,),
+)
+def fine_masked_softmax(x, mask):
+    """https://docs.jax.dev/en/latest/faq.html#gradients-contain-nan-where-using-where"""
+    weights = jax.nn.softmax(jnp.where(mask, x, -jnp.inf), axis=-1)
+    return jnp.where(mask, weights, 0.0)[:, 0].sum()
+
+
+@case([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], oracle=lambda x: np.log(np.exp(x[0])[ROWS[0]].sum()), others=(ROWS,))
+def fine_masked_logsumexp(x, mask):
+    """https://docs.jax.dev/en/latest/faq.html#gradients-contain-nan-where-using-where"""
+    sums = jax.scipy.special.logsumexp(jnp.where(mask, x, -jnp.inf), axis=-1)
+    return jnp.where(mask.any(-1), sums, 0.0).sum()
