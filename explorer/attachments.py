@@ -11,6 +11,7 @@ _METHODS = {
     "Graph.paths": "explorer.analysis.ways:paths",
     "Graph.neighbourhood": "explorer.analysis.ways:neighbourhood",
     "Capture.extract": "explorer.capture.extract:extract",
+    "Stage.written_lines": "explorer.capture.readers.written_lines:written_lines",
     "Graph.with_attributes_of": "explorer.capture.readers.reread:with_attributes_of",
     "Graph.to_model_explorer_json": "explorer.files.model_explorer:write_graph",
     "Capture.to_model_explorer_json": "explorer.files.model_explorer:write_capture",

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
+from explorer.model.attached import attached
 from explorer.model.attribution import Attribution
 from explorer.model.graph import Graph
+
+
+class WrittenLine(NamedTuple):
+    """A line of a stage's text, without what it says of the source.
+
+    Args:
+        number: In the text, from 0.
+        parts: In turns what is no name, first and last, and the names in between.
+        is_end: It says nothing, or ends what is before it.
+        is_of_module: It begins or ends the module.
+    """
+
+    number: int
+    parts: tuple[str, ...]
+    is_end: bool
+    is_of_module: bool
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+    @property
+    def without_names(self) -> str:
+        """Equal for lines that say the same of other names."""
+        return "·".join(self.parts[::2])
+
+    def renamed(self, rename: Callable[[str], str]) -> str:
+        """The text with each name replaced."""
+        return "".join(rename(part) if at % 2 else part for at, part in enumerate(self.parts))
 
 
 @dataclass(eq=False, repr=False)
@@ -40,6 +71,12 @@ class Stage:
         # Lets go of what was read from: an executable with its memory.
         self.read = lambda: content
         return content
+
+    @cached_property
+    @attached
+    def written_lines(self) -> Sequence[WrittenLine]:
+        """The lines that say something of the program, with the places of names in them."""
+        ...
 
     def attributed(self, attribute: Callable[[Graph], Attribution]) -> Stage:
         """The same stage, read once for both, with a graph that asks `attribute` for the lines of its nodes."""

@@ -31,10 +31,9 @@ _ROUNDS = (3, 1, 0)
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A graph to compare, with the lines of its text and, for lines that moved, the sources."""
+    """A graph to compare and, for lines that moved, the sources."""
 
     graph: Graph
-    lines: Sequence[str] = ()
     sources: Mapping[str, Source] | None = None
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +13,10 @@ from explorer.analysis.diff.match_graphs import Alignment, Side, match_graphs
 from explorer.model.capture import Capture
 from explorer.model.graph import Frame, Graph, Group, Ints, Node
 from explorer.model.passes import Pass, Passes, measured
+from explorer.model.stage import WrittenLine
 from explorer.model.text_versions import Snapshot, Versions, runs_between
 
-_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
-_LOCATION = re.compile(r' loc\((?:#\w+|"(?:[^"\\]|\\.)*"|unknown)\)')
-_SIGIL = re.compile(r"[%@][\w.\-$]+|(?<=[(, ])[\w.\-]+(?=: )")  # a name as MLIR and HLO write it, or a parameter's
 _NONE, _MODULE, _NOWHERE = -2, -3, -4  # the groups of lines without one, of the module's own, and one that no line has
-_HEAD = 50  # lines within which a text shows what it is
-_WORD = re.compile(r"(?<![\w=%.\[])[a-z]+(?=[:\s)]|$)(?!\[)")  # a variable of a jaxpr
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,47 +82,34 @@ class StageDiff:
 
 def stage_diff(name: str, one: Capture, other: Capture) -> StageDiff:
     """Lay a stage of two captures over each other."""
-    a, b = (Side(c.stage(name).graph, tuple(c.stage(name).text.splitlines()), c.sources) for c in (one, other))
+    stages = one.stage(name), other.stage(name)
+    a, b = (Side(stage.graph, c.sources) for stage, c in zip(stages, (one, other), strict=True))
     alignment = match_graphs(a, b)
-    versions = _Overlay(a, b, alignment).build()
+    versions = _Overlay(a, b, stages[0].written_lines, stages[1].written_lines, alignment).build()
     (step,) = measured(versions, [(name, f"{one.function} → {other.function}", None, 1)])
     return StageDiff(name, a, b, alignment, step)
 
 
 class _Text:
-    """The lines of a side that say something, cleaned, with the nodes that each holds."""
+    """The lines of a side with the nodes that each holds, and the group that each belongs to."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, graph: Graph, lines: Sequence[WrittenLine]) -> None:
         nodes: dict[int, list[int]] = defaultdict(list)
-        for node, line in enumerate(side.graph.line.tolist()):
+        for node, line in enumerate(graph.line.tolist()):
             nodes[line].append(node)
-        self.lines: list[str] = []
-        self.nodes: list[list[int]] = []
-        is_table = False
-        for number, line in enumerate(side.lines):
-            is_table = line == "FileNames" or (is_table and not line.endswith("{"))
-            if is_table or line.startswith("#loc"):
-                continue
-            self.lines.append(_LOCATION.sub("", _METADATA.sub("", line)))
-            self.nodes.append(nodes.get(number, []))
+        self.lines = lines
+        self.nodes = [nodes.get(line.number, []) for line in lines]
         self.row_of = {node: row for row, held in enumerate(self.nodes) for node in held}
-        self.homes = self.group_of_lines(side.graph)
+        self.homes = self.group_of_lines(graph)
 
     def group_of_lines(self, graph: Graph) -> list[int]:
         """The group that each line belongs to: a header to the nodes after it, an end to those before it."""
         held = [int(graph.group[nodes[0]]) if nodes else _NONE for nodes in self.nodes]
         before, after = _filled(held), _filled(held[::-1])[::-1]
-        homes = [b if _is_end(line) else a for line, b, a in zip(self.lines, before, after, strict=True)]
-        for i in self.module_lines():
-            homes[i] = _MODULE
-        return homes
-
-    def module_lines(self) -> list[int]:
-        """The lines that begin and end the module itself."""
-        headers = [i for i, line in enumerate(self.lines) if line.startswith(("HloModule", "module"))]
-        is_mlir = bool(headers) and headers[0] < _HEAD and not self.lines[0].startswith("HloModule")
-        # MLIR's module has an end of its own.
-        return [*headers, len(self.lines) - 1] if is_mlir and self.lines[-1] == "}" else headers
+        return [
+            _MODULE if line.is_of_module else b if line.is_end else a
+            for line, b, a in zip(self.lines, before, after, strict=True)
+        ]
 
 
 def _filled(groups: Sequence[int]) -> list[int]:
@@ -140,18 +122,15 @@ def _filled(groups: Sequence[int]) -> list[int]:
     return filled
 
 
-def _is_end(line: str) -> bool:
-    return not line.strip() or line.lstrip()[0] == "}" or line.startswith("in ")
-
-
 class _Overlay:
     """Two texts as two snapshots of one: the lines that say the same are one row."""
 
-    def __init__(self, a: Side, b: Side, alignment: Alignment) -> None:
+    def __init__(
+        self, a: Side, b: Side, old: Sequence[WrittenLine], new: Sequence[WrittenLine], alignment: Alignment
+    ) -> None:
         self.a, self.b = a, b
         self.there, self.back = alignment.there, alignment.back
-        self.old, self.new = _Text(a), _Text(b)
-        self.is_word = not any("%" in line for line in self.old.lines[:_HEAD])
+        self.old, self.new = _Text(a.graph, old), _Text(b.graph, new)
         # Nodes of `a` first, then those that only `b` has.
         self.key_of_b = np.where(self.back >= 0, self.back, 0).astype(np.int64)
         only = np.flatnonzero(self.back < 0)
@@ -191,7 +170,8 @@ class _Overlay:
         return group.kind, caller, "" if caller >= 0 or group.kind == "entry" else group.name
 
     def build(self) -> Versions:
-        lines, keys, nodes = list(self.old.lines), [self.first_key(held) for held in self.old.nodes], [*self.old.nodes]
+        lines = [line.text for line in self.old.lines]
+        keys, nodes = [self.first_key(held) for held in self.old.nodes], [*self.old.nodes]
         sides = [False] * len(lines)
         plain = self.plain_rows()
         rows: list[int] = []
@@ -214,16 +194,16 @@ class _Overlay:
     def first_key(self, held: Sequence[int]) -> int:
         return held[0] if held else -1
 
-    def plain_rows(self) -> Callable[[str, int], int]:
+    def plain_rows(self) -> Callable[[WrittenLine, int], int]:
         """Finds, for a line without a node and its group in `a`, the next line of that group that says the same."""
         rows: dict[tuple[str, int], list[int]] = defaultdict(list)
         for row, (line, held, home) in enumerate(zip(self.old.lines, self.old.nodes, self.old.homes, strict=True)):
             if not held:
-                rows[self.bare(line), home].append(row)
+                rows[line.without_names, home].append(row)
         left = {key: iter(of_key) for key, of_key in rows.items()}
-        return lambda line, home: next(left.get((self.bare(line), home), iter(())), -1)
+        return lambda line, home: next(left.get((line.without_names, home), iter(())), -1)
 
-    def same_row(self, line: str, held: Sequence[int]) -> int:
+    def same_row(self, line: WrittenLine, held: Sequence[int]) -> int:
         """The line of `a` that says the same of the same nodes, about the same operands; -1 if there is none."""
         partners = [int(self.back[node]) for node in held]
         row = self.row_of_all(partners)
@@ -231,7 +211,7 @@ class _Overlay:
             return -1
         ours = [key for node in held for key in self.key_of_b[_operands(self.b.graph, node)].tolist()]
         theirs = [key for node in partners for key in _operands(self.a.graph, node).tolist()]
-        is_same = ours == theirs and self.bare(line) == self.bare(self.old.lines[row])
+        is_same = ours == theirs and line.without_names == self.old.lines[row].without_names
         return row if is_same else -1
 
     def row_of_all(self, nodes: list[int]) -> int:
@@ -239,18 +219,9 @@ class _Overlay:
         row = self.old.row_of.get(nodes[0], -1) if min(nodes) >= 0 else -1
         return row if row >= 0 and self.old.nodes[row] == nodes else -1
 
-    def bare(self, line: str) -> str:
-        return (_WORD if self.is_word else _SIGIL).sub("·", line)
-
-    def renamed(self, line: str, home: int) -> str:
+    def renamed(self, line: WrittenLine, home: int) -> str:
         names = self.renames.get(home, {})
-
-        def rename(found: re.Match[str]) -> str:
-            sigil = found[0][0] if found[0][0] in "%@" else ""
-            name = found[0].removeprefix(sigil)
-            return sigil + names.get(name, self.computations.get(name, name))
-
-        return (_WORD if self.is_word else _SIGIL).sub(rename, line)
+        return line.renamed(lambda name: names.get(name, self.computations.get(name, name)))
 
     def versions(
         self,

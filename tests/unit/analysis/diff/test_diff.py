@@ -50,7 +50,7 @@ def edited():
 
 
 def side(text):
-    return Side(read_hlo(text), tuple(text.splitlines()))
+    return Side(read_hlo(text))
 
 
 def test_a_capture_differs_in_nothing_from_itself_or_from_a_second_run(plain):
