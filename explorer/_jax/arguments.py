@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import attrgetter, is_
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +24,9 @@ try:
     from jax._src.array import ArrayImpl as Array  # pyright: ignore
 except (ImportError, AttributeError):  # pragma: no cover - only a matter of speed
     Array: Any = None
+
+_committed, _sharding = attrgetter("_committed"), attrgetter("_sharding")
+_device, _memory_kind = attrgetter("_device"), attrgetter("_memory_kind")
 
 _api_util: Any
 _tree_util: Any
@@ -54,6 +59,25 @@ def placement_of(array: Any, rank: int) -> tuple[bool, Any, str]:
     except Exception:  # deleted, of an extended dtype, or a backend without layouts
         committed, layout = array.committed, ""
     return committed, array.sharding, layout
+
+
+def common_placement(arrays: Sequence[Any]) -> Any:
+    """The sharding of arrays that are all uncommitted and share it; None if they aren't such.
+
+    Uncommitted, they have the default layout too. Nothing is called for each of them from Python: it counts for
+    hundreds.
+    """
+    if {*map(type, arrays)} != {Array}:
+        return None
+    try:
+        shardings = [*map(_sharding, arrays)]
+        first = shardings[0]
+        is_one = all(map(is_, shardings, repeat(first))) or (
+            len({*map(_device, shardings)}) == len({*map(_memory_kind, shardings)}) == 1  # all of a single device
+        )
+        return first if is_one and not any(map(_committed, arrays)) else None
+    except Exception:  # another JAX's arrays
+        return None
 
 
 def quick(sharding: Any) -> Any:

@@ -27,6 +27,7 @@ from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
 from explorer.model.events.event import Event
 from explorer.model.events.key import Key
+from explorer.model.events.leaves import in_columns
 
 _MANY = 512  # calls of one watch
 
@@ -125,7 +126,8 @@ def _placement(call: Call, key: Key) -> Sequence[Any]:
     if call.program is None:
         return ()
     values = call.values[len(call.program.consts) :]
-    if not any(leaf.committed or leaf.given == "struct" for leaf in key.leaves):
+    (leaves,) = in_columns(key.leaves)
+    if not any(content.committed or content.given == "struct" for content in leaves.distinct()):
         return (None,) * len(values)
     return [_placed(value) for value in values]
 

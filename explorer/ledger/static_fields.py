@@ -45,7 +45,7 @@ def static_fields(kind: type, data: Any, children: tuple[str, ...]) -> list[tupl
 
 
 def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list[tuple[str, Any]]:
-    if data and all(isinstance(item, tuple) and len(cast("tuple[Any, ...]", item)) == 2 for item in data):
+    if _is_of(kind, "flax.") and data and all(_is_pair(item) for item in data):
         return list(data)  # nnx.Variable: its metadata as (name, value)
     # nnx.Pytree: names of its arrays; names of all else, and their values
     if len(data) == 3 and isinstance(data[1], tuple) and isinstance(data[2], tuple):
@@ -56,8 +56,17 @@ def _pairs(kind: type, data: tuple[Any, ...], children: tuple[str, ...]) -> list
     names = [field.name for field in fields(kind) if _is_static(field.metadata)]
     names = names or [field.name for field in fields(kind) if f".{field.name}" not in children]
     # Equinox puts what it keeps of wrapped functions before the fields.
-    first = 1 if any(base.__module__.startswith("equinox.") for base in kind.__mro__) else 0
+    first = 1 if _is_of(kind, "equinox.") else 0
     return list(zip(names, data[first:], strict=True)) if len(names) == len(data) - first else []
+
+
+def _is_of(kind: type, library: str) -> bool:
+    """Whether it is a library's class or derived from one: in another's, pairs may be anything."""
+    return any(base.__module__.startswith(library) for base in kind.__mro__)
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple) and len(cast("tuple[Any, ...]", item)) == 2
 
 
 def _is_static(metadata: Any) -> bool:

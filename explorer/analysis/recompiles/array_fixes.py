@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from explorer.analysis.recompiles.case import Case, leaf_at, root
 from explorer.model.events.key import Key, Leaf
+from explorer.model.events.leaves import Content, LeafColumns, in_columns
 
 _PYTHON = ("bool", "int", "float", "complex")
 _WASTE = 16  # times as much work for what is padded, and one program less is no gain
 _LINES = 3
+_OF_TYPE = ("dtype", "weak-type")
 _MODEL = frozenset({"params", "weights", "model", "variables", "opt_state", "state", "train_state", "grads"})
 _ALL_BATCHES = "once, before the first call"
 
@@ -34,16 +36,15 @@ def assignment(path: str, value: str) -> str:
     return f"{value}  # in place of {path}"
 
 
-def is_all_of(key: Key, leaves: Sequence[Leaf]) -> bool:
+def is_all_of(key: Key, leaves: LeafColumns) -> bool:
     """Whether these are all the arrays of one argument."""
-    tree = root(leaves[0].path)
-    inside = (f"{tree}[", f"{tree}.")  # of hundreds: no call for each that can be spared
-    paths = [leaf[0] for leaf in key.leaves]
-    return len([path for path in paths if path.startswith(inside)]) == len(leaves) == _count(leaves, inside)
-
-
-def _count(leaves: Sequence[Leaf], starts: tuple[str, ...]) -> int:
-    return len([leaf for leaf in leaves if leaf[0].startswith(starts)])
+    tree = root(leaves.paths[0])
+    inside = (f"{tree}[", f"{tree}.")
+    (every,) = in_columns(key.leaves)
+    count = sum(path.startswith(inside) for path in leaves.paths)
+    if count != len(leaves):
+        return False
+    return count == len(every) or count == sum(path.startswith(inside) for path in every.paths)
 
 
 def with_comment(code: str, remark: str) -> str:
@@ -102,21 +103,20 @@ class _Padding(NamedTuple):
 
     def code(self, case: Case, remark: str) -> str:
         """Code that pads every array that changed with the one that is named."""
-        first = case.leaf
         places = {at for d in case.causes if d.axis in self.amounts for at in d.places} - {case.chosen.at}
-        leaves = [*([first] if first is not None else []), *[case.key.leaves[at] for at in sorted(places)]]
+        leaves = case.leaves_at([*([case.chosen.at] if case.chosen.at >= 0 else []), *sorted(places)])
         if len(leaves) > 1 and is_all_of(case.key, leaves):
-            tree = root(leaves[0].path)
-            padded = self._padded("leaf", leaves)
+            tree = root(leaves.paths[0])
+            padded = self._padded("leaf", leaves.distinct())
             return with_comment(f"{tree} = jax.tree.map(lambda leaf: {padded}, {tree})", remark)
         lines = [assignment(leaf.path, self._padded(leaf.path, [leaf])) for leaf in leaves[:_LINES]]
         more = f"; likewise {len(leaves) - _LINES} more" if len(leaves) > _LINES else ""
         return "\n".join([with_comment(lines[0], remark + more), *lines[1:]])
 
-    def _padded(self, name: str, leaves: Sequence[Leaf]) -> str:
+    def _padded(self, name: str, leaves: Sequence[Leaf | Content]) -> str:
         # NumPy's own compiles nothing; JAX's is a small program for each size.
-        library = "np" if {leaf[4] for leaf in leaves} == {"numpy"} else "jnp"
-        ranks = {len(leaf[1]) for leaf in leaves}
+        library = "np" if {leaf.given for leaf in leaves} == {"numpy"} else "jnp"
+        ranks = {len(leaf.shape) for leaf in leaves}
         least = max(self.amounts) + 1
         rank = ranks.pop() if len(ranks) == 1 else least
         pads = [f"(0, {self.amounts[axis].format(name)})" if axis in self.amounts else "(0, 0)" for axis in range(rank)]
@@ -224,31 +224,39 @@ def fix_type(case: Case) -> str:
         return f'jax.config.update("jax_default_prng_impl", …)  # one kind of key: {old.dtype} or {new.dtype}'
     if "key<" in new.dtype + old.dtype:
         return with_comment(assignment(new.path, "jax.random.key(…)"), "everywhere, in place of jax.random.PRNGKey(…)")
+    others = [at for d in case.causes if d.kind in _OF_TYPE and d is not case.chosen for at in d.places]
+    if not others and len(case.alike) > 1 and is_all_of(case.key, case.alike):
+        return _cast_tree(new, old)
+    return _each(case, [*case.chosen.places, *sorted(others)], _cast)
+
+
+def _cast(new: Leaf, old: Leaf) -> str:
     if new.given in _PYTHON and old.given in _PYTHON and new.dtype != old.dtype:
         kind = old.given if {new.given, old.given} == {"bool", "int"} else max(new.given, old.given, key=_PYTHON.index)
         return with_comment(assignment(new.path, f"{kind}({new.path})"), "before each call")
-    return _fix_array_type(case, new, old)
-
-
-def _fix_array_type(case: Case, new: Leaf, old: Leaf) -> str:
-    # A program that begins with a number's weak type goes on with its own result, which is an array: keep that type.
-    starts_odd = old.given in _PYTHON or (old.weak and not new.weak)
-    wanted, odd = (new, old) if starts_odd else (old, new)
-    when = "from the first call on" if starts_odd else "before this call"
+    wanted, odd, when = _wanted(new, old)
     dtype = dtype_of(wanted.dtype)
     if odd.given in _PYTHON:
-        return with_comment(
-            assignment(new.path, f"{dtype}({new.path})"), f"{when}: a Python {odd.given} has a weak type"
-        )
-    if len(case.alike) > 1 and is_all_of(case.key, case.alike):
-        tree = root(new.path)
-        return with_comment(f"{tree} = jax.tree.map(lambda leaf: leaf.astype({dtype}), {tree})", when)
+        remark = f"{when}: a Python {odd.given} has a weak type"
+        return with_comment(assignment(new.path, f"{dtype}({new.path})"), remark)
+    value = f"jnp.asarray({new.path}, {dtype})" if odd.weak else f"{new.path}.astype({dtype})"
+    return with_comment(assignment(new.path, value), when)
 
-    def cast(leaf: Leaf, _: Leaf) -> str:
-        value = f"jnp.asarray({leaf.path}, {dtype})" if odd.weak else f"{leaf.path}.astype({dtype})"
-        return with_comment(assignment(leaf.path, value), when)
 
-    return _each(case, case.chosen.places, cast)
+def _cast_tree(new: Leaf, old: Leaf) -> str:
+    """The same for all arrays of an argument, of which these are the first."""
+    wanted, odd, when = _wanted(new, old)
+    tree, dtype = root(new.path), dtype_of(wanted.dtype)
+    cast = dtype if odd.given in _PYTHON else f"lambda leaf: leaf.astype({dtype})"
+    return with_comment(f"{tree} = jax.tree.map({cast}, {tree})", when)
+
+
+def _wanted(new: Leaf, old: Leaf) -> tuple[Leaf, Leaf, str]:
+    """The leaf whose type is the one to keep, the other, and when to see to it."""
+    # A program that begins with a number's weak type goes on with its own result, which is an array: keep that type.
+    if old.given in _PYTHON or (old.weak and not new.weak):
+        return new, old, "from the first call on"
+    return old, new, "before this call"
 
 
 def fix_placement(case: Case) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from explorer.analysis.recompiles.nearest import Difference
 from explorer.model.events.key import AHEAD, Function, Key, Leaf, Static
+from explorer.model.events.leaves import LeafColumns, in_columns
 
 # Files that a notebook makes for its cells, and an interactive session for its lines.
 _CELL = re.compile(r"ipykernel_\d+|^<ipython-input|^<stdin>|__marimo__|^<python-input|cell_\d+")
@@ -41,9 +42,12 @@ def root(path: str) -> str:
 
 def leaf_at(key: Key, at: int, path: str) -> Leaf | None:
     """The leaf of a path, looked for first where it was in another key."""
-    if at < len(key.leaves) and key.leaves[at].path == path:
-        return key.leaves[at]
-    return next((leaf for leaf in key.leaves if leaf.path == path), None)
+    content = _columns(key).content_at(at, path)
+    return Leaf(path, *content) if content is not None else None
+
+
+def _columns(key: Key) -> LeafColumns:
+    return in_columns(key.leaves)[0]
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Case:
     value_counts: Mapping[str, int] = field(default_factory=dict[str, int])
     causes: tuple[Difference, ...] = ()
 
-    @property
+    @cached_property
     def leaf(self) -> Leaf | None:
         return self.key.leaves[self.chosen.at] if self.chosen.at >= 0 else None
 
@@ -88,12 +92,17 @@ class Case:
         return self.sizes_of(self.chosen.axis) if self.chosen.axis >= 0 else ()
 
     def sizes_of(self, axis: int) -> tuple[int, ...]:
+        sizes = (shape[axis] for shape in self._shapes)
+        return tuple(dict.fromkeys(size for size in sizes if isinstance(size, int)))
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int | str, ...]]:
+        """The shapes of this rank that the leaf has had, one a call, this call's last."""
         leaf = self.leaf
         if leaf is None:
-            return ()
-        leaves = (leaf_at(key, self.chosen.at, leaf.path) for key in (*self.earlier, self.key))
-        sizes = (other.shape[axis] for other in leaves if other is not None and len(other.shape) == len(leaf.shape))
-        return tuple(dict.fromkeys(size for size in sizes if isinstance(size, int)))
+            return []
+        calls = (_columns(key).content_at(self.chosen.at, leaf.path) for key in (*self.earlier, self.key))
+        return [other.shape for other in calls if other is not None and len(other.shape) == len(leaf.shape)]
 
     @cached_property
     def static_values(self) -> tuple[tuple[int, str], ...]:
@@ -129,9 +138,12 @@ class Case:
     @cached_property
     def roots(self) -> tuple[str, ...]:
         """The arguments that changed this way."""
-        return tuple(dict.fromkeys(root(leaf.path) for leaf in self.alike))
+        return tuple(dict.fromkeys(map(root, self.alike.paths)))
 
     @cached_property
-    def alike(self) -> tuple[Leaf, ...]:
+    def alike(self) -> LeafColumns:
         """All leaves that changed the same way, in order."""
-        return tuple(self.key.leaves[at] for at in self.chosen.places)
+        return self.leaves_at(self.chosen.places)
+
+    def leaves_at(self, places: Sequence[int]) -> LeafColumns:
+        return _columns(self.key).take(places)

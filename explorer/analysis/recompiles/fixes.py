@@ -16,7 +16,7 @@ from explorer.analysis.recompiles.array_fixes import (
 )
 from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name, root
 from explorer.analysis.recompiles.structure_changes import Change
-from explorer.model.events.key import Static
+from explorer.model.events.key import Leaf, Static
 
 # Of a call of Equinox's own jit, which hands everything to one jax.jit.
 _FILTERED = ("filter_jit", "equinox")
@@ -48,7 +48,7 @@ def _structure(case: Case) -> str:
     if change.how == "kept":
         return _metadata(change)
     if "None" in (change.before, change.after):
-        return _always(case, change)
+        return _never_none(case, change)
     return _one_kind(change)
 
 
@@ -98,20 +98,37 @@ def _one_kind(change: Change) -> str:
 def _always(case: Case, change: Change) -> str:
     """Something was there in one of two calls: give it in both."""
     path = change.path
-    there = next((leaf for key in (case.key, case.old) for leaf in key.leaves if leaf.path == path), None)
+    there = _array_at(case, path)
     if there is None or there.dtype.startswith("key<"):
         whole = change.parent or case.name
         return f"give `{whole}` the same {'keys' if change.parent else 'arguments'} in every call, or make two wrappers"
-    neutral = "ones" if there.dtype == "bool" or "mask" in path or "weight" in path else "zeros"
-    value = f"jnp.{neutral}({shape_literal(there.shape)}, {dtype_of(there.dtype)})"
+    value = _neutral(there)
     if change.parent:
         key = path[len(change.parent) :].removeprefix("[").removesuffix("]")
         return f"{change.parent}.setdefault({key}, {value})  # `{change.parent}` with the same keys in every call"
-    if "None" in (change.before, change.after):
-        return with_comment(assignment(path, value), "where it is None; or make two wrappers, one for each")
     if not path.isidentifier():  # one of *args
         return f"give `{root(path)}` as one list, padded to one length, or the same number of arguments in every call"
     return f"{path} = {value}  # where it is not given; or make two wrappers, one for each"
+
+
+def _never_none(case: Case, change: Change) -> str:
+    """Something was None in one of two calls: give what it was in the other."""
+    there = _array_at(case, change.path)
+    if there is not None and not there.dtype.startswith("key<"):
+        remark = "where it is None; or make two wrappers, one for each"
+        return with_comment(assignment(change.path, _neutral(there)), remark)
+    other = change.after if change.before == "None" else change.before
+    return f"give `{change.path}` in every call, where it is None zeros like it ({other}); or make two wrappers"
+
+
+def _array_at(case: Case, path: str) -> Leaf | None:
+    return next((leaf for key in (case.key, case.old) for leaf in key.leaves if leaf.path == path), None)
+
+
+def _neutral(leaf: Leaf) -> str:
+    """An array of its shape and type that changes nothing, as far as its name tells."""
+    kind = "ones" if leaf.dtype == "bool" or "mask" in leaf.path or "weight" in leaf.path else "zeros"
+    return f"jnp.{kind}({shape_literal(leaf.shape)}, {dtype_of(leaf.dtype)})"
 
 
 def _static(case: Case) -> str:

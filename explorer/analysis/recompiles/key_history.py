@@ -6,7 +6,8 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from itertools import islice
 
-from explorer.model.events.key import Function, Key, Static
+from explorer.model.events.key import Function, Key, Leaf, Static
+from explorer.model.events.leaves import LeafColumns
 
 _RECENT = 48  # keys of one function that a new one is compared with
 _LEAVES = 6_000  # and fewer of them where they have many leaves: together these
@@ -104,10 +105,13 @@ def _place(key: Key, static: Static) -> tuple[str, int, str]:
     return key.function.file, key.function.line, static.path
 
 
+def _leaves_mark(leaves: Sequence[Leaf]) -> int:
+    return leaves.mark() if isinstance(leaves, LeafColumns) else hash(tuple(leaves))
+
+
 def _mark(key: Key) -> int:
     """Equal for equal keys."""
-    # Equal leaves are nearly always one object, whose number is quicker to have than its hash.
     return hash((
-        key.function.identity, key.structure, tuple(map(id, key.leaves)), key.statics, key.donated,
+        key.function.identity, key.structure, _leaves_mark(key.leaves), key.statics, key.donated,
         id(key.context), key.options, key.wrapping,
     ))  # fmt: skip

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import compress
-from operator import is_not
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
+from operator import add
 from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from explorer.analysis.recompiles.structure_changes import Change, changes
 from explorer.model.events.key import Key, Leaf, Static
+from explorer.model.events.leaves import Content, LeafColumns, Numbers, in_columns
 from explorer.model.events.placement import spreads
 from explorer.model.events.prediction import type_text
 
@@ -29,6 +32,7 @@ _WEIGHED = (
 _Shape = tuple[int | str, ...]
 _make = cast("Any", tuple.__new__)  # a fifth of the time that the class's own takes
 _MOST_WEIGHED = 16  # changed leaves of one key that are weighed one by one
+_MANY_CHANGED = reduce(add, [_MORE] * (_MOST_WEIGHED - 1), _LIGHTEST)  # the least that these are
 
 
 class Difference(NamedTuple):
@@ -64,22 +68,27 @@ def nearest(key: Key, earlier: Sequence[Key], happened: frozenset[str]) -> Key:
     """
     traced = "trace" in happened
     best, least, fewest, left = earlier[-1], float("inf"), len(key.leaves) + 1, _WEIGHED
-    leaves = key.leaves
-    for old in reversed(earlier):
-        if left <= 0 and traced and sum(map(is_not, leaves, old.leaves)) >= fewest:
+    leaves, *of_earlier = in_columns(key.leaves, *(old.leaves for old in earlier))
+    bounds = _least_weights(leaves, of_earlier) if traced and len(earlier) > 1 else [0.0] * len(earlier)
+    for old, old_leaves, bound in zip(reversed(earlier), reversed(of_earlier), reversed(bounds), strict=True):
+        if left <= 0 and traced and len(_changed(leaves, old_leaves)) >= fewest:
             continue
         left -= 1
-        weight = _weight(key, old, traced, least)
-        if weight < least:
-            best, least, fewest = old, weight, sum(map(is_not, leaves, old.leaves))
+        weight = _weight(key, old, traced)
+        if weight + bound < least:
+            changed = _changed(leaves, old_leaves)
+            weight += _leaves_weight(leaves, old_leaves, changed, traced)
+            if weight >= least:
+                continue
+            best, least, fewest = old, weight, len(changed)
             # An equal key is as near as can be, and one that differs in the lightest way nearly so.
             if weight <= _LIGHTEST:
                 break
     return best
 
 
-def _weight(new: Key, old: Key, traced: bool, limit: float) -> float:
-    """How far apart two keys are; from `limit` on only a lower bound, for then the leaves aren't looked at."""
+def _weight(new: Key, old: Key, traced: bool) -> float:
+    """How far apart two keys are but for their leaves."""
     weight = 0.0
     if new.function is not old.function:
         weight += 1.5 * (new.function.identity != old.function.identity)
@@ -93,10 +102,7 @@ def _weight(new: Key, old: Key, traced: bool, limit: float) -> float:
     if not traced and weight:
         weight += _UNTRACED
     untraced = _differ(new.options, old.options), _differ(new.donated, old.donated), _differ(new.wrapping, old.wrapping)
-    weight += sum(untraced) * (_IDLE if traced else _PLACED)
-    if weight < limit and new.leaves is not old.leaves:
-        weight += _leaves_weight(new.leaves, old.leaves, traced)
-    return weight
+    return weight + sum(untraced) * (_IDLE if traced else _PLACED)
 
 
 def _differ(new: object, old: object) -> bool:
@@ -104,11 +110,15 @@ def _differ(new: object, old: object) -> bool:
     return new is not old and new != old
 
 
-def _leaves_weight(new: tuple[Leaf, ...], old: tuple[Leaf, ...], traced: bool) -> float:
-    """Keys hold one object for equal leaves wherever they can: identity alone finds most of what changed."""
+def _changed(new: LeafColumns, old: LeafColumns) -> Numbers:
+    """The places of leaves that aren't the same."""
+    most = min(len(new), len(old))
+    return np.flatnonzero(new.numbers[:most] != old.numbers[:most]).astype(np.int32)
+
+
+def _leaves_weight(new: LeafColumns, old: LeafColumns, changed: Numbers, traced: bool) -> float:
     weight, first, weighed = 0.0, "", 0
-    for index in compress(range(len(new)), map(is_not, new, old)):
-        here, there = new[index], old[index]
+    for index, here, there in _pairs_of(new, old, changed):
         kind = _traced_kind(here, there)
         if not kind:
             if _is_elsewhere(here, there):
@@ -126,22 +136,47 @@ def _leaves_weight(new: tuple[Leaf, ...], old: tuple[Leaf, ...], traced: bool) -
     return weight
 
 
-def _is_elsewhere(new: Leaf, old: Leaf) -> bool:
+def _least_weights(leaves: LeafColumns, of_earlier: Sequence[LeafColumns]) -> list[float]:
+    """Of each earlier call, what its leaves weigh at least: of many that change all, most are never looked at.
+
+    The sums are those of `_leaves_weight`, step by step, so that the bound is no larger than the weight is.
+    """
+    if len(leaves) <= _MOST_WEIGHED or any(len(old) != len(leaves) for old in of_earlier):
+        return [0.0] * len(of_earlier)
+    contents, here = leaves.contents, leaves.numbers
+    rows = np.stack([old.numbers for old in of_earlier])
+    if (contents.places[rows] != contents.places[here]).any():  # then what comes after may weigh less
+        return [0.0] * len(of_earlier)
+    counts: list[int] = np.count_nonzero(contents.shapes[rows] != contents.shapes[here], 1).tolist()
+    more = 1 - _MOST_WEIGHED
+    return [_MANY_CHANGED + _MORE * (count + more) if count >= _MOST_WEIGHED else 0.0 for count in counts]
+
+
+def _pairs_of(new: LeafColumns, old: LeafColumns, changed: Numbers) -> Iterator[tuple[int, Content, Content]]:
+    """Each of these places with its contents. As a rule only the first few are looked at."""
+    rows, numbers, before = new.contents.rows, new.numbers, old.numbers
+    for start in range(0, len(changed), _MOST_WEIGHED):
+        places = changed[start : start + _MOST_WEIGHED]
+        of_place = zip(places.tolist(), numbers[places].tolist(), before[places].tolist(), strict=True)
+        yield from ((place, rows[here], rows[there]) for place, here, there in of_place)
+
+
+def _is_elsewhere(new: Content, old: Content) -> bool:
     return (new.devices, new.sharding, new.layout, bool(new.committed)) != (
         old.devices, old.sharding, old.layout, bool(old.committed),
     )  # fmt: skip
 
 
-def _type_weight(kind: str, new: Leaf, old: Leaf) -> float:
+def _type_weight(kind: str, new: Content, old: Content) -> float:
     weight = _WEIGHTS[kind] + (_OTHER if kind != "dtype" and new.dtype != old.dtype else 0)
     return weight + 0.2 * (_axes(new, old) - 1) if kind == "shape" else weight
 
 
-def _axes(new: Leaf, old: Leaf) -> int:
+def _axes(new: Content, old: Content) -> int:
     return sum(a != b for a, b in zip(new.shape, old.shape, strict=True))
 
 
-def _traced_kind(new: Leaf, old: Leaf) -> str:
+def _traced_kind(new: Content, old: Content) -> str:
     """In what two leaves' types differ; the heaviest, if in several ways."""
     if new.shape != old.shape:
         return "rank" if len(new.shape) != len(old.shape) else "shape"
@@ -219,78 +254,68 @@ def _leaf_differences(new: Key, old: Key) -> list[Difference]:
 
     A size that changes does so in a whole tree of hundreds, and in few ways; and this is in the user's time.
     """
-    rows: list[Difference] = []
-    of_shapes: dict[tuple[_Shape, _Shape], list[int]] = {}
-    for index, here, before in _pair_leaves(new, old):
-        shape, old_shape = here[1], before[1]
-        if here[2:] == before[2:] and len(shape) == len(old_shape):  # alike but for its size
-            places = of_shapes.get((shape, old_shape))
-            if places is None:
-                of_shapes[shape, old_shape] = [index]
-            else:
-                places.append(index)
-        else:
-            rows += _differences_of_leaf(index, here, before)
-    for (shape, old_shape), places in of_shapes.items():
-        for difference in _size_differences(places[0], new.leaves[places[0]].path, shape, old_shape):
-            rows.append(_make(Difference, (*difference[:7], places)))
-    return _merged(rows)
+    leaves, old_leaves = in_columns(new.leaves, old.leaves)
+    numbers, before = leaves.numbers, old_leaves.numbers_at(leaves.paths)
+    changed = np.flatnonzero((numbers != before) & (before >= 0))
+    of_pairs: dict[tuple[int, int], list[int]] = {}
+    for at, pair in zip(
+        changed.tolist(), zip(numbers[changed].tolist(), before[changed].tolist(), strict=True), strict=True
+    ):
+        of_pairs.setdefault(pair, []).append(at)
+    rows = leaves.contents.rows
+    ways: dict[tuple[object, ...], Difference] = {}
+    for (here, there), places in of_pairs.items():
+        for row in _differences_of_leaf(tuple(places), leaves.paths[places[0]], rows[here], rows[there]):
+            way = row.kind, row.axis, row.before, row.after
+            earlier = ways.get(way)
+            ways[way] = row if earlier is None else _merged(earlier, row)
+    return [*ways.values()]
 
 
-def _merged(rows: list[Difference]) -> list[Difference]:
-    """One for each way in which leaves changed, in the order of their first leaf."""
-    ways: dict[tuple[object, ...], list[Difference]] = {}
-    for row in rows:
-        ways.setdefault((row.kind, row.axis, row.before, row.after), []).append(row)
-    merged = [(sorted(at for row in alike for at in row.places or (row.at,)), alike) for alike in ways.values()]
-    merged.sort(key=lambda pair: pair[0][0])
-    return [_make(Difference, (*min(alike, key=lambda row: row.at)[:7], tuple(places))) for places, alike in merged]
+def _merged(earlier: Difference, row: Difference) -> Difference:
+    """One for all leaves that changed in one way, which the first of them names: the rows come in that order."""
+    return earlier._replace(places=tuple(sorted((*earlier.places, *row.places))))
 
 
-def _size_differences(index: int, path: str, new: _Shape, old: _Shape) -> list[Difference]:
+def _size_differences(places: tuple[int, ...], path: str, new: _Shape, old: _Shape) -> list[Difference]:
+    sizes = enumerate(zip(old, new, strict=True))
     return [
-        Difference("shape", f"{path}.shape[{axis}]", str(before), str(after), axis, index)
-        for axis, (before, after) in enumerate(zip(old, new, strict=True))
+        _make(Difference, ("shape", f"{path}.shape[{axis}]", str(before), str(after), axis, places[0], None, places))
+        for axis, (before, after) in sizes
         if before != after
     ]
 
 
-def _pair_leaves(new: Key, old: Key) -> list[tuple[int, Leaf, Leaf]]:
-    """The leaves that both keys have and that are not one object, with their place in the later key."""
-    new_leaves, old_leaves = new.leaves, old.leaves
-    is_alike = new.tree is not None and new.tree is old.tree and len(new_leaves) == len(old_leaves)
-    if is_alike or [leaf.path for leaf in new_leaves] == [leaf.path for leaf in old_leaves]:
-        return [(i, a, b) for i, (a, b) in enumerate(zip(new_leaves, old_leaves, strict=True)) if a is not b]
-    there = {leaf.path: leaf for leaf in old_leaves}
-    return [(i, leaf, there[leaf.path]) for i, leaf in enumerate(new_leaves) if leaf.path in there]
-
-
-def _differences_of_leaf(index: int, new: Leaf, old: Leaf) -> list[Difference]:
+def _differences_of_leaf(places: tuple[int, ...], path: str, here: Content, there: Content) -> list[Difference]:
+    """In what the leaves of some places differ, of which `path` is the first one's."""
+    if here[1:] == there[1:] and len(here.shape) == len(there.shape):  # hundreds that differ do so in their sizes
+        return _size_differences(places, path, here.shape, there.shape)
     rows: list[Difference] = []
+    new, old, of_leaf = Leaf(path, *here), Leaf(path, *there), partial(Difference, at=places[0], places=places)
     if new.dtype.startswith("key<") is not old.dtype.startswith("key<"):
         pass  # a typed key's shape is not that of a raw one
     elif len(new.shape) != len(old.shape):
-        rows.append(Difference("rank", f"{new.path}.ndim", str(len(old.shape)), str(len(new.shape)), at=index))
+        rows.append(of_leaf("rank", f"{path}.ndim", str(len(old.shape)), str(len(new.shape))))
     else:
-        rows += _size_differences(index, new.path, new.shape, old.shape)
+        rows += _size_differences(places, path, new.shape, old.shape)
     if new.dtype != old.dtype:
-        rows.append(Difference("dtype", new.path, old.dtype, new.dtype, at=index))
+        rows.append(of_leaf("dtype", path, old.dtype, new.dtype))
     elif new.weak != old.weak:
-        rows.append(Difference("weak-type", new.path, type_text(old), type_text(new), at=index))
-    placed = _placement_difference(index, new, old)
-    return [*rows, placed] if placed is not None else rows
+        rows.append(of_leaf("weak-type", path, type_text(old), type_text(new)))
+    placed = _placement_texts(new, old)
+    return [*rows, of_leaf(placed[0], path, *placed[1:])] if placed is not None else rows
 
 
-def _placement_difference(index: int, new: Leaf, old: Leaf) -> Difference | None:
-    """Where it lies. What follows from another difference isn't named beside it."""
+def _placement_texts(new: Leaf, old: Leaf) -> tuple[str, str, str] | None:
+    """Where it lies: what of that changed, before and after. What follows from another difference isn't named."""
     if new.layout != old.layout:
-        return Difference("layout", new.path, old.layout or "default", new.layout or "default", at=index)
+        return "layout", old.layout or "default", new.layout or "default"
     if new.sharding != old.sharding:
-        return Difference("sharding", new.path, *spreads(old, new), at=index)
+        return ("sharding", *spreads(old, new))
     if new.devices != old.devices and new.devices and old.devices:
-        return Difference("device", new.path, ", ".join(old.devices), ", ".join(new.devices), at=index)
+        return "device", ", ".join(old.devices), ", ".join(new.devices)
     if bool(new.committed) is not bool(old.committed):
-        return Difference("committed", new.path, _commitment_text(old), _commitment_text(new), at=index)
+        return "committed", _commitment_text(old), _commitment_text(new)
     return None
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from explorer.analysis.recompiles.case import Case, defined_in_a_cell, leaf_at
+import numpy as np
+
+from explorer.analysis.recompiles.case import Case, defined_in_a_cell
 from explorer.analysis.recompiles.fixes import fix
 from explorer.analysis.recompiles.nearest import PLACEMENT, Difference, differences, nearest
 from explorer.analysis.recompiles.sentences import sentence
 from explorer.model.events.event import Reason
-from explorer.model.events.key import Function, Key, Leaf
+from explorer.model.events.key import Function, Key
+from explorer.model.events.leaves import in_columns
 
 # Of several sufficient causes the one is named that the others follow from, or that would remain if they were cured.
 _ORDER = (
@@ -18,6 +21,8 @@ _ORDER = (
     "donation", "options", "sharding", "device", "layout", "committed",
 )  # fmt: skip
 _OF_TYPES = frozenset({"shape", "rank", "dtype", "weak-type"})
+# The part of a leaf's content that is looked for in earlier calls; of places all that says where it lies.
+_COMPARED = {"shape": "shapes", "rank": "shapes", "dtype": "types", "weak-type": "types"}
 _PLACES = frozenset({"sharding", "device", "committed"})
 # Of the latest calls, as many are searched for what this one has.
 _REMEMBERED = 64
@@ -62,9 +67,18 @@ def explain(
         chosen.kind,
         _leaf(chosen),
         *_values(case),
-        fix="\n".join(filter(None, [fix(case), _fix_of_place(case, every)])),
+        fix="\n".join(dict.fromkeys(filter(None, [fix(case), *_fixes_of_types(case), _fix_of_place(case, every)]))),
         text=sentence(case, [difference for difference in causes if difference is not chosen]),
     )
+
+
+def _fixes_of_types(case: Case) -> Iterator[str]:
+    """What to do besides, where arguments changed in their types in several ways, each of which is enough."""
+    aspect = _COMPARED.get(case.chosen.kind)
+    for other in ("shapes", "types") if aspect else ():
+        differences = [difference for difference in case.causes if _COMPARED.get(difference.kind) == other]
+        if other != aspect and differences:
+            yield fix(replace(case, chosen=max(differences, key=lambda difference: len(difference.places))))
 
 
 def _fix_of_place(case: Case, every: tuple[Difference, ...]) -> str:
@@ -114,23 +128,20 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
     if len(causes) == 1 or len(earlier) == 1:
         return causes
     latest = earlier[-_REMEMBERED:]
-    return [difference for difference in causes if not _is_seen(difference, key, latest)] or causes
+    leaves, *olds = in_columns(key.leaves, *(old.leaves for old in latest))
+    rows = np.stack([old.numbers_at(leaves.paths) for old in olds])
+    seen: dict[str, list[bool]] = {}  # by what is compared: for each leaf, if an earlier call had it so
 
+    def is_seen(difference: Difference) -> bool:
+        if difference.at < 0:
+            return any(_was_as_now(old, difference, key) for old in latest)
+        part = _COMPARED.get(difference.kind, "places")
+        if part not in seen:
+            numbers = getattr(leaves.contents, part)
+            seen[part] = ((numbers[rows] == numbers[leaves.numbers]) & (rows >= 0)).any(0).tolist()
+        return seen[part][difference.at]
 
-def _is_seen(difference: Difference, key: Key, earlier: Sequence[Key]) -> bool:
-    """Whether an earlier call was in this respect as this one is."""
-    at = difference.at
-    if at < 0:
-        return any(_was_as_now(old, difference, key) for old in earlier)
-    new = key.leaves[at]
-    olds = (old.leaves[at] if at < len(old.leaves) else new for old in earlier)
-    leaves = (
-        leaf if leaf.path == new.path else leaf_at(old, at, new.path) for leaf, old in zip(olds, earlier, strict=True)
-    )
-    kind = difference.kind
-    if kind in ("shape", "rank"):
-        return any(leaf is not None and leaf.shape == new.shape for leaf in leaves)
-    return any(leaf is not None and _same_in(kind, new, leaf) for leaf in leaves)
+    return [difference for difference in causes if not is_seen(difference)] or causes
 
 
 def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
@@ -150,14 +161,6 @@ def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
     if kind == "donation":
         return old.donated == key.donated
     return dict((*old.options, *old.wrapping)).get(difference.leaf, "not set") == difference.after
-
-
-def _same_in(kind: str, new: Leaf, old: Leaf) -> bool:
-    if kind in ("dtype", "weak-type"):
-        return (new.dtype, new.weak) == (old.dtype, old.weak)
-    return (new.committed, new.sharding, new.devices, new.layout) == (
-        old.committed, old.sharding, old.devices, old.layout,
-    )  # fmt: skip
 
 
 def _leaf(chosen: Difference) -> str:

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from sys import intern
 from typing import Any, TypeVar, cast, overload
 
 from explorer.model.events.event import Event, Reason
 from explorer.model.events.key import Key, Leaf
+from explorer.model.events.leaves import Contents, LeafColumns
 
 _Value = TypeVar("_Value")
 FORM = ("path", "dtype", "weak", "given", "committed", "sharding", "devices", "layout", "spread")
-Form = tuple[Any, ...]  # what a leaf has of FORM
+Form = tuple[Any, ...]  # what a leaf has of FORM; in a table all but the path
 _Shape = tuple[int | str, ...]
 
-
-def _form(leaf: Leaf) -> Form:
-    return leaf[:1] + leaf[2:]
-
-
+_LARGEST = 1 << 63  # sizes that are stored are smaller
 _RANKS = 8  # a form's number has room for the rank beside it
 _MANY = (1 << 16) // _RANKS  # forms in one table, so that their numbers take two bytes
 
@@ -52,22 +51,23 @@ class _Table:
 class Leaves(Sequence[Leaf]):
     """The array arguments of one call, made when they are looked at; equal to the tuple of them."""
 
-    __slots__ = ("_data", "_table")
+    __slots__ = ("_data", "_paths", "_table")
 
-    def __init__(self, leaves: Sequence[Leaf], table: _Table) -> None:
+    def __init__(self, paths: tuple[str, ...], data: bytes, table: _Table) -> None:
+        self._paths = paths
+        self._data = data
         self._table = table
-        self._data = _packed(leaves, table)
 
     def forms(self) -> Iterator[tuple[Form, _Shape]]:
         """Each leaf as its form and its shape."""
         numbers = _unpacked(self._data)
         forms, at = self._table.forms, 0
-        while at < len(numbers):
+        for path in self._paths:
             number = numbers[at]
             shape, form = forms[number // _RANKS]
             rank = number % _RANKS
             at += 1
-            yield form, tuple(numbers[at : at + rank]) if shape is None else shape
+            yield (path, *form), tuple(numbers[at : at + rank]) if shape is None else shape
             at += rank
 
     def __iter__(self) -> Iterator[Leaf]:
@@ -75,7 +75,7 @@ class Leaves(Sequence[Leaf]):
             yield Leaf(path, shape, *rest)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.forms())
+        return len(self._paths)
 
     @overload
     def __getitem__(self, index: int) -> Leaf: ...
@@ -86,7 +86,7 @@ class Leaves(Sequence[Leaf]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Leaves) and other._table is self._table:
-            return other._data == self._data
+            return other._paths == self._paths and other._data == self._data
         return tuple(self) == tuple(cast("Sequence[Leaf]", other)) if isinstance(other, tuple | Leaves) else False
 
     def __hash__(self) -> int:
@@ -104,7 +104,7 @@ class Leaves(Sequence[Leaf]):
 
 def forms_of(leaves: Sequence[Leaf]) -> Iterator[tuple[Form, _Shape]]:
     """Each leaf as its form and its shape, without making a leaf where they are packed."""
-    return leaves.forms() if isinstance(leaves, Leaves) else ((_form(leaf), leaf.shape) for leaf in leaves)
+    return leaves.forms() if isinstance(leaves, Leaves) else ((leaf[:1] + leaf[2:], leaf.shape) for leaf in leaves)
 
 
 def _unpacked(data: bytes) -> array[int]:
@@ -114,24 +114,12 @@ def _unpacked(data: bytes) -> array[int]:
     return numbers
 
 
-def _packed(leaves: Sequence[Leaf], table: _Table) -> bytes:
-    numbers: list[Any] = []
-    number_of, add, extend = table.numbers.get, numbers.append, numbers.extend
-    try:
-        for leaf in leaves:
-            form, shape = leaf[:1] + leaf[2:], leaf[1]
-            number = number_of(form)
-            rank = len(shape)
-            if rank >= _RANKS:
-                raise OverflowError
-            add((table.number(form) if number is None else number) + rank)
-            extend(shape)
-        most = max(numbers)
-        code = "H" if most < 1 << 16 else "I" if most < 1 << 32 else "q"
-        return array(code, numbers).tobytes() + code.encode()
-    except (TypeError, OverflowError):  # a symbolic dimension, a size that no array can have, too high a rank
-        numbers = [table.number(_form(leaf), leaf.shape) for leaf in leaves]
-        return array("I", numbers).tobytes() + b"I"
+def _packed(rows: Sequence[Sequence[int]]) -> bytes:
+    """Numbers in as few bytes each as the largest takes, and behind them which."""
+    for code in "HI":
+        with suppress(OverflowError):
+            return array(code, chain.from_iterable(rows)).tobytes() + code.encode()
+    return array("q", chain.from_iterable(rows)).tobytes() + b"q"
 
 
 class Compactor:
@@ -139,6 +127,8 @@ class Compactor:
 
     def __init__(self) -> None:
         self._table = _Table()
+        self._rows: dict[int, tuple[int, ...]] = {}  # what stands for each content, of these:
+        self._contents: Contents | None = None
         self._values: dict[object, Any] = {}
         self._context: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
         self._call: tuple[Key | None, Key | None, Reason, Reason] = (None, None, Reason("unknown"), Reason("unknown"))
@@ -159,9 +149,7 @@ class Compactor:
     def key(self, key: Key) -> Key:
         leaves = key.leaves
         if leaves and not isinstance(leaves, Leaves):
-            if len(self._table.forms) > _MANY:
-                self._table = _Table()
-            leaves = cast("tuple[Leaf, ...]", Leaves(leaves, self._table))
+            leaves = self._leaves(leaves)
         share = self.share
         if key.context is not self._context[0]:  # long, and mostly the same object
             self._context = key.context, share(key.context)
@@ -169,6 +157,33 @@ class Compactor:
             share(key.function), leaves, key.tree, share(key.statics), share(key.donated), self._context[1],
             share(key.options), share(key.wrapping), key.structure, share(key.grown),
         )  # fmt: skip
+
+    def _leaves(self, leaves: Sequence[Leaf]) -> Leaves:
+        if len(self._table.forms) > _MANY:
+            self._table, self._contents = _Table(), None
+        if not isinstance(leaves, LeafColumns):
+            paths = tuple(leaf.path for leaf in leaves)
+            return Leaves(self.share(paths), _packed([self._row(leaf[2:], leaf.shape) for leaf in leaves]), self._table)
+        if leaves.contents is not self._contents or len(self._rows) > _MANY:
+            self._contents, self._rows = leaves.contents, {}
+        numbers = leaves.numbers.tolist()
+        rows = [*map(self._rows.get, numbers)]
+        if None in rows:
+            rows = [self._row_of(number) if row is None else row for row, number in zip(rows, numbers, strict=True)]
+        return Leaves(self.share(leaves.paths), _packed(cast("list[tuple[int, ...]]", rows)), self._table)
+
+    def _row_of(self, number: int) -> tuple[int, ...]:
+        assert self._contents is not None
+        content = self._contents.rows[number]
+        row = self._rows[number] = self._row(content[1:], content.shape)
+        return row
+
+    def _row(self, form: Form, shape: _Shape) -> tuple[int, ...]:
+        """A form's number with the rank, and the sizes; of a shape that doesn't fit in so the number alone."""
+        rank = len(shape)
+        if rank >= _RANKS or not all(isinstance(size, int) and size < _LARGEST for size in shape):
+            return (self._table.number(form, shape),)
+        return (self._table.number(form) + rank, *cast("tuple[int, ...]", shape))
 
     def reason(self, reason: Reason) -> Reason:
         return Reason(

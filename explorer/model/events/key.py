@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -102,7 +103,7 @@ class Key:
 
     Args:
         function: What was called.
-        leaves: Its array arguments, in the order of the tree.
+        leaves: Its array arguments, in the order of the tree: a tuple, or what is equal to one and takes less.
         tree: The structure of all arguments; None if it can't be known.
         statics: Its static arguments.
         donated: Paths of the leaves whose buffers are given away.
@@ -117,7 +118,7 @@ class Key:
     """
 
     function: Function
-    leaves: tuple[Leaf, ...] = ()
+    leaves: Sequence[Leaf] = ()
     tree: TreeNode | None = None
     statics: tuple[Static, ...] = ()
     donated: tuple[str, ...] = ()

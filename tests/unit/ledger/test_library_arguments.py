@@ -54,6 +54,25 @@ def forward():
     return nnx.jit(lambda model, x: model(x))
 
 
+def test_pairs_that_a_class_of_ones_own_keeps_are_no_attributes_of_it():
+    class System:
+        def __init__(self, state, settings):
+            self.state, self.settings = state, settings
+
+    jax.tree_util.register_pytree_node(
+        System,
+        lambda system: ((system.state,), tuple(system.settings.items())),
+        lambda settings, children: System(children[0], dict(settings)),
+    )
+    step = jax.jit(lambda system: system.state * system.settings["dt"])
+    with ex.watch() as ledger:
+        step(System(jnp.ones(2), {"dt": 0.1}))
+        step(System(jnp.ones(2), {"dt": 0.2}))
+    (event,) = ledger.recompiles(step)
+    assert (event.reason.kind, event.reason.leaf) == ("structure", "system")
+    assert "0.1" in event.reason.text
+
+
 def test_an_array_of_an_nnx_module_has_its_path():
     model, half = Net(), Net()
     nnx.update(half, jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), nnx.state(half, nnx.Param)))

@@ -155,6 +155,38 @@ def test_a_weak_type_is_cured_at_the_python_number(first):
     assert "a Python float, whose type is weak" in reason.text
 
 
+def test_all_numbers_that_became_arrays_are_cured():
+    names = ("state.count", "state.size")
+    old = call(given_as(names[0], "int", "int32"), given_as(names[1], "float"))
+    reason = explain(call(leaf(names[0], (), "int32"), leaf(names[1], ())), [old], ALL)
+    assert reason.fix.splitlines() == [
+        f"jnp.{dtype}({name})  # in place of {name}, from the first call on: a Python {kind} has a weak type"
+        for name, dtype, kind in zip(names, ("int32", "float32"), ("int", "float"), strict=True)
+    ]
+
+
+def test_a_tree_of_numbers_that_became_arrays_is_cured_as_one():
+    old = call(given_as("sums['a']", "float"), given_as("sums['b']", "float"), leaf())
+    reason = explain(call(leaf("sums['a']", ()), leaf("sums['b']", ()), leaf()), [old], ALL)
+    assert reason.fix.startswith("sums = jax.tree.map(jnp.float32, sums)  # from the first call on")
+
+
+def test_a_size_beside_a_type_is_cured_too():
+    reason = explain(
+        call(leaf("x", (16, 4)), leaf("mask", dtype="int32")), [call(leaf("x", (9, 4)), leaf("mask"))], ALL
+    )
+    assert (reason.kind, reason.leaf) == ("dtype", "mask")
+    casts, pads, *_ = reason.fix.splitlines()
+    assert casts.startswith("mask = mask.astype(jnp.float32)")
+    assert pads.startswith("x = jnp.pad(x, [(0, -x.shape[0] % 8), (0, 0)])")
+
+
+def test_what_was_none_is_to_be_given_in_every_call():
+    old = call(tree=call_tree({"past": None}))
+    reason = explain(call(leaf("past['k']"), tree=call_tree({"past": {"k": 0}})), [old], ALL)
+    assert reason.fix.startswith("give `past` in every call, where it is None zeros like it (dict of 1)")
+
+
 def test_a_key_added_to_a_dict_is_named_with_the_dict():
     old = call(leaf("batch['x']"), tree=call_tree({"batch": {"x": 0}}))
     new = call(leaf("batch['mask']", (32,), "bool"), leaf("batch['x']"), tree=call_tree({"batch": {"mask": 0, "x": 0}}))

@@ -1,0 +1,157 @@
+"""From the live arguments of a call to `LeafColumns`.
+
+This is in the user's time, for each call that compiles: of hundreds of arrays that lie in one place only the types are
+looked at one by one, and what was seen is a number that is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Any, cast
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from explorer._jax.arguments import common_placement, placement_of, quick, value_below
+from explorer.ledger.functions import clean
+from explorer.ledger.shardings import Parts, sharding_parts
+from explorer.model.events.leaves import Content, Contents, LeafColumns
+
+_MANY = 50_000  # contents and shardings that are remembered
+_PATHS = 1_024  # and the paths of so many calls
+_Spread = tuple[str, tuple[str, ...], Parts | tuple[()]]
+_NOWHERE: _Spread = ("", (), ())
+_Type = tuple[Any, Any, Any]  # of an aval: shape, dtype and weakness
+_Rest = tuple[str, bool | None, _Spread, str]  # what else a leaf is: as what it was given, committed, where, layout
+_TYPE = cast("Callable[[Any], _Type]", attrgetter("shape", "dtype", "weak_type"))
+_PLAIN = {bool: "bool", int: "int", float: "float", complex: "complex", np.ndarray: "numpy"}
+
+
+class _Numbering:
+    """The numbers of contents, by what is read of a leaf."""
+
+    def __init__(self) -> None:
+        self.contents = Contents()
+        self._numbers: dict[_Rest, dict[_Type, int]] = {}
+
+    def of_types(self, types: Sequence[_Type], rest: _Rest) -> list[int]:
+        """Of leaves that differ in their types only."""
+        of_rest = self._numbers.get(rest)
+        numbers = [*map(of_rest.get, types)] if of_rest is not None else [None] * len(types)
+        if None in numbers:
+            numbers = [self._new(of, rest) if n is None else n for of, n in zip(types, numbers, strict=True)]
+        return cast("list[int]", numbers)
+
+    def of(self, of: _Type, rest: _Rest) -> int:
+        of_rest = self._numbers.get(rest)
+        number = of_rest.get(of) if of_rest is not None else None
+        return self._new(of, rest) if number is None else number
+
+    def _new(self, of: _Type, rest: _Rest) -> int:
+        (shape, dtype, weak), (given, committed, (sharding, devices, spread), layout) = of, rest
+        content = Content(
+            tuple(size if isinstance(size, int) else str(size) for size in shape),
+            str(getattr(dtype, "name", dtype)),
+            bool(weak),
+            given,
+            committed,
+            sharding,
+            devices,
+            _layout(layout, len(shape)) if layout else "",
+            spread,
+        )
+        number = self._numbers.setdefault(rest, {})[of] = self.contents.number(content)
+        return number
+
+
+class LeafReader:
+    """Reads the arguments of calls, and knows what it read: equal contents have one number, equal paths are one."""
+
+    def __init__(self) -> None:
+        self._numbering = _Numbering()
+        self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._spreads: dict[Any, _Spread] = {}
+
+    def read(self, paths: Sequence[str], values: Sequence[Any], avals: Sequence[Any]) -> LeafColumns:
+        """The arguments of one call: their paths, values and types, as far as there are all three."""
+        numbering = self._numbering  # another thread may begin the next one
+        if len(numbering.contents) > _MANY:
+            numbering = self._numbering = _Numbering()
+        if len(paths) < len(values):
+            paths = (*paths, *(f"arg{i}" for i in range(len(paths), len(values))))
+        count = min(len(paths), len(values), len(avals))
+        values, avals = values[:count], avals[:count]
+        placed = common_placement(values)
+        if placed is not None:  # most arrays lie in one place, and have the default layout there
+            numbers = numbering.of_types([*map(_TYPE, avals)], ("jax", False, self._spread_of(placed), ""))
+        else:
+            numbers = [self._read_leaf(numbering, value, aval) for value, aval in zip(values, avals, strict=True)]
+        return LeafColumns(self._shared(tuple(paths[:count])), np.array(numbers, np.int32), numbering.contents)
+
+    def _read_leaf(self, numbering: _Numbering, value: Any, aval: Any) -> int:
+        shape, dtype, weak, given, committed, sharding, layout = _leaf_content(value, aval)
+        return numbering.of((shape, dtype, weak), (given, committed, self._spread_of(sharding), layout))
+
+    def _shared(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        if len(self._paths) > _PATHS:
+            self._paths.clear()
+        return self._paths.setdefault(paths, paths)
+
+    def _spread_of(self, sharding: Any) -> _Spread:
+        # What a sharding says stands for it: that is quick to look up, and the sharding is not.
+        return _NOWHERE if sharding is None else self._spreads.get(quick(sharding)) or self._spread(sharding)
+
+    def _spread(self, sharding: Any) -> _Spread:
+        """How a sharding spreads an array, and over which devices."""
+        if len(self._spreads) > _MANY:
+            self._spreads.clear()
+        devices = sorted(sharding.device_set, key=lambda device: device.id)
+        names = tuple(f"{device.platform}:{device.id}" for device in devices)
+        memory = _memory_of(sharding, devices[0])
+        spread: _Spread = "", names, ()
+        if len(names) > 1 or memory:
+            spread = clean(str(sharding)), names, sharding_parts(sharding, memory)
+        self._spreads[quick(sharding)] = spread
+        return spread
+
+
+def _leaf_content(value: Any, aval: Any) -> tuple[Any, ...]:
+    """What a leaf is made of that is no plain array: all but its path."""
+    shape, dtype, weak = aval.shape, aval.dtype, getattr(aval, "weak_type", False)
+    # A tracer also says it is an array, and takes its time to say where it is.
+    if isinstance(value, Tracer):
+        inner = value_below(value)  # of vmap or grad: what is compiled is for the whole batch
+        if inner is not None and inner is not value:
+            return _leaf_content(inner, jax.typeof(inner))
+        return shape, dtype, weak, "jax", None, None, ""
+    if isinstance(value, jax.Array):
+        return shape, dtype, weak, "jax", *placement_of(value, len(shape))
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return shape, dtype, weak, "struct", None, value.sharding, ""
+    given = _PLAIN.get(cast("type[Any]", type(value))) or (
+        "numpy" if isinstance(value, (np.generic, np.ndarray)) else type(value).__name__
+    )
+    return shape, dtype, weak, given, None, None, ""
+
+
+def _layout(layout: str, rank: int) -> str:
+    """A layout where it is not the default; its tiling is the device's own way."""
+    order = layout.partition(":")[0].rstrip("}")
+    return "" if order == _plain(rank) else order + "}"
+
+
+@cache
+def _plain(rank: int) -> str:
+    return "{" + ",".join(map(str, range(rank - 1, -1, -1)))  # XLA counts from the minor dimension
+
+
+def _memory_of(sharding: Any, device: Any) -> str:
+    """The memory that it is in; empty for the device's usual one."""
+    try:
+        kind = sharding.memory_kind
+        return "" if kind is None or kind == device.default_memory().kind else str(kind)
+    except Exception:  # a backend without memories
+        return ""
