@@ -27,6 +27,8 @@ from tests.corpus_recompiles import (  # noqa: E402, F401  # noqa: E402, F401, I
     sizes,
     statics,
     structures,
+    threads_functions,
+    threads_states,
     types,
 )
 from tests.corpus_recompiles.causes import CAUSES  # noqa: E402

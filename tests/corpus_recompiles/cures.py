@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 _NAMES = {"jax": jax, "jnp": jnp, "np": np, "flax": flax}
+# What can't be assigned to is put in its place: in a tuple, in an object that may be frozen.
+_IN_PLACE = re.compile(r"  # in place of ([^,\n]+)")
 # What a remark says of when to do it; where nothing is said, before every call.
 _ONLY = (
     (re.compile(r"where it is None"), lambda value, _: value is None),
@@ -37,13 +39,14 @@ def is_code(fix: str) -> bool:
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     if names & {"mesh", "sharding", "device"}:
         return False
-    return bool(tree.body) and all(_is_about_a_value(statement) for statement in tree.body)
+    lines = fix.splitlines()
+    return bool(tree.body) and all(_is_about_a_value(statement, lines[statement.lineno - 1]) for statement in tree.body)
 
 
-def _is_about_a_value(statement: ast.stmt) -> bool:
+def _is_about_a_value(statement: ast.stmt, line: str) -> bool:
     wraps = any(isinstance(node, ast.Attribute) and node.attr in ("jit", "pmap", "filter_jit", "update", "set_mesh")
                 for node in ast.walk(statement))  # fmt: skip
-    if isinstance(statement, ast.Assign):
+    if isinstance(statement, ast.Assign) or _IN_PLACE.search(line):
         return not wraps
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and not wraps and (
         isinstance(statement.value.func, ast.Attribute) and statement.value.func.attr == "setdefault"
@@ -107,19 +110,25 @@ class _Cured:
         names = list(self._signature.parameters)[: len(args)]
         rest = {name: value for name, value in given.items() if name not in names}
         if any(p.kind is p.VAR_POSITIONAL for p in self._signature.parameters.values()):
-            return made(*args, **kwargs)
+            bound.arguments.update({name: given[name] for name in bound.arguments})
+            return made(*bound.args, **bound.kwargs)
         return made(*(given[name] for name in names), **rest)
 
     def _write(self, values: dict[str, Any]) -> dict[str, Any]:
+        written = self._fix.splitlines()
         for statement in ast.parse(self._fix).body:
             line = ast.unparse(statement)
-            root = re.split(r"[.\[ ]", line, maxsplit=1)[0]
+            place = _IN_PLACE.search(written[statement.lineno - 1])
+            root = re.split(r"[.\[ ]", place[1] if place else line, maxsplit=1)[0]
             if root not in values:
                 continue
             only = next(((when, m[1] if m.lastindex else "") for p, when in _ONLY if (m := p.search(self._fix))), None)
             if only is None or only[0](values[root], only[1]):
                 with suppress(NameError):  # of the user's own class
-                    exec(line, dict(_NAMES), values)
+                    if place:
+                        values[root] = _put(values[root], root, place[1], eval(line, dict(_NAMES), dict(values)))
+                    else:
+                        exec(line, dict(_NAMES), values)
                     self._executed.append(line)
         return values
 
@@ -128,6 +137,12 @@ class _Cured:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made, name)
+
+
+def _put(value: Any, root: str, path: str, new: Any) -> Any:
+    """The argument with another leaf at a path, in whatever container it is."""
+    leaves, tree = jax.tree_util.tree_flatten_with_path(value)
+    return tree.unflatten([new if root + jax.tree_util.keystr(at) == path else leaf for at, leaf in leaves])
 
 
 def _copied(value: Any) -> Any:
