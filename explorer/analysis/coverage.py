@@ -26,11 +26,10 @@ class StageCoverage(NamedTuple):
 
 def stage_coverages(capture: Capture) -> dict[str, StageCoverage]:
     """The coverage of every stage of a capture, by name; reads and links the stages that were not yet."""
-    lines, grades = _lines(capture), capture.links.grades
-    return {
-        stage.name: StageCoverage(lines[stage.name], _shares(grades(stage.name)[stage.graph.is_equation]))
-        for stage in capture.stages
-    }
+    lines, links = _lines(capture), capture.links
+    grades = [links.grades(stage.name)[stage.graph.is_equation] for stage in capture.stages]
+    coverages = map(StageCoverage, lines.values(), map(_shares, grades))
+    return dict(zip(lines, coverages, strict=True))
 
 
 def coverage(capture: Capture, stage: str, grade: str = "") -> float:

@@ -140,7 +140,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     bears the name of an argument is that argument, or another view of it.
     """
     callers = _callers_by_group(graph)
-    equations: list[Equations] = [_NONE] * len(graph)
+    equations: list[Equations] = [_NONE] * len(graph.names)
     members = _members(graph)
     scopes: list[int] = graph.scope.tolist()
     for group in (*_callers_first(graph, callers), -1):
@@ -155,7 +155,7 @@ def equation_sets(graph: Graph, paths: EquationPaths) -> EquationSets:
     counts = np.asarray([len(of_node.rows) for of_node in equations], np.int32)
     rows = np.asarray([row for of_node in equations for row in of_node.rows], np.int32)
     grade = np.asarray([EXACT if of_node.certain else INFERRED for of_node in equations], np.int8)
-    return EquationSets.of_pairs(np.repeat(np.arange(len(graph), dtype=np.int32), counts), rows, grade)
+    return EquationSets.of_pairs(np.repeat(np.arange(len(graph.names), dtype=np.int32), counts), rows, grade)
 
 
 def _equations(scope: str, kind: str, around: Equations, paths: EquationPaths) -> Equations:

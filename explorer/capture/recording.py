@@ -143,7 +143,7 @@ def _dumped(lowered: Any, program: Program) -> Generator[_Dump]:
     Raises:
         NotRecordedError: The compiler wrote nothing.
     """
-    place = _in_memory(len(program.hlo.graph))
+    place = _in_memory(len(program.hlo.graph.names))
     with TemporaryDirectory(prefix="explorer-passes-", dir=place, ignore_cleanup_errors=True) as folder:
         dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
         light = _LIGHT if jax.default_backend() == "cpu" else {}

@@ -17,7 +17,7 @@ _NOT_COMPARED = frozenset((*CALL_ROLES, "backend_config", "known_trip_count"))
 
 def is_same_program(plain: Graph, other: Graph) -> bool:
     """Whether both have the same operations, types, operands and attributes in the same order, in like computations."""
-    if len(plain) != len(other) or len(plain.groups) != len(other.groups):
+    if len(plain.names) != len(other.names) or len(plain.groups) != len(other.groups):
         return False
     columns = ("operand_start", "operand", "group")
     return (

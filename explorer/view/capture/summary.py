@@ -104,7 +104,7 @@ def summarize(capture: Capture) -> CaptureSummary:
 def _costs(stage: Stage) -> tuple[str, Floats]:
     """What runs of a stage costs, by node, and in what: the time where it was measured, else what takes it."""
     graph = stage.graph
-    kernels = running_nodes(graph) if stage.name == "hlo" else np.arange(len(graph), dtype=np.int32)
+    kernels = running_nodes(graph) if stage.name == "hlo" else np.arange(len(graph.names), dtype=np.int32)
     measures = {name: values[kernels] for name, values in graph.measures.items()}
     flops, moved = measures.get("flops"), measures.get("bytes")
     if measures.get("time", np.zeros(0)).sum() > 0:
@@ -115,7 +115,7 @@ def _costs(stage: Stage) -> tuple[str, Floats]:
         measure, values = "FLOPs", flops
     else:
         measure, values = "bytes", moved
-    costs = np.zeros(len(graph))
+    costs = np.zeros(len(graph.names))
     costs[kernels] = np.nan_to_num(values)
     return measure, costs
 
