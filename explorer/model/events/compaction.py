@@ -27,6 +27,18 @@ _RANKS = 8  # a form's number has room for the rank beside it
 _MANY = (1 << 16) // _RANKS  # forms in one table, so that their numbers take two bytes
 
 
+class _Numbers(dict[Form, int]):
+    """Each new form gets the next number."""
+
+    def __init__(self, forms: list[tuple[_Shape | None, Form]]) -> None:
+        self.forms = forms
+
+    def __missing__(self, form: Form) -> int:
+        number = self[form] = len(self.forms) * _RANKS
+        self.forms.append((None, form))
+        return number
+
+
 class _Table:
     """Forms by number. Whoever has a number holds the table, so a full one can be left for a new one.
 
@@ -36,16 +48,18 @@ class _Table:
     __slots__ = ("forms", "numbers")
 
     def __init__(self) -> None:
-        self.numbers: dict[Form, int] = {}
         self.forms: list[tuple[_Shape | None, Form]] = []
+        self.numbers = _Numbers(self.forms)
 
-    def number(self, form: Form, shape: _Shape | None = None) -> int:
-        content = form if shape is None else (shape, form)
-        number = self.numbers.get(content)
+    def row(self, shape: _Shape, form: Form) -> tuple[int, ...]:
+        """The numbers that stand for a leaf."""
+        if len(shape) < _RANKS and all(isinstance(size, int) and size < _LARGEST for size in shape):
+            return (self.numbers[form] + len(shape), *cast("tuple[int, ...]", shape))
+        number = self.numbers.get((shape, form))
         if number is None:
-            number = self.numbers[content] = len(self.forms) * _RANKS
+            number = self.numbers[shape, form] = len(self.forms) * _RANKS
             self.forms.append((shape, form))
-        return number
+        return (number,)
 
 
 class Leaves(Sequence[Leaf]):
@@ -162,8 +176,7 @@ class Compactor:
         if len(self._table.forms) > _MANY:
             self._table, self._contents = _Table(), None
         if not isinstance(leaves, LeafColumns):
-            paths = tuple(leaf.path for leaf in leaves)
-            return Leaves(self.share(paths), _packed([self._row(leaf[2:], leaf.shape) for leaf in leaves]), self._table)
+            return Leaves(self.share(tuple([leaf[0] for leaf in leaves])), self._packed(leaves), self._table)
         if leaves.contents is not self._contents or len(self._rows) > _MANY:
             self._contents, self._rows = leaves.contents, {}
         numbers = leaves.numbers.tolist()
@@ -175,15 +188,17 @@ class Compactor:
     def _row_of(self, number: int) -> tuple[int, ...]:
         assert self._contents is not None
         content = self._contents.rows[number]
-        row = self._rows[number] = self._row(content[1:], content.shape)
+        row = self._rows[number] = self._table.row(content.shape, content[1:])
         return row
 
-    def _row(self, form: Form, shape: _Shape) -> tuple[int, ...]:
-        """A form's number with the rank, and the sizes; of a shape that doesn't fit in so the number alone."""
-        rank = len(shape)
-        if rank >= _RANKS or not all(isinstance(size, int) and size < _LARGEST for size in shape):
-            return (self._table.number(form, shape),)
-        return (self._table.number(form) + rank, *cast("tuple[int, ...]", shape))
+    def _packed(self, leaves: Sequence[Leaf]) -> bytes:
+        numbers = self._table.numbers
+        try:
+            if max([len(leaf[1]) for leaf in leaves]) < _RANKS:
+                return _packed([(numbers[leaf[2:]] + len(leaf[1]), *cast("Any", leaf[1])) for leaf in leaves])
+        except (TypeError, OverflowError):  # a symbolic dimension, a size that no array can have
+            pass
+        return _packed([self._table.row(leaf.shape, leaf[2:]) for leaf in leaves])
 
     def reason(self, reason: Reason) -> Reason:
         return Reason(
