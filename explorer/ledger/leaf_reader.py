@@ -40,9 +40,11 @@ class _Numbering:
     def of_types(self, types: Sequence[_Type], rest: _Rest) -> list[int]:
         """Of leaves that differ in their types only."""
         of_rest = self._numbers.get(rest)
-        numbers = [*map(of_rest.get, types)] if of_rest is not None else [None] * len(types)
+        if of_rest is None:
+            of_rest = self._numbers[rest] = {}
+        numbers = [*map(of_rest.get, types)]
         if None in numbers:
-            numbers = [self._new(of, rest) if n is None else n for of, n in zip(types, numbers, strict=True)]
+            numbers = [*map({of: self.of(of, rest) for of in {*types}}.get, types)]  # hundreds may be of one new type
         return cast("list[int]", numbers)
 
     def of(self, of: _Type, rest: _Rest) -> int:

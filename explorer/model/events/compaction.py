@@ -182,7 +182,8 @@ class Compactor:
         numbers = leaves.numbers.tolist()
         rows = [*map(self._rows.get, numbers)]
         if None in rows:
-            rows = [self._row_of(number) if row is None else row for row, number in zip(rows, numbers, strict=True)]
+            new = {number: self._row_of(number) for number in {*numbers} if number not in self._rows}
+            rows = [new[number] if row is None else row for row, number in zip(rows, numbers, strict=True)]
         return Leaves(self.share(leaves.paths), _packed(cast("list[tuple[int, ...]]", rows)), self._table)
 
     def _row_of(self, number: int) -> tuple[int, ...]:
