@@ -180,11 +180,15 @@ class Jitted(JaxSurface, HoldsState):
             return explore(self, *args, **kwargs)
         return compile_stages(CompileRequest(self, (), {})).capture
 
-    def __reduce__(self) -> Any:
-        """As a `jax.jit` function: what it was made of. Whoever reads it compiles for himself."""
+    def __getstate__(self) -> dict[str, Any]:
+        """As of a `jax.jit` function: what it was made of. Whoever unpickles it compiles for himself."""
         own = {name: value for name, value in vars(self._options).items() if name != "passed"}
         options = {**own, **self._options.passed.values, "inputs": self._inputs, "outputs": self._outputs}
-        return _jit_again, (self.__wrapped__, options)
+        return {"function_name": self.__name__, "fun": self.__wrapped__, "options": options}
+
+    def __reduce__(self) -> Any:
+        state = self.__getstate__()
+        return _jit_again, (state["fun"], state["options"])
 
     def __deepcopy__(self, memo: Any) -> Jitted:
         return self  # it belongs to its function, which is copied by nobody either

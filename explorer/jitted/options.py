@@ -91,6 +91,11 @@ def check_positions(
             "  Hint: leave it out of donate_argnames."
         )
     if signature is None:
+        if given["donate_argnames"]:
+            raise OptionError(
+                f"donate_argnames has {given['donate_argnames'][0]!r}, but {name} has no signature that says which "
+                f"argument that is.\n{called_at()}  Hint: donate_argnums."
+            )
         return
     for option, values in given.items():
         fits, allowed = (_positions if option.endswith("nums") else _names)(signature)

@@ -151,5 +151,6 @@ def test_a_jitted_function_can_be_pickled_and_copied():
     again = pickle.loads(pickle.dumps(step))
     np.testing.assert_array_equal(again(X, by=2.0), 2 * X)
     assert repr(again) == repr(step) == "jit(tripled, static_argnames=('by',), keep_unused=True)"
+    assert step.__getstate__()["function_name"] == jax.jit(tripled).__getstate__()["function_name"] == "tripled"
     for other in (copy.copy(step), copy.deepcopy(step)):
         np.testing.assert_array_equal(other(X), 3 * X)

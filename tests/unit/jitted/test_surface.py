@@ -234,3 +234,19 @@ def test_an_error_of_a_trace_is_also_of_jaxs_class():
 def test_export_takes_it():
     exported = jax.export.export(jit(scaled))(jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, 3"), jnp.float32))
     np.testing.assert_array_equal(exported.call(X), 2 * X)
+
+
+def test_donation_by_name_wants_a_signature():
+    class Unsigned:
+        @property
+        def __signature__(self):
+            raise TypeError
+
+        def __call__(self, *args):
+            return args[0] * 2
+
+    with pytest.raises(ex.OptionError, match="Unsigned has no signature"):
+        jit(Unsigned(), donate_argnames="x")
+    given = jnp.ones(3)
+    np.testing.assert_array_equal(jit(Unsigned(), donate_argnums=0)(given), [2, 2, 2])
+    assert given.is_deleted()
