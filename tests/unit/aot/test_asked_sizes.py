@@ -125,7 +125,8 @@ def test_an_answer_is_that_of_the_size(way, tmp_path):
     [warning] = caught
     assert warning.category is ex.TracedPerShapeWarning
     assert "test_asked_sizes.py, line" in str(warning.message)
-    executable.save(tmp_path / "e.explorer")
+    with pytest.warns(ex.TracedPerShapeWarning, match="for these sizes alone"):
+        executable.save(tmp_path / "e.explorer")
     loaded = ex.Executable.load(tmp_path / "e.explorer")
     for n in (2, 4, 8):
         x = jnp.arange(1.0, n + 1)
