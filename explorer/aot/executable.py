@@ -246,7 +246,8 @@ def _as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
     if isinstance(info, DimensionInputInfo):
         return int(leaf)
     if isinstance(leaf, jax.Array):
-        is_placed = info.sharding is None or leaf.sharding == info.sharding
+        # What isn't committed goes where the binary has it.
+        is_placed = info.sharding is None or not leaf.committed or leaf.sharding == info.sharding
         return leaf if is_placed else jax.device_put(leaf, info.sharding)
     is_numpy = type(leaf) is np.ndarray or isinstance(leaf, np.generic)
     return cast(Any, leaf) if is_numpy else jnp.asarray(leaf, info.dtype)

@@ -163,113 +163,56 @@ class Text(str):
     """A text, but not quite."""
 
 
-PAIRS = st.sampled_from(
-    [
-        X,
-        3 * X,
-        NUMPY,
-        NUMPY * 5,
-        jax.device_put(X, jax.devices()[0]),
-        np.ones(2),
-        np.ones(2, np.int32),
-        np.array([1, 2], ">f4"),
-        np.ma.array(NUMPY, mask=[1, 0]),
-        jnp.ones(3),
-        3.0,
-        NUMPY.view(np.matrix)[0],
-        None,
-        "relu",
-        [NUMPY],
-        jnp.arange(2),
-        np.arange(2),
-    ]
-)
-SCALARS = st.sampled_from(
-    [
-        jnp.float32(2),
-        jnp.asarray(2.0),
-        np.float32(2),
-        np.array(3, np.float32),
-        MyFloat(4),
-        2 * jnp.float32(1),
-        np.float64(2),
-        np.array(3.0),
-        2.0,
-        2,
-        True,
-        jnp.int32(2),
-        np.int32(2),
-        None,
-        X,
-        np.float32,
-    ]
-)
-INTS = st.sampled_from(
-    [jnp.array([3, 4]), np.array([3, 4], np.int32), np.arange(2), jnp.arange(2), X, [1, 2], np.array([1, 2], np.uint32)]
-)
-SIZES = st.sampled_from(
-    [1, 2, 3, 4, 0, 5, True, np.int64(3), np.int32(2), jnp.int32(3), np.array(2), 2.0, "2", None, []]
-)
-CONSTANTS = st.sampled_from(
-    [
-        3.0,
-        4.0,
-        7,
-        2**70,
-        True,
-        None,
-        "relu",
-        "gelu",
-        Text("relu"),
-        b"x",
-        X,
-        NUMPY,
-        np.ones(2),
-        np.ones((2, 2)),
-        [],
-        [X],
-        {"a": 1},
-        object(),
-        len,
-        {1, 2},
-        np.array(["a"]),
-        np.float64(1),
-        jnp.float32(2),
-        Point(1, X),
-        Layer(X, 1),
-        1j,
-    ]
-)
+BOUND = jax.device_put(X, jax.devices()[0])
+FITTING = {
+    "x": [X, 3 * X, NUMPY, NUMPY * 5, BOUND, NUMPY[:1].repeat(2)],
+    "scalar": [jnp.float32(2), jnp.asarray(2.0), np.float32(2), np.array(3, np.float32), MyFloat(4)],
+    "n": [1, 2, 3, 4, np.int64(3), jnp.int32(3)],
+    "i": [jnp.array([3, 4]), np.array([3, 4], np.int32)],
+}
+OTHERS = {
+    "x": [np.ones(2), np.array([1, 2], ">f4"), np.ma.array(NUMPY, mask=[1, 0]), jnp.ones(3), 3.0, None, "relu", [X]],
+    "scalar": [np.float64(2), np.array(3.0), 2.0, 2, True, jnp.int32(2), np.int32(2), None, X, np.float32],
+    "n": [0, 5, True, np.int32(2), np.array(2), 2.0, "2", None, []],
+    "i": [np.arange(2), jnp.array([3, 4]) * 1.0, np.array([1, 2], np.uint32), [1, 2], np.array([3, 4], ">i4")],
+}
+NUMBERS = [3.0, 4.0, 7, 2**70, True, None, 1j, np.float64(1), jnp.float32(2)]
+ARRAYS = [X, NUMPY, np.ones(2), np.ones((2, 2)), np.array(["a"]), np.ma.array(NUMPY, mask=[1, 0])]
+OBJECTS = ["relu", "gelu", Text("relu"), b"x", [], [X], {"a": 1}, object(), len, {1, 2}, Point(1, X), Layer(X, 1)]
+CONSTANTS = st.sampled_from([*NUMBERS, *ARRAYS, *OBJECTS])
 SETTINGS = st.sampled_from(
-    [contextlib.nullcontext] * 4
-    + [
-        lambda: jax.enable_x64(True),
-        lambda: jax.transfer_guard("disallow"),
-        jax.disable_jit,
-        lambda: jax.default_device(jax.devices()[0]),
-    ]
+    [contextlib.nullcontext] * 6
+    + [lambda: jax.enable_x64(True), lambda: jax.transfer_guard("disallow"), jax.disable_jit]
+    + [lambda: jax.default_device(jax.devices()[0])]
 )
 
 
 @st.composite
 def calls(draw):
-    d = {"x": draw(PAIRS), "by": draw(CONSTANTS), "kind": draw(CONSTANTS)}
-    for name in draw(st.sampled_from([[], [], [], ["by"], ["kind"], ["by", "kind"], ["x"]])):
+    """One that fits, or that differs in one input or in its structure from one that does."""
+    which = {name: draw(st.sampled_from(fitting)) for name, fitting in FITTING.items()}
+    wrong = draw(st.sampled_from([None] * 8 + [*OTHERS]))
+    if wrong is not None:
+        which[wrong] = draw(st.sampled_from(OTHERS[wrong]))
+    d = {"x": which["x"], "by": draw(CONSTANTS), "kind": draw(CONSTANTS)}
+    for name in draw(st.sampled_from([[]] * 8 + [["by"], ["kind"], ["by", "kind"], ["x"]])):
         del d[name]
-    pair = [draw(SCALARS), draw(CONSTANTS)]
-    values = {"d": d, "n": draw(SIZES), "pair": draw(st.sampled_from([pair, pair, pair, pair[:1], [*pair, 1]]))}
-    values["i"] = draw(INTS)
+    pair = [which["scalar"], draw(CONSTANTS)]
+    pair = draw(st.sampled_from([pair] * 8 + [tuple(pair), pair[:1], [*pair, 1]]))
+    values = {"d": d, "n": which["n"], "pair": pair, "i": which["i"]}
     cut = draw(st.integers(0, 4))
     names = draw(st.permutations(list(values)[cut:]))
     return draw(SETTINGS), [values[name] for name in list(values)[:cut]], {name: values[name] for name in names}
 
 
 @settings(max_examples=20)
-@given(st.lists(calls(), min_size=2, max_size=8), st.data())
+@given(st.lists(calls(), min_size=1, max_size=5), st.data())
 def test_each_of_any_calls_gives_what_it_would_have_given_as_the_first(sequence, data):
     executable = new()
-    for at in data.draw(st.lists(st.integers(0, len(sequence) - 1), min_size=4, max_size=24)):
-        assert outcome(executable, *sequence[at]) == outcome(new(), *sequence[at])
+    for at in data.draw(st.lists(st.integers(0, len(sequence) - 1), min_size=2, max_size=12)):
+        first = outcome(new(), *sequence[at])
+        for _ in range(4):  # the first of NumPy's has the later ones looked at, the second is kept
+            assert outcome(executable, *sequence[at]) == first
 
 
 RIGHT = {

@@ -301,13 +301,14 @@ tell("like one device", lambda: ex.InputInfo.like(jax.device_put(x, third)) == i
 fast = ex.compile(double, args=[info(split)])
 for name, value in (("free", x), ("numpy", np.arange(8, dtype="f4")), ("split", jax.device_put(x, split)),
                     ("third", jax.device_put(x, third)), ("whole", jax.device_put(x, whole))):
-    for turn in (1, 2):
+    for turn in (1, 2, 3, 4):
         tell(f"call {name} {turn}", lambda: spread(fast(value)))
 tell("under jit", lambda: spread(jax.jit(lambda x: fast(x) + 0)(jax.device_put(x, split))))
 
 plain = ex.compile(double, args=[info()])
-for name, value in (("free", x), ("first", jax.device_put(x, jax.devices()[0])), ("third", jax.device_put(x, third))):
-    for turn in (1, 2):
+for name, value in (("free", x), ("first", jax.device_put(x, jax.devices()[0])), ("third", jax.device_put(x, third)),
+                    ("numpy", np.arange(8, dtype="f4"))):
+    for turn in (1, 2, 3, 4):
         tell(f"plain {name} {turn}", lambda: spread(plain(value)))
 some = ex.compile(double, args=[info(split, ((4, 8, 16),))])
 for n in (4, 6, 16):
@@ -349,12 +350,12 @@ DESCRIBED = "InputInfoError: "
         ("no sharding", DESCRIBED + "sharding is str; allowed is a jax.sharding.Sharding"),
         ("like", "True"),
         ("like one device", "True"),
-        *((f"call {name} {turn}", "56.0 on 4") for name in ("free", "numpy", "split") for turn in (1, 2)),
-        *((f"call third {turn}", ELSEWHERE + "cpu:2, spread as SingleDeviceSharding(") for turn in (1, 2)),
-        *((f"call whole {turn}", ELSEWHERE + "cpu:0, cpu:1, cpu:2, cpu:3, spread as ") for turn in (1, 2)),
+        *((f"call {name} {turn}", "56.0 on 4") for name in ("free", "numpy", "split") for turn in (1, 2, 3, 4)),
+        *((f"call third {turn}", ELSEWHERE + "cpu:2, spread as SingleDeviceSharding(") for turn in (1, 2, 3, 4)),
+        *((f"call whole {turn}", ELSEWHERE + "cpu:0, cpu:1, cpu:2, cpu:3, spread as ") for turn in (1, 2, 3, 4)),
         ("under jit", "56.0 on 4"),
-        *((f"plain {name} {turn}", "56.0 on 1") for name in ("free", "first") for turn in (1, 2)),
-        *((f"plain third {turn}", ELSEWHERE + "cpu:2.\n  compiled for cpu:0") for turn in (1, 2)),
+        *((f"plain {name} {turn}", "56.0 on 1") for name in ("free", "first", "numpy") for turn in (1, 2, 3, 4)),
+        *((f"plain third {turn}", ELSEWHERE + "cpu:2.\n  compiled for cpu:0") for turn in (1, 2, 3, 4)),
         ("range 4", "8.0 on 4"),
         ("range 6", "InputShapeError: input `x` has shape (6,), which can't be split evenly."),
         ("range 16", "32.0 on 4"),
