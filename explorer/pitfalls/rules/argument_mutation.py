@@ -14,7 +14,7 @@ from explorer.pitfalls.arguments import passed_values
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import is_users_object, kind_of
+from explorer.pitfalls.safe import class_name, is_users_object, kind_of, mro
 from explorer.pitfalls.state import Change
 from explorer.pitfalls.syntax_trees import root_of
 from explorer.pitfalls.writes import Write, write_of
@@ -43,7 +43,7 @@ def _containers(evidence: Evidence) -> Iterator[Finding]:
         if id(change.holder) in evidence.before.holders or change.holder is None:
             continue  # it can be reached by name too: `state-write` says so
         write = write_of(evidence, change)
-        if write is None or write.span in seen or _is_returned(evidence, change):
+        if write is None or write.span in seen or _is_returned(evidence, change) or _is_carried_back(evidence, change):
             continue
         seen.add(write.span)
         yield _changed(evidence, change, write)
@@ -53,6 +53,15 @@ def _is_returned(evidence: Evidence, change: Change) -> bool:
     """Whether the function gives back what it changed: the caller has it from there."""
     function = _own(evidence)
     return function is not None and _gives_back(function, root_of(change.path))
+
+
+def _is_carried_back(evidence: Evidence, change: Change) -> bool:
+    """Whether the caller gets it from `flax.nnx.jit`, which returns what is in nnx's modules beside the result."""
+    return _is_of_nnx(evidence.target) and _is_of_nnx(change.holder)
+
+
+def _is_of_nnx(value: Any) -> bool:
+    return any(class_name(kind).startswith("flax.nnx.") for kind in mro(value))
 
 
 def _own(evidence: Evidence) -> FunctionSource | None:
