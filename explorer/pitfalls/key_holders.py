@@ -42,7 +42,8 @@ def key_holder(evidence: Evidence, frames: Sequence[Frame]) -> str:
         callees = [] if node is None else _receivers(evidence, source, node)
         holder = next((value for value in (*own, *callees) if _holds_key(value)), None)
         if holder is not None:
-            return class_name(kind_of(holder)).rpartition(".")[2]
+            owner = attributes(holder).get("__self__", holder)  # equinox has bound methods of its own
+            return class_name(kind_of(owner)).rpartition(".")[2]
     return ""
 
 
