@@ -1,6 +1,7 @@
 """The only room that touches non-public or version-dependent JAX. Each use says why."""
 
 from explorer._jax.dispatch import KeyedArguments, checks_dtypes, dispatcher, with_fast_path
+from explorer._jax.held_frames import without_held_frames
 from explorer._jax.modules import called_targets, hlo_text, mlir_text, stable_targets
 from explorer._jax.native import Native, load_native, native_code
 from explorer._jax.numbering import NumberedProgram, number_equations
@@ -43,4 +44,5 @@ __all__ = [
     "undecided_equalities",
     "user_stack",
     "with_fast_path",
+    "without_held_frames",
 ]

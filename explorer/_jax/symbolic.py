@@ -15,6 +15,8 @@ from jax import export
 from jax.errors import InconclusiveDimensionOperation
 from jax.extend.core import Literal
 
+from explorer._jax.held_frames import without_held_frames
+
 
 def at_sizes(closed: Any, sizes: Mapping[str, Any]) -> Any:
     """A closed jaxpr with symbolic dimensions, with their sizes put in: as if it had been traced for those.
@@ -131,7 +133,8 @@ def undecided_equalities() -> Generator[list[Undecided]]:
         for method, watched in _WATCHED.items():
             setattr(_SymbolicDimension, method, watched)
     try:
-        yield undecided
+        with without_held_frames():
+            yield undecided
     finally:
         with _watching:
             if before is None:

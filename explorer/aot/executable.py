@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from types import MethodType
 from typing import Any, NoReturn, cast
+from weakref import WeakMethod
 
 import jax
 import jax.numpy as jnp
@@ -48,8 +50,8 @@ class Executable(CompiledSurface, Displayable):
         self._parameters = plan.parameters
         self._program = program = plan.program
         self._symbols = program.symbols
-        self._binaries = Binaries(plan, on_drop=lambda: self._dispatch.clear())
-        self._dispatch = Dispatch(plan, self._call, self._answer_by)
+        self._dispatch = Dispatch(plan, _weakly(self._call), _weakly(self._answer_by))
+        self._binaries = Binaries(plan, on_drop=self._dispatch.clear)
         self.autotuning: Autotuning | None = None  # what optimization level 5 measured
         for sizes, binary in ready:
             self._binaries.add(sizes, binary)
@@ -70,6 +72,16 @@ class Executable(CompiledSurface, Displayable):
             function = guarded(function, self._explain_donated)
         call = {"__call__": staticmethod(function), "__module__": __name__}
         self.__class__ = cast(type[Executable], type("Executable", (Executable,), call))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def __getattribute__(self, name: str) -> Any:
+        # The function that answers calls doesn't hold the executable; what is taken out to be called alone does.
+        return MethodType(Executable.__call__, self) if name == "__call__" else super().__getattribute__(name)
+
+    def __del__(self) -> None:
+        # The class that was made for it waits for the garbage collector, as all classes do. What was compiled doesn't.
+        dispatch = vars(self).get("_dispatch")
+        if dispatch is not None:
+            dispatch.clear()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -239,6 +251,17 @@ class Executable(CompiledSurface, Displayable):
         outputs = ", ".join(_short(info.dtype, info.shape) for info in self.output_infos.values())
         each = ", each shape traced by itself" if self._program.why_each_shape else ""
         return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
+
+
+def _weakly(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that doesn't hold its object: held by the object, it would leave it to the garbage collector."""
+    reference = WeakMethod(method)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        return cast(Callable[..., Any], reference())(*args, **kwargs)
+
+    return call
 
 
 def _as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:

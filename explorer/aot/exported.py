@@ -11,7 +11,7 @@ from typing import Any, cast
 import jax
 from jax import export
 
-from explorer._jax import called_targets, stable_targets, undecided_equalities
+from explorer._jax import called_targets, stable_targets, undecided_equalities, without_held_frames
 from explorer.aot.program import Outputs, Program, Traced
 from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at, place
@@ -105,7 +105,8 @@ def _exported(
     structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in traced.closed.in_avals]
     constant_structs = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in constants]
     try:
-        exported = export.export(jax.jit(run), platforms=platforms)(constant_structs, *structs)
+        with without_held_frames():
+            exported = export.export(jax.jit(run), platforms=platforms)(constant_structs, *structs)
         with undecided_equalities() as undecided:  # by rules of derivatives, which may run for this
             module = exported.serialize(vjp_order=derivatives)
     except Exception as error:  # JAX raises what it likes: host callbacks, platforms, primitives without lowering
@@ -197,7 +198,8 @@ class ExportedProgram:
         __tracebackhide__ = True
         part = self.parts[i]
         if i not in self._modules:
-            self._modules[i] = _module(part.module(), self._is_trusted, self._written_by)
+            with without_held_frames():
+                self._modules[i] = _module(part.module(), self._is_trusted, self._written_by)
         module, constants = self._modules[i], list(part.constants())
 
         def run(*arrays: Any) -> Any:
@@ -207,7 +209,8 @@ class ExportedProgram:
         if not module.has_vjp():
             call = cast(Any, jax.custom_vjp(run))
             call.defvjp(self._refuse_derivative, self._refuse_derivative)
-        return jax.tree.unflatten(part.outputs.structure, call(*arrays))
+        with without_held_frames():
+            return jax.tree.unflatten(part.outputs.structure, call(*arrays))
 
     def _refuse_derivative(self, *values: Any) -> Any:
         __tracebackhide__ = True

@@ -138,6 +138,13 @@ class Program:
         self._places: dict[int, tuple[bool, Frame | None]] = {}
         self._walk(self.main)
 
+    def close(self) -> None:
+        """Let go of what is in it. Equations and bodies refer to each other, and so to the program's constants."""
+        for body in self.bodies:
+            vars(body).clear()
+        self.bodies.clear()
+        self.equations.clear()
+
     def _walk(self, body: Body) -> None:
         equations = self.equations
         for equation in body.equations:

@@ -114,6 +114,11 @@ class Evidence:
             with suppress(Exception):
                 getattr(self, name)
 
+    def close(self) -> None:
+        """Let go of the program: its equations refer to each other, which would keep its constants."""
+        if "program" in vars(self):
+            self.program.close()
+
     @cached_property
     def gradient_faults(self) -> tuple[GradientFault, ...]:
         """Its values whose gradient is NaN somewhere; pieces of the program are run for it."""

@@ -24,6 +24,8 @@ def check(
     except OptionError as refused:  # lint() raises it; here it must not stop who only compiles
         faults = (str(refused),)
     rules = [rule for rule in select_rules(config=levels) if rule.passive and not rule.compiles]
-    findings = check_rules(Evidence(users, function, args, kwargs, traced=traced, error=error), rules, levels)
+    evidence = Evidence(users, function, args, kwargs, traced=traced, error=error)
+    findings = check_rules(evidence, rules, levels)
+    evidence.close()
     # Without the failure: a capture has its own.
     return Findings(findings, findings.function, (*faults, *findings.faults), rules=findings.rules)
