@@ -81,8 +81,6 @@ def test_a_closure_dies_with_what_was_compiled_of_it(made, used):
         compiled = MADE[made](closing_over(weights))
         USED[used](compiled)
         del weights, compiled
-        # What ex.jit compiled is in a class of its own, with the arrays; the function isn't.
-        references = references[:1] if made.startswith("jit") else references
         assert [reference() is None for reference in references] == [True] * len(references)
 
 
