@@ -177,7 +177,7 @@ def test_a_file_with_every_shape_warns_of_nothing(tmp_path, recwarn):
     assert [loaded(jnp.ones(rows))[0] for rows in (1, 2, 3)] == [1, 1, 10]
 
 
-@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning")
+@pytest.mark.filterwarnings("ignore::explorer.TracedPerShapeWarning", "ignore::explorer.RecompilationWarning")
 @pytest.mark.parametrize("native", [False, True])
 def test_the_outputs_of_what_is_traced_for_each_shape_are_those_to_optimise_for(tmp_path, native):
     branch = branching(max_specializations=1)
