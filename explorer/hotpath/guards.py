@@ -1,0 +1,164 @@
+"""Whether everything that a proof read is as it was: one function, made for one proof.
+
+Arrays that were read may be others by now, as the weights of a loop are: they are given to the program at each call.
+All else must be the very object. The checks are written out as Python and compiled, some 30 ns each; a loop over them
+would take three times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, cast
+
+import jax
+
+from explorer.hotpath.arrays import ARRAYS, may_be_replaced
+from explorer.hotpath.codes import code_of
+from explorer.hotpath.proof.reads import Read, cell_value, contents
+
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The checks of one proof.
+
+    Args:
+        check: Gives the arrays that were read, as they are now, as a tuple; None where anything else has changed.
+        arrays: Those at the time of the proof, in the same order.
+        reads: What is checked.
+    """
+
+    check: Callable[[], tuple[jax.Array, ...] | None]
+    arrays: tuple[jax.Array, ...]
+    reads: tuple[Read, ...]
+
+    def changed(self) -> Read | None:
+        """The first read that isn't as it was, for people; None where there is none."""
+        return next((read for read in self.reads if not is_unchanged(read)), None)
+
+
+def guards_of(reads: Sequence[Read], used: Container[int]) -> Guards:
+    """The checks for what a proof read.
+
+    Args:
+        reads: All of it.
+        used: The addresses of the arrays that the program computes with; others may have been read in passing, and
+            must stay the same.
+    """
+    writer = _Writer(used)
+    for number, read in enumerate(reads):
+        writer.add(number, read)
+    return Guards(writer.compiled(), tuple(writer.arrays), tuple(reads))
+
+
+def is_unchanged(read: Read) -> bool:
+    """Whether a read gives what it gave."""
+    guards = _Writer(())
+    guards.add(0, read)
+    return guards.compiled()() is not None
+
+
+class _Writer:
+    """The text of a check, as it is written."""
+
+    def __init__(self, used: Container[int]) -> None:
+        self._used = used
+        self.values: dict[str, Any] = {
+            "ARRAYS": ARRAYS,
+            "absent": _ABSENT,
+            "contents": contents,
+            "cell_value": cell_value,
+        }
+        self.conditions: list[str] = []
+        self.fetched: list[str] = []
+        self.arrays: list[jax.Array] = []
+        self._names_of: dict[int, str] = {}
+
+    def is_input(self, value: Any) -> bool:
+        """Whether a value is an array that the program takes anew at each call."""
+        return type(value) in ARRAYS and id(value) in self._used and may_be_replaced(value)
+
+    def add(self, number: int, read: Read) -> None:
+        holder, key, value = (f"{letter}{number}" for letter in "hkv")
+        self.values |= {holder: read.holder, key: read.key, value: read.value}
+        match read.where:
+            case "global":
+                current = f"{holder}.get({key})"
+            case "cell":
+                current = f"{holder}.cell_contents"
+            case "attribute":
+                current = self._attribute(holder, key, read)
+            case "absent":
+                self.conditions.append(f"absent is {self._attribute(holder, key, read)}")
+                return
+            case "item":
+                current = f"{holder}[{key}]"
+            case "code":
+                self._code(number, read)
+                return
+            case "contents":
+                self._contents(number, read)
+                return
+        if self.is_input(read.value):
+            self._array(f"a{number}", current, read.value)
+        else:
+            self.conditions.append(f"{current} is {value}")
+
+    def _attribute(self, holder: str, key: str, read: Read) -> str:
+        own = getattr(read.holder, "__dict__", None)
+        if own is None or (read.where == "attribute" and read.key not in own):  # a slot, or what a class computes
+            return f"getattr({holder}, {key}, absent)"
+        if not isinstance(read.holder, type):
+            self.values[holder] = own
+            return f"{holder}.get({key}, absent)"
+        return f"{holder}.__dict__.get({key}, absent)"
+
+    def _array(self, name: str, current: str, value: jax.Array) -> None:
+        """An array that may be another one; two names of one array must be of one still."""
+        self.conditions.append(f"type({name} := {current}) in ARRAYS")
+        before = self._names_of.setdefault(id(value), name)
+        if before != name:
+            self.conditions.append(f"{name} is {before}")
+        else:
+            self.fetched.append(name)
+            self.arrays.append(value)
+
+    def _code(self, number: int, read: Read) -> None:
+        """A function is the one that was read: its code, and what its parameters are where they aren't given."""
+        function: FunctionType = read.holder
+        code, defaults, by_name = read.value
+        self.values |= {
+            f"code{number}": code,
+            f"defaults{number}": defaults,
+            f"names{number}": tuple(cast(dict[str, Any], by_name or {}).items()),
+            "code_of": code_of,
+        }
+        self.conditions.append(f"code_of(h{number}) is code{number}")
+        if defaults is not None:
+            self.conditions.append(f"h{number}.__defaults__ is defaults{number}")
+        if function.__kwdefaults__:
+            self.conditions.append(f"tuple(h{number}.__kwdefaults__.items()) == names{number}")
+
+    def _contents(self, number: int, read: Read) -> None:
+        inside = f"c{number}"
+        self.conditions.append(f"len({inside} := contents(h{number})) == {len(read.value)}")
+        for at, value in enumerate(read.value):
+            if self.is_input(value):
+                self._array(f"a{number}_{at}", f"{inside}[{at}]", value)
+            else:
+                self.values[f"v{number}_{at}"] = value
+                self.conditions.append(f"{inside}[{at}] is v{number}_{at}")
+
+    def compiled(self) -> Callable[[], tuple[jax.Array, ...] | None]:
+        fetched = "(" + "".join(f"{name}, " for name in self.fetched) + ")"
+        condition = "\n    and ".join(self.conditions) or "True"
+        text = (
+            f"def check():\n  try:\n   if ({condition}):\n    return {fetched}\n"
+            "  except (LookupError, AttributeError, ValueError):\n   pass\n  return None\n"
+        )
+        namespace = dict(self.values)
+        exec(compile(text, "<guards>", "exec"), namespace)
+        return namespace["check"]

@@ -1,0 +1,314 @@
+"""One function's way from eager to compiled: counted, proven, compiled beside the program, compared, and measured on.
+
+    counting ── often and long enough ─▶ compiling ─▶ comparing ── three calls agree, 1.2 × faster ─▶ compiled
+        └──────────── not proven, not the same, not faster, or it raised: eager, with the reason ◀──────────┘
+
+Whatever happens, a call gives the user what the function as it was written gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from threading import Lock
+from time import perf_counter
+from types import FunctionType
+from typing import Any, Literal, cast
+
+import jax
+
+from explorer._jax import is_top_level
+from explorer.hotpath.agreement import difference, shared_container
+from explorer.hotpath.arrays import ARRAYS
+from explorer.hotpath.compiled import Call, NotCompiled, compiled_copy
+from explorer.hotpath.guards import Guards
+from explorer.hotpath.proof import Proof, Refusal, prove
+from explorer.hotpath.swap import original_of, restore, swap
+from explorer.pitfalls.safe import kind_of
+
+_jax: Any = jax  # for what has no types
+State = Literal["counting", "compiling", "comparing", "compiled", "eager"]
+_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_COMPARED = 3  # calls that run both ways
+_FASTER = 1.2  # times: less isn't worth a program's memory
+_VARIANTS = 8  # structures, static values and worlds of one function that are compiled; more run eagerly
+_CHECKED = 512  # of so many compiled calls, one is timed
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """When a function is compiled.
+
+    Args:
+        calls: So many, and
+        seconds: so long in all, before.
+        submit: What runs a compile: beside the program, or at once.
+        log: Is told of each step, with its function and what happened.
+    """
+
+    calls: int
+    seconds: float
+    submit: Callable[[Callable[[], None]], object]
+    log: Callable[[str, HotFunction, str], None] = lambda event, function, text: None
+
+
+@dataclass(slots=True, eq=False)
+class Variant:
+    """The compiled copy for one structure of arguments, one choice of what is no array, one world.
+
+    Args:
+        guards: Hold what it reads.
+        run: Takes the arrays that it reads, and those of the arguments.
+        compile_seconds: What making it took.
+        eager, compiled: Seconds of the calls that ran both ways.
+    """
+
+    guards: Guards
+    run: Callable[[tuple[jax.Array, ...], list[jax.Array]], Any]
+    compile_seconds: float
+    eager: list[float] = field(default_factory=list[float])
+    compiled: list[float] = field(default_factory=list[float])
+    is_trusted: bool = False
+
+
+class HotFunction:
+    """A function that is called often.
+
+    Args:
+        function: The user's. While this is at work it runs `call` in its place.
+        options: When to compile.
+
+    Attributes:
+        state: How far it is.
+        refusal: Why it stays eager.
+        calls: How often it was called at top level, by how.
+        eager_seconds: What calls took before it was compiled.
+        misses: How often guards held a compiled call back, with what had changed.
+    """
+
+    def __init__(self, function: FunctionType, options: Options) -> None:
+        self.function = function
+        self.original = original_of(function)
+        self.name = function.__qualname__
+        self.state: State = "counting"
+        self.refusal: Refusal | None = None
+        self.calls = {"eager": 0, "compiled": 0}
+        self.eager_seconds = 0.0
+        self.misses: dict[str, int] = {}
+        self.variants: dict[Any, Variant] = {}
+        self._options = options
+        self._pending: set[Any] = set()
+        self._lock = Lock()
+
+    def watch(self) -> None:
+        """From now on its calls come by here."""
+        swap(self.function, self._call())
+
+    def leave(self, refusal: Refusal) -> None:
+        """It runs as it was written, from now on."""
+        self.state, self.refusal = "eager", refusal
+        self.variants.clear()
+        restore(self.function)
+        self._options.log("eager", self, refusal.reason)
+
+    def release(self) -> None:
+        """It runs as it was written; what was learned stays."""
+        restore(self.function)
+
+    def _call(self) -> Callable[..., Any]:
+        """What runs in the function's place. A closure: its names are found faster than attributes."""
+        original, variants, arrays_are = self.original, self.variants, ARRAYS
+        flatten: Callable[[Any], tuple[list[Any], Any]] = _jax.tree.flatten
+        counted, calls = self._counted, self.calls
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not is_top_level():
+                return original(*args, **kwargs)
+            leaves, structure = flatten((args, kwargs))
+            arrays: list[Any] | None = leaves
+            for leaf in leaves:
+                if type(leaf) not in arrays_are:
+                    arrays, structure = _separated(leaves, structure)
+                    break
+            variant = variants.get(structure) if arrays is not None else None
+            if variant is None or arrays is None or not variant.is_trusted:
+                return counted(args, kwargs, arrays, structure, len(leaves))
+            read = variant.guards.check()
+            if read is None:
+                return self._missed(variant, structure, args, kwargs)
+            try:
+                result = variant.run(read, arrays)
+            except Exception as error:
+                return self._failed(error, args, kwargs)
+            calls["compiled"] += 1
+            return result
+
+        return call
+
+    # Calls that aren't compiled yet -----------------------------------------------------------------------------------
+
+    def _counted(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[jax.Array] | None, key: Any, count: int
+    ) -> Any:
+        """A call of a kind that isn't compiled, or not trusted yet."""
+        self.calls["eager"] += 1
+        variant = self.variants.get(key) if arrays is not None else None
+        if variant is not None and self._lock.acquire(blocking=False):
+            try:
+                return self._compared(variant, args, kwargs, arrays or [])
+            finally:
+                self._lock.release()
+        begun = perf_counter()
+        result = self.original(*args, **kwargs)
+        self.eager_seconds += perf_counter() - begun
+        try:
+            self._learn(args, kwargs, result, arrays, key, count)
+        except Exception as error:  # a fault of ours is none of the user's
+            self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
+        return result
+
+    def _learn(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, arrays: list[jax.Array] | None, key: Any,
+        count: int,
+    ) -> None:  # fmt: skip
+        """After an eager call: whether it can be compiled, and whether it is time."""
+        if self.state == "eager" or key in self._pending:
+            return
+        refusal = unfit(arrays, args, kwargs, result)
+        if refusal is not None:
+            return self.leave(refusal)
+        if sum(self.calls.values()) < self._options.calls or self.eager_seconds < self._options.seconds:
+            return None
+        if len(self.variants) >= _VARIANTS:
+            return self.leave(Refusal(f"it is called in more than {_VARIANTS} ways", cure=_WAYS))
+        proof = prove(self.original, args, kwargs)
+        if isinstance(proof, Refusal):
+            return self.leave(proof)
+        self._pending.add(key)
+        self.state = "compiling" if self.state == "counting" else self.state
+        self._options.log("trigger", self, f"{sum(self.calls.values())} calls, {self.eager_seconds:.3g} s")
+        self._options.submit(lambda: self._compile(proof, key, arrays or [], args, kwargs, count))
+        return None
+
+    def _compile(
+        self, proof: Proof, key: Any, arrays: list[jax.Array], args: tuple[Any, ...], kwargs: dict[str, Any], count: int
+    ) -> None:
+        """Make the compiled copy, and run it once so that the first call that counts doesn't compile."""
+        begun = perf_counter()
+        try:
+            structure, static = _parts(key)
+            guards, run = compiled_copy(Call(self.original, structure, static, count), proof, arrays)
+            read = guards.check()
+            if read is None:
+                self._pending.discard(key)
+                return
+            jax.block_until_ready(run(read, arrays))
+        except NotCompiled as error:
+            return self.leave(Refusal(f"{error}"))
+        except Exception as error:
+            return self.leave(refusal_of(error))
+        self.variants[key] = Variant(guards, run, perf_counter() - begun)
+        self._pending.discard(key)
+        if self.state == "compiling":
+            self.state = "comparing"
+        self._options.log("compiled", self, f"{perf_counter() - begun:.3g} s")
+        return None
+
+    def _compared(
+        self, variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[jax.Array]
+    ) -> Any:
+        """A call both ways; the user gets what the function as it was written gives."""
+        read = variant.guards.check()
+        if read is None:
+            return self.original(*args, **kwargs)
+        compiled: Any = None
+        if len(variant.eager) % 2:
+            compiled = self._timed(variant.compiled, lambda: variant.run(read, arrays))
+        result = self._timed(variant.eager, lambda: self.original(*args, **kwargs))
+        if len(variant.compiled) < len(variant.eager):
+            try:
+                compiled = self._timed(variant.compiled, lambda: variant.run(read, arrays))
+            except Exception as error:
+                self.leave(refusal_of(error))
+                return result
+        differs = difference(result, compiled)
+        if differs:
+            self.leave(Refusal(f"compiled, {differs}"))
+        elif len(variant.eager) >= _COMPARED:
+            self._judge(variant)
+        return result
+
+    def _timed(self, seconds: list[float], call: Callable[[], Any]) -> Any:
+        begun = perf_counter()
+        result: Any = _jax.block_until_ready(call())
+        seconds.append(perf_counter() - begun)
+        return result
+
+    def _judge(self, variant: Variant) -> None:
+        eager, compiled = median(variant.eager), median(variant.compiled)
+        if eager < _FASTER * compiled:
+            self.leave(Refusal(f"compiled it is {eager / compiled:.2f}× as fast, which isn't worth it"))
+            return
+        variant.is_trusted = True
+        self.state = "compiled"
+        self._options.log("faster", self, f"{eager / compiled:.1f}×: {1e3 * eager:.3g} → {1e3 * compiled:.3g} ms")
+
+    # Calls that compiled code doesn't serve ---------------------------------------------------------------------------
+
+    def _missed(self, variant: Variant, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Something that was read has changed: the call runs as it was written."""
+        changed = variant.guards.changed()
+        name = changed.name if changed is not None else "something"
+        self.misses[name] = self.misses.get(name, 0) + 1
+        self.calls["eager"] += 1
+        self._options.log("miss", self, name)
+        if self.variants.get(key) is variant and self.misses[name] <= _VARIANTS:
+            del self.variants[key]  # it may be compiled anew, for the world as it is now
+        elif self.misses[name] > _VARIANTS:
+            self.leave(Refusal(f"`{name}` is another at each call", cure=f"pass `{name}` as an argument"))
+        return self.original(*args, **kwargs)
+
+    def _failed(self, error: Exception, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A compiled call raised: the function is what it was, and says what it has to say itself."""
+        self.leave(refusal_of(error))
+        return self.original(*args, **kwargs)
+
+
+def _parts(key: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The structure of a call, and what of it is no array."""
+    return cast(tuple[Any, tuple[Any, ...]], key if isinstance(key, tuple) else (key, ()))
+
+
+_WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"
+
+
+def _separated(leaves: list[Any], structure: Any) -> tuple[list[Any] | None, Any]:
+    """The arrays among some leaves, and the structure with all that is no array; None where that can't be compared."""
+    static: list[tuple[int, type[Any], Any]] = []
+    for at, leaf in enumerate(leaves):
+        kind = kind_of(leaf)
+        if kind in ARRAYS:
+            continue
+        if kind not in _PLAIN and not isinstance(leaf, (FunctionType, type)):
+            return None, structure
+        static.append((at, kind, leaf if leaf or kind is not float else repr(leaf)))  # 0.0 and -0.0 are equal
+    return [leaf for leaf in leaves if type(leaf) in ARRAYS], (structure, tuple(static))
+
+
+def unfit(arrays: list[Any] | None, args: Any, kwargs: Any, result: Any) -> Refusal | None:
+    """Why a call like this can't be compiled, by what came in and out."""
+    if arrays is None:
+        kinds = {type(leaf).__name__ for leaf in jax.tree.leaves((args, kwargs)) if type(leaf) not in ARRAYS}
+        return Refusal(f"it is given objects of {', '.join(sorted(kinds))}", cure="arrays of JAX's: jnp.asarray")
+    given = jax.tree.leaves(result)
+    if not given or any(type(leaf) not in ARRAYS for leaf in given):
+        return Refusal("it returns something other than arrays")
+    if shared_container(args, kwargs, result):
+        return Refusal("it returns a container that it was given, or one twice", cure="return a new one")
+    return None
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """Why a trace or a compiled call raised."""
+    return Refusal(f"compiled it raises {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")

@@ -1,0 +1,40 @@
+"""Whether a function may be compiled unasked: a proof, from its source, that nobody could tell but by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from explorer.hotpath.proof.attributes import classify
+from explorer.hotpath.proof.binding import Arguments
+from explorer.hotpath.proof.calls import call
+from explorer.hotpath.proof.reads import Read
+from explorer.hotpath.proof.refusal import NotProven, Refusal
+from explorer.hotpath.proof.statements import Interpreter
+from explorer.hotpath.proof.values import Known
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A function that is known to compute, and do nothing else, for arguments like those it was looked at with.
+
+    Args:
+        reads: What it reads from outside of its call; the proof holds as long as all of it is the same.
+    """
+
+    reads: tuple[Read, ...]
+
+
+def prove(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Proof | Refusal:
+    """Go through a function's source with the arguments of a call as examples. Nothing of the user's is run."""
+    interpreter = Interpreter()
+    given = Arguments(tuple(map(classify, args)), {name: classify(value) for name, value in kwargs.items()})
+    try:
+        call(interpreter, Known(function), given, function.__name__)
+    except NotProven as refused:
+        return refused.refusal
+    except RecursionError:
+        return Refusal("it goes too deep to follow")
+    return Proof(interpreter.reads.all())

@@ -1,0 +1,370 @@
+"""What is known of the parts of a value: its attributes, its items, what a loop over it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from explorer.hotpath.proof import known
+from explorer.hotpath.proof.reads import contents
+from explorer.hotpath.proof.refusal import NotProven
+from explorer.hotpath.proof.values import (
+    DATA,
+    PLAIN,
+    PLAIN_TYPES,
+    Data,
+    Either,
+    Fresh,
+    Given,
+    Items,
+    Known,
+    Made,
+    Method,
+    Operation,
+    Plain,
+    Value,
+    Wrapped,
+    is_plain,
+    join,
+)
+from explorer.hotpath.proof.walker import Walker
+from explorer.pitfalls.safe import attributes, kind_of, member, mro
+
+_PLAIN_ATTRIBUTES = frozenset(["shape", "ndim", "size", "dtype", "itemsize", "nbytes"])
+_CONTAINERS = (list, tuple, dict)
+
+
+def classify(example: Any) -> Value:
+    """What is known of an argument, or a part of one."""
+    if isinstance(example, (jax.Array, np.generic)):
+        return DATA
+    if type(example) in _CONTAINERS or is_structured(example):
+        return Given(example)
+    return Known(example)  # numbers, texts, functions: the guard holds the very same
+
+
+def is_structured(example: Any) -> bool:
+    """Whether JAX knows what is in it, and its attributes are what is in it: a named tuple, a dataclass."""
+    if is_named_tuple(example):
+        return True
+    return is_dataclass(example) and not isinstance(example, type) and not jax.tree_util.all_leaves([example])
+
+
+def is_named_tuple(example: Any) -> bool:
+    return isinstance(example, tuple) and hasattr(cast(Any, example), "_fields")
+
+
+def as_data(value: Value) -> Value:
+    """A value that arithmetic is done with: only what JAX, NumPy and Python themselves define it for."""
+    if isinstance(value, Either):
+        for one in value.values:
+            as_data(one)
+        return DATA
+    if isinstance(value, (Data, Plain, Fresh, Items)) or is_plain(value):
+        return DATA
+    if isinstance(value, Known) and isinstance(value.value, (jax.Array, np.generic, np.dtype, type(None))):
+        return DATA
+    if isinstance(value, Given) and type(value.example) in _CONTAINERS:
+        return DATA
+    raise NotProven(f"what arithmetic does with {_described(value)} isn't known")
+
+
+def attribute(owner: Value, name: str, walker: Walker, text: str) -> Value:
+    """What is known of an attribute."""
+    match owner:
+        case Either(values):
+            found = [attribute(one, name, walker, text) for one in values if not _is_none(one)]
+            return _joined(found)
+        case Data():
+            return _of_data(name, text)
+        case Plain():
+            return _of_text(name, text)
+        case Fresh() | Items():
+            return _of_container(owner, name, text)
+        case Made(kind, own):
+            return own[name] if name in own else _of_class(kind, owner, name, walker, text)
+        case Given(example):
+            return _of_given(example, owner, name, walker, text)
+        case Known(value):
+            return _of_known(value, owner, name, walker, text)
+        case Wrapped():
+            raise NotProven(f"what `{text}` is isn't known")
+        case _:
+            raise NotProven(f"what `{text}` is isn't known")
+
+
+def _of_data(name: str, text: str) -> Value:
+    if name in _PLAIN_ATTRIBUTES:
+        return PLAIN
+    if name in known.ARRAY_ATTRIBUTES:
+        return DATA
+    if name in ("item", "tolist", "__array__", "__float__", "__int__", "__bool__"):
+        raise NotProven(f"`{text}` reads a value", "leave it an array, and read it outside of the function")
+    if name in known.ARRAY_METHODS | known.CONTAINER_METHODS | known.TEXT_METHODS:
+        return Operation(name)
+    raise NotProven(f"what `{text}` of a computed value is isn't known")
+
+
+def _of_text(name: str, text: str) -> Value:
+    if name in known.TEXT_METHODS | known.CONTAINER_METHODS | {
+        "real",
+        "imag",
+        "is_integer",
+        "bit_length",
+        "name",
+        "kind",
+    }:
+        return Operation(name)
+    if name in _PLAIN_ATTRIBUTES:
+        return PLAIN
+    raise NotProven(f"what `{text}` is isn't known")
+
+
+def _of_container(owner: Fresh | Items, name: str, text: str) -> Value:
+    is_array = isinstance(owner, Fresh) and owner.kind is np.ndarray
+    if is_array and name in _PLAIN_ATTRIBUTES:
+        return PLAIN
+    if is_array and name in known.ARRAY_ATTRIBUTES:
+        return DATA
+    if name in known.CONTAINER_METHODS | known.CHANGING_METHODS or (is_array and name in known.ARRAY_METHODS):
+        return Method(Operation(name), owner)
+    raise NotProven(f"what `{text}` is isn't known")
+
+
+def _of_given(example: Any, owner: Given, name: str, walker: Walker, text: str) -> Value:
+    if type(example) in _CONTAINERS:
+        if name in known.CHANGING_METHODS:
+            raise NotProven(
+                f"`{text}` changes what the call was given", "return the new value instead of changing the old one"
+            )
+        if name in known.CONTAINER_METHODS:
+            return Method(Operation(name), owner)
+        raise NotProven(f"what `{text}` is isn't known")
+    if is_named_tuple(example) and name == "_replace":
+        return Method(Operation(name), owner)
+    value: Any = example
+    own = {name: getattr(value, name) for name in _field_names(value)}
+    return classify(own[name]) if name in own else _of_class(kind_of(value), owner, name, walker, text)
+
+
+def _field_names(example: Any) -> tuple[str, ...]:
+    """The fields of a named tuple or a dataclass."""
+    return example._fields if is_named_tuple(example) else tuple(field.name for field in fields(example))
+
+
+def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) -> Value:
+    if isinstance(value, (jax.Array, np.generic)):
+        return _of_data(name, text)
+    if type(value) in PLAIN_TYPES or isinstance(value, np.dtype):
+        return _of_text(name, text)
+    if type(value) in (*_CONTAINERS, set, frozenset):
+        if name in known.CHANGING_METHODS:
+            raise NotProven(f"`{text}` changes what lives outside of the call", "return the new value instead")
+        return Method(Operation(name), owner)
+    if isinstance(value, ModuleType):
+        is_jax = value.__name__.partition(".")[0] == "jax"  # some of whose modules are loaded when they are asked for
+        found = getattr(value, name, ...) if is_jax else member(value, name)
+        if found is ...:
+            raise NotProven(f"what `{text}` is isn't known")
+        if not is_jax:
+            walker.reads.add("global", vars(value), name, found, text)
+        return Known(found)
+    own = attributes(value)
+    if name in own and not isinstance(value, type):
+        walker.reads.add("attribute", value, name, own[name], text)
+        return read_value(own[name], text)
+    if isinstance(value, type):
+        found = member(value, name)
+        if found is ...:
+            raise NotProven(f"what `{text}` is isn't known")
+        walker.reads.add("attribute", value, name, found, text)
+        return Known(found)
+    return _of_class(kind_of(value), owner, name, walker, text)
+
+
+def read_value(value: Any, text: str) -> Value:
+    """What is known of what an object outside of the call has."""
+    if type(value) is np.ndarray:
+        raise NotProven(
+            f"it reads the NumPy array `{text}` from outside, whose contents may change unseen",
+            "make it JAX's: jnp.asarray",
+        )
+    return Known(value)
+
+
+def _of_class(kind: type[Any], owner: Value, name: str, walker: Walker, text: str) -> Value:
+    """A method or constant of an object's class."""
+    if isinstance(owner, Known):
+        walker.reads.add("absent", owner.value, name, None, text)
+    for base in kind.__mro__:
+        held = vars(base).get(name, ...)
+        if held is ...:
+            walker.reads.add("absent", base, name, None, text)
+            continue
+        walker.reads.add("attribute", base, name, held, text)
+        if isinstance(held, FunctionType):
+            return Method(Known(held), owner)
+        if isinstance(held, staticmethod):
+            return Known(held.__func__)
+        if isinstance(held, classmethod):
+            return Method(Known(held.__func__), Known(kind))
+        if isinstance(held, property) and isinstance(held.fget, FunctionType):
+            return walker.property(held.fget, owner, text)
+        if not any("__get__" in vars(one) for one in mro(held)):
+            return read_value(held, text)
+        break
+    raise NotProven(f"what `{text}` is isn't known")
+
+
+def item(owner: Value, key: Value, walker: Walker, text: str) -> Value:
+    """What is known of an item."""
+    if isinstance(key, Known) and isinstance(key.value, jax.Array) and not _is_array(owner):
+        raise NotProven(f"`{text}` reads the value of an array to find an item", "jnp.take takes arrays of positions")
+    match owner:
+        case Either(values):
+            return _joined([item(one, key, walker, text) for one in values if not _is_none(one)])
+        case Data():
+            return DATA
+        case Plain():
+            return PLAIN
+        case Items(items):
+            at = key.value if isinstance(key, Known) and type(key.value) is int else None
+            if at is not None and -len(items) <= at < len(items):
+                return items[at]
+            return _joined(list(items))
+        case Fresh():
+            return DATA if owner.holds is None else owner.holds
+        case Given(example) if type(example) in _CONTAINERS or isinstance(example, tuple):
+            return _item_of(example, key)
+        case Known(value) if isinstance(value, (jax.Array, np.generic)):
+            return DATA
+        case Known(value) if type(value) in PLAIN_TYPES:
+            return PLAIN
+        case Known(value) if type(value) in _CONTAINERS:
+            return _item_of_known(value, key, walker, text)
+        case _:
+            raise NotProven(f"what `{text}` is isn't known")
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value, Data) or isinstance(getattr(value, "value", None), (jax.Array, np.generic))
+
+
+def _item_of(example: Any, key: Value) -> Value:
+    if isinstance(key, Known) and type(key.value) in (int, str, bool):
+        try:
+            return classify(example[key.value])
+        except (LookupError, TypeError):
+            return DATA  # it raises when it runs, traced or not
+    values: list[Any] = list(cast(Any, example).values()) if isinstance(example, Mapping) else list(example)
+    return _joined([classify(value) for value in values]) if values else DATA
+
+
+def _item_of_known(value: Any, key: Value, walker: Walker, text: str) -> Value:
+    if isinstance(key, Known) and type(key.value) in (int, str):
+        try:
+            found = value[key.value]
+        except (LookupError, TypeError):
+            return DATA
+        walker.reads.add("item", value, key.value, found, text)
+        return read_value(found, text)
+    return _joined([read_value(one, text) for one in _read_contents(value, walker, text)])
+
+
+def _read_contents(container: Any, walker: Walker, text: str) -> list[Any]:
+    """What is in a container from outside; all of it is held by a guard."""
+    walker.reads.add("contents", container, None, contents(container), text)
+    return list(cast(Any, container).values()) if isinstance(container, Mapping) else list(container)
+
+
+def elements(value: Value, walker: Walker) -> Value | None:
+    """What a loop over a value gives, taken together; None where that is nothing."""
+    match value:
+        case Either(values):
+            found = [one for each in values if (one := elements(each, walker)) is not None]
+            return _joined(found) if found else None
+        case Data() | Plain():
+            return value
+        case Items(items):
+            return _joined(list(items)) if items else None
+        case Fresh(kind, holds):
+            return PLAIN if kind is dict and holds is not None else holds
+        case Given(example) if isinstance(example, Mapping):
+            return PLAIN if example else None
+        case Given(example) if isinstance(example, (list, tuple)):
+            inside = list(cast(list[Any], example))
+            return _joined([classify(one) for one in inside]) if inside else None
+        case Known(container) if isinstance(container, (jax.Array, np.generic)):
+            return DATA
+        case Known(container) if type(container) in (str, bytes, range):
+            return PLAIN
+        case Known(container) if type(container) in (*_CONTAINERS, set, frozenset):
+            _read_contents(container, walker, "a container")
+            inside = list(container)
+            return _joined([read_value(one, "an item") for one in inside]) if inside else None
+        case _:
+            raise NotProven(f"what a loop over {_described(value)} gives isn't known")
+
+
+def values_in(value: Value, walker: Walker) -> Value | None:
+    """What the values of a mapping are, taken together, and what is in another container; None where nothing is."""
+    match value:
+        case Fresh(_, holds):
+            return holds
+        case Given(example) if isinstance(example, Mapping):
+            inside = [classify(one) for one in cast(Mapping[Any, Any], example).values()]
+            return _joined(inside) if inside else None
+        case Known(held) if isinstance(held, Mapping):
+            inside = [read_value(one, "an item") for one in _read_contents(held, walker, "a dict")]
+            return _joined(inside) if inside else None
+        case _:
+            return elements(value, walker)
+
+
+def truth(value: Value) -> bool | None:
+    """Whether a condition holds; None where guards don't decide it.
+
+    Raises:
+        NotProven: It is asked of an array from outside, whose value a trace would read once.
+    """
+    match value:
+        case Known(held) if isinstance(held, (jax.Array, np.generic)):
+            raise NotProven("it decides by the value of an array", "jnp.where chooses without reading")
+        case Either(values):
+            decided = {truth(one) for one in values}
+            return decided.pop() if len(decided) == 1 else None
+        case Known(held) if held is None or type(held) in PLAIN_TYPES:
+            return bool(held)
+        case Known(held) if isinstance(held, (FunctionType, MethodType, type, ModuleType)):
+            return True
+        case Items(items):
+            return bool(items)
+        case Given(example) if type(example) in _CONTAINERS:
+            return bool(example)
+        case _:
+            return None
+
+
+def _described(value: Value) -> str:
+    held = getattr(value, "value", getattr(value, "example", None))
+    if isinstance(value, Made):
+        return f"an object of `{value.kind.__name__}`"
+    return f"an object of `{type(held).__name__}`" if held is not None else "this value"
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Known) and value.value is None
+
+
+def _joined(values: list[Value]) -> Value:
+    if not values:
+        raise NotProven("what this is isn't known")
+    joined = values[0]
+    for value in values[1:]:
+        joined = join(joined, value)
+    return joined

@@ -1,0 +1,237 @@
+"""What is known of a call: whether it is harmless, and what it gives."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import jax
+
+from explorer._jax.jitted import is_jitted
+from explorer.hotpath.codes import code_of
+from explorer.hotpath.proof import containers, known
+from explorer.hotpath.proof.attributes import attribute, elements
+from explorer.hotpath.proof.binding import Arguments, parameters
+from explorer.hotpath.proof.refusal import NotProven
+from explorer.hotpath.proof.specials import SPECIALS
+from explorer.hotpath.proof.syntax import node_of
+from explorer.hotpath.proof.values import (
+    DATA,
+    PLAIN,
+    Closure,
+    Either,
+    Fresh,
+    Given,
+    Items,
+    Known,
+    Made,
+    Method,
+    Operation,
+    Scope,
+    Value,
+    Wrapped,
+    join,
+)
+from explorer.hotpath.proof.walker import Walker
+from explorer.pitfalls.safe import kind_of
+
+_OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
+_READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value
+_LIKE_THEIRS = tuple(vars(jax)[name] for name in ("vmap", "jit", "checkpoint", "remat", "named_call"))
+
+
+def call(walker: Walker, callee: Value, given: Arguments, text: str) -> Value:
+    """What a call gives, once it is known to be harmless.
+
+    Args:
+        walker: Who goes through the function.
+        callee: What is called.
+        given: With what.
+        text: Of what is called, as the source has it.
+    """
+    match callee:
+        case Either(values):
+            return functools.reduce(join, [call(walker, one, given, text) for one in values])
+        case Operation():
+            return _with_data(walker, given, text)
+        case Method(Operation(name), owner):
+            return containers.method(walker, owner, name, given, text)
+        case Method(function, owner):
+            return call(walker, function, given.after((owner,)), text)
+        case Wrapped():
+            return _call_wrapped(walker, callee, given, text)
+        case Closure(node, names, home, defaults):
+            return walker.run_in(node, home, Scope(parameters(node, defaults, given, text), names))
+        case Made() | Given():
+            return call(walker, attribute(callee, "__call__", walker, text), given, text)
+        case Known(value):
+            return _call_known(walker, value, given, text)
+        case _:
+            raise NotProven(f"what `{text}(…)` calls is computed")
+
+
+def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Value:
+    if id(value) in SPECIALS:
+        return SPECIALS[id(value)](walker, given, text)
+    if known.is_wrapper(value):
+        return _wrap(value, given, text)
+    if known.is_pure(value):
+        return _pure(walker, value, given, text)
+    inner = _inside(value)
+    if inner is not None:
+        function, args, named = inner
+        return call(walker, Known(function), given.after(map(Known, args), dict(_known(named))), text)
+    if type(value) is FunctionType:
+        return _run_function(walker, value, given, text)
+    if isinstance(value, type):
+        return _construct(walker, value, given, text)
+    kind = kind_of(value)
+    method: Any = vars(kind).get("__call__") if not isinstance(value, BuiltinFunctionType) else None
+    if isinstance(method, FunctionType):
+        walker.reads.add("attribute", kind, "__call__", method, text)
+        return _run_function(walker, method, given.after((Known(value),)), text)
+    raise _unknown(value, text)
+
+
+def _known(values: Mapping[str, Any]) -> list[tuple[str, Value]]:
+    return [(name, Known(value)) for name, value in values.items()]
+
+
+def _inside(value: Any) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]] | None:
+    """What a callable object calls, with what by position and by name; None where it isn't such a one."""
+    if type(value) is MethodType:
+        return value.__func__, (value.__self__,), {}
+    if isinstance(value, functools.partial):
+        return value.func, value.args, value.keywords
+    if isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or is_jitted(value):
+        return value.__wrapped__, (), {}
+    return None
+
+
+def _unknown(value: Any, text: str) -> NotProven:
+    owner = getattr(value, "__self__", None)
+    module = getattr(value, "__module__", None) or (type(owner).__module__ if owner is not None else "")
+    effect = known.effect_of(f"{module}.{getattr(value, '__qualname__', type(value).__name__)}")
+    return NotProven(f"`{text}`: {effect}" if effect else f"what `{text}` does isn't known")
+
+
+def _run_function(walker: Walker, function: FunctionType, given: Arguments, text: str) -> Value:
+    """A function of which there is the source."""
+    node = node_of(function) if (function.__module__ or "").partition(".")[0] not in _OPAQUE else None
+    effect = known.effect_of(f"{function.__module__}.{function.__qualname__}")
+    if node is None or effect:
+        raise NotProven(f"`{text}`: {effect}") if effect else _without_source(function, text)
+    what = code_of(function), function.__defaults__, function.__kwdefaults__
+    walker.reads.add("code", function, None, what, text)
+    signature = inspect.signature(function, follow_wrapped=False)
+    defaults = {name: p.default for name, p in signature.parameters.items() if p.default is not p.empty}
+    return walker.run_in(node, function, Scope(parameters(node, dict(_known(defaults)), given, text)))
+
+
+def _without_source(function: FunctionType, text: str) -> NotProven:
+    is_opaque = (function.__module__ or "").partition(".")[0] in _OPAQUE
+    return NotProven(
+        f"what `{text}` does isn't known" if is_opaque else f"the source of `{text}` can't be had, or isn't what runs"
+    )
+
+
+def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:
+    """An object of a class."""
+    if issubclass(kind, BaseException):
+        return Operation(kind.__name__)
+    made, names = Made(kind), _generated_fields(kind)
+    if names is None:
+        maker = next((vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)), None)
+        is_plain = type(kind) is type and not any("__new__" in vars(base) for base in kind.__mro__[:-1])
+        if not is_plain or not isinstance(maker, FunctionType):
+            raise NotProven(f"what making a `{text}` does isn't known")
+        _run_function(walker, maker, given.after((made,)), text)
+        return made
+    if not given.are_exact:
+        raise NotProven(f"what `{text}` is made of isn't followed")
+    made.fields.update({name: Known(value) for name, value in names.items() if value is not inspect.Parameter.empty})
+    made.fields.update(zip(names, given.positional, strict=False))
+    made.fields.update(given.named)
+    return made
+
+
+def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
+    """The parameters of a class whose making only keeps them, with their defaults; None for others."""
+    fields: tuple[str, ...] | None = getattr(kind, "_fields", None)
+    if fields is not None and tuple in kind.__mro__:
+        defaults: dict[str, Any] = getattr(kind, "_field_defaults", {})
+        return {name: defaults.get(name, inspect.Parameter.empty) for name in fields}
+    maker: Any = getattr(kind, "__init__")  # noqa: B009 - types know it as that of object
+    is_generated = isinstance(maker, FunctionType) and maker.__code__.co_filename == "<string>"
+    if is_dataclass(kind) and is_generated and not hasattr(kind, "__post_init__"):
+        return {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
+    return None
+
+
+def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
+    """A call of what only computes."""
+    home = known.home_of(function)
+    if home.partition(".")[0] in _READERS and any(map(_is_array, given.all)):
+        raise NotProven(f"`{text}(…)` may read the value of an array from outside", "use JAX's own: jnp")
+    if function is map and given.positional:
+        parts = tuple(elements(one, walker) or DATA for one in given.positional[1:])
+        return Fresh(list, call(walker, given.positional[0], Arguments(parts), text))
+    _with_data(walker, given, text)
+    made = containers.made_by(function, given, walker)
+    return made if made is not None else PLAIN if home == "math" else DATA
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value, Known) and isinstance(value.value, jax.Array)
+
+
+def _with_data(walker: Walker, given: Arguments, text: str) -> Value:
+    """A call that only computes: what it is given that can be called is gone through with data."""
+    for value in given.all:
+        _go_through(walker, value, text)
+    return DATA
+
+
+def _go_through(walker: Walker, value: Value, text: str) -> None:
+    match value:
+        case Either(values) | Items(values):
+            for one in values:
+                _go_through(walker, one, text)
+        case Fresh(_, holds) if holds is not None:
+            _go_through(walker, holds, text)
+        case Closure() | Wrapped() | Method():
+            call(walker, value, Arguments(rest=DATA), text)
+        case Known(held) if callable(held) and not isinstance(held, type) and not known.is_pure(held):
+            call(walker, value, Arguments(rest=DATA), text)
+        case _:
+            pass
+
+
+def _wrap(wrapper: Any, given: Arguments, text: str) -> Value:
+    """A transformation of a function: `jax.grad(f)`, `partial(f, 1)`, or one with options alone."""
+    if not given.are_exact:
+        raise NotProven(f"what `{text}` is given isn't followed")
+    if not given.positional:
+        return Wrapped(functools.partial, Known(wrapper), (), given.named)
+    function, *rest = given.positional
+    is_partial = wrapper is functools.partial or wrapper is jax.tree_util.Partial
+    return Wrapped(
+        functools.partial if is_partial else wrapper, function, tuple(rest if is_partial else ()), given.named
+    )
+
+
+def _call_wrapped(walker: Walker, wrapped: Wrapped, given: Arguments, text: str) -> Value:
+    if wrapped.wrapper is functools.partial:
+        return call(walker, wrapped.function, given.after(wrapped.args, wrapped.keywords), text)
+    result = call(walker, wrapped.function, given, text)
+    if any(wrapped.wrapper is one for one in _LIKE_THEIRS):
+        return result
+    # A derivative has the structure of what it is by: of the first argument, unless options say otherwise.
+    like = given.positional[0] if given.positional and not wrapped.keywords else DATA
+    if wrapped.wrapper is jax.value_and_grad:
+        return Items((DATA, like))
+    return like if wrapped.wrapper is jax.grad else DATA

@@ -1,0 +1,190 @@
+"""Which functions are known to do nothing but compute, and which methods change what they are methods of.
+
+The lists name what JAX, NumPy and Python document. What is in none of them is not known, and then nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import itertools
+import math
+import operator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+
+from explorer.pitfalls.safe import kind_of
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+# Of these modules every public function computes, but for what is listed below.
+_JAX_MODULES = _words(
+    """
+jax.numpy jax.numpy.linalg jax.numpy.fft jax.lax jax.lax.linalg jax.nn jax.nn.initializers jax.random jax.tree
+jax.image jax.ops jax.scipy.linalg jax.scipy.special jax.scipy.stats jax.scipy.stats.norm jax.scipy.stats.beta
+jax.scipy.stats.gamma jax.scipy.signal jax.scipy.ndimage jax.scipy.interpolate jax.scipy.optimize
+jax.scipy.integrate jax.scipy.cluster.vq jax.scipy.fft jax.scipy.sparse.linalg
+    """
+)
+_TREE_UTIL = _words(
+    """
+tree_map tree_leaves tree_flatten tree_unflatten tree_structure tree_reduce tree_all tree_map_with_path
+tree_leaves_with_path tree_flatten_with_path tree_transpose
+    """
+)
+_JAX = _words("jvp eval_shape make_jaxpr ShapeDtypeStruct block_until_ready named_scope")
+# What returns a function like the one that it is given.
+_WRAPPERS: tuple[Any, ...] = (
+    *(getattr(jax, name) for name in _words("grad value_and_grad vmap jit checkpoint remat jacfwd jacrev hessian")),
+    *(functools.partial, jax.tree_util.Partial, jax.named_call),
+)
+# These read a value or where it lies, touch what is outside, or differ between an array and what stands for it.
+_NOT_JAX = _words(
+    """
+numpy.save numpy.savez numpy.load numpy.from_dlpack numpy.frombuffer numpy.fromfile numpy.set_printoptions
+numpy.printoptions numpy.get_printoptions numpy.array_repr numpy.array_str numpy.isscalar numpy.iscomplexobj
+numpy.frompyfunc numpy.vectorize lax.create_token lax.infeed lax.outfeed lax.with_sharding_constraint
+    """
+)
+_BUILTINS = _words(
+    """
+abs all any complex dict divmod enumerate filter float frozenset int bool len list map max min pow range reversed
+round set slice sorted sum tuple zip
+    """
+)
+_ITERTOOLS = _words(
+    """
+chain product repeat accumulate pairwise islice starmap combinations zip_longest
+    """
+)
+_PURE_LIBRARIES = ("optax", "einops", "chex", "distrax")
+_NUMPY = _words(
+    """
+array asarray zeros ones full empty arange linspace eye prod cumsum concatenate stack sum mean max min argsort sort
+where meshgrid
+    """
+)
+# Of the module `operator`: what changes its arguments, calls them, or asks for their identity.
+_CHANGING_OPERATORS = _words(
+    """
+iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem attrgetter
+itemgetter methodcaller is_ is_not is_none is_not_none call
+    """
+)
+
+# Attributes and methods of arrays, containers and texts that change nothing, and that a trace knows as well.
+ARRAY_ATTRIBUTES = frozenset(_words("shape ndim size dtype T mT real imag at itemsize nbytes"))
+ARRAY_METHODS = frozenset(
+    _words(
+        """
+all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum diagonal
+dot flatten max mean min nonzero prod ptp ravel repeat reshape round searchsorted sort squeeze std sum swapaxes take
+trace transpose var view set add subtract multiply divide power apply get mul
+    """
+    )
+)
+CONTAINER_METHODS = frozenset(_words("items keys values get copy index count union intersection difference _replace"))
+CHANGING_METHODS = frozenset(
+    _words(
+        """
+append extend insert pop popitem remove clear update setdefault sort reverse add discard fill
+    """
+    )
+)
+TEXT_METHODS = frozenset(
+    _words(
+        """
+startswith endswith split rsplit strip lstrip rstrip lower upper replace join removeprefix removesuffix partition
+isdigit isidentifier title capitalize
+    """
+    )
+)
+# By the beginning of a function's full name, what it does that a trace would do only once.
+_EFFECTS = {
+    "builtins.print": "it prints",
+    "builtins.input": "it asks for input",
+    "builtins.open": "it opens a file",
+    "numpy.random": "it draws random numbers from NumPy's own state",
+    "random": "it draws random numbers from Python's own state",
+    "time": "it reads the clock",
+    "logging": "it writes a log",
+    "warnings": "it warns",
+    "jax._src.debugging": "it prints or calls back with values",
+    "jax._src.callback": "it calls back",
+}
+
+
+def effect_of(name: str) -> str:
+    """What a call of something by this full name does besides computing; empty where that isn't known.
+
+    Example:
+        >>> effect_of("time.monotonic")
+        'it reads the clock'
+    """
+    return next((does for start, does in _EFFECTS.items() if name == start or name.startswith(start + ".")), "")
+
+
+@cache
+def _pure_ids() -> frozenset[int]:
+    """The addresses of the functions and classes that only compute. All of them live as long as their modules."""
+    modules = [module for name in _JAX_MODULES if (module := _module(name)) is not None]
+    values = [value for module in (*modules, math, operator) for value in _public(module)]
+    values += _named(jax.tree_util, _TREE_UTIL) + _named(jax, _JAX) + _named(builtins, _BUILTINS)
+    values += _named(itertools, _ITERTOOLS) + _named(np, _NUMPY) + [functools.reduce]
+    refused: list[Any] = [*_named(operator, _CHANGING_OPERATORS), *_WRAPPERS]
+    for path in _NOT_JAX:
+        module, name = path.split(".")
+        refused += _named(getattr(jax, module), [name])
+    return frozenset(map(id, values)) - frozenset(map(id, refused))
+
+
+def _module(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:  # another JAX has it elsewhere
+        return None
+
+
+def _public(module: ModuleType) -> list[Any]:
+    values = [value for name, value in vars(module).items() if not name.startswith("_")]
+    return [value for value in values if callable(value) and not isinstance(value, ModuleType)]
+
+
+def _named(holder: Any, names: list[str]) -> list[Any]:
+    return [getattr(holder, name) for name in names if hasattr(holder, name)]
+
+
+def is_wrapper(value: Any) -> bool:
+    """Whether it makes a function of a function: `jax.grad`, `functools.partial`."""
+    return any(value is one for one in _WRAPPERS)
+
+
+def is_pure(value: Any) -> bool:
+    """Whether calling this object only computes, whatever data it is given."""
+    if id(value) in _pure_ids() or isinstance(value, np.ufunc):
+        return True
+    is_number = isinstance(value, type) and issubclass(value, np.generic)
+    return is_number or home_of(value).partition(".")[0] in _PURE_LIBRARIES
+
+
+def container_made(value: Any) -> type[Any] | None:
+    """The class of a new container that a call of this gives, which its caller may change; None for others."""
+    if any(value is kind for kind in (list, dict, set)):
+        return value
+    return np.ndarray if any(value is one for one in _named(np, _NUMPY)) else None
+
+
+def home_of(value: Any) -> str:
+    """The module that a function, class or object's class was defined in; empty where that isn't a text."""
+    kind = kind_of(value)
+    is_named = kind.__module__ in ("builtins", "functools")
+    module = getattr(value, "__module__", "") if is_named else kind.__module__
+    return module if isinstance(module, str) else ""

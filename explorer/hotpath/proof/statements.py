@@ -1,0 +1,315 @@
+"""The proof: a function's source is gone through with abstract values, and every step must be known to be harmless.
+
+Harmless is what nobody can tell from one run of the function or from three: it computes from its arguments and from
+what it reads, changes only what it made itself, and asks of arrays nothing that a trace wouldn't know or refuse.
+Whatever is read from outside is noted, for guards; whatever isn't known ends the proof with its line.
+
+Both branches of a condition are gone through unless it is decided by what guards hold, and loops until nothing new is
+learned: an abstract interpretation (Cousot & Cousot 1977) with few values and no widening, as the loops of a step are
+short.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
+
+import jax
+
+from explorer.hotpath.proof.attributes import elements, item, truth
+from explorer.hotpath.proof.expressions import Expressions, Frame, is_starred
+from explorer.hotpath.proof.operators import binary, may_change_in_place
+from explorer.hotpath.proof.refusal import NotProven
+from explorer.hotpath.proof.values import (
+    DATA,
+    NONE,
+    Closure,
+    Either,
+    Fresh,
+    Items,
+    Known,
+    Made,
+    Scope,
+    TooManyValues,
+    Value,
+    is_same,
+    join,
+)
+
+_ROUNDS = 8  # of a loop, until its names stand for nothing new
+_DEPTH = 40  # calls inside each other; recursion over data ends here
+_CONTEXTS = (jax.named_scope, jax.default_matmul_precision, jax.numpy_dtype_promotion)
+_RETURN = "return the new value instead of changing the old one"
+
+
+class Interpreter(Expressions):
+    """Goes through functions, and notes what they read.
+
+    Attributes:
+        reads: What was read from outside so far.
+        learned: How often a container of the call's own got something; a loop is gone through until that stays.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.learned = 0
+        self._depth = 0
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def run(self, node: ast.FunctionDef | ast.Lambda, frame: Frame) -> Value:
+        """What a function's body gives, its parameters being in the frame's scope."""
+        if self._depth >= _DEPTH:
+            raise NotProven("it calls itself, or goes too deep to follow")
+        if isinstance(node, ast.FunctionDef) and any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in _own(node)):
+            raise NotProven("it is a generator, whose steps run when somebody asks for them", "return a list")
+        self._depth += 1
+        try:
+            if isinstance(node, ast.Lambda):
+                return self.evaluate(node.body, frame)
+            falls = self._block(node.body, frame)
+            result = frame.result
+            return NONE if result is None else join(result, NONE) if falls else result
+        except TooManyValues:
+            raise NotProven("a name stands for too many different things to follow") from None
+        except NotProven as refused:
+            raise _placed(refused, node, frame.home) from None
+        finally:
+            self._depth -= 1
+
+    def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value:
+        """What a function gives, called with the names of a scope."""
+        return self.run(node, Frame(home, scope))
+
+    # Statements -------------------------------------------------------------------------------------------------------
+
+    def _block(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
+        """Go through statements; whether what follows them is reached."""
+        for statement in body:
+            try:
+                if not self._statement(statement, frame):
+                    return False
+            except TooManyValues:
+                raise NotProven("a name stands for too many different things to follow") from None
+            except NotProven as refused:
+                raise _placed(refused, statement, frame.home) from None
+        return True
+
+    def _statement(self, node: ast.stmt, frame: Frame) -> bool:
+        match node:
+            case ast.Expr(value) | ast.Assert(test=value):
+                self.evaluate(value, frame)
+            case ast.Assign(targets, value):
+                given = self.evaluate(value, frame)
+                for target in targets:
+                    self.assign(target, given, frame)
+            case ast.AnnAssign(target, _, value):
+                if value is not None:
+                    self.assign(target, self.evaluate(value, frame), frame)
+            case ast.AugAssign(target, op, value):
+                self._augment(target, op, value, frame)
+            case ast.Return(value):
+                given = NONE if value is None else self.evaluate(value, frame)
+                frame.result = given if frame.result is None else join(frame.result, given)
+                return False
+            case ast.Raise():
+                return False  # a trace raises too, and then the function runs as it is
+            case ast.If(test, body, orelse):
+                return self._branch(test, body, orelse, frame)
+            case ast.For(target, iterable, body, orelse):
+                return self._for(target, iterable, body, orelse, frame)
+            case ast.While(test, body, orelse):
+                return self._while(test, body, orelse, frame)
+            case ast.With(items, body):
+                return self._with(items, body, frame)
+            case ast.Break() | ast.Continue():
+                frame.left.append(dict(frame.scope.names))
+                return False
+            case ast.FunctionDef():
+                self.assign(ast.Name(node.name, ast.Store()), self._defined(node, frame), frame)
+            case ast.Import() | ast.ImportFrom():
+                self._import(node, frame)
+            case ast.Global(names) | ast.Nonlocal(names):
+                raise NotProven(f"it changes the name `{names[0]}`, which lives outside of the call", _RETURN)
+            case ast.Pass():
+                pass
+            case _:
+                raise NotProven(f"`{_first_word(node)}` isn't followed")
+        return True
+
+    def _branch(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], frame: Frame) -> bool:
+        decided = truth(self.evaluate(test, frame))
+        if decided is not None:
+            return self._block(body if decided else orelse, frame)
+        before = dict(frame.scope.names)
+        ends: list[dict[str, Value]] = []
+        for part in (body, orelse):
+            frame.scope.names = dict(before)
+            if self._block(part, frame):
+                ends.append(frame.scope.names)
+        frame.scope.names = _joined(ends) if ends else before
+        return bool(ends)
+
+    def _for(
+        self, target: ast.expr, iterable: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], frame: Frame
+    ) -> bool:
+        holds = elements(self.evaluate(iterable, frame), self)
+        if holds is None:  # there is nothing in it
+            return self._block(orelse, frame)
+        self._loop(lambda: self.assign(target, holds, frame), body, frame)
+        return self._block(orelse, frame)
+
+    def _while(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], frame: Frame) -> bool:
+        self._loop(lambda: self.evaluate(test, frame), body, frame)
+        self.evaluate(test, frame)
+        return self._block(orelse, frame)
+
+    def _loop(self, begin: Callable[[], object], body: Sequence[ast.stmt], frame: Frame) -> None:
+        """Go through a loop's body until its names stand for nothing new."""
+        outer, frame.left = frame.left, []
+        for _ in range(_ROUNDS):
+            before, learned = dict(frame.scope.names), self.learned
+            begin()
+            ends = [before]
+            if self._block(body, frame):
+                ends.append(frame.scope.names)
+            frame.scope.names = _joined([*ends, *frame.left])
+            if learned == self.learned and _is_same_names(before, frame.scope.names):
+                frame.left = outer
+                return
+        raise NotProven("its loop's values don't settle")
+
+    def _with(self, items: Sequence[ast.withitem], body: Sequence[ast.stmt], frame: Frame) -> bool:
+        for entry in items:
+            call_ = entry.context_expr
+            callee = self.evaluate(call_.func, frame) if isinstance(call_, ast.Call) else DATA
+            is_harmless = isinstance(callee, Known) and any(callee.value is one for one in _CONTEXTS)
+            if not is_harmless or entry.optional_vars is not None:
+                raise NotProven(f"what `with {ast.unparse(call_)}` does isn't known")
+            self.evaluate(call_, frame)
+        return self._block(body, frame)
+
+    def _import(self, node: ast.Import | ast.ImportFrom, frame: Frame) -> None:
+        for alias in node.names:
+            name = alias.name if isinstance(node, ast.Import) else node.module or ""
+            module = sys.modules.get(name)
+            if module is None or (isinstance(node, ast.ImportFrom) and node.level):
+                raise NotProven("it imports what isn't imported yet", "import at the top of the file")
+            if isinstance(node, ast.ImportFrom):
+                value = vars(module).get(alias.name, ...)
+                if value is ...:
+                    raise NotProven("it imports what isn't imported yet", "import at the top of the file")
+                self.reads.add("global", vars(module), alias.name, value, alias.name)
+                frame.scope.names[alias.asname or alias.name] = Known(value)
+            elif alias.asname:
+                frame.scope.names[alias.asname] = Known(module)
+            else:
+                top = name.partition(".")[0]
+                frame.scope.names[top] = Known(sys.modules[top])
+
+    # Assignments ------------------------------------------------------------------------------------------------------
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        match target:
+            case ast.Name(name):
+                frame.scope.names[name] = value
+            case ast.Tuple(parts) | ast.List(parts):
+                self._unpack(parts, value, frame)
+            case ast.Attribute(owner, name):
+                self._set_attribute(self.evaluate(owner, frame), name, value, target)
+            case ast.Subscript(owner, key):
+                self.evaluate(key, frame)
+                self.put(self.evaluate(owner, frame), value, ast.unparse(target))
+            case ast.Starred(inner):
+                self.assign(inner, value, frame)
+            case _:
+                raise NotProven("what it assigns to isn't followed")
+
+    def _unpack(self, parts: Sequence[ast.expr], value: Value, frame: Frame) -> None:
+        if isinstance(value, Items) and len(value.items) == len(parts) and not is_starred(parts):
+            for part, given in zip(parts, value.items, strict=True):
+                self.assign(part, given, frame)
+            return
+        is_exact = not is_starred(parts)
+        for at, part in enumerate(parts):
+            given = item(value, Known(at), self, ast.unparse(part)) if is_exact else elements(value, self)
+            if isinstance(part, ast.Starred):
+                given = Fresh(list, given)
+            self.assign(part, DATA if given is None else given, frame)
+
+    def _set_attribute(self, owner: Value, name: str, value: Value, target: ast.expr) -> None:
+        if not isinstance(owner, Made):
+            raise NotProven(f"it changes `{ast.unparse(target)}`, which lives outside of the call", _RETURN)
+        before = owner.fields.get(name)
+        owner.fields[name] = value if before is None else join(before, value)
+        self.learned += before is None or not is_same(before, owner.fields[name])
+
+    def put(self, owner: Value, value: Value, name: str) -> None:
+        """A value is put into a container, which must be the call's own."""
+        if isinstance(owner, Either):
+            for one in owner.values:
+                self.put(one, value, name)
+        elif isinstance(owner, Fresh):
+            before = owner.holds
+            owner.add(value)
+            self.learned += before is None or (owner.holds is not None and not is_same(before, owner.holds))
+        else:
+            raise NotProven(f"it changes `{name}`, which the call was given or read", _RETURN)
+
+    def _augment(self, target: ast.expr, op: ast.operator, value: ast.expr, frame: Frame) -> None:
+        load = ast.parse(ast.unparse(target), mode="eval").body
+        current, given = self.evaluate(load, frame), self.evaluate(value, frame)
+        if isinstance(current, Fresh) and current.kind is list:
+            inside = elements(given, self)
+            if inside is not None:
+                self.put(current, inside, ast.unparse(target))
+        elif may_change_in_place(current):
+            raise NotProven(f"`{ast.unparse(target)}` changes in place what the call was given or read", _RETURN)
+        else:
+            current = binary(op, current, given, self)
+        self.assign(target, current, frame)
+
+
+def _joined(ends: Sequence[dict[str, Value]]) -> dict[str, Value]:
+    """The names after parts of which one ran: those that have a value in each, and in some."""
+    result = dict(ends[0])
+    for end in ends[1:]:
+        for name, value in end.items():
+            result[name] = join(result[name], value) if name in result else value
+    return result
+
+
+def _is_same_names(first: dict[str, Value], second: dict[str, Value]) -> bool:
+    return first.keys() == second.keys() and all(_settled(first[name], second[name]) for name in first)
+
+
+def _settled(first: Value, second: Value) -> bool:
+    if isinstance(first, Either) and isinstance(second, Either):
+        return len(first.values) == len(second.values)
+    if isinstance(first, Fresh) and isinstance(second, Fresh):
+        return first.kind is second.kind
+    if isinstance(first, Closure) and isinstance(second, Closure):
+        return first.node is second.node
+    return is_same(first, second) or (type(first) is type(second) and not isinstance(first, (Known, Items)))
+
+
+def _own(node: ast.AST) -> Iterable[ast.AST]:
+    """The nodes of a function without those of functions in it."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from _own(child)
+
+
+def _first_word(node: ast.stmt) -> str:
+    return ast.unparse(node).split(maxsplit=1)[0].rstrip(":")
+
+
+def _placed(refused: NotProven, node: ast.stmt | ast.FunctionDef | ast.Lambda, home: FunctionType) -> NotProven:
+    """The refusal with its line, if it has none yet."""
+    told = refused.refusal
+    if told.line:
+        return refused
+    return NotProven(told.reason, told.cure, home.__code__.co_filename, node.lineno)

@@ -1,0 +1,94 @@
+"""The syntax tree of a function, known to be what its code was compiled from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType, FunctionType
+
+from explorer.capture.sources import read_source
+from explorer.hotpath.codes import code_of
+
+_FUTURE = 0x1FF_0000  # flags of `from __future__ import`, as in __future__.py
+FunctionNode = ast.FunctionDef | ast.Lambda
+
+
+def node_of(function: FunctionType) -> FunctionNode | None:
+    """The `def` or `lambda` of a function; None where its text can't be had or isn't what it was compiled from.
+
+    The text is compiled again, and the code compared: who edited the file since, or runs what a tool rewrote, gets
+    None. Functions inside expressions are told apart by where their instructions stand.
+    """
+    code = code_of(function)
+    source = read_source(code.co_filename)
+    pairs = _functions(source.text, code.co_filename, code.co_flags & _FUTURE) if source is not None else {}
+    for node, compiled in pairs.get((code.co_firstlineno, code.co_name), ()):
+        if _is_equal(code, compiled):
+            return node
+    return None
+
+
+@lru_cache(maxsize=64)
+def _functions(text: str, file: str, flags: int) -> dict[tuple[int, str], list[tuple[FunctionNode, CodeType]]]:
+    """By first line and name, the functions of a text with their code."""
+    try:
+        tree = ast.parse(text)
+        top = compile(tree, file, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    nodes: dict[tuple[int, str], list[FunctionNode]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            nodes.setdefault((node.lineno, "<lambda>"), []).append(node)
+        elif isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            nodes.setdefault((first, node.name), []).append(node)
+    functions: dict[tuple[int, str], list[tuple[FunctionNode, CodeType]]] = {}
+    for code in _codes(top):
+        key = code.co_firstlineno, code.co_name
+        node = next((node for node in nodes.get(key, ()) if _holds(node, code)), None)
+        if node is not None:
+            functions.setdefault(key, []).append((node, code))
+    return functions
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def _holds(node: FunctionNode, code: CodeType) -> bool:
+    """Whether a function's instructions stand in a node's body, and its parameters are the node's."""
+    arguments = node.args
+    names = tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+    if names != code.co_varnames[: len(names)]:
+        return False
+    if isinstance(node, ast.FunctionDef):
+        return True
+    start, end = (node.body.lineno, node.body.col_offset), (node.body.end_lineno or 0, node.body.end_col_offset or 0)
+    # What has no width is no expression: where the function is resumed.
+    places = [(p[0], p[2]) for p in code.co_positions() if None not in p and (p[0], p[2]) != (p[1], p[3])]
+    return bool(places) and all(start <= place < end for place in places)
+
+
+def _is_equal(first: CodeType, second: CodeType) -> bool:
+    """Whether two codes do the same: the instructions, names and constants are equal, inner functions' too."""
+    same = (
+        first.co_code == second.co_code
+        and first.co_names == second.co_names
+        and first.co_varnames == second.co_varnames
+        and first.co_freevars == second.co_freevars
+        and first.co_cellvars == second.co_cellvars
+        and first.co_exceptiontable == second.co_exceptiontable
+        and len(first.co_consts) == len(second.co_consts)
+    )
+    return same and all(map(_is_same_constant, first.co_consts, second.co_consts))
+
+
+def _is_same_constant(first: object, second: object) -> bool:
+    if isinstance(first, CodeType) and isinstance(second, CodeType):
+        return _is_equal(first, second)
+    return type(first) is type(second) and repr(first) == repr(second)
