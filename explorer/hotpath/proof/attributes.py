@@ -174,6 +174,8 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
         if not is_jax:
             walker.reads.add("global", vars(value), name, found, text)
         return Known(found)
+    if is_named_tuple(value) and name in value._fields:
+        return read_value(getattr(value, name), text)  # a tuple never changes
     own = attributes(value)
     if name in own and not isinstance(value, type):
         walker.reads.add("attribute", value, name, own[name], text)

@@ -7,15 +7,16 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import Any, cast
 
 import jax
 
 from explorer._jax.jitted import is_jitted
 from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof import containers, known
-from explorer.hotpath.proof.attributes import attribute, elements
+from explorer.hotpath.proof.attributes import attribute, elements, is_structured
 from explorer.hotpath.proof.binding import Arguments, parameters
+from explorer.hotpath.proof.reads import cell_value
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.specials import SPECIALS
 from explorer.hotpath.proof.syntax import node_of
@@ -37,7 +38,8 @@ from explorer.hotpath.proof.values import (
     join,
 )
 from explorer.hotpath.proof.walker import Walker
-from explorer.pitfalls.safe import kind_of
+from explorer.model.source import is_library_file
+from explorer.pitfalls.safe import attributes, kind_of
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value
@@ -79,14 +81,15 @@ def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Valu
         return SPECIALS[id(value)](walker, given, text)
     if known.is_wrapper(value):
         return _wrap(value, given, text)
-    if known.is_pure(value):
-        return _pure(walker, value, given, text)
     inner = _inside(value)
     if inner is not None:
         function, args, named = inner
         return call(walker, Known(function), given.after(map(Known, args), dict(_known(named))), text)
+    if known.is_pure(value):
+        return _pure(walker, value, given, text)
     if type(value) is FunctionType:
-        return _run_function(walker, value, given, text)
+        inner = value.__dict__.get("__wrapped__") if _adds_nothing(value) else None
+        return _run_function(walker, value, given, text) if inner is None else call(walker, Known(inner), given, text)
     if isinstance(value, type):
         return _construct(walker, value, given, text)
     kind = kind_of(value)
@@ -95,6 +98,11 @@ def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Valu
         walker.reads.add("attribute", kind, "__call__", method, text)
         return _run_function(walker, method, given.after((Known(value),)), text)
     raise _unknown(value, text)
+
+
+def _adds_nothing(function: FunctionType) -> bool:
+    """Whether a function only calls what it wraps, under a name of JAX's for it or with tracebacks filtered."""
+    return function.__code__.co_filename.endswith(("jax/_src/source_info_util.py", "jax/_src/traceback_util.py"))
 
 
 def _known(values: Mapping[str, Any]) -> list[tuple[str, Value]]:
@@ -107,8 +115,10 @@ def _inside(value: Any) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]] | None
         return value.__func__, (value.__self__,), {}
     if isinstance(value, functools.partial):
         return value.func, value.args, value.keywords
-    if isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or is_jitted(value):
-        return value.__wrapped__, (), {}
+    is_equinox = known.home_of(value).startswith("equinox.") and not isinstance(value, (type, FunctionType))
+    if isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or is_jitted(value) or is_equinox:
+        inner = getattr(value, "__wrapped__", None)  # public JAX functions are jitted themselves, and only compute
+        return (inner, (), {}) if inner is not None and not known.is_pure_itself(value) else None
     return None
 
 
@@ -181,8 +191,40 @@ def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
         parts = tuple(elements(one, walker) or DATA for one in given.positional[1:])
         return Fresh(list, call(walker, given.positional[0], Arguments(parts), text))
     _with_data(walker, given, text)
+    for inner in users_functions(function):  # a schedule that an optimizer was made with
+        call(walker, Known(inner), Arguments(rest=DATA), text)
     made = containers.made_by(function, given, walker)
     return made if made is not None else PLAIN if home == "math" else DATA
+
+
+def users_functions(made: Any) -> list[FunctionType]:
+    """The functions of the user's that something of a library's was made with: in a closure, a field, a container."""
+    found: list[FunctionType] = []
+    waiting, seen = [made], set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, FunctionType) and value is not made and not is_library_file(value.__code__.co_filename):
+            found.append(value)
+        else:
+            waiting += _parts(value)
+    return found
+
+
+def _parts(value: Any) -> list[Any]:
+    """What a function, container or object of a library's has in it."""
+    if isinstance(value, FunctionType):
+        return [cell_value(cell) for cell in value.__closure__ or ()]
+    if isinstance(value, (MethodType, functools.partial)):
+        inner = _inside(value)
+        return [] if inner is None else [inner[0], *inner[1]]
+    if isinstance(value, (tuple, list)):
+        return list(cast(list[Any], value))
+    if isinstance(value, dict):
+        return list(cast(dict[Any, Any], value).values())
+    return list(attributes(value).values()) if is_structured(value) else []
 
 
 def _is_array(value: Value) -> bool:
@@ -205,6 +247,9 @@ def _go_through(walker: Walker, value: Value, text: str) -> None:
             _go_through(walker, holds, text)
         case Closure() | Wrapped() | Method():
             call(walker, value, Arguments(rest=DATA), text)
+        case Given(example):
+            for inner in users_functions(example):  # the activation of a layer
+                call(walker, Known(inner), Arguments(rest=DATA), text)
         case Known(held) if callable(held) and not isinstance(held, type) and not known.is_pure(held):
             call(walker, value, Arguments(rest=DATA), text)
         case _:

@@ -12,7 +12,7 @@ from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof.attributes import attribute, elements, item, read_value, truth, values_in
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.calls import call
-from explorer.hotpath.proof.operators import IN_TEXTS, binary, comparison, join_all, unary
+from explorer.hotpath.proof.operators import IN_TEXTS, binary, comparison, is_sequence, join_all, unary
 from explorer.hotpath.proof.reads import Reads, cell_value
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
@@ -83,6 +83,9 @@ class Expressions:
                 return attribute(self.evaluate(owner, frame), name, self, ast.unparse(node))
             case ast.Subscript(owner, key):
                 base = self.evaluate(owner, frame)
+                if isinstance(key, ast.Slice) and is_sequence(base):
+                    self.evaluate(key, frame)
+                    return Fresh(tuple, elements(base, self))
                 return item(base, self.evaluate(key, frame), self, ast.unparse(node))
             case ast.Call():
                 return self._call(node, frame)

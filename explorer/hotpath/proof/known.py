@@ -65,7 +65,7 @@ _ITERTOOLS = _words(
 chain product repeat accumulate pairwise islice starmap combinations zip_longest
     """
 )
-_PURE_LIBRARIES = ("optax", "einops", "chex", "distrax")
+_PURE_LIBRARIES = ("optax", "einops", "chex", "distrax", "equinox")
 _NUMPY = _words(
     """
 array asarray zeros ones full empty arange linspace eye prod cumsum concatenate stack sum mean max min argsort sort
@@ -167,9 +167,14 @@ def is_wrapper(value: Any) -> bool:
     return any(value is one for one in _WRAPPERS)
 
 
+def is_pure_itself(value: Any) -> bool:
+    """Whether this very object is listed as one that only computes."""
+    return id(value) in _pure_ids()
+
+
 def is_pure(value: Any) -> bool:
     """Whether calling this object only computes, whatever data it is given."""
-    if id(value) in _pure_ids() or isinstance(value, np.ufunc):
+    if is_pure_itself(value) or isinstance(value, np.ufunc):
         return True
     is_number = isinstance(value, type) and issubclass(value, np.generic)
     return is_number or home_of(value).partition(".")[0] in _PURE_LIBRARIES

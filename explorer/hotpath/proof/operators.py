@@ -48,7 +48,7 @@ def binary(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value
         return _folded(op, left, right)
     if isinstance(op, ast.Mod) and isinstance(left, Known) and isinstance(left.value, (str, bytes)):
         raise NotProven("it writes an array's value into a text, where a trace would write its own", IN_TEXTS)
-    if _is_sequence(left):
+    if is_sequence(left):
         combined = _sequences(op, left, right, walker)
         if combined is not None:
             return combined
@@ -59,7 +59,7 @@ def binary(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value
 
 def _sequences(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value | None:
     """What lists and tuples give, added or repeated; None where that isn't what is done."""
-    if isinstance(op, ast.Add) and _is_sequence(right):
+    if isinstance(op, ast.Add) and is_sequence(right):
         if isinstance(left, Items) and isinstance(right, Items):
             return Items((*left.items, *right.items))
         inside = [one for one in (elements(left, walker), elements(right, walker)) if one is not None]
@@ -155,7 +155,7 @@ def _is_single(value: Any) -> bool:
     return value is None or value is True or value is False or value is ... or isinstance(value, type)
 
 
-def _is_sequence(value: Value) -> bool:
+def is_sequence(value: Value) -> bool:
     is_own = isinstance(value, Items) or (isinstance(value, Fresh) and value.kind in (list, tuple))
     example = getattr(value, "example", getattr(value, "value", None))
     return is_own or type(example) in (list, tuple)

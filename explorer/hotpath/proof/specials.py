@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import numpy as np
 from jax.core import Tracer
 
 from explorer.hotpath.proof.attributes import attribute
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.refusal import NotProven
-from explorer.hotpath.proof.values import PLAIN, Given, Items, Known, Made, Value, is_plain
+from explorer.hotpath.proof.values import (
+    PLAIN, Closure, Data, Given, Items, Known, Made, Method, Operation, Plain, Value, Wrapped, is_plain,
+)
 from explorer.hotpath.proof.walker import Walker
 
 Special = Callable[[Walker, Arguments, str], Value]
@@ -34,12 +35,26 @@ def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
             return Known(issubclass(kind, tuple(classes)))
         case _:
             pass
-    if any(issubclass(kind, (Tracer, np.ndarray, np.generic)) or kind in ARRAY_CLASSES for kind in classes):
+    if jax.Array in classes:  # which a trace's arrays are as well
+        return PLAIN
+    if any(issubclass(kind, Tracer) or kind in ARRAY_CLASSES for kind in classes):
         raise NotProven("it asks for an array's class, and a trace's are others")
     return PLAIN
 
 
 ARRAY_CLASSES = frozenset((type(jax.numpy.zeros(())),))
+
+
+def _callable(walker: Walker, given: Arguments, text: str) -> Value:
+    match given.positional:
+        case (Known(held) | Given(held),):
+            return Known(callable(held))
+        case (Closure() | Wrapped() | Method() | Operation(),):
+            return Known(True)
+        case (Data() | Plain(),):
+            return Known(False)
+        case _:
+            return PLAIN
 
 
 def _getattr(walker: Walker, given: Arguments, text: str) -> Value:
@@ -71,6 +86,7 @@ def _refused(reason: str, cure: str = "") -> Special:
 
 SPECIALS: dict[int, Special] = {
     id(isinstance): _isinstance,
+    id(callable): _callable,
     id(getattr): _getattr,
     id(hasattr): lambda walker, given, text: PLAIN,
     **{id(number): _number for number in (float, int, bool, complex)},

@@ -133,6 +133,9 @@ class Interpreter(Expressions):
                 self._import(node, frame)
             case ast.Global(names) | ast.Nonlocal(names):
                 raise NotProven(f"it changes the name `{names[0]}`, which lives outside of the call", _RETURN)
+            case ast.Delete(targets):
+                for target in targets:
+                    self._delete(target, frame)
             case ast.Pass():
                 pass
             case _:
@@ -226,6 +229,15 @@ class Interpreter(Expressions):
                 self.assign(inner, value, frame)
             case _:
                 raise NotProven("what it assigns to isn't followed")
+
+    def _delete(self, target: ast.expr, frame: Frame) -> None:
+        match target:
+            case ast.Name(name) if name in frame.scope.names:
+                del frame.scope.names[name]
+            case ast.Subscript(owner) if isinstance(self.evaluate(owner, frame), Fresh):
+                pass
+            case _:
+                raise NotProven(f"it deletes `{ast.unparse(target)}`, which lives outside of the call")
 
     def _unpack(self, parts: Sequence[ast.expr], value: Value, frame: Frame) -> None:
         if isinstance(value, Items) and len(value.items) == len(parts) and not is_starred(parts):
