@@ -74,16 +74,25 @@ def replacement(node: ast.AST) -> ast.AST | None:
     return None
 
 
+def annotations(tree: ast.Module) -> Iterator[ast.AST]:
+    """The types of parameters, results and variables, which nothing evaluates."""
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            if getattr(node, name, None) is not None:
+                yield getattr(node, name)
+
+
 def mutants_of(file: Path) -> Iterator[Mutant]:
     """Every one-line change that can be made to a file's functions."""
     text = file.read_text(encoding="utf-8")
     lines = text.splitlines()
     tree = ast.parse(text)
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    types = {id(inner) for annotation in annotations(tree) for inner in ast.walk(annotation)}
     seen: set[tuple[int, int, int]] = set()
     for function in functions:
         for node in (inner for statement in function.body for inner in ast.walk(statement)):
-            new = replacement(node)
+            new = replacement(node) if id(node) not in types else None
             if new is None or node.lineno != node.end_lineno:
                 continue
             place = (node.lineno, node.col_offset, node.end_col_offset)

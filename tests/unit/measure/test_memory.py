@@ -263,6 +263,9 @@ def test_ranges_of_an_input_are_varied_from_their_smallest_to_their_largest():
     assert use.largest.name == "batch"
     nameless = ex.memory(lambda x: x + 1, ex.InputInfo((4, (1, 2, 8)), jnp.float32))
     assert [row.values for row in nameless] == [{"arg0.shape[1]": size} for size in (1, 2, 8)]
+    one_size = ex.NamedDimension("rows", 4, 4, 4)
+    mixed = ex.memory(lambda x: x + 1, ex.InputInfo((one_size, (1, 2, 8)), jnp.float32))
+    assert [list(row.values) for row in mixed] == [["arg0.shape[1]"]] * 3  # what can't vary is no axis
 
 
 def test_kinds_are_compared_and_no_largest_is_looked_for():

@@ -227,6 +227,19 @@ def test_every_multiply_add_of_a_chain_is_done(monkeypatch, dtype):
     assert len(re.findall(r" add\(", text)) >= 8
 
 
+class OneSecond:
+    """A budget whose best call takes a second, so that a rate is the work of a call."""
+
+    def best(self, call):
+        call()
+        return 1.0
+
+
+def test_a_rate_is_the_work_of_a_call_over_its_seconds():
+    count, length, steps = 4096, 8, 4
+    assert probes.fma_rate(jnp.float32, count, (length,), steps, OneSecond()) == 2 * length * steps * count
+
+
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.int8])
 def test_a_product_is_done_when_it_is_called_and_not_when_it_is_compiled(monkeypatch, dtype):
     (text,) = ran(monkeypatch, lambda: probes.matmul_rate(dtype, QUICK, 64, 64))

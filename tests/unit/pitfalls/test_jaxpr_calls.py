@@ -105,6 +105,13 @@ def narrows(state, x):
     return {"a": state["a"] + x, "b": state["b"][:2]}
 
 
+def test_arrays_that_two_trees_share_are_one_finding_that_counts_them():
+    step = jax.jit(lambda state, old: jax.tree.map(jnp.add, state, old), donate_argnums=0)
+    state = {"a": X, "b": X + 1, "c": X + 2}
+    shared = [one for one in findings("donated-reuse", step, state, dict(state)) if "the same array" in one.message]
+    assert ["and so are 2 more" in one.message for one in shared] == [True]
+
+
 @pytest.mark.parametrize(
     ("function", "args", "named"),
     [(sums, (X,), "`x`"), (narrows, ({"a": X, "b": jnp.ones(4)}, 1.0), "`state['b']`")],

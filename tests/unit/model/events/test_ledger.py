@@ -241,6 +241,7 @@ def test_a_recompile_stays_one_when_the_first_of_its_function_was_dropped():
     ledger.add((Event("compile", "f", call=1),))
     ledger.add((Event("compile", "f", call=2),))
     assert len(ledger.recompiles()) == 1
+    assert (len(ledger), ledger.dropped) == (1, 1)
 
 
 # Threads and listeners -----------------------------------------------------------------------------------------------
