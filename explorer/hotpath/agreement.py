@@ -58,12 +58,12 @@ def shared_container(args: Any, kwargs: Any, result: Any) -> bool:
 
 def _containers(tree: Any) -> list[Any]:
     """The lists and dicts in a tree, and objects that can be changed."""
-    found: list[Any] = []
+    containers: list[Any] = []
 
     def note(node: Any) -> bool:
         if isinstance(node, (list, dict)) or (hasattr(node, "__dict__") and not isinstance(node, type)):
-            found.append(node)
+            containers.append(node)
         return False
 
     jax.tree.leaves(tree, is_leaf=note)
-    return found
+    return containers

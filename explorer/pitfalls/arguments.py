@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import jax
 
+from explorer.capture.safe_reading import member
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.reach import reachable
-from explorer.pitfalls.safe import member
 from explorer.pitfalls.state import snapshot
 
 

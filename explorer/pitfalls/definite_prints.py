@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from explorer.capture.safe_reading import closure_variables, is_a
 from explorer.capture.sources import Span
 from explorer.model.source import is_library_file
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.flow import traced_in, traced_names
 from explorer.pitfalls.function_source import FunctionSource, function_source
 from explorer.pitfalls.recorder import Call, ExecutedFunction
-from explorer.pitfalls.safe import closure_variables, is_a
 from explorer.pitfalls.syntax_trees import root_of
 
 _DEEPEST = 10  # functions that call functions

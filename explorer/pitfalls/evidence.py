@@ -15,6 +15,7 @@ import jax
 
 from explorer._jax import Undecided
 from explorer.capture.frames import Step, users_steps
+from explorer.capture.safe_reading import is_tracer
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
 from explorer.model.events.event import Event
@@ -23,7 +24,6 @@ from explorer.pitfalls.function_source import FunctionSource, function_source
 from explorer.pitfalls.gradients.faults import GradientFault, find_faults
 from explorer.pitfalls.jits import CallArgument, call_arguments
 from explorer.pitfalls.recorder import Call, Recording
-from explorer.pitfalls.safe import is_tracer
 from explorer.pitfalls.state import Change, Snapshot, snapshot
 
 

@@ -11,9 +11,9 @@ from functools import cached_property, lru_cache
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from explorer.capture.safe_reading import callee_name, closure_variables, find
 from explorer.capture.sources import Span, label, read_source
 from explorer.pitfalls.recorder import ExecutedFunction
-from explorer.pitfalls.safe import callee_name, closure_variables, find
 from explorer.pitfalls.syntax_trees import first_line, parameters_of, parse, root_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -114,7 +114,7 @@ class FunctionSource:
     def value(self, node: ast.AST) -> Any:
         """What a name, attributes and items of a name, stood for; `Ellipsis` where that is local or can't be known.
 
-        Nothing that could run code is read: see `safe.find`.
+        Nothing that could run code is read: see `safe_reading.find`.
         """
         return find(node, self.lookup)
 

@@ -9,12 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer.capture.safe_reading import is_a, is_exactly
 from explorer.model.graph import Frame
 from explorer.pitfalls.equations import is_literal
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rules.large_constant import same_array
-from explorer.pitfalls.safe import is_a, is_exactly
 
 _MOST = 8  # items of a container
 

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 
 from explorer._jax.jitted import is_jitted, static_arguments
+from explorer.capture.safe_reading import attributes, class_name, class_variables, member
 from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.safe import attributes, class_name, class_variables, member
 
 _JITS = ("jax.jit", "jax.pmap", "equinox.filter_jit", "equinox._jit.filter_jit", "flax.nnx.jit")
 

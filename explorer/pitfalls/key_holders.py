@@ -14,11 +14,11 @@ from typing import Any, cast
 
 import jax
 
+from explorer.capture.safe_reading import attributes, class_name, is_a, is_exactly, is_plain, is_tracer, kind_of
 from explorer.model.graph import Frame
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.locations import span_of
-from explorer.pitfalls.safe import attributes, class_name, is_a, is_exactly, is_plain, is_tracer, kind_of
 
 _DEEPEST = 4  # equinox keeps a bound method's object two attributes below it
 _MOST = 64  # attributes or items of one container

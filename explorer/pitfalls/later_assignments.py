@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from explorer.capture.safe_reading import class_variables, is_exactly, kind_of, mro
 from explorer.capture.sources import label, later_cells
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.reads import Read
-from explorer.pitfalls.safe import class_variables, is_exactly, kind_of, mro
 from explorer.pitfalls.syntax_trees import last_name, parameters_of, parse
 from explorer.pitfalls.writes import MUTATORS, targets_of
 

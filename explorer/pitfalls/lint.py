@@ -20,6 +20,7 @@ from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
+from explorer.capture.safe_reading import is_users_object, kind_of
 from explorer.errors import NotCallableError
 from explorer.model.events.ledger import Ledger
 from explorer.model.findings.finding import SEVERITIES, Finding
@@ -31,7 +32,6 @@ from explorer.pitfalls.jits import hash_of
 from explorer.pitfalls.reach import reachable
 from explorer.pitfalls.recorder import record_calls
 from explorer.pitfalls.rule import Rule, all_rules
-from explorer.pitfalls.safe import is_users_object, kind_of
 from explorer.pitfalls.state import snapshot
 from explorer.pitfalls.suppress import is_suppressed
 from explorer.pitfalls.symbolic_arguments import symbolic_arguments

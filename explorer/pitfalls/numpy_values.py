@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from explorer.capture.safe_reading import is_a, is_plain
 from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.safe import is_a, is_plain
 
 _MOST = 4_096  # elements
 _LARGEST = 2**64  # of Python's own numbers, and no power beyond it

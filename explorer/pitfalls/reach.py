@@ -8,8 +8,7 @@ from typing import Any
 
 import jax
 
-from explorer.model.source import is_library_file
-from explorer.pitfalls.safe import (
+from explorer.capture.safe_reading import (
     attributes,
     class_variables,
     closure_variables,
@@ -20,6 +19,7 @@ from explorer.pitfalls.safe import (
     member,
     mro,
 )
+from explorer.model.source import is_library_file
 
 _JITTED = kind_of(jax.jit(lambda: None))
 

@@ -12,11 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer.capture.safe_reading import is_a, is_exactly, is_plain, is_tracer
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.reach import named_in
-from explorer.pitfalls.safe import is_a, is_exactly, is_plain, is_tracer
 from explorer.pitfalls.state import Snapshot, same
 
 

@@ -1,8 +1,8 @@
 """Which of the user's functions ran in a trace, and what they called, seen without changing any of it.
 
 From Python 3.12 `sys.monitoring` sees it all, and costs nothing where library code runs. On Python 3.11 `sys.settrace`
-sees each instruction of the user's functions; what a call calls is there found by its text (`safe.find`) where that is
-names, attributes and items, and by `sys.setprofile` for that one call where it is more.
+sees each instruction of the user's functions; what a call calls is there found by its text (`safe_reading.find`) where
+that is names, attributes and items, and by `sys.setprofile` for that one call where it is more.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from types import CodeType, FrameType, MethodType
 from typing import Any
 
 from explorer._jax.uncached_traces import unchecked_leaks
+from explorer.capture.safe_reading import callee_name, class_name, find, is_exactly, is_tracer, kind_of, mro
 from explorer.capture.sources import Span, read_source
 from explorer.model.source import is_library_file
-from explorer.pitfalls.safe import callee_name, class_name, find, is_exactly, is_tracer, kind_of, mro
 from explorer.pitfalls.state import Snapshot, snapshot
 from explorer.pitfalls.syntax_trees import parse
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.pitfalls.safe import class_name, is_a, is_exactly, is_plain, is_tracer, kind_of
+from explorer.capture.safe_reading import class_name, is_a, is_exactly, is_plain, is_tracer, kind_of
 
 _LONGEST = 40
 

@@ -17,8 +17,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from explorer.model.source import is_library_file
-from explorer.pitfalls.safe import (
+from explorer.capture.safe_reading import (
     attributes,
     class_name,
     class_variables,
@@ -30,6 +29,7 @@ from explorer.pitfalls.safe import (
     is_users_object,
     kind_of,
 )
+from explorer.model.source import is_library_file
 
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.
 _MOST = 5_000  # objects

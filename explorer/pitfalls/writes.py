@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
-from explorer.pitfalls.safe import is_a
 from explorer.pitfalls.state import Change
 
 MUTATORS = frozenset[str]().union(

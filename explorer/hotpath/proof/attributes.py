@@ -10,6 +10,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from explorer.capture.safe_reading import attributes, kind_of, member, mro
 from explorer.hotpath.proof import known
 from explorer.hotpath.proof.reads import contents
 from explorer.hotpath.proof.refusal import NotProven
@@ -33,7 +34,6 @@ from explorer.hotpath.proof.values import (
     join,
 )
 from explorer.hotpath.proof.walker import Walker
-from explorer.pitfalls.safe import attributes, kind_of, member, mro
 
 _PLAIN_ATTRIBUTES = frozenset(["shape", "ndim", "size", "dtype", "itemsize", "nbytes"])
 _CONTAINERS = (list, tuple, dict)
@@ -78,8 +78,8 @@ def attribute(owner: Value, name: str, walker: Walker, text: str) -> Value:
     """What is known of an attribute."""
     match owner:
         case Either(values):
-            found = [attribute(one, name, walker, text) for one in values if not _is_none(one)]
-            return _joined(found)
+            each = [attribute(one, name, walker, text) for one in values if not _is_none(one)]
+            return _joined(each)
         case Data():
             return _of_data(name, text)
         case Plain():
@@ -167,13 +167,7 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
             raise NotProven(f"`{text}` changes what lives outside of the call", "return the new value instead")
         return Method(Operation(name), owner)
     if isinstance(value, ModuleType):
-        is_jax = value.__name__.partition(".")[0] == "jax"  # some of whose modules are loaded when they are asked for
-        found = getattr(value, name, ...) if is_jax else member(value, name)
-        if found is ...:
-            raise NotProven(f"what `{text}` is isn't known")
-        if not is_jax:
-            walker.reads.add("global", vars(value), name, found, text)
-        return Known(found)
+        return _of_module(value, name, walker, text)
     if is_named_tuple(value) and name in value._fields:
         return read_value(getattr(value, name), text)  # a tuple never changes
     own = attributes(value)
@@ -181,12 +175,22 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
         walker.reads.add("attribute", value, name, own[name], text)
         return read_value(own[name], text)
     if isinstance(value, type):
-        found = member(value, name)
-        if found is ...:
+        held = member(value, name)
+        if held is ...:
             raise NotProven(f"what `{text}` is isn't known")
-        walker.reads.add("attribute", value, name, found, text)
-        return Known(found)
+        walker.reads.add("attribute", value, name, held, text)
+        return Known(held)
     return _of_class(kind_of(value), owner, name, walker, text)
+
+
+def _of_module(value: ModuleType, name: str, walker: Walker, text: str) -> Value:
+    is_jax = value.__name__.partition(".")[0] == "jax"  # some of whose modules are loaded when they are asked for
+    held = getattr(value, name, ...) if is_jax else member(value, name)
+    if held is ...:
+        raise NotProven(f"what `{text}` is isn't known")
+    if not is_jax:
+        walker.reads.add("global", vars(value), name, held, text)
+    return Known(held)
 
 
 def read_value(value: Any, text: str) -> Value:
@@ -270,11 +274,11 @@ def _item_of(example: Any, key: Value) -> Value:
 def _item_of_known(value: Any, key: Value, walker: Walker, text: str) -> Value:
     if isinstance(key, Known) and type(key.value) in (int, str):
         try:
-            found = value[key.value]
+            held = value[key.value]
         except (LookupError, TypeError):
             return DATA
-        walker.reads.add("item", value, key.value, found, text)
-        return read_value(found, text)
+        walker.reads.add("item", value, key.value, held, text)
+        return read_value(held, text)
     return _joined([read_value(one, text) for one in _read_contents(value, walker, text)])
 
 
@@ -288,8 +292,8 @@ def elements(value: Value, walker: Walker) -> Value | None:
     """What a loop over a value gives, taken together; None where that is nothing."""
     match value:
         case Either(values):
-            found = [one for each in values if (one := elements(each, walker)) is not None]
-            return _joined(found) if found else None
+            parts = [one for each in values if (one := elements(each, walker)) is not None]
+            return _joined(parts) if parts else None
         case Data() | Plain():
             return value
         case Items(items):

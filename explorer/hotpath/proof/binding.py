@@ -51,11 +51,8 @@ def parameters(
     every = [*positional, *(a.arg for a in arguments.kwonlyargs)]
     values: dict[str, Value] = {**defaults, **dict(zip(positional, given.positional, strict=False))}
     values |= {name: value for name, value in given.named.items() if name in every}
-    starred = [(given.rest, positional[len(given.positional) :]), (given.others, every)]
-    for value, names in starred:  # any of these may be among what a star spreads out
-        for name in names:
-            if value is not None and name not in given.named:
-                values[name] = join(values[name], value) if name in values else value
+    _spread(values, given, given.rest, positional[len(given.positional) :])
+    _spread(values, given, given.others, every)
     extra = given.positional[len(positional) :]
     if extra and arguments.vararg is None:
         raise NotProven(f"`{text}` is called with more arguments than it takes")
@@ -64,6 +61,19 @@ def parameters(
         values[arguments.vararg.arg] = Items(extra) if rest is None else Fresh(tuple, reduce(join, extra, rest))
     if arguments.kwarg is not None:
         more = [value for name, value in given.named.items() if name not in every]
-        more += [] if given.others is None else [given.others]
-        values[arguments.kwarg.arg] = Fresh(dict, reduce(join, more) if more else None)
+        values[arguments.kwarg.arg] = _together(more, given.others)
     return values
+
+
+def _spread(values: dict[str, Value], given: Arguments, value: Value | None, names: Iterable[str]) -> None:
+    """Any of these parameters may be among what a star spreads out."""
+    if value is None:
+        return
+    for name in names:
+        if name not in given.named:
+            values[name] = join(values[name], value) if name in values else value
+
+
+def _together(values: list[Value], others: Value | None) -> Fresh:
+    every = values if others is None else [*values, others]
+    return Fresh(dict, reduce(join, every) if every else None)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import jax
 
 from explorer._jax.jitted import is_jitted
+from explorer.capture.safe_reading import attributes, kind_of
 from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof import containers, known
 from explorer.hotpath.proof.attributes import attribute, elements, is_structured
@@ -39,7 +40,6 @@ from explorer.hotpath.proof.values import (
 )
 from explorer.hotpath.proof.walker import Walker
 from explorer.model.source import is_library_file
-from explorer.pitfalls.safe import attributes, kind_of
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value
@@ -117,7 +117,9 @@ def _inside(value: Any) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]] | None
         return value.func, value.args, value.keywords
     is_equinox = known.home_of(value).startswith("equinox.") and not isinstance(value, (type, FunctionType))
     if isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or is_jitted(value) or is_equinox:
-        inner = getattr(value, "__wrapped__", None)  # public JAX functions are jitted themselves, and only compute
+        inner = getattr(
+            cast(Any, value), "__wrapped__", None
+        )  # public JAX functions are jitted themselves, and only compute
         return (inner, (), {}) if inner is not None and not known.is_pure_itself(value) else None
     return None
 
@@ -199,7 +201,7 @@ def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
 
 def users_functions(made: Any) -> list[FunctionType]:
     """The functions of the user's that something of a library's was made with: in a closure, a field, a container."""
-    found: list[FunctionType] = []
+    functions: list[FunctionType] = []
     waiting, seen = [made], set[int]()
     while waiting:
         value = waiting.pop()
@@ -207,10 +209,10 @@ def users_functions(made: Any) -> list[FunctionType]:
             continue
         seen.add(id(value))
         if isinstance(value, FunctionType) and value is not made and not is_library_file(value.__code__.co_filename):
-            found.append(value)
+            functions.append(value)
         else:
             waiting += _parts(value)
-    return found
+    return functions
 
 
 def _parts(value: Any) -> list[Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.proof import known
 from explorer.hotpath.proof.attributes import classify, elements, item, values_in
 from explorer.hotpath.proof.binding import Arguments
@@ -24,7 +26,6 @@ from explorer.hotpath.proof.values import (
     join,
 )
 from explorer.hotpath.proof.walker import Walker
-from explorer.pitfalls.safe import kind_of
 
 
 def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
@@ -79,30 +80,52 @@ def _fields(example: Any) -> dict[str, Value]:
 
 def made_by(function: Any, given: Arguments, walker: Walker) -> Value | None:
     """What one of Python's own functions gives of containers and numbers; None for others."""
-    first = given.positional[0] if given.positional else None
-    if function is tuple and isinstance(first, Items):
-        return first
-    if function is len or (any(function is one for one in _NUMBERS) and all(map(_is_plain_like, given.all))):
+    maker = _MAKERS.get(id(function))
+    if maker is not None:
+        return maker(given, walker)
+    if any(function is one for one in _NUMBERS) and all(map(_is_plain_like, given.all)):
         return PLAIN
-    if function is range:
-        return Fresh(list, PLAIN)
-    if function is zip:
-        return Fresh(list, Items(tuple(elements(one, walker) or DATA for one in given.positional)))
-    if function is enumerate and first is not None:
-        return Fresh(list, Items((PLAIN, elements(first, walker) or DATA)))
-    if function is dict:
-        parts = [value for one in given.positional if (value := values_in(one, walker)) is not None]
-        parts += given.named.values()
-        parts += [] if given.others is None else [given.others]
-        return Fresh(dict, reduce(join, parts) if parts else None)
-    if any(function is one for one in _SEQUENCES):
-        return Fresh(list, elements(first, walker) if first is not None else None)
     container = known.container_made(function)
     return Fresh(container, DATA) if container is not None else None
 
 
+def _sequence(given: Arguments, walker: Walker) -> Value:
+    return Fresh(list, elements(given.positional[0], walker) if given.positional else None)
+
+
+def _tuple(given: Arguments, walker: Walker) -> Value:
+    match given.positional:
+        case (Items() as items,):
+            return items
+        case _:
+            return _sequence(given, walker)
+
+
+def _zip(given: Arguments, walker: Walker) -> Value:
+    return Fresh(list, Items(tuple(elements(one, walker) or DATA for one in given.positional)))
+
+
+def _enumerate(given: Arguments, walker: Walker) -> Value:
+    return Fresh(list, Items((PLAIN, *(elements(one, walker) or DATA for one in given.positional[:1]))))
+
+
+def _dict(given: Arguments, walker: Walker) -> Value:
+    parts = [value for one in given.positional if (value := values_in(one, walker)) is not None]
+    parts += given.named.values()
+    parts += [] if given.others is None else [given.others]
+    return Fresh(dict, reduce(join, parts) if parts else None)
+
+
+_MAKERS: dict[int, Callable[[Arguments, Walker], Value]] = {
+    **{id(function): _sequence for function in (reversed, sorted, filter, list, set, frozenset)},
+    id(tuple): _tuple,
+    id(zip): _zip,
+    id(enumerate): _enumerate,
+    id(dict): _dict,
+    id(range): lambda given, walker: Fresh(list, PLAIN),
+    id(len): lambda given, walker: PLAIN,
+}
 _NUMBERS: tuple[Any, ...] = (abs, divmod, max, min, pow, round, sum, all, any)
-_SEQUENCES: tuple[Any, ...] = (reversed, sorted, filter, list, tuple, set, frozenset)
 
 
 def _is_plain_like(value: Value) -> bool:

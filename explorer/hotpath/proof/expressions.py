@@ -121,26 +121,33 @@ class Expressions:
             case ast.Tuple(parts) | ast.List(parts) | ast.Set(parts):
                 kind = {ast.Tuple: tuple, ast.List: list, ast.Set: set}[type(node)]
                 return Fresh(kind, self._all(parts, frame))
-            case ast.Dict(keys, values):
-                given = [self.evaluate(key, frame) for key in keys if key is not None]
-                for value in given:
-                    self._hashed(value)
-                merged = [
-                    values_in(self.evaluate(v, frame), self) for k, v in zip(keys, values, strict=True) if k is None
-                ]
-                plain = [self.evaluate(v, frame) for k, v in zip(keys, values, strict=True) if k is not None]
-                return Fresh(dict, join_all([*plain, *(m for m in merged if m is not None)]))
+            case ast.Dict():
+                return self._dict(node, frame)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self._comprehension(node, frame)
-            case ast.Slice(lower, upper, step):
-                parts = [self.evaluate(part, frame) for part in (lower, upper, step) if part is not None]
-                if any(isinstance(part, Known) and isinstance(part.value, jax.Array) for part in parts):
-                    raise NotProven("it cuts by the value of an array", "jax.lax.dynamic_slice takes arrays")
-                return PLAIN if all(map(is_plain, parts)) else DATA
+            case ast.Slice():
+                return self._slice(node, frame)
             case ast.Starred(value):
                 raise NotProven(f"`*{ast.unparse(value)}` isn't followed")
             case _:
                 raise NotProven(f"`{ast.unparse(node):.60}` isn't followed")
+
+    def _dict(self, node: ast.Dict, frame: Frame) -> Value:
+        inside: list[Value] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            given = self.evaluate(value, frame)
+            if key is not None:
+                self._hashed(self.evaluate(key, frame))
+                inside.append(given)
+            elif (merged := values_in(given, self)) is not None:
+                inside.append(merged)
+        return Fresh(dict, join_all(inside))
+
+    def _slice(self, node: ast.Slice, frame: Frame) -> Value:
+        bounds = [self.evaluate(part, frame) for part in (node.lower, node.upper, node.step) if part is not None]
+        if any(isinstance(bound, Known) and isinstance(bound.value, jax.Array) for bound in bounds):
+            raise NotProven("it cuts by the value of an array", "jax.lax.dynamic_slice takes arrays")
+        return PLAIN if all(map(is_plain, bounds)) else DATA
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, outer: Frame) -> Value:
         """A comprehension: its names are its own, and what it gives goes into a new container."""
@@ -234,16 +241,16 @@ class Expressions:
         return function
 
     def _logic(self, op: ast.boolop, values: Sequence[ast.expr], frame: Frame) -> Value:
-        found: list[Value] = []
+        results: list[Value] = []
         for value in values:
             given = self.evaluate(value, frame)
             decided = truth(given)
-            found.append(given)
+            results.append(given)
             if decided is not None and decided is isinstance(op, ast.Or):
                 break  # what follows isn't reached
             if decided is not None and value is not values[-1]:
-                found.pop()
-        return join_all(found) or PLAIN
+                results.pop()
+        return join_all(results) or PLAIN
 
     def _compare(self, left: Value, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr], frame: Frame) -> Value:
         results: list[Value] = []

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from explorer.pitfalls.safe import kind_of
+from explorer.capture.safe_reading import kind_of
 
 
 def _words(text: str) -> list[str]:

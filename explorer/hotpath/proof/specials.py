@@ -12,7 +12,19 @@ from explorer.hotpath.proof.attributes import attribute
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
-    PLAIN, Closure, Data, Given, Items, Known, Made, Method, Operation, Plain, Value, Wrapped, is_plain,
+    PLAIN,
+    Closure,
+    Data,
+    Given,
+    Items,
+    Known,
+    Made,
+    Method,
+    Operation,
+    Plain,
+    Value,
+    Wrapped,
+    is_plain,
 )
 from explorer.hotpath.proof.walker import Walker
 
@@ -20,8 +32,8 @@ Special = Callable[[Walker, Arguments, str], Value]
 
 
 def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
-    value, asked = given.positional
-    parts = asked.items if isinstance(asked, Items) else (asked,)
+    value, against = given.positional
+    parts = against.items if isinstance(against, Items) else (against,)
     classes: list[Any] = []
     for part in parts:
         held: Any = part.value if isinstance(part, Known) else None

@@ -321,7 +321,7 @@ def _first_word(node: ast.stmt) -> str:
 
 def _placed(refused: NotProven, node: ast.stmt | ast.FunctionDef | ast.Lambda, home: FunctionType) -> NotProven:
     """The refusal with its line, if it has none yet."""
-    told = refused.refusal
-    if told.line:
+    refusal = refused.refusal
+    if refusal.line:
         return refused
-    return NotProven(told.reason, told.cure, home.__code__.co_filename, node.lineno)
+    return NotProven(refusal.reason, refusal.cure, home.__code__.co_filename, node.lineno)

@@ -16,10 +16,18 @@ from typing import Any, cast
 import jax
 
 from explorer._jax.jitted import is_jitted, jit_options
+from explorer.capture.safe_reading import (
+    attributes,
+    class_variables,
+    closure_variables,
+    is_users_object,
+    kind_of,
+    member,
+    mro,
+)
 from explorer.capture.state import HoldsState
 from explorer.model.source import is_library_file
 from explorer.pitfalls.fixes.unit import RewriteUncertain
-from explorer.pitfalls.safe import attributes, class_variables, closure_variables, is_users_object, kind_of, member, mro
 
 _MOST = 20_000  # objects looked at; a training script with its models has some hundreds
 _LARGEST = 1_000  # items of a container: a longer one holds data

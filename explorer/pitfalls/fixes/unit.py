@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from explorer.capture.safe_reading import is_exactly, member
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.safe import is_exactly, member
 from explorer.pitfalls.syntax_trees import first_line, parse
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from explorer.capture.safe_reading import class_name, is_users_object, kind_of, mro
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import passed_values
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import class_name, is_users_object, kind_of, mro
 from explorer.pitfalls.state import Change
 from explorer.pitfalls.syntax_trees import root_of
 from explorer.pitfalls.writes import Write, write_of

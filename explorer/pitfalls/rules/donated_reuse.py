@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import jax
 
+from explorer.capture.safe_reading import is_a
 from explorer.capture.sources import Span, read_source, users_frame
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import (
@@ -20,7 +21,6 @@ from explorer.pitfalls.arguments import (
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import is_a
 from explorer.pitfalls.syntax_trees import parse, root_of
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from explorer.capture.safe_reading import attributes, callee_name
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.jits import is_users_jitted
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import attributes, callee_name
 from explorer.pitfalls.syntax_trees import last_name
 
 _UPDATES = frozenset(("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from explorer.capture.safe_reading import is_a, is_tracer, kind_of
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
@@ -16,7 +17,6 @@ from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.slow_path_effect import CALLBACKS, in_loop
-from explorer.pitfalls.safe import is_a, is_tracer, kind_of
 from explorer.pitfalls.safe_text import safe_text
 
 _JITTED = kind_of(jax.jit(lambda: None))

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from explorer.capture.safe_reading import class_name, class_variables, kind_of, mro
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import class_name, class_variables, kind_of, mro
 from explorer.pitfalls.syntax_trees import last_name
 
 # What takes items from an iterator, by its place among the arguments: all of them for `zip`.

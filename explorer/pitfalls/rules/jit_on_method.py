@@ -12,13 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer._jax.jitted import is_jitted, static_arguments
-from explorer.capture.sources import Span
-from explorer.model.findings.finding import Finding
-from explorer.pitfalls.evidence import Evidence
-from explorer.pitfalls.function_source import FunctionSource, source_of
-from explorer.pitfalls.jits import decorator, hash_of, short_name
-from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import (
+from explorer.capture.safe_reading import (
     attributes,
     class_variables,
     init_parameters,
@@ -28,6 +22,12 @@ from explorer.pitfalls.safe import (
     kind_of,
     mro,
 )
+from explorer.capture.sources import Span
+from explorer.model.findings.finding import Finding
+from explorer.pitfalls.evidence import Evidence
+from explorer.pitfalls.function_source import FunctionSource, source_of
+from explorer.pitfalls.jits import decorator, hash_of, short_name
+from explorer.pitfalls.rule import Rule
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

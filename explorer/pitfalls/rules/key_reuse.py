@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from explorer._jax.traces import called_through
+from explorer.capture.safe_reading import is_a
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
@@ -25,7 +26,6 @@ from explorer.pitfalls.key_holders import key_holder, mapped_object
 from explorer.pitfalls.liveness import liveness
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import is_a
 
 _USES = ("random_bits", "random_split", "random_gamma")
 _SAME = ("random_wrap", "random_unwrap", "copy", "copy_p")

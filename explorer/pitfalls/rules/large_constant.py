@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer.capture.safe_reading import is_a
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.arguments import reachable_values
 from explorer.pitfalls.equations import Body, Equation, Program
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.locations import frame_location
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import is_a
 from explorer.pitfalls.syntax_trees import root_of
 
 _LARGE = 1_000_000  # bytes

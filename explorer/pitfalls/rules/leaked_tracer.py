@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 from types import FunctionType, MethodType
 from typing import Any, cast
 
+from explorer.capture.safe_reading import class_variables, is_exactly, is_tracer, kind_of, mro
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource
 from explorer.pitfalls.reach import default_values
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import class_variables, is_exactly, is_tracer, kind_of, mro
 from explorer.pitfalls.safe_text import safe_text
 from explorer.pitfalls.state import Change, Container
 from explorer.pitfalls.syntax_trees import last_name

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, cast
 
+from explorer.capture.safe_reading import is_exactly
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import source_of
 from explorer.pitfalls.locations import span_location
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import is_exactly
 
 _LONG = 16  # numbers; shapes, axes and coefficients are shorter
 _DEEPEST = 4

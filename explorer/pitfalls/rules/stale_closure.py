@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from keyword import iskeyword
 
+from explorer.capture.safe_reading import is_exactly
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.influence import is_private, reaches_program
 from explorer.pitfalls.later_assignments import LaterAssignment, later_assignments
 from explorer.pitfalls.reads import Read, holds_data, is_constant, reads
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import is_exactly
 from explorer.pitfalls.safe_text import safe_text
 from explorer.pitfalls.writes import MUTATORS
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer.capture.safe_reading import class_name, is_a
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.model.graph import Frame
@@ -24,7 +25,6 @@ from explorer.pitfalls.locations import expression_on_line, frame_location, span
 from explorer.pitfalls.numpy_values import numpy_value
 from explorer.pitfalls.rule import Rule
 from explorer.pitfalls.rules.large_constant import same_array
-from explorer.pitfalls.safe import class_name, is_a
 from explorer.pitfalls.syntax_trees import last_name, root_of
 
 _WARNING = re.compile(r"requested dtype (\S+)(?: requested in (\w+))? is not available,? .*truncated to dtype (\w+)")

@@ -11,14 +11,14 @@ import jax
 import numpy as np
 
 from explorer._jax.jitted import static_arguments
+from explorer.capture.safe_reading import attributes, class_variables, init_parameters, is_a, is_users_class, kind_of
+from explorer.capture.safe_reading import is_plain as is_plain_value
 from explorer.capture.sources import Span
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.function_source import FunctionSource, source_of
 from explorer.pitfalls.jits import CallArgument, decorator, hash_of, jit_target, short_name
 from explorer.pitfalls.rule import Rule
-from explorer.pitfalls.safe import attributes, class_variables, init_parameters, is_a, is_users_class, kind_of
-from explorer.pitfalls.safe import is_plain as is_plain_value
 
 _ARRAY = type(jax.numpy.zeros(()))  # which isn't derived from jax.Array
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from explorer.capture.safe_reading import attributes, callee_name, find, is_a, member
 from explorer.pitfalls.flow import traced_in, traced_names
 from explorer.pitfalls.formats import as_format
 from explorer.pitfalls.lint import gather
-from explorer.pitfalls.safe import attributes, callee_name, find, is_a, member
 from explorer.pitfalls.state import snapshot
 
 X = jnp.ones(3)
