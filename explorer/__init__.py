@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from explorer.model.results.what_if import Variant, WhatIf
     from explorer.model.source import Source
     from explorer.model.specialization import Specialization
-    from explorer.model.stage import Stage
+    from explorer.model.stage import Stage, WrittenLine
     from explorer.model.types import TypeSizes
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
     from explorer.pitfalls.lint import lint
@@ -162,6 +162,7 @@ __all__ = [
     "Variations",
     "Watch",
     "WhatIf",
+    "WrittenLine",
     "assert_no_recompiles",
     "compare",
     "compile",
@@ -243,7 +244,7 @@ _NAMES = {
     "explorer.model.results.what_if": "Variant WhatIf",
     "explorer.model.source": "Source",
     "explorer.model.specialization": "Specialization",
-    "explorer.model.stage": "Stage",
+    "explorer.model.stage": "Stage WrittenLine",
     "explorer.model.types": "TypeSizes",
     "explorer.notebook": "load_ipython_extension unload_ipython_extension",
     "explorer.pitfalls.lint": "lint",

@@ -42,6 +42,11 @@ def uncached_programs() -> AbstractContextManager[Any]:
     return _cache_of_calls(internals.cache(capacity=_CALLS))
 
 
+def is_uncached_mark(value: Any) -> bool:
+    """Whether a setting of a trace is what `uncached_programs` set, and none of the user's."""
+    return internals is not None and isinstance(value, type(internals.cache(capacity=1)))
+
+
 def unchecked_leaks() -> AbstractContextManager[Any]:
     """No look for leaked tracers within: who records a trace keeps its values alive."""
     # The public function only switches that on; it is a partial() of the one that does both.

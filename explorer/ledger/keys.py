@@ -19,6 +19,7 @@ from explorer._jax.arguments import (
     pmapped,
     trace_context,
 )
+from explorer._jax.uncached_traces import is_uncached_mark
 from explorer.ledger.equinox import FilteredCall, filtered_call
 from explorer.ledger.functions import (
     Functions,
@@ -190,9 +191,8 @@ class Keys:
         except Exception:  # a value that can't be hashed is nobody's part of a key
             return ()
         if context is None:
-            named = [
-                (name, _setting(getattr(value, "value", value))) for name, value in zip(names, values, strict=False)
-            ]
+            settings_of_user = [None if is_uncached_mark(value) else getattr(value, "value", value) for value in values]
+            named = [(name, _setting(value)) for name, value in zip(names, settings_of_user, strict=False)]
             if mesh is not None and not getattr(mesh, "empty", False):
                 named.append(("mesh", clean(str(mesh))))
             context = self._contexts[settings] = tuple(named)

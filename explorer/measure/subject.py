@@ -94,7 +94,8 @@ def signature_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
 def _is_compiling(function: Any) -> bool:
     """Whether calling it compiles it: what `jax.jit`, `equinox.filter_jit`, `nnx.jit` and `ex.jit` give."""
-    return is_filtered(function) or (not isinstance(function, MethodType) and hasattr(function, "trace"))
+    is_jitted_alike = hasattr(function, "trace") and not hasattr(function, "as_text")  # which what is compiled has
+    return is_filtered(function) or (not isinstance(function, MethodType) and is_jitted_alike)
 
 
 def _is_compiled(function: Any) -> bool:

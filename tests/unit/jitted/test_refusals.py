@@ -38,6 +38,10 @@ class Grumpy:
         raise NotImplementedError
 
 
+def add_one(x, n):
+    return x + 1
+
+
 @pytest.mark.parametrize("state", [None, [jnp.zeros(3)]], ids=["plain", "state"])
 @pytest.mark.parametrize("option", [{"static_argnums": 1}, {"static_argnames": "n"}], ids=["number", "name"])
 @pytest.mark.parametrize(
@@ -51,11 +55,11 @@ class Grumpy:
     ],
 )
 def test_a_static_argument_without_a_hash_is_named(value, what, hint, option, state):
-    step = jit(lambda x, n: x + 1, inputs=state, **option)
+    step = jit(add_one, inputs=state, **option)
     with pytest.raises(ValueError, match=r"[Nn]on-hashable"):
         jax.jit(lambda x, n: x, **option)(X, value)
     message = refused(ex.StaticArgumentError, lambda: step(X, value))
-    assert f"static argument `n` of <lambda> {what}" in message
+    assert f"static argument `n` of add_one {what}" in message
     assert hint in message.partition("Hint: ")[2]
 
 
