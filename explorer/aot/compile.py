@@ -128,7 +128,9 @@ def _check_level(level: Any) -> None:
     """Refuse what stands at the place of the level and is meant as an argument of the function."""
     __tracebackhide__ = True
     leaves = jax.tree.leaves(level, is_leaf=is_input)
-    if any(is_input(leaf) or hasattr(leaf, "shape") for leaf in leaves):
+    if any(
+        is_input(leaf) or getattr(leaf, "shape", ()) for leaf in leaves
+    ):  # a number of NumPy's is a level that is none
         raise ArgumentsError(
             f"compile's second argument is the optimization_level; it came as {_shortened(level)}.\n{called_at()}"
             f"  Hint: compile(f, args=[{_shortened(level)}])."
