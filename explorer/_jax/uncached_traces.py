@@ -25,21 +25,58 @@ try:
 except ImportError:  # pragma: no cover - as above
     _cache_of_calls: Any = None
 
+try:
+    # What jitted functions were traced to, `jnp.add` and its like too: kept as long as these live, without bound; and
+    # with what they were called, which holds the same.
+    from jax._src.interpreters.partial_eval import trace_to_jaxpr as _inner_traces  # pyright: ignore
+    from jax._src.pjit import _infer_params_cached as _inner_calls  # pyright: ignore
+except ImportError:  # pragma: no cover - what is traced here stays where JAX keeps it
+    _inner_traces: Any = None
+    _inner_calls: Any = None
+
+_KEPT = 512  # inner programs of traces from here, some 5 kB each, that JAX may keep though nobody asks for them again
 _number = count(1)
+_added = [0]
+
+
+@contextmanager
+def _let_go() -> Generator[None]:
+    """What is traced within is let go of once it is much. All that JAX knows of inner functions goes with it.
+
+    Entries can't be removed by their mark. What is compiled stays; the next trace of a new shape does a little anew.
+    """
+    before = _inner_count()
+    try:
+        yield
+    finally:
+        _added[0] += max(_inner_count() - before, 0)
+        if _added[0] > _KEPT:
+            _added[0] = 0
+            for cache in (_inner_traces, _inner_calls):
+                getattr(cache, "cache_clear", lambda: None)()
+
+
+def _inner_count() -> int:
+    info = getattr(_inner_traces, "cache_info", None)
+    return getattr(info(), "currsize", 0) if info is not None else 0
 
 
 @contextmanager
 def uncached_traces() -> Generator[None]:
     """Nothing that JAX remembers of earlier traces is used within, nor used again later."""
-    with _metadata(explorer_trace=str(next(_number))) if _metadata is not None else nullcontext():
+    with _metadata(explorer_trace=str(next(_number))) if _metadata is not None else nullcontext(), _let_go():
         yield
 
 
-def uncached_programs() -> AbstractContextManager[Any]:
+@contextmanager
+def uncached_programs() -> Generator[None]:
     """The same for a trace that will be compiled: in that, XLA would see the mark of `uncached_traces`."""
-    if _cache_of_calls is None or internals is None:
-        return nullcontext()
-    return _cache_of_calls(internals.cache(capacity=_CALLS))
+    mark: Any = nullcontext()
+    make: Any = _cache_of_calls
+    if make is not None and internals is not None:
+        mark = make(internals.cache(capacity=_CALLS))
+    with mark, _let_go():
+        yield
 
 
 def is_uncached_mark(value: Any) -> bool:

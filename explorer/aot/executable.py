@@ -219,9 +219,10 @@ class Executable(CompiledSurface, Displayable):
         """Read what `save` wrote. Nothing in the file is executed while it is read, and nothing is unpickled.
 
         With native code nothing is traced, lowered or compiled. What is left is mostly XLA's own loader, which links
-        the code. A small function, load and first call in a new process: 13 ms, of which the loader takes 6; 8 by
-        `jax.experimental.serialize_executable`, which unpickles; 18 by `jax.jit` with JAX's persistent cache filled,
-        which traces and lowers; 51 by `jax.jit` without (jax 0.10.2 on two busy cores; bench_files measures it anew).
+        the code. A small function, load and first call in a new process: 5.5 ms, of which the loader takes 1.5; 3.5 by
+        `jax.experimental.serialize_executable`, which unpickles; 12 by `jax.jit` with JAX's persistent cache filled,
+        which traces and lowers; 28 by `jax.jit` without. A training step of 24 layers: 5.2 s, of which the loader takes
+        4.4; 5.6; 6.5; 28.9 (jax 0.10.2 on two cores; tests/benchmarks/bench_files.py).
 
         Args:
             path: Of the file.
