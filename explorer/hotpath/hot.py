@@ -20,11 +20,11 @@ import jax
 
 from explorer._jax import is_top_level
 from explorer.capture.safe_reading import kind_of
-from explorer.hotpath.agreement import difference, shared_container
 from explorer.hotpath.arrays import ARRAYS
 from explorer.hotpath.compiled import Call, NotCompiled, compiled_copy
 from explorer.hotpath.guards import Guards
 from explorer.hotpath.proof import Proof, Refusal, prove
+from explorer.hotpath.same_result import difference, shared_container
 from explorer.hotpath.swap import original_of, restore, swap
 
 _jax: Any = jax  # for what has no types

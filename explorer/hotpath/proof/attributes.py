@@ -147,14 +147,14 @@ def _of_given(example: Any, owner: Given, name: str, walker: Walker, text: str) 
         raise NotProven(f"what `{text}` is isn't known")
     if is_named_tuple(example) and name == "_replace":
         return Method(Operation(name), owner)
-    value: Any = example
-    own = {name: getattr(value, name) for name in _field_names(value)}
-    return classify(own[name]) if name in own else _of_class(kind_of(value), owner, name, walker, text)
+    own = classified_fields(example)
+    return own[name] if name in own else _of_class(kind_of(example), owner, name, walker, text)
 
 
-def _field_names(example: Any) -> tuple[str, ...]:
-    """The fields of a named tuple or a dataclass."""
-    return example._fields if is_named_tuple(example) else tuple(field.name for field in fields(example))
+def classified_fields(example: Any) -> dict[str, Value]:
+    """What is known of each field of a named tuple or a dataclass."""
+    names = example._fields if is_named_tuple(example) else tuple(field.name for field in fields(example))
+    return {name: classify(getattr(example, name)) for name in names}
 
 
 def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.proof import known
-from explorer.hotpath.proof.attributes import classify, elements, item, values_in
+from explorer.hotpath.proof.attributes import classified_fields, elements, item, values_in
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
@@ -49,7 +49,7 @@ def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str)
         case "index" | "count" if all(map(is_plain, given.all)):
             return PLAIN
         case "_replace" if isinstance(owner, Given) and given.are_exact:
-            return Made(kind_of(owner.example), {**_fields(owner.example), **given.named})
+            return Made(kind_of(owner.example), {**classified_fields(owner.example), **given.named})
         case _:
             raise NotProven(f"what `{text}` does isn't known")
 
@@ -72,10 +72,6 @@ def _kind_of(owner: Value) -> type[Any]:
         return owner.kind
     example: Any = getattr(owner, "example", getattr(owner, "value", []))
     return kind_of(example)
-
-
-def _fields(example: Any) -> dict[str, Value]:
-    return {name: classify(getattr(example, name)) for name in example._fields}
 
 
 def made_by(function: Any, given: Arguments, walker: Walker) -> Value | None:
