@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from explorer.model.paths import Paths
     from explorer.model.results.benchmark_comparison import Comparison, Ratio
     from explorer.model.results.flame import Flame
+    from explorer.model.results.hot_paths import CallTimes, HeldValue, HotEvent, HotPaths, HotRow
     from explorer.model.results.memory_use import MemoryRow, MemoryUse
     from explorer.model.results.peaks import Peaks
     from explorer.model.results.profile import Profile
@@ -82,6 +83,7 @@ __all__ = [
     "Bounds",
     "Buffer",
     "Call",
+    "CallTimes",
     "Capture",
     "Cause",
     "Comparison",
@@ -109,9 +111,13 @@ __all__ = [
     "Graph",
     "Group",
     "Guard",
+    "HeldValue",
     "Hierarchy",
     "History",
     "HistoryEvent",
+    "HotEvent",
+    "HotPaths",
+    "HotRow",
     "InputInfo",
     "Jitted",
     "Ledger",
@@ -234,6 +240,7 @@ _NAMES = {
     "explorer.model.passes": "Effect Pass Passes",
     "explorer.model.results.benchmark_comparison": "Comparison Ratio",
     "explorer.model.results.flame": "Flame",
+    "explorer.model.results.hot_paths": "CallTimes HeldValue HotEvent HotPaths HotRow",
     "explorer.model.results.memory_use": "MemoryRow MemoryUse",
     "explorer.model.results.peaks": "Peaks",
     "explorer.model.results.profile": "Profile",

@@ -10,6 +10,7 @@ from explorer.analysis.attribution import own_frame
 from explorer.errors import OptionError
 from explorer.files.frames import frame_of
 from explorer.model.results.benchmark_comparison import Comparison, Ratio
+from explorer.model.results.hot_paths import HotPaths, HotRow
 from explorer.model.results.measured import Measured
 from explorer.model.results.memory_use import MemoryUse
 from explorer.model.results.profile import Kind, Profile
@@ -126,6 +127,24 @@ def profile_frame(profile: Profile, kind: Kind = "lines") -> pd.DataFrame:
         frame["stack"] = [str(own_frame(op.stack) or "") for op in profile.ops]
         return frame
     raise OptionError(f"a profile has tables of lines, ops, equations and host; it got {kind!r}.")
+
+
+def hot_frame(paths: HotPaths) -> pd.DataFrame:
+    """A row for each function."""
+    columns = [name for name in _names(HotRow) if name not in ("holds", "times", "misses")]
+    return frame_of(
+        [
+            {
+                **{name: getattr(row, name) for name in columns},
+                "calls": row.calls,
+                "speedup": row.speedup,
+                "saved_seconds": row.saved_seconds,
+                "misses": sum(row.misses.values()),
+            }
+            for row in paths.functions
+        ],
+        [*columns, "calls", "speedup", "saved_seconds", "misses"],
+    )
 
 
 def _names(row: type) -> list[str]:

@@ -30,7 +30,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from hashlib import blake2b
 from os import PathLike
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from explorer.files.whole import write_whole
 from explorer.model.capture import Capture
 from explorer.model.results.axis import Axis
 from explorer.model.results.benchmark_comparison import Comparison
+from explorer.model.results.hot_paths import HotPaths
 from explorer.model.results.memory_use import MemoryRow, MemoryUse
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.profile import Profile
@@ -59,7 +60,7 @@ _MINOR = 1  # 1: the file has a checksum; a reader of 0 passes it over
 _END = b',"blake2b":"'
 _START = b'{"explorer":"result",'
 _KINDS: Mapping[str, type[Saved]] = {
-    kind.__name__: kind for kind in (Comparison, MemoryUse, Peaks, Profile, Roofline, Sweep, Timing, WhatIf)
+    kind.__name__: kind for kind in (Comparison, HotPaths, MemoryUse, Peaks, Profile, Roofline, Sweep, Timing, WhatIf)
 }
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
@@ -220,6 +221,8 @@ def _reader(kind: Any) -> _Reader:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return _union_reader(arguments)
+    if origin is Literal:
+        return lambda value, _: _among(value, arguments)
     if origin in (np.ndarray, NDArray):  # numpy before 2.5 has resolved the alias, later ones leave it as it is
         scalar = arguments[0] if origin is NDArray else get_args(arguments[1])[0]
         return lambda value, file: _column(value, np.dtype(scalar), file.unpacker)
@@ -280,6 +283,12 @@ def _read_capture(value: object, file: _File) -> Capture:
     return file.captures[index]
 
 
+def _among(value: object, allowed: tuple[object, ...]) -> object:
+    if value not in allowed:
+        raise ValueError(f"{value!r} is none of {', '.join(map(repr, allowed))}")
+    return value
+
+
 def _float(value: object) -> float:
     if isinstance(value, dict):
         return _NOT_FINITE[text(cast("dict[str, object]", value)["float"])]
@@ -329,6 +338,11 @@ def _check(result: object) -> None:
         case WhatIf():
             if not result.rows:
                 raise ValueError("the plain function is missing")
+        case HotPaths():
+            for row in result.functions:
+                times = row.times
+                if len({len(times), len(times.starts), len(times.seconds), len(times.ways)}) != 1:
+                    raise ValueError("the columns of a function's calls are not of one length")
         case Profile():
             if result.timeline is not None:
                 _check_timeline(result.timeline, len(result.ops))

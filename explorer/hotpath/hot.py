@@ -8,13 +8,14 @@ Whatever happens, a call gives the user what the function as it was written give
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from threading import Lock
 from time import perf_counter
 from types import FunctionType
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import jax
 
@@ -24,16 +25,18 @@ from explorer.hotpath.arrays import ARRAYS
 from explorer.hotpath.compiled import Call, NotCompiled, compiled_copy
 from explorer.hotpath.guards import Guards
 from explorer.hotpath.proof import Proof, Refusal, prove
+from explorer.hotpath.report import Journal, Times
 from explorer.hotpath.same_result import difference, shared_container
 from explorer.hotpath.swap import original_of, restore, swap
+from explorer.model.results.hot_paths import HotState
+from explorer.model.units import count_text, duration_text, factor_text
 
 _jax: Any = jax  # for what has no types
-State = Literal["counting", "compiling", "comparing", "compiled", "eager"]
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _COMPARED = 3  # calls that run both ways
 _FASTER = 1.2  # times: less isn't worth a program's memory
 _VARIANTS = 8  # structures, static values and worlds of one function that are compiled; more run eagerly
-_CHECKED = 512  # of so many compiled calls, one is timed
+_SAMPLES = 64  # seconds of calls that ran both ways, of all variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,15 @@ class Options:
         calls: So many, and
         seconds: so long in all, before.
         submit: What runs a compile: beside the program, or at once.
-        log: Is told of each step, with its function and what happened.
+        journal: Keeps each step.
+        is_background: Whether compiles run beside the program.
     """
 
     calls: int
     seconds: float
     submit: Callable[[Callable[[], None]], object]
-    log: Callable[[str, HotFunction, str], None] = lambda event, function, text: None
+    journal: Journal = field(default_factory=Journal)
+    is_background: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -85,42 +90,56 @@ class HotFunction:
         calls: How often it was called at top level, by how.
         eager_seconds: What calls took before it was compiled.
         misses: How often guards held a compiled call back, with what had changed.
+        times: How long its calls took.
+        compile_seconds: What tracing and compiling it took, all variants together.
+        is_background: Whether that was beside the program.
     """
 
     def __init__(self, function: FunctionType, options: Options) -> None:
         self.function = function
         self.original = original_of(function)
         self.name = function.__qualname__
-        self.state: State = "counting"
+        self.state: HotState = "counting"
         self.refusal: Refusal | None = None
         self.calls = {"eager": 0, "compiled": 0}
         self.eager_seconds = 0.0
         self.misses: dict[str, int] = {}
         self.variants: dict[Any, Variant] = {}
+        self.times = Times()
+        self.compile_seconds = 0.0
+        self.is_background = options.is_background
+        self._both: tuple[deque[float], deque[float]] = deque(maxlen=_SAMPLES), deque(maxlen=_SAMPLES)
         self._options = options
         self._pending: set[Any] = set()
         self._lock = Lock()
 
     def watch(self) -> None:
         """From now on its calls come by here."""
+        self._options.journal.add("detected", self)
         swap(self.function, self._call())
+
+    def both_ways(self) -> tuple[list[float], list[float]]:
+        """Seconds of the calls that ran both ways: as written, and compiled; the last few of all variants."""
+        return list(self._both[0]), list(self._both[1])
 
     def leave(self, refusal: Refusal) -> None:
         """It runs as it was written, from now on."""
         self.state, self.refusal = "eager", refusal
         self.variants.clear()
         restore(self.function)
-        self._options.log("eager", self, refusal.reason)
+        self._options.journal.add("eager", self, refusal.reason)
 
     def release(self) -> None:
         """It runs as it was written; what was learned stays."""
-        restore(self.function)
+        if self.state != "eager":
+            restore(self.function)
+            self._options.journal.add("restored", self)
 
     def _call(self) -> Callable[..., Any]:
         """What runs in the function's place. A closure: its names are found faster than attributes."""
         original, variants, arrays_are = self.original, self.variants, ARRAYS
         flatten: Callable[[Any], tuple[list[Any], Any]] = _jax.tree.flatten
-        counted, calls = self._counted, self.calls
+        counted, calls, add = self._counted, self.calls, self.times.add
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if not is_top_level():
@@ -137,10 +156,12 @@ class HotFunction:
             read = variant.guards.check()
             if read is None:
                 return self._missed(variant, structure, args, kwargs)
+            begun = perf_counter()
             try:
                 result = variant.run(read, arrays)
             except Exception as error:
                 return self._failed(error, args, kwargs)
+            add(begun, perf_counter(), "compiled")
             calls["compiled"] += 1
             return result
 
@@ -154,18 +175,21 @@ class HotFunction:
         """A call of a kind that isn't compiled, or not trusted yet."""
         self.calls["eager"] += 1
         variant = self.variants.get(key) if arrays is not None else None
+        begun = perf_counter()
         if variant is not None and self._lock.acquire(blocking=False):
             try:
                 return self._compared(variant, args, kwargs, arrays or [])
             finally:
                 self._lock.release()
-        begun = perf_counter()
+                self.times.add(begun, perf_counter(), "both")
         result = self.original(*args, **kwargs)
-        self.eager_seconds += perf_counter() - begun
+        ended = perf_counter()
+        self.eager_seconds += ended - begun
         try:
             self._learn(args, kwargs, result, arrays, key, count)
         except Exception as error:  # a fault of ours is none of the user's
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
+        self.times.add(begun, perf_counter(), "eager")  # with the compile, where the program waits for it
         return result
 
     def _learn(
@@ -187,7 +211,8 @@ class HotFunction:
             return self.leave(proof)
         self._pending.add(key)
         self.state = "compiling" if self.state == "counting" else self.state
-        self._options.log("trigger", self, f"{sum(self.calls.values())} calls, {self.eager_seconds:.3g} s")
+        calls = count_text(sum(self.calls.values()), "call")
+        self._options.journal.add("trigger", self, calls, self.eager_seconds)
         self._options.submit(lambda: self._compile(proof, key, arrays or [], args, kwargs, count))
         return None
 
@@ -196,6 +221,7 @@ class HotFunction:
     ) -> None:
         """Make the compiled copy, and run it once so that the first call that counts doesn't compile."""
         begun = perf_counter()
+        self._options.journal.add("compile", self)
         try:
             structure, static = _parts(key)
             guards, run = compiled_copy(Call(self.original, structure, static, count), proof, arrays)
@@ -208,11 +234,13 @@ class HotFunction:
             return self.leave(Refusal(f"{error}"))
         except Exception as error:
             return self.leave(refusal_of(error))
-        self.variants[key] = Variant(guards, run, perf_counter() - begun)
+        took = perf_counter() - begun
+        self.compile_seconds += took
+        self.variants[key] = Variant(guards, run, took)
         self._pending.discard(key)
         if self.state == "compiling":
             self.state = "comparing"
-        self._options.log("compiled", self, f"{perf_counter() - begun:.3g} s")
+        self._options.journal.add("compiled", self, seconds=took)
         return None
 
     def _compared(
@@ -232,6 +260,8 @@ class HotFunction:
             except Exception as error:
                 self.leave(refusal_of(error))
                 return result
+        self._both[0].append(variant.eager[-1])
+        self._both[1].append(variant.compiled[-1])
         differs = difference(result, compiled)
         if differs:
             self.leave(Refusal(f"compiled, {differs}"))
@@ -252,7 +282,8 @@ class HotFunction:
             return
         variant.is_trusted = True
         self.state = "compiled"
-        self._options.log("faster", self, f"{eager / compiled:.1f}×: {1e3 * eager:.3g} → {1e3 * compiled:.3g} ms")
+        took = f"{duration_text(eager)} → {duration_text(compiled)}"
+        self._options.journal.add("speedup", self, f"{factor_text(eager / compiled)} as fast: {took}")
 
     # Calls that compiled code doesn't serve ---------------------------------------------------------------------------
 
@@ -262,12 +293,16 @@ class HotFunction:
         name = changed.name if changed is not None else "something"
         self.misses[name] = self.misses.get(name, 0) + 1
         self.calls["eager"] += 1
-        self._options.log("miss", self, name)
+        self._options.journal.add("miss", self, name)
         if self.variants.get(key) is variant and self.misses[name] <= _VARIANTS:
             del self.variants[key]  # it may be compiled anew, for the world as it is now
         elif self.misses[name] > _VARIANTS:
             self.leave(Refusal(f"`{name}` is another at each call", cure=f"pass `{name}` as an argument"))
-        return self.original(*args, **kwargs)
+        begun = perf_counter()
+        try:
+            return self.original(*args, **kwargs)
+        finally:
+            self.times.add(begun, perf_counter(), "missed")
 
     def _failed(self, error: Exception, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """A compiled call raised: the function is what it was, and says what it has to say itself."""

@@ -1,0 +1,91 @@
+"""Hot paths in words: a sentence, and a line for each function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from explorer.model.results.hot_paths import HotPaths, HotRow
+from explorer.model.units import count_text, duration_text, factor_text
+
+_SHOWN = 12  # functions in a repr
+_GAPS = "  "
+
+
+def headline(paths: HotPaths) -> str:
+    """How many functions run compiled, what that brought, and why the others don't."""
+    rows = paths.functions
+    if not rows:
+        return f"no function was called often: {paths.threshold} calls" + (" so far" if paths.is_on else "")
+    compiled = [row for row in rows if row.state == "compiled"]
+    if compiled:
+        parts = [f"{_share(len(compiled), len(rows))} compiled{_fastest(compiled)}"]
+    else:
+        parts = [f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if _is_open(paths) else "")]
+    saved = sum(row.saved_seconds for row in rows)
+    if saved > 0 and compiled:
+        parts.append(f"about {duration_text(saved)} saved, inferred")
+    stayed = [row for row in rows if row.state == "eager"]
+    if stayed:
+        parts.append(f"{len(stayed)} stay{'s' if len(stayed) == 1 else ''} eager")
+    return "; ".join(parts)
+
+
+def hot_paths_text(paths: HotPaths) -> str:
+    """The headline, and a line for each function."""
+    lines = [f"HotPaths({headline(paths)})"]
+    cells = [_cells(paths, row) for row in paths.functions[:_SHOWN]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
+    for row in cells:
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        lines.append((_GAPS + _GAPS.join([*padded, row[-1]])).rstrip())
+    if len(paths.functions) > _SHOWN:
+        lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _SHOWN, 'function')} more")
+    return "\n".join([*lines, *(f"{_GAPS}{note}" for note in paths.notes)])
+
+
+def reason_text(paths: HotPaths, row: HotRow) -> str:
+    """Why a function stays eager, and where."""
+    where = paths.place(row.reason_file, row.reason_line)
+    return f"{row.reason} ({where})" if where else row.reason
+
+
+def times_text(row: HotRow) -> str:
+    """What a call takes as written, and compiled; empty where it wasn't measured."""
+    if isfinite(row.compiled_seconds):
+        return f"{duration_text(row.eager_seconds)} → {duration_text(row.compiled_seconds)}"
+    return duration_text(row.eager_seconds) if isfinite(row.eager_seconds) else ""
+
+
+def _cells(paths: HotPaths, row: HotRow) -> tuple[str, ...]:
+    calls = count_text(row.calls, "call")
+    if row.misses:
+        names = ", ".join(f"`{name}`" for name in row.misses)
+        calls += f", {sum(row.misses.values()):,} held back as {names} had changed"
+    why = ""
+    if row.reason:
+        calls, why = f"after {calls}", f": {reason_text(paths, row)}"
+    return row.name, row.state, times_text(row), _factor(row), f"{calls}{why}"
+
+
+def _factor(row: HotRow) -> str:
+    return factor_text(row.speedup) if isfinite(row.speedup) else ""
+
+
+def _share(part: int, whole: int) -> str:
+    if part == whole:
+        return "the hot function runs" if whole == 1 else f"all {whole} hot functions run"
+    return f"{part} of {whole} hot functions run{'s' if part == 1 else ''}"
+
+
+def _fastest(compiled: Sequence[HotRow]) -> str:
+    """What the compiled functions gain: the one that saves most is named."""
+    measured = [row for row in compiled if isfinite(row.speedup)]
+    if not measured:
+        return ""
+    best = max(measured, key=lambda row: row.saved_seconds)
+    return f": {best.name} {factor_text(best.speedup)} as fast"
+
+
+def _is_open(paths: HotPaths) -> bool:
+    return paths.is_on and any(row.state != "eager" for row in paths.functions)

@@ -1,0 +1,247 @@
+"""What became of functions that were called often: which run compiled by now, which stay eager and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import isfinite, nan
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal
+
+from explorer.errors import UnknownNameError
+from explorer.model.attached import attached
+from explorer.model.displayable import Charted
+from explorer.model.saved import Saved
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HotState = Literal["counting", "compiling", "comparing", "compiled", "eager"]
+# How a call ran: as written; both ways, to be compared; compiled; as written because a guard held it back.
+Way = Literal["eager", "both", "compiled", "missed"]
+HotEventKind = Literal["detected", "trigger", "compile", "compiled", "speedup", "miss", "eager", "restored"]
+Basis = Literal["both ways", "returned", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldValue:
+    """Something outside of a function's arguments that its compiled copy relies on, and that each call checks.
+
+    Args:
+        name: As the source reaches it: `CONFIG['rate']`.
+        kind: Where it lies: `global`, `cell`, `attribute`, `absent`, `item`, `contents`, `code`.
+        is_input: Whether it is an array that each call takes as it is by then, as the weights of a training loop; all
+            else must be the very object.
+    """
+
+    name: str
+    kind: str
+    is_input: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallTimes:
+    """How long calls of a function took, in the order in which they were: the first ones, and the last.
+
+    The seconds are until the call returned; what it computes may still have been running by then, but for the calls
+    that ran both ways, which waited.
+
+    Args:
+        numbers: Which call it was, from 1; where numbers are missing, calls in between weren't kept, or not timed.
+        starts: When it began, in seconds since hot paths were on.
+        seconds: How long it took.
+        ways: How it ran.
+
+    Example:
+        >>> times = CallTimes((1, 2, 3), (0.0, 0.2, 0.5), (0.1, 0.25, 0.01), ("eager", "both", "compiled"))
+        >>> [(number, way) for number, _, _, way in times]
+        [(1, 'eager'), (2, 'both'), (3, 'compiled')]
+    """
+
+    numbers: tuple[int, ...] = ()
+    starts: tuple[float, ...] = ()
+    seconds: tuple[float, ...] = ()
+    ways: tuple[Way, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[tuple[int, float, float, Way]]:
+        return zip(self.numbers, self.starts, self.seconds, self.ways, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class HotRow:
+    """A function that was called often.
+
+    Args:
+        name: Its qualified name.
+        file, line: Where it is defined.
+        state: How far it is: `counting` calls, `compiling`, `comparing` results, `compiled`, or `eager` for good.
+        reason: Why it stays eager; empty where it doesn't.
+        reason_file, reason_line: The line that keeps it eager; 0 where there is none.
+        cure: What would let it be compiled; empty where nobody knows.
+        eager_calls, compiled_calls: How often it ran each way, at top level; nobody counts any more once it is known
+            that it stays eager.
+        eager_seconds, compiled_seconds: Of one call, the median; NaN where none was measured.
+        eager_samples, compiled_samples: Of how many calls.
+        basis: What was measured: calls that ran `both ways` and waited for their results, or else eager calls until
+            they `returned`.
+        compile_seconds: What tracing and compiling it took, all variants together.
+        is_background: Whether that was beside the program.
+        variants: How many compiled copies there are: one for each structure of arguments and static values.
+        holds: What its guards check.
+        misses: How often a guard held a compiled call back, by the name of what had changed.
+        times: How long its calls took.
+        signal: The signal that it belongs to; empty for none.
+    """
+
+    name: str
+    file: str = ""
+    line: int = 0
+    state: HotState = "counting"
+    reason: str = ""
+    reason_file: str = ""
+    reason_line: int = 0
+    cure: str = ""
+    eager_calls: int = 0
+    compiled_calls: int = 0
+    eager_seconds: float = nan
+    compiled_seconds: float = nan
+    eager_samples: int = 0
+    compiled_samples: int = 0
+    basis: Basis = ""
+    compile_seconds: float = 0.0
+    is_background: bool = True
+    variants: int = 0
+    holds: tuple[HeldValue, ...] = ()
+    misses: Mapping[str, int] = field(default_factory=dict[str, int])
+    times: CallTimes = CallTimes()
+    signal: str = ""
+
+    @property
+    def calls(self) -> int:
+        """How often it was called at top level, as long as that was counted."""
+        return self.eager_calls + self.compiled_calls
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast a compiled call was as an eager one; NaN where not both were measured."""
+        return self.eager_seconds / self.compiled_seconds if self.compiled_seconds else nan
+
+    @property
+    def saved_seconds(self) -> float:
+        """An inference: the compiled calls, had they taken as long as the measured eager ones; 0 without figures.
+
+        Compiling is counted where the program waited for it.
+        """
+        saved = self.compiled_calls * (self.eager_seconds - self.compiled_seconds)
+        waited = 0.0 if self.is_background else self.compile_seconds
+        return (saved if isfinite(saved) else 0.0) - waited
+
+
+@dataclass(frozen=True, slots=True)
+class HotEvent:
+    """One step of a function's way.
+
+    Args:
+        time: Seconds since hot paths were on.
+        function: Its qualified name.
+        kind: `detected` (called often, looked at from now on), `trigger` (often and long enough), `compile` begins,
+            `compiled`, `speedup` (the compiled copy gave the same, and faster: it serves from now on), `miss` (a guard
+            held a call back), `eager` (it stays as written), `restored` (hot paths are over).
+        text: What happened, in words: for `eager` the reason.
+        seconds: How long it took; NaN where it took no time worth a figure.
+        file, line: The line it is about; empty and 0 for none.
+    """
+
+    time: float
+    function: str
+    kind: HotEventKind
+    text: str = ""
+    seconds: float = nan
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class HotPaths(Charted, Saved):
+    """What `explorer.auto_compile` saw and did: the functions that were called often, and each step.
+
+    Args:
+        functions: Those that take most of the time first.
+        events: In the order in which they were; the oldest are dropped, and counted.
+        dropped: How many.
+        seconds: How long it was on.
+        threshold: From how many calls on a function was compiled.
+        mode: `default`, `reduce-overhead` or `max-autotune`.
+        is_on: Whether it was still on.
+        labels: What a person calls each file: `train.py`, `cell [4]`.
+        notes: What the reader should know.
+        environment: Versions, device.
+
+    Example:
+        >>> step = HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
+        ...     eager_seconds=0.0131, compiled_seconds=0.0009, eager_samples=3, compiled_samples=3, basis="both ways")
+        >>> log = HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10)
+        >>> HotPaths((step, log))
+        HotPaths(1 of 2 hot functions runs compiled: step 14.6× as fast; about 12 s saved, inferred; 1 stays eager)
+          step  compiled  13.1 ms → 900 µs  14.6×  1,000 calls
+          log   eager                              after 10 calls: it prints (train.py, line 31)
+    """
+
+    functions: tuple[HotRow, ...] = ()
+    events: tuple[HotEvent, ...] = ()
+    dropped: int = 0
+    seconds: float = nan
+    threshold: int = 10
+    mode: str = "default"
+    is_on: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def __iter__(self) -> Iterator[HotRow]:
+        return iter(self.functions)
+
+    def place(self, file: str, line: int) -> str:
+        """A line as a person calls it: `train.py, line 12`; empty where there is none."""
+        name = self.labels.get(file) or PurePath(file.replace("\\", "/")).name
+        return f"{name}, line {line}" if file and line else ""
+
+    def __getitem__(self, name: str) -> HotRow:
+        """The first function of this name.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        for row in self.functions:
+            if row.name == name:
+                return row
+        names = [row.name for row in self.functions]
+        near = get_close_matches(name, names, 1)
+        raise UnknownNameError(
+            f"no hot function is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else f": there are {names}")
+        )
+
+    @property
+    @attached
+    def headline(self) -> str:
+        """All of it in a sentence."""
+        ...
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each function.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        ...
+
+    @attached
+    def __repr__(self) -> str: ...
