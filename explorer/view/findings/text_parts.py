@@ -119,7 +119,7 @@ def silencing(finding: Finding) -> str:
 
 def lines_of(finding: Finding) -> list[Line]:
     """The lines that a finding is about, as they are in their file; the first alone, stripped, where that is gone."""
-    texts = [_text_at(finding.file, number) for number in range(finding.line, _end(finding) + 1)]
+    texts = [text_at(finding.file, number) for number in range(finding.line, _end(finding) + 1)]
     if not texts or texts[0].strip() != finding.text.strip() or not finding.text.strip():
         text = finding.text.strip()
         return [Line(finding.line, "", text, "")] if text else []
@@ -132,7 +132,7 @@ def _end(finding: Finding) -> int:
     return min(max(finding.end_line, finding.line), finding.line + _MOST_LINES - 1) if finding.line else -1
 
 
-def _text_at(file: str, line: int) -> str:
+def text_at(file: str, line: int) -> str:
     # Findings that were loaded may name any file, and ask for the lines after one that everybody knows: only what this
     # process has looked at, and files below the working folder, are read.
     try:

@@ -19,6 +19,8 @@ const BUNDLES = [
   { name: "profile.js", from: "src/profile/main.ts", limit: 40_960 },
   { name: "findings.js", from: "src/findings/main.ts", limit: 10_240 },
   { name: "findings.css", from: "src/findings/findings.css", limit: 6_144 },
+  { name: "hotpath.js", from: "src/hotpath/main.ts", limit: 10_240 },
+  { name: "hotpath.css", from: "src/hotpath/hotpath.css", limit: 9_216 },
 ];
 
 const common = {

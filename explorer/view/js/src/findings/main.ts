@@ -1,6 +1,7 @@
 // In each output of findings: follows the page's theme, and adds the buttons that write a cure into a new cell.
 
 import { element } from "../core/dom";
+import { adoptStyle } from "../core/fragment";
 import { type Answer, awaitAnswer, type Model, NO_KERNEL, onModel } from "../core/kernel_link";
 import { followTheme } from "../core/theme";
 import { copied, writeBelow } from "./cell";
@@ -19,14 +20,6 @@ function start(host: HTMLElement): void {
       place.append(applyButton(place, model));
     }
   });
-}
-
-/** A strict page forbids a <style>, but not what a script makes of it. */
-function adoptStyle(host: HTMLElement): void {
-  if (getComputedStyle(host).getPropertyValue("--xf-bg")) return;
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(host.querySelector("style")!.textContent!);
-  (host.getRootNode() as Document).adoptedStyleSheets.push(sheet);
 }
 
 function applyButton(place: HTMLElement, model: Model | undefined): HTMLElement {

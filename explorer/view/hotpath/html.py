@@ -1,0 +1,203 @@
+"""Hot paths as HTML that is complete as it stands; where a script runs, it is live and opens captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from html import escape
+from math import isfinite
+from pathlib import Path
+
+from explorer.model.results.hot_paths import HotPaths, HotRow, HotState
+from explorer.model.text import list_names
+from explorer.model.units import count_text, duration_text, factor_text
+from explorer.view.chart import Table, html_table
+from explorer.view.findings.text_parts import split_code, text_at
+from explorer.view.hotpath.curve import call_table, curve
+from explorer.view.page import bundle
+
+_STATIC = Path(__file__).parents[1] / "static"
+_MOST = 24  # functions that are shown whole
+_OPEN = 3  # of those that run compiled, and of those that stay eager, that are unfolded
+_NAMED = 6  # things that guards hold which are named at once
+SIGNS: dict[HotState, tuple[str, str]] = {
+    "compiled": ("✓", "compiled"),
+    "eager": ("✖", "as written"),
+    "compiling": ("…", "compiling"),
+    "comparing": ("…", "comparing"),
+    "counting": ("·", "not hot yet"),
+}
+
+
+@cache
+def _style() -> str:
+    return (_STATIC / "hotpath.css").read_text(encoding="utf-8").strip()
+
+
+def fragment(paths: HotPaths, name: str = "") -> str:
+    """The HTML of one output; `name` is what a wire to Python is known by."""
+    return (
+        # Lab's own shortcuts must not take the keys typed here.
+        f'<div class="explorer-hot" data-lm-suppress-shortcuts="true" data-explorer-hot="{escape(name)}">'
+        f'<style>{_style()}</style><div class="hp-live">{content(paths)}</div></div>'
+        f'<script type="module">{bundle("hotpath")}</script>'
+    )
+
+
+def content(paths: HotPaths) -> str:
+    """All that changes while it is on."""
+    hot = [row for row in paths.functions if row.state != "counting"]
+    cold = [row for row in paths.functions if row.state == "counting"]
+    opened = {row.name for state in ("compiled", "eager") for row in [r for r in hot if r.state == state][:_OPEN]}
+    rows = "".join(_function(row, paths, row.name in opened) for row in hot[:_MOST])
+    notes = "".join(f'<p class="xf-fault">{_marked(note)}</p>' for note in paths.notes)
+    return f'{_head(paths)}<div class="xf-list">{rows}{_rest(hot[_MOST:], cold, paths)}</div>{notes}'
+
+
+def _head(paths: HotPaths) -> str:
+    now = '<span class="hp-on"><b aria-hidden="true">●</b> on</span>' if paths.is_on else ""
+    facts = [
+        f"{'on for' if paths.is_on else 'was on for'} {duration_text(paths.seconds)}" * isfinite(paths.seconds),
+        f"compiled from {paths.threshold:,} calls on",
+        f"mode {paths.mode}" * (paths.mode != "default"),
+    ]
+    what = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
+    headline = f'<p class="hp-headline">{_marked(paths.headline)}</p>'
+    return f'<div class="hp-head">{headline}<p class="hp-sub">{now}{what}</p></div>'
+
+
+def _function(row: HotRow, paths: HotPaths, is_open: bool) -> str:
+    sign, state = SIGNS[row.state]
+    body = _compiled(row, paths) if row.state != "eager" else _eager(row, paths)
+    what = f'<code class="hp-name">{escape(row.name)}</code> {_place(paths, row.file, row.line)}'
+    # `data-key` lets a script keep open what is open when all of this is written anew.
+    return (
+        f'<details class="xf-one hp-{row.state}" data-key="{escape(row.name)}"{" open" * is_open}>'
+        f'<summary><span class="hp-state"><b aria-hidden="true">{sign}</b> {state}</span> '
+        f'<span class="xf-what">{what}</span> '
+        f'{_figures(row)}<span class="xf-place"></span></summary><div class="xf-body">{body}</div></details>'
+    )
+
+
+def _figures(row: HotRow) -> str:
+    """What a function gained, or what it costs as it is."""
+    if row.state == "eager":
+        cost = f", {duration_text(row.eager_calls * row.eager_seconds)}" if isfinite(row.eager_seconds) else ""
+        return f'<span class="hp-figures">{count_text(row.eager_calls, "call")}{cost}</span>'
+    if not isfinite(row.speedup):
+        return f'<span class="hp-figures">{count_text(row.calls, "call")}</span>'
+    saved = f" <span>{duration_text(row.saved_seconds)} saved</span>" if row.saved_seconds > 0 else ""
+    return (
+        f'<span class="hp-figures"><b>{factor_text(row.speedup)}</b> '
+        f"<span>{duration_text(row.eager_seconds)} → {duration_text(row.compiled_seconds)}</span>{saved}</span>"
+    )
+
+
+def _compiled(row: HotRow, paths: HotPaths) -> str:
+    facts = [("calls", _calls_text(row)), *_cost(row), *_guards(row), *_misses(row)]
+    # The button is the script's, where somebody answers.
+    act = f'<div class="xf-act" data-capture="{escape(row.name)}"></div><div class="hp-slot"></div>'
+    where = (
+        f'<div class="xf-fact"><b>where</b> <span>{_place(paths, row.file, row.line)}</span></div>' if row.line else ""
+    )
+    rows = "".join(_fact(name, text) for name, text in facts)
+    return f'{curve(row, paths.events)}<div class="hp-facts">{rows}{where}</div>' + act + call_table(row)
+
+
+def _eager(row: HotRow, paths: HotPaths) -> str:
+    text = text_at(row.reason_file, row.reason_line).strip() if row.reason_line else ""
+    line = f'<pre class="xf-line"><span class="xf-number">{row.reason_line}</span> {escape(text)}</pre>' if text else ""
+    where = f" {_place(paths, row.reason_file, row.reason_line)}" if row.reason_line else ""
+    why = f'<div class="xf-fact"><b>why</b> <span>{_marked(row.reason)}{where}</span></div>'
+    cure = f'<div class="xf-fact xf-cure"><b>cure</b> <span>{_marked(row.cure)}</span></div>' if row.cure else ""
+    return why + line + cure + _fact("calls", _calls_text(row)) + call_table(row)
+
+
+def _calls_text(row: HotRow) -> str:
+    if not row.compiled_calls:
+        return f"{row.eager_calls:,}, all of them as written"
+    return f"{row.calls:,}: {row.eager_calls:,} as written, {row.compiled_calls:,} compiled"
+
+
+def _cost(row: HotRow) -> Iterable[tuple[str, str]]:
+    """What a call takes and took, what that is measured on, and what it cost to get there."""
+    if isfinite(row.speedup):
+        many = min(row.eager_samples, row.compiled_samples)
+        basis = {
+            "both ways": f"medians of {count_text(many, 'call')} that ran both ways and waited for the results",
+            "returned": "medians of calls until they returned, whether or not their results were there",
+        }
+        how = f" ({basis[row.basis]})" if row.basis in basis else ""
+        yield "a call", f"{duration_text(row.eager_seconds)} → {duration_text(row.compiled_seconds)}{how}"
+        if row.saved_seconds > 0:
+            each = duration_text(row.eager_seconds - row.compiled_seconds)
+            less = "" if row.is_background else f", less {duration_text(row.compile_seconds)} of compiling"
+            yield "saved", f"about {duration_text(row.saved_seconds)}: {row.compiled_calls:,} × {each}{less}"
+    if row.compile_seconds:
+        beside = ", beside the program" if row.is_background else ", while the program waited"
+        copies = f", {count_text(row.variants, 'compiled copy').replace('copys', 'copies')}" if row.variants > 1 else ""
+        yield "compiled", f"in {duration_text(row.compile_seconds)}{beside}{copies}"
+
+
+def _guards(row: HotRow) -> Iterable[tuple[str, str]]:
+    held = [f"`{value.name}`" for value in row.holds if not value.is_input]
+    taken = [f"`{value.name}`" for value in row.holds if value.is_input]
+    if held:
+        are = "is" if len(held) == 1 else "are"
+        yield (
+            "guards",
+            f"each call checks that {_listed(held)} {are} what it was compiled with".replace(
+                "are what it was", "are what they were"
+            ),
+        )
+    if taken:
+        yield "takes", f"{_listed(taken)} as {'it is' if len(taken) == 1 else 'they are'} at each call"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return list_names(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+
+
+def _misses(row: HotRow) -> Iterable[tuple[str, str]]:
+    if row.misses:
+        parts = [f"{count_text(count, 'call')} as `{name}` had changed" for name, count in row.misses.items()]
+        yield "missed", f"ran as written: {'; '.join(parts)}"
+    elif row.state == "compiled":
+        yield "missed", "no call: what it was compiled with is as it was"
+
+
+def _rest(more: Sequence[HotRow], cold: Sequence[HotRow], paths: HotPaths) -> str:
+    """What isn't hot, and what is too much to be shown whole, as rows of tables."""
+    tables = [
+        Table(f"and {count_text(len(more), 'function')} more", _HEAD, [_row(row, paths) for row in more]),
+        Table(f"{count_text(len(cold), 'function')} not hot yet", _HEAD, [_row(row, paths) for row in cold]),
+    ]
+    return "".join(f'<div class="hp-rest">{html_table(table)}</div>' for table in tables if table.rows)
+
+
+def tables(paths: HotPaths) -> list[Table]:
+    """All functions as a table."""
+    return [Table("the functions", _HEAD, [_row(row, paths) for row in paths.functions])]
+
+
+_HEAD = ("function", "where", "state", "calls at top level", "as written", "compiled", "why")
+
+
+def _row(row: HotRow, paths: HotPaths) -> tuple[str, ...]:
+    took = [duration_text(one) if isfinite(one) else "" for one in (row.eager_seconds, row.compiled_seconds)]
+    why = row.reason or ("called by other functions alone" if not row.calls else "")
+    return (row.name, paths.place(row.file, row.line), SIGNS[row.state][1], f"{row.calls:,}", *took, why)
+
+
+def _fact(name: str, text: str) -> str:
+    return f'<div class="xf-fact"><b>{name}</b> <span>{_marked(text)}</span></div>'
+
+
+def _place(paths: HotPaths, file: str, line: int) -> str:
+    """Where a line is; in a notebook a script makes it a link to the cell."""
+    place = paths.place(file, line)
+    return f'<span class="hp-where" data-line="{line}">{escape(place)}</span>' if place else ""
+
+
+def _marked(text: str) -> str:
+    return "".join(f"<code>{escape(part)}</code>" if is_code else escape(part) for part, is_code in split_code(text))

@@ -1,0 +1,91 @@
+// In each output of hot paths: follows the page's theme, what Python sends while they are on, and opens captures.
+
+import { element } from "../core/dom";
+import { adoptStyle } from "../core/fragment";
+import { type Answer, type Model, NO_KERNEL, onModel, showAnswer } from "../core/kernel_link";
+import { followTheme } from "../core/theme";
+import { linkPlaces } from "./places";
+
+for (const host of document.querySelectorAll<HTMLElement>(".explorer-hot:not([data-started])")) start(host);
+
+function start(host: HTMLElement): void {
+  host.dataset.started = "";
+  followTheme(host);
+  adoptStyle(host);
+  let model: Model | undefined;
+  const decorate = () => {
+    linkPlaces(host);
+    if (model) offerCaptures(host, model);
+  };
+  decorate();
+  onModel(host.dataset.explorerHot ?? "", (next) => {
+    if (!next || next === model) return;
+    model = next;
+    const update = () => {
+      const html = model?.get("update");
+      if (html) rewrite(host.querySelector<HTMLElement>(".hp-live")!, html);
+      decorate();
+    };
+    model.on("change:update", update);
+    update();
+  });
+}
+
+/** Write all of it anew but for what a person has opened, looks at or types in. The HTML is explorer's own. */
+function rewrite(live: HTMLElement, html: string): void {
+  const before = new Map(keyed(live).map((node) => [node.dataset.key, node]));
+  const focused = live.contains(document.activeElement) ? pathOf(live, document.activeElement!) : undefined;
+  const fresh = document.createElement("template");
+  fresh.innerHTML = html;
+  for (const node of keyed(fresh.content)) {
+    const old = before.get(node.dataset.key);
+    if (!old) continue;
+    const [was, is] = [inner(old), inner(node)];
+    for (const [at, details] of is.entries()) if (was[at]) details.open = was[at].open;
+    const slot = old.querySelector(".hp-slot");
+    if (slot?.hasChildNodes()) node.querySelector(".hp-slot")?.replaceWith(slot);
+  }
+  live.replaceChildren(fresh.content);
+  if (focused) (live.querySelector(focused) as HTMLElement | null)?.focus({ preventScroll: true });
+}
+
+const keyed = (root: ParentNode) => [...root.querySelectorAll<HTMLDetailsElement>("details[data-key]")];
+
+/** A function's own details: itself, and its table; not those of a capture that is open in it. */
+const inner = (node: HTMLDetailsElement) =>
+  [node, ...node.querySelectorAll("details")].filter((details) => !details.closest(".hp-slot"));
+
+/** Where the focus is, so that it is found again: the summary of a function. */
+function pathOf(live: HTMLElement, focused: Element): string | undefined {
+  const key = focused.matches("summary") ? focused.closest<HTMLElement>("[data-key]")?.dataset.key : undefined;
+  return key === undefined || !live.contains(focused) ? undefined : `[data-key="${CSS.escape(key)}"] > summary`;
+}
+
+function offerCaptures(host: HTMLElement, model: Model): void {
+  for (const place of host.querySelectorAll<HTMLElement>("[data-capture]:not([data-offered])")) {
+    place.dataset.offered = "";
+    const button = element("button", { type: "button", class: "xf-write" }, "open its capture");
+    button.addEventListener("click", () => {
+      if (button.ariaBusy === "true") return;
+      const slot = place.parentElement!.querySelector<HTMLElement>(".hp-slot")!;
+      void showAnswer(button, requestCapture(place.dataset.capture ?? "", model), slot, "xf-said");
+    });
+    place.append(button, element("span.xf-said", "what the compiler made of it, line by line"));
+  }
+}
+
+function requestCapture(of: string, model: Model): Promise<Answer> {
+  return new Promise((resolve) => {
+    const listen = (answer: Answer) => {
+      if (answer.of !== of) return;
+      model.off("msg:custom", listen);
+      resolve(answer);
+    };
+    model.on("msg:custom", listen);
+    try {
+      model.send({ ask: "capture", of });
+    } catch {
+      resolve({ failed: NO_KERNEL });
+    }
+  });
+}
