@@ -1,0 +1,213 @@
+"""Who is told of each operation that runs outside of traces, and of each array whose value is looked at.
+
+JAX's C++ calls one hook after each call of a compiled function that it knew already: of each primitive that runs by
+itself, of jnp's functions, of the user's `jax.jit` functions. The first call of each, which compiles it, is the
+ledger's affair. The hook is there for JAX's check for NaNs, which goes on below.
+That a value is looked at, the class of arrays is asked for: Python, NumPy on an accelerator, and printing come by
+`_value`; NumPy on the CPU reads the buffer in C, and nobody can know of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any, Protocol, cast
+
+import jax.core
+import jax.numpy as jnp
+
+from explorer._jax.suppress_recording import suppression
+
+try:
+    from jax._src import config as _config  # pyright: ignore
+    from jax._src import source_info_util as _source_info_util  # pyright: ignore
+    from jax._src import traceback_util as _traceback_util  # pyright: ignore
+    from jax._src.api import _post_hook_state as _state  # pyright: ignore
+
+    _hook_state: Any = cast(Any, _state)
+    _unset: Any = vars(_config)["config_ext"].unset
+    for _name in ("get_global", "set_global", "get_local", "set_local", "value"):
+        getattr(_hook_state, _name)
+    # An error that looking at a value raises goes through a function here: it isn't shown, as JAX's own aren't.
+    _source_info_util.register_exclusion(__file__)
+    _traceback_util.register_exclusion(__file__)
+except (ImportError, AttributeError, KeyError):  # pragma: no cover - nothing is seen, and `is_seen` says so
+    _hook_state = _unset = None
+
+_Array: Any = type(jnp.zeros(()))
+_LOOKS = ("_value", "item", "__array__", "block_until_ready")  # of the class, as far as it has them
+
+
+class EagerListener(Protocol):
+    """Who is told, on the thread where it happens. What its methods raise goes to `fault`."""
+
+    def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """A compiled function was called with values, and dispatched."""
+
+    def observed(self, array: Any, how: str) -> None:
+        """The program waits for an array, or for its value."""
+
+    def fault(self, error: Exception) -> None:
+        """One of these failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a compiled function is.
+
+    Args:
+        name: Of the primitive, or of the function that was compiled.
+        is_primitive: Whether it is one primitive.
+        parameters: Of a primitive, by name.
+        static_positions, static_names: Of the arguments that the program was made for.
+    """
+
+    name: str
+    is_primitive: bool
+    parameters: dict[str, Any]
+    static_positions: tuple[int, ...]
+    static_names: tuple[str, ...]
+
+
+def is_seen() -> bool:
+    """Whether this JAX tells of operations."""
+    return _hook_state is not None
+
+
+def identity_of(function: Any) -> Any:
+    """An object that calls of the same compiled function share, of which JAX may make a new one for each call."""
+    python = getattr(function, "_fun", None)
+    return _cells(getattr(function, "_cache_miss", None)).get("jaxpr", function) if python is None else function
+
+
+def described(function: Any) -> Described:
+    """What a compiled function is, from what JAX keeps with it."""
+    python = getattr(function, "_fun", None)
+    info: Any = getattr(function, "_jit_info", None)
+    static = tuple(getattr(info, "static_argnums", ())), tuple(getattr(info, "static_argnames", ()))
+    if python is None:  # made for one call, from a jaxpr: within a derivative or a batch
+        kept = _cells(getattr(function, "_cache_miss", None))
+        return Described(str(kept.get("name", "jit")), False, {}, *static)
+    name = str(getattr(function, "__name__", "jit"))
+    if getattr(function, "_apply_primitive", False):
+        parameters = _cells(python).get("params")
+        by_name = cast("dict[str, Any]", parameters) if isinstance(parameters, dict) else {}
+        return Described(name, True, by_name, (), ())
+    return Described(name, False, {}, *static)
+
+
+def _cells(function: Any) -> dict[str, Any]:
+    names: tuple[str, ...] = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    return {
+        name: cell.cell_contents for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=True)
+    }
+
+
+class _Hooks:
+    """What stands in JAX's place while somebody listens: put there with the first, taken away with the last."""
+
+    def __init__(self) -> None:
+        self._listeners: tuple[EagerListener, ...] = ()
+        self._lock = RLock()
+        self._hook: Callable[..., None] | None = None
+        self._below: Callable[..., None] | None = None  # of all threads
+        self._locals: dict[Any, Callable[..., None] | None] = {}  # of one thread, with what was there before
+        self._looks: dict[str, Any] = {}
+
+    def listen(self, listener: EagerListener) -> None:
+        """Tell `listener` from now on."""
+        with self._lock:
+            if _hook_state is None:
+                return
+            self._listeners = (*self._listeners, listener)
+            if self._hook is None:
+                self._below = _hook_state.get_global()
+                self._hook = self._ran_before(self._below)
+                _hook_state.set_global(self._hook)
+                self._look()
+            local = _hook_state.get_local()
+            if local is not _unset and local not in self._locals:
+                # After `with jax.debug_nans(True)` the thread's own hook is None, and hides the one for all.
+                hook = self._ran_before(local)
+                self._locals[hook] = local
+                _hook_state.set_local(hook)
+
+    def unlisten(self, listener: EagerListener) -> None:
+        """Tell `listener` no more; nothing happens if it wasn't told."""
+        with self._lock:
+            self._listeners = tuple(one for one in self._listeners if one is not listener)
+            if self._listeners or self._hook is None:
+                return
+            if _hook_state.get_global() is self._hook:  # else JAX's check for NaNs was turned on or off meanwhile
+                _hook_state.set_global(self._below)
+            if _hook_state.get_local() in self._locals:  # another thread's goes on, and tells nobody
+                _hook_state.set_local(self._locals[_hook_state.get_local()])
+            self._hook = None
+            self._locals.clear()
+            self._look_no_more()
+
+    def is_active(self) -> bool:
+        """Whether JAX tells, on this thread: its check for NaNs takes the place when it is turned on or off."""
+        return self._hook is not None and (_hook_state.value is self._hook or _hook_state.value in self._locals)
+
+    def _ran_before(self, below: Callable[..., None] | None) -> Callable[..., None]:
+        def hook(function: Any, args: Any, kwargs: Any, result: Any) -> None:
+            if not suppression.is_on:
+                for listener in self._listeners:
+                    try:
+                        listener.ran(function, args, kwargs, result)
+                    except Exception as error:
+                        listener.fault(error)
+            if below is not None:
+                below(function, args, kwargs, result)
+
+        return hook
+
+    def _observed(self, array: Any, how: str) -> None:
+        if not suppression.is_on:
+            for listener in self._listeners:
+                try:
+                    listener.observed(array, how)
+                except Exception as error:
+                    listener.fault(error)
+
+    def _look(self) -> None:
+        for name in _LOOKS:
+            own = cast("dict[str, Any]", vars(_Array)).get(name)
+            if own is not None:
+                standing: Any = self._property(own) if isinstance(own, property) else self._method(name, own)
+                self._looks[name] = own, standing
+                setattr(_Array, name, standing)
+
+    def _look_no_more(self) -> None:
+        for name, (own, standing) in self._looks.items():
+            if vars(_Array).get(name) is standing:
+                setattr(_Array, name, own)
+        self._looks.clear()
+
+    def _property(self, own: property) -> property:
+        get: Any = own.fget
+
+        def value(array: Any) -> Any:
+            self._observed(array, "value")
+            return get(array)
+
+        return property(value, own.fset, own.fdel, own.__doc__)
+
+    def _method(self, name: str, own: Any) -> Callable[..., Any]:
+        def method(array: Any, *args: Any, **kwargs: Any) -> Any:
+            self._observed(array, name)
+            return own(array, *args, **kwargs)
+
+        method.__name__, method.__qualname__, method.__doc__ = name, f"Array.{name}", getattr(own, "__doc__", None)
+        return method
+
+
+# One for the process, also where this file is loaded again while somebody listens.
+eager_hooks: _Hooks = globals().get("eager_hooks") or _Hooks()
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value stands for others, in a trace."""
+    return isinstance(value, jax.core.Tracer)

@@ -1,0 +1,282 @@
+"""The operations that run one by one, as they run: what, with which values, from which line."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from threading import current_thread, local
+from time import perf_counter
+from types import FrameType, TracebackType
+from typing import Any, cast
+
+import jax
+import jax.core
+
+from explorer._jax.eager import Described, described, eager_hooks, identity_of, is_seen, is_traced
+from explorer.capture.safe_reading import kind_of
+from explorer.hotpath.arrays import ARRAYS
+from explorer.hotpath.sequences.identities import Identities
+from explorer.model.results.operations import Operation, Step
+from explorer.model.source import is_library_file
+
+_flatten: Callable[[Any], tuple[list[Any], Any]] = cast(Any, jax.tree).flatten
+_ShapedArray: Any = jax.core.ShapedArray
+_STEPS = 65_536  # that are kept of a thread: some minutes of a training loop
+_KEPT = 8_192  # operations and compiled functions that are known at a time
+_ARRAYS = 65_536  # likewise, living ones
+_THREADS = 64  # whose steps are kept
+_TEXT = 60  # characters of a parameter
+_DEEP = 200  # frames that are gone up to the top of the user's file
+_NUMBERS = (bool, int, float, complex)
+
+
+class _Thread:
+    """What one thread ran."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.steps: deque[tuple[Any, ...]] = deque(maxlen=_STEPS)  # fields of a Step, which takes a microsecond to make
+
+
+class Recorder:
+    """Records the operations that run outside of traces, on all threads, while it is on.
+
+    A call that JAX has to compile first isn't among them, the next one is. What it keeps is bounded: the last steps of
+    each thread, the operations and arrays that were seen last. It keeps no array alive. A fault of its own ends it, and
+    is in `problem`.
+
+    Args:
+        notify: Is given each step as it is recorded, on the thread that ran it.
+
+    Attributes:
+        problem: Why nothing, or not all, is recorded; empty where nothing is known to be missing.
+        seen: How many steps there were, those that aren't kept any more included.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> x = jnp.ones((4, 4))
+        >>> _ = jnp.exp(x)
+        >>> with Recorder() as recorder:
+        ...     y = jnp.exp(jnp.exp(x))
+        >>> for step in recorder.steps():
+        ...     print(step.operation, step.inputs, step.outputs)
+        exp(f32[4,4]) -> f32[4,4] (1,) (2,)
+        exp(f32[4,4]) -> f32[4,4] (2,) (3,)
+    """
+
+    def __init__(self, notify: Callable[[Step], None] | None = None) -> None:
+        self.problem = "" if is_seen() else "this JAX doesn't tell which operations run"
+        self.seen = 0
+        self._notify = notify
+        self._begun = perf_counter()
+        self._numbers, self._keys = count(1), count(1)
+        self._local = local()
+        self._threads: deque[_Thread] = deque(maxlen=_THREADS)
+        self._arrays, self._functions = Identities(_ARRAYS), Identities(_KEPT)
+        self._programs: dict[int, tuple[Described, Any]] = {}
+        self._operations: dict[Any, Operation] = {}
+
+    def __enter__(self) -> Recorder:
+        eager_hooks.listen(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.problem and not eager_hooks.is_active():
+            self.problem = "JAX's check for NaNs was turned on or off, and took the recorder's place"
+        eager_hooks.unlisten(self)
+        for table in (self._arrays, self._functions, self._programs, self._operations):
+            table.clear()
+
+    def steps(self, thread: str | None = None) -> tuple[Step, ...]:
+        """The last steps of one thread, in order; of that which asks, where none is named.
+
+        Args:
+            thread: Its name.
+        """
+        name = current_thread().name if thread is None else thread
+        return tuple(Step(*fields) for one in tuple(self._threads) if one.name == name for fields in tuple(one.steps))
+
+    @property
+    def threads(self) -> tuple[str, ...]:
+        """The names of the threads that ran something."""
+        return tuple(dict.fromkeys(one.name for one in tuple(self._threads)))
+
+    # What the hooks tell ----------------------------------------------------------------------------------------------
+
+    def ran(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """An operation was dispatched."""
+        results = (result,) if type(result) in ARRAYS else tuple(_flatten(result)[0])
+        if any(map(is_traced, results)):
+            return
+        what, identity = self._program(function)
+        inputs = _Inputs(self._arrays)
+        static = what.static_positions
+        for at, arg in enumerate(args):
+            inputs.add(at, arg, at in static)
+        if kwargs:
+            for name, arg in kwargs.items():
+                inputs.add(name, arg, name in what.static_names)
+        key = (identity, tuple(inputs.parts))
+        operation = self._operations.get(key)
+        if operation is None:
+            if len(self._operations) >= _KEPT:
+                _drop_first(self._operations)
+            operation = self._operations[key] = Operation(
+                next(self._keys), what.name, inputs.text(what.parameters), tuple(map(_kind_text, inputs.kinds())),
+                tuple(_kind_text(_kind(one)) for one in results), what.is_primitive,
+            )  # fmt: skip
+        self._step(operation, "", tuple(inputs.numbers), tuple([self._number(one) for one in results]))
+
+    def observed(self, array: Any, how: str) -> None:
+        """The program looks at a value, or waits for it."""
+        steps, number = self._mine().steps, self._number(array)
+        before = Step(*steps[-1]) if steps else None
+        if before is None or not before.observed or before.outputs != (number,):  # `float` goes by the value
+            self._step(None, "value" if how in ("_value", "__array__") else how, (), (number,))
+
+    def fault(self, error: Exception) -> None:
+        """Something here failed: nothing more is recorded, and the program goes on."""
+        eager_hooks.unlisten(self)
+        self.problem = f"recording ended: {error!r:.200}"
+
+    # What is known so far ---------------------------------------------------------------------------------------------
+
+    def _mine(self) -> _Thread:
+        mine: _Thread | None = getattr(self._local, "mine", None)
+        if mine is None:
+            mine = self._local.mine = _Thread(current_thread().name)
+            self._threads.append(mine)
+        return mine
+
+    def _step(
+        self, operation: Operation | None, observed: str, inputs: tuple[int, ...], outputs: tuple[int, ...]
+    ) -> None:
+        seconds, mine = perf_counter() - self._begun, self._mine()
+        self.seen = number = next(self._numbers)
+        step = (seconds, number, mine.name, operation, observed, inputs, outputs, *_place())
+        mine.steps.append(step)
+        if self._notify is not None:
+            self._notify(Step(*step))
+
+    def _number(self, value: Any) -> int:
+        return self._arrays.of(value) if type(value) in ARRAYS else 0
+
+    def _program(self, function: Any) -> tuple[Described, Any]:
+        """What a compiled function is, and what is equal for another of the same program."""
+        number = self._functions.of(identity_of(function))
+        program = self._programs.get(number)
+        if program is None:
+            if len(self._programs) >= _KEPT:
+                _drop_first(self._programs)
+            what = described(function)
+            # A primitive with its parameters may be compiled anew, after JAX has forgotten it.
+            same = (what.name, *_exact(what.parameters)) if what.is_primitive else number
+            program = self._programs[number] = what, same
+        return program
+
+
+class _Inputs:
+    """The arguments of one call: which arrays, and what of all of them is in the program.
+
+    Attributes:
+        numbers: Which value each leaf is.
+        parts: What another call must have equal to be the same operation.
+    """
+
+    def __init__(self, arrays: Identities) -> None:
+        self.numbers: list[int] = []
+        self.parts: list[Any] = []
+        self._arrays = arrays
+        self._static: list[tuple[int | str, Any]] = []
+
+    def add(self, at: int | str, value: Any, is_static: bool) -> None:
+        """The next argument, by position or name."""
+        if is_static:
+            self._static.append((at, value))
+            self.parts.append((at, None, *_exactly(value)))
+        elif type(value) in ARRAYS:
+            self.numbers.append(self._arrays.of(value))
+            self.parts.append((value.shape, value.dtype, value.weak_type))
+        else:
+            leaves, structure = _flatten(value)
+            self.parts.append((at, structure))
+            self.parts.extend(map(_kind, leaves))
+            self.numbers.extend(self._arrays.of(leaf) if type(leaf) in ARRAYS else 0 for leaf in leaves)
+
+    def kinds(self) -> list[Any]:
+        """The kind of each leaf."""
+        return [part for part in self.parts if isinstance(part, type) or len(part) == 3]
+
+    def text(self, parameters: dict[str, Any]) -> str:
+        """What the program was made for, and these."""
+        named = [*parameters.items(), *self._static]
+        return ", ".join(f"{name}={_short(value)}" if isinstance(name, str) else _short(value) for name, value in named)
+
+
+def _drop_first(known: dict[Any, Any]) -> None:
+    """Forget a quarter, that which was learned first."""
+    for key in tuple(known)[: len(known) // 4 + 1]:
+        known.pop(key, None)
+
+
+def _kind(leaf: Any) -> type[Any] | tuple[Any, Any, Any]:
+    """What of an input is in the program: shape, dtype and whether that is weak; of a number of Python's, its class."""
+    if type(leaf) in ARRAYS:
+        return leaf.shape, leaf.dtype, leaf.weak_type
+    for base in _NUMBERS:
+        if isinstance(leaf, base):
+            return base
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    return kind_of(leaf) if shape is None or dtype is None else (shape, dtype, "host")
+
+
+def _kind_text(kind: Any) -> str:
+    if isinstance(kind, type):
+        return kind.__name__
+    shape, dtype, more = kind
+    return _ShapedArray(shape, dtype).str_short(short_dtypes=True) + (f" {more}" if more == "host" else "")
+
+
+def _exactly(value: Any) -> tuple[Any, Any]:
+    """A value that a program was made for, to be compared: 1, 1.0 and True are equal by themselves."""
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value), kind_of(value)
+    return value, kind_of(value)
+
+
+def _exact(parameters: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple((name, *_exactly(value)) for name, value in sorted(parameters.items()))
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _TEXT else f"{text[:_TEXT]}…"
+
+
+_is_users: dict[str, bool] = {}
+
+
+def _place() -> tuple[str, int, int]:
+    """The innermost line of the user's, and the line at the top of its file from which it came."""
+    frame: FrameType | None = sys._getframe(3)  # pyright: ignore[reportPrivateUsage] - each operation asks
+    file, line = "", 0
+    for _ in range(_DEEP):
+        if frame is None:
+            break
+        name = frame.f_code.co_filename
+        is_users = _is_users.get(name)
+        if is_users is None:
+            is_users = _is_users[name] = not is_library_file(name)
+        if is_users:
+            if not line:
+                file, line = name, frame.f_lineno
+            if frame.f_code.co_name == "<module>":
+                return file, line, frame.f_lineno if name == file else 0
+        frame = frame.f_back
+    return file, line, 0
