@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from explorer.capture.call import Call
     from explorer.capture.explore import explore
     from explorer.capture.open import open_hlo
+    from explorer.hotpath.auto import AutoCompile, auto_compile
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
     from explorer.ledger.guards import Guard, assert_no_recompiles, max_compiles
     from explorer.ledger.watch import Watch, watch
@@ -79,6 +80,7 @@ __all__ = [
     "AttributeColumns",
     "Attributes",
     "Attribution",
+    "AutoCompile",
     "Binary",
     "Bounds",
     "Buffer",
@@ -170,6 +172,7 @@ __all__ = [
     "WhatIf",
     "WrittenLine",
     "assert_no_recompiles",
+    "auto_compile",
     "compare",
     "compile",
     "diff",
@@ -206,6 +209,7 @@ _NAMES = {
     "explorer.capture.call": "Call",
     "explorer.capture.explore": "explore",
     "explorer.capture.open": "open_hlo",
+    "explorer.hotpath.auto": "AutoCompile auto_compile",
     "explorer.jitted": "Jitted disable_compile enable_compile jit",
     "explorer.ledger.guards": "Guard assert_no_recompiles max_compiles",
     "explorer.ledger.watch": "Watch watch",

@@ -9,6 +9,7 @@ ExplorerError                  anything below
 │   └── TracedValueError         the function needs the value of something that is only traced (also a TypeError)
 ├── ExpressionError            a magic was given something it can't take: an option, or no call (also a ValueError)
 ├── ForeignNodeError           a node was given that belongs to another capture, or to another stage (also a ValueError)
+├── HotPathsError              hot paths were turned on where they are on already (also a RuntimeError)
 ├── InputError                 an executable was called with something it was not compiled for
 │   ├── DonatedInputError        an array that an earlier call was given to overwrite (also a RuntimeError)
 │   ├── DuplicateArgumentError   one argument twice, by position and by name (also a TypeError)
@@ -34,6 +35,7 @@ ExplorerError                  anything below
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
 ├── RecompilationError         a guard saw more compiles than it allows (also an AssertionError)
 ├── ResultFileError            a file of a result is none, of another kind, altered, or newer (also a ValueError)
+├── SignalsError               a file of signals has a mistake, or asks for what can't be (also a ValueError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
 ├── StaticArgumentError        a static argument of jit() can't be hashed or compared (also a ValueError)
 ├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
@@ -67,6 +69,7 @@ __all__ = [
     "ExpressionError",
     "ExtraArgumentError",
     "ForeignNodeError",
+    "HotPathsError",
     "InputDeviceError",
     "InputDtypeError",
     "InputError",
@@ -90,6 +93,7 @@ __all__ = [
     "RecompilationError",
     "RecompilationWarning",
     "ResultFileError",
+    "SignalsError",
     "StateError",
     "StaticArgumentError",
     "TracedPerShapeWarning",
@@ -144,6 +148,10 @@ class ExpressionError(ExplorerError, ValueError):
 
 class ForeignNodeError(ExplorerError, ValueError):
     """A node was given that belongs to another capture, or to a stage that the question can't be asked of."""
+
+
+class HotPathsError(ExplorerError, RuntimeError):
+    """Hot paths were turned on, or a signal was entered, where that is so already."""
 
 
 class InputError(ExplorerError):
@@ -232,6 +240,10 @@ class OutputError(ExplorerError, TypeError):
 
 class ResultFileError(ExplorerError, ValueError):
     """A file holds no measured result that this Explorer can read, or one of another kind."""
+
+
+class SignalsError(ExplorerError, ValueError):
+    """A file of signals can't be read, has a mistake, or asks for what this machine or this function can't do."""
 
 
 class StateError(ExplorerError, TypeError):

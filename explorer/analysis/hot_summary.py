@@ -16,7 +16,7 @@ def headline(paths: HotPaths) -> str:
     """How many functions run compiled, what that brought, and why the others don't."""
     rows = paths.functions
     if not rows:
-        return f"no function was called often: {paths.threshold} calls" + (" so far" if paths.is_on else "")
+        return f"no function was called often{' so far' if paths.is_on else ''}"
     compiled = [row for row in rows if row.state == "compiled"]
     if compiled:
         parts = [f"{_share(len(compiled), len(rows))} compiled{_fastest(compiled)}"]

@@ -3,80 +3,259 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 from types import FunctionType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from explorer.errors import HotPathsError, OptionError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
-from explorer.hotpath.report import Journal, by_time, labels_of, row_of
+from explorer.hotpath.report import Journal, Listener, by_time, labels_of, row_of
 from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow
+from explorer.model.text import did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Mode = Literal["default", "reduce-overhead", "max-autotune"]
+_THRESHOLDS: dict[Mode, int] = {"default": 10, "reduce-overhead": 3, "max-autotune": 10}  # calls
+_NOMINATED = 3  # calls after which a function is looked at: before that, nothing of it is touched
+_Counter = MonitoredCalls if hasattr(sys, "monitoring") else SampledCalls
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """When and how functions are compiled.
+
+    Args:
+        threshold: From how many calls on.
+        seconds: And from how much eager time on, all calls together.
+        mode: How much is done for a function.
+        background: Whether compiles run beside the program.
+        is_forced: Whether a compiled copy stays though it isn't faster.
+    """
+
+    threshold: int
+    seconds: float
+    mode: Mode
+    background: bool
+    is_forced: bool = False
 
 
 class AutoCompile:
-    """The functions that are called often, while and after it was on."""
+    """Hot paths of this process, while and after they were on; `auto_compile` makes it."""
 
-    def __init__(self, threshold: int, seconds: float, background: bool) -> None:
-        self._pool = ThreadPoolExecutor(1, "explorer-hot") if background else None
-        submit: Callable[[Callable[[], None]], object] = self._pool.submit if self._pool else lambda work: work()
-        self._journal = Journal()
-        self._threshold, self._ended, self._on = threshold, 0.0, False
-        self._options = Options(threshold, seconds, submit, self._journal, background)
+    def __init__(self, settings: Settings, listeners: tuple[Listener, ...] = ()) -> None:
+        self._settings = settings
+        self._journal = Journal(listeners)
+        self._on, self._seconds, self._since = False, 0.0, 0.0
         self._functions: dict[FunctionType, HotFunction] = {}
-        count = MonitoredCalls if hasattr(sys, "monitoring") else SampledCalls
-        self._counter = count(min(threshold, 3), self._nominated)
+        submit = _beside if settings.background else _at_once
+        self._options = Options(
+            settings.threshold,
+            settings.seconds,
+            submit,
+            self._journal,
+            settings.background,
+            settings.is_forced,
+            settings.mode,
+        )
+        self._counter: MonitoredCalls | SampledCalls | None = None
 
-    def _nominated(self, function: FunctionType) -> None:
-        if function not in self._functions:
-            hot = self._functions[function] = HotFunction(function, self._options)
-            hot.watch()
+    # What it saw ------------------------------------------------------------------------------------------------------
+
+    @property
+    def on(self) -> bool:
+        """Whether it is on; one inside of which another one was turned on is, and waits."""
+        return self._on
 
     @property
     def functions(self) -> tuple[HotRow, ...]:
         """The functions that were called often, those that take most of the time first."""
-        rows = [row_of(hot, self._journal.began) for hot in list(self._functions.values())]
-        return tuple(sorted(rows, key=by_time))
+        # Who is on the stack all the time, as `main` is, was looked at and not called again.
+        called = [hot for hot in list(self._functions.values()) if hot.times.count]
+        return tuple(sorted((row_of(hot, self._journal.began) for hot in called), key=by_time))
 
     @property
     def events(self) -> tuple[HotEvent, ...]:
-        """Each step, in order; of more than 4,096 the last."""
+        """Each step of each function, in order; the last 4,096."""
         return self._journal.events
 
     def report(self) -> HotPaths:
-        """All of it as a value, as it is by now."""
+        """All that was seen as a value, as it is by now: it can be saved, shown and compared."""
         rows = self.functions
-        now = perf_counter() if self._on else self._ended
         return HotPaths(
             rows,
             self.events,
             self._journal.dropped,
-            now - self._journal.began,
-            self._threshold,
-            is_on=self._on,
-            labels=labels_of(rows),
+            self._seconds + (perf_counter() - self._since if self._counter is not None else 0.0),
+            self._settings.threshold,
+            self._settings.mode,
+            self._on,
+            labels_of(rows),
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each function.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        return self.report().to_frame()
 
     def __repr__(self) -> str:
         return repr(self.report())
 
-    def __enter__(self) -> AutoCompile:
-        self._journal.began, self._on = perf_counter(), True
-        self._counter.start()
+    # On and off -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> AutoCompile:
+        """From now on, until `stop`; what was learned before serves again.
+
+        Raises:
+            HotPathsError: It is on already.
+        """
+        with _lock:
+            if self._on:
+                raise HotPathsError("these hot paths are on already.\n  Hint: call ex.auto_compile() for others.")
+            if _stack:
+                _stack[-1].pause()
+            self._on = True
+            _stack.append(self)
+            self.resume()
         return self
+
+    def stop(self) -> None:
+        """Every function is what it was; twice is as once."""
+        with _lock:
+            if not self._on:
+                return
+            self._on = False
+            is_innermost = _stack[-1] is self
+            _stack.remove(self)
+            self.pause()
+            if is_innermost and _stack:
+                _stack[-1].resume()
+
+    def resume(self) -> None:
+        """Count calls, and let compiled copies serve."""
+        if not self._functions and not self._journal.count:
+            self._journal.began = perf_counter()
+        self._since = perf_counter()
+        for hot in list(self._functions.values()):
+            if hot.state != "eager":
+                hot.watch()
+        self._counter = _Counter(min(self._settings.threshold, _NOMINATED), self.nominate)
+        self._counter.start()
+
+    def pause(self) -> None:
+        """Count no more, and restore every function."""
+        if self._counter is None:
+            return
+        counter, self._counter = self._counter, None
+        self._seconds += perf_counter() - self._since
+        counter.stop()
+        for hot in list(self._functions.values()):
+            hot.release()
+
+    def nominate(self, function: FunctionType) -> None:
+        """A function is called often: its calls are looked at from now on."""
+        if function not in self._functions and self._counter is not None:
+            hot = self._functions[function] = HotFunction(function, self._options)
+            hot.watch()
+
+    def __enter__(self) -> AutoCompile:
+        return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._counter.stop()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-        for hot in list(self._functions.values()):
-            hot.release()
-        self._on, self._ended = False, perf_counter()
+        self.stop()
 
 
-def auto_compile(*, threshold: int = 10, seconds: float = 0.05, background: bool = True) -> Any:
-    """Compile hot eager functions while it is on."""
-    return AutoCompile(threshold, seconds, background)
+def auto_compile(
+    *, threshold: int | None = None, seconds: float = 0.05, mode: Mode = "default", background: bool = True
+) -> AutoCompile:
+    """Compile eager functions that are called often, where that is proven safe and measured faster.
+
+    Nothing is edited: the functions that the program defines run a compiled copy of themselves, guarded by all that
+    they read from outside, and are what they were when the block is over. A function whose source shows that it might
+    do more than compute (print, count, write, draw random numbers of NumPy's) stays as it is, with the reason and the
+    line. The first three calls run both ways and are compared; a copy that isn't 1.2 times as fast is dropped.
+
+    As a context manager, up to the end of the block; else from `start()` to `stop()`. Inside of one that is on, another
+    one takes over until it is off. `EXPLORER_AUTO_COMPILE=1` turns it on for a whole program that imports Explorer, and
+    `python -m explorer hot script.py` for one that doesn't.
+
+    Args:
+        threshold: From how many calls of a function on, at least 1. None: 10; of the mode `reduce-overhead`, 3.
+        seconds: And from how much time of its eager calls on, in seconds, all together.
+        mode: `default`; `reduce-overhead` compiles after 3 calls; `max-autotune` tries compiler options, and keeps the
+            fastest program.
+        background: Compile beside the program, which goes on eagerly meanwhile; False makes the call wait that comes
+            after the threshold.
+
+    Returns:
+        An `AutoCompile`; `.functions` has a row for each function that was called often (`name`, `state`, `reason`,
+        `calls`, `eager_seconds`, `compiled_seconds`, …), `.report()` all of it as a value.
+
+    Raises:
+        OptionError: An option is out of range.
+
+    Example:
+        >>> import explorer as ex, jax.numpy as jnp
+        >>> with ex.auto_compile() as hot:
+        ...     print(hot)
+        HotPaths(no function was called often so far)
+    """
+    return AutoCompile(checked(threshold, seconds, mode, background))
+
+
+def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forced: bool = False) -> Settings:
+    """Settings of those values.
+
+    Raises:
+        OptionError: One is out of range.
+    """
+    if mode not in get_args(Mode):
+        raise OptionError(
+            f"mode of auto_compile() is {mode!r}; allowed are {', '.join(map(repr, get_args(Mode)))}."
+            + did_you_mean(f"{mode}", get_args(Mode))
+        )
+    if threshold is None:
+        threshold = _THRESHOLDS[mode]
+    if type(threshold) is not int or threshold < 1:
+        raise OptionError(f"threshold of auto_compile() is {threshold!r}; allowed is a number of calls from 1 on.")
+    if type(seconds) not in (int, float) or not 0 <= seconds < float("inf"):
+        raise OptionError(f"seconds of auto_compile() is {seconds!r}; allowed is a time from 0 on.")
+    if type(background) is not bool:
+        raise OptionError(f"background of auto_compile() is {background!r}; allowed are True and False.")
+    return Settings(threshold, float(seconds), mode, background, is_forced)
+
+
+_stack: list[AutoCompile] = []  # those that are on; the last one is at work
+_lock = threading.RLock()
+
+
+def active() -> AutoCompile | None:
+    """The hot paths at work; None where there are none."""
+    return _stack[-1] if _stack else None
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """One thread for all compiles: more would take the cores from the program."""
+    return ThreadPoolExecutor(1, "explorer-hot")
+
+
+def _beside(work: Callable[[], None]) -> None:
+    # The interpreter waits for the pool once the program is over; what hasn't begun by then isn't needed any more.
+    _pool().submit(lambda: work() if threading.main_thread().is_alive() else None)
+
+
+def _at_once(work: Callable[[], None]) -> None:
+    work()

@@ -47,6 +47,7 @@ class MonitoredCalls:
         _monitoring.use_tool_id(self._tool, "explorer hot paths")
         _monitoring.register_callback(self._tool, _monitoring.events.PY_START, self._started)
         _monitoring.set_events(self._tool, _monitoring.events.PY_START)
+        _monitoring.restart_events()  # whatever an earlier counter of this number had enough of counts again
 
     def stop(self) -> None:
         _monitoring.set_events(self._tool, 0)

@@ -49,6 +49,8 @@ class Options:
         submit: What runs a compile: beside the program, or at once.
         journal: Keeps each step.
         is_background: Whether compiles run beside the program.
+        is_forced: Whether a copy serves though it isn't faster, as long as it gives the same.
+        mode: How much is done for a function: `default`, `reduce-overhead`, `max-autotune`.
     """
 
     calls: int
@@ -56,6 +58,8 @@ class Options:
     submit: Callable[[Callable[[], None]], object]
     journal: Journal = field(default_factory=Journal)
     is_background: bool = False
+    is_forced: bool = False
+    mode: str = "default"
 
 
 @dataclass(slots=True, eq=False)
@@ -115,7 +119,6 @@ class HotFunction:
 
     def watch(self) -> None:
         """From now on its calls come by here."""
-        self._options.journal.add("detected", self)
         swap(self.function, self._call())
 
     def both_ways(self) -> tuple[list[float], list[float]]:
@@ -130,7 +133,7 @@ class HotFunction:
         self._options.journal.add("eager", self, refusal.reason)
 
     def release(self) -> None:
-        """It runs as it was written; what was learned stays."""
+        """It runs as it was written; what was learned stays, and serves again once it is watched again."""
         if self.state != "eager":
             restore(self.function)
             self._options.journal.add("restored", self)
@@ -173,6 +176,8 @@ class HotFunction:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[jax.Array] | None, key: Any, count: int
     ) -> Any:
         """A call of a kind that isn't compiled, or not trusted yet."""
+        if not self.times.count:
+            self._options.journal.add("detected", self)
         self.calls["eager"] += 1
         variant = self.variants.get(key) if arrays is not None else None
         begun = perf_counter()
@@ -277,7 +282,7 @@ class HotFunction:
 
     def _judge(self, variant: Variant) -> None:
         eager, compiled = median(variant.eager), median(variant.compiled)
-        if eager < _FASTER * compiled:
+        if eager < _FASTER * compiled and not self._options.is_forced:
             self.leave(Refusal(f"compiled it is {eager / compiled:.2f}× as fast, which isn't worth it"))
             return
         variant.is_trusted = True

@@ -20,8 +20,9 @@ from explorer.capture.explore import CompileRequest, Described, compile_stages
 from explorer.capture.filtered import arrays_of, is_filtered
 from explorer.errors import ExploreError, OptionError
 from explorer.measure.calls import Calls
-from explorer.measure.naming import did_you_mean, struct_of
+from explorer.measure.naming import struct_of
 from explorer.model.capture import Capture
+from explorer.model.text import did_you_mean
 
 _LONGEST = 300  # characters of an error
 _NO_OPTION = re.compile(r"No such compile option: '(\w+)'")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import jax
@@ -63,12 +62,6 @@ def is_array(value: Any) -> bool:
 def struct_of(leaf: Any) -> Any:
     """What stands for an array that is not there yet, as JAX knows it; anything else as it is."""
     return leaf.to_struct() if isinstance(leaf, Described) else leaf
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean `n`?`, or nothing where no known name is near."""
-    near = difflib.get_close_matches(name, list(known), 3, 0.6)
-    return f" Did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else ""
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -19,7 +19,8 @@ from explorer.errors import OptionError
 from explorer.measure.bound_constants import bind_constants
 from explorer.measure.casting import as_float, cast_floats, has_floats
 from explorer.measure.compiled_subject import CompiledSubject, compile_subject
-from explorer.measure.naming import did_you_mean, value_text
+from explorer.measure.naming import value_text
+from explorer.model.text import did_you_mean
 
 Place = int | str
 """Where an argument is in a call: its position, or its name."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 _WIDTH = 60
 _BEFORE = 24  # characters that are left before the first one that differs
@@ -16,6 +17,17 @@ def cut_end(text: str, width: int) -> str:
         ('optim…', 'fits')
     """
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """A question that begins with a space, or nothing where no name is near.
+
+    Example:
+        >>> did_you_mean("treshold", ["seconds", "threshold"])
+        ' Did you mean `threshold`?'
+    """
+    near = get_close_matches(name, list(allowed), 3, 0.6)
+    return f" Did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else ""
 
 
 def cut_middle(text: str, width: int = _WIDTH) -> str:
