@@ -87,6 +87,7 @@ _METHODS = {
     "Displayable._repr_mimebundle_": "explorer.view.display:mimebundle",
     "Displayable.to_html": "explorer.view.display:to_html",
     "Displayable.to_text": "explorer.view.display:to_text",
+    "AutoCompile._ipython_display_": "explorer.view.hotpath.link:display_live",
     "Ledger._ipython_display_": "explorer.view.ledger:display_live",
     "Pictured.to_png": "explorer.view.display:to_png",
     "Pictured.to_svg": "explorer.view.display:to_svg",

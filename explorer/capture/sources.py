@@ -28,6 +28,25 @@ def read_source(file: str) -> Source | None:
     return Source(file, label(file), text) if text and len(text) <= _LARGEST else None
 
 
+_compiled: dict[str, str] = {}  # what cells were compiled from, where that is neither typed nor IPython's own
+
+
+def compiled_text(file: str) -> str:
+    """The text that the code of a file was compiled from: of a cell without its magics; empty if it can't be had.
+
+    Its lines are those of `read_source`, which has a cell as it was typed.
+    """
+    if "\0" in file:
+        return ""
+    text = _compiled.get(file) or "".join(linecache.getlines(file))
+    return text if len(text) <= _LARGEST else ""
+
+
+def keep_compiled_text(file: str, text: str) -> None:
+    """Remember what a cell is compiled from whose lines, for people, are others: the body of a `%%` magic."""
+    _compiled[file] = text
+
+
 class ForeignSources:
     """The sources that something from elsewhere names, which its author chose: only what is meant may be shown.
 

@@ -12,10 +12,13 @@ from time import perf_counter
 from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from explorer.errors import HotPathsError, OptionError
+from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
 from explorer.hotpath.report import Journal, Listener, by_time, labels_of, row_of
+from explorer.model.attached import attached
+from explorer.model.capture import Capture
+from explorer.model.displayable import Displayable
 from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow
 from explorer.model.text import did_you_mean
 
@@ -47,7 +50,7 @@ class Settings:
     is_forced: bool = False
 
 
-class AutoCompile:
+class AutoCompile(Displayable):
     """Hot paths of this process, while and after they were on; `auto_compile` makes it."""
 
     def __init__(self, settings: Settings, listeners: tuple[Listener, ...] = ()) -> None:
@@ -99,6 +102,26 @@ class AutoCompile:
             self._on,
             labels_of(rows),
         )
+
+    def capture(self, name: str) -> Capture:
+        """What the compiler made of a function that runs compiled, in every stage, for its newest kind of arguments.
+
+        Args:
+            name: Its qualified name; of several functions of one name it is that which was called most.
+
+        Raises:
+            UnknownNameError: No function of this name was called often.
+            NotRecordedError: It doesn't run compiled.
+        """
+        hots = sorted(list(self._functions.values()), key=lambda hot: -sum(hot.calls.values()))
+        hot = next((hot for hot in hots if hot.name == name), None)
+        if hot is None:
+            names = [hot.name for hot in hots]
+            raise UnknownNameError(f"no function {name!r} was called often." + did_you_mean(name, names))
+        return hot.capture()
+
+    @attached
+    def _ipython_display_(self) -> None: ...
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each function.

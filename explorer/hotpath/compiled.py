@@ -37,10 +37,14 @@ class Call:
         self._given = {at: value for at, _, value in static}
 
     def __call__(self, *arrays: Any) -> Any:
+        args, kwargs = self.arguments(arrays)
+        return self.function(*args, **kwargs)
+
+    def arguments(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the function is given, with these arrays, or what stands for them, in their places."""
         rest = iter(arrays)
         leaves = [self._given[at] if at in self._given else next(rest) for at in range(self.count)]
-        args, kwargs = jax.tree.unflatten(self.structure, leaves)
-        return self.function(*args, **kwargs)
+        return jax.tree.unflatten(self.structure, leaves)
 
     def traced(self, arrays: Sequence[Any]) -> tuple[Any, Any]:
         """Its jaxpr, with all that it reads as constants, and the structure of its result.

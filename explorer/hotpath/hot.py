@@ -20,14 +20,18 @@ from typing import Any, cast
 import jax
 
 from explorer._jax import is_top_level
+from explorer._jax.suppress_recording import suppress_recording
 from explorer.capture.safe_reading import kind_of
+from explorer.errors import NotRecordedError
 from explorer.hotpath.arrays import ARRAYS
+from explorer.hotpath.captured import capture_of, struct_of
 from explorer.hotpath.compiled import Call, NotCompiled, compiled_copy
 from explorer.hotpath.guards import Guards
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.report import Journal, Times
 from explorer.hotpath.same_result import difference, shared_container
 from explorer.hotpath.swap import original_of, restore, swap
+from explorer.model.capture import Capture
 from explorer.model.results.hot_paths import HotState
 from explorer.model.units import count_text, duration_text, factor_text
 
@@ -70,12 +74,15 @@ class Variant:
         guards: Hold what it reads.
         run: Takes the arrays that it reads, and those of the arguments.
         compile_seconds: What making it took.
+        call, arrays: What it was made for.
         eager, compiled: Seconds of the calls that ran both ways.
     """
 
     guards: Guards
     run: Callable[[tuple[jax.Array, ...], list[jax.Array]], Any]
     compile_seconds: float
+    call: Call
+    arrays: tuple[jax.ShapeDtypeStruct, ...]
     eager: list[float] = field(default_factory=list[float])
     compiled: list[float] = field(default_factory=list[float])
     is_trusted: bool = False
@@ -137,6 +144,20 @@ class HotFunction:
         if self.state != "eager":
             restore(self.function)
             self._options.journal.add("restored", self)
+
+    def capture(self) -> Capture:
+        """What the compiler made of it, for the calls that it was compiled for last.
+
+        Raises:
+            NotRecordedError: It isn't compiled, or not any more.
+            ExploreError: It compiles no more.
+        """
+        variants = list(self.variants.values())
+        if not variants:
+            why = f": {self.refusal.reason}" if self.refusal is not None else ""
+            raise NotRecordedError(f"{self.name} isn't compiled{why}.\n  Hint: ex.explore(f, x) compiles any function.")
+        with suppress_recording():
+            return capture_of(self.original, variants[-1].call, variants[-1].arrays)
 
     def _call(self) -> Callable[..., Any]:
         """What runs in the function's place. A closure: its names are found faster than attributes."""
@@ -229,7 +250,8 @@ class HotFunction:
         self._options.journal.add("compile", self)
         try:
             structure, static = _parts(key)
-            guards, run = compiled_copy(Call(self.original, structure, static, count), proof, arrays)
+            call = Call(self.original, structure, static, count)
+            guards, run = compiled_copy(call, proof, arrays)
             read = guards.check()
             if read is None:
                 self._pending.discard(key)
@@ -241,7 +263,7 @@ class HotFunction:
             return self.leave(refusal_of(error))
         took = perf_counter() - begun
         self.compile_seconds += took
-        self.variants[key] = Variant(guards, run, took)
+        self.variants[key] = Variant(guards, run, took, call, tuple(map(struct_of, arrays)))
         self._pending.discard(key)
         if self.state == "compiling":
             self.state = "comparing"

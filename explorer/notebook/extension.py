@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from explorer.notebook.completion import complete
+from explorer.notebook.hotpaths import HotPathsMagics, complete_hotpaths
 from explorer.notebook.lint import LintMagics, complete_lint
 from explorer.notebook.magics import ExplorerMagics
 from explorer.notebook.measure import MeasureMagics, complete_jprofile, complete_jtime
@@ -15,6 +16,7 @@ _MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
     (ExplorerMagics, {"explore": complete}),
     (LintMagics, {"lint": complete_lint}),
     (MeasureMagics, {"jtime": complete_jtime, "jprofile": complete_jprofile}),
+    (HotPathsMagics, {"hotpaths": complete_hotpaths}),
     (RecompilesMagics, {"recompiles": complete_recompiles}),
 )
 

@@ -8,7 +8,9 @@ import linecache
 from types import FrameType, TracebackType
 from typing import Any
 
-from explorer.capture.sources import read_source
+from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
+
+from explorer.capture.sources import keep_compiled_text, read_source
 
 # An error passes these between the user's lines; IPython is not among them, for it is never inside.
 _NOT_THE_USERS = ("explorer", "jax", "jaxlib", "contextlib", "functools")
@@ -28,7 +30,21 @@ def parse_cell(shell: Any, frame: FrameType | None, magic: str, cell: str) -> tu
     # Lines count from the one with the magic; transform_cell drops the blank ones after it.
     blank = next((i for i, row in enumerate(cell.splitlines()) if row.strip()), 0)
     source = "\n" * (1 + blank) + shell.transform_cell(cell)
+    keep_compiled_text(file, source)
     return shell.transform_ast(shell.compile.ast_parse(source, file)), file
+
+
+def run_cell(shell: Any, tree: ast.Module, file: str, cell: str) -> None:
+    """Run a cell that was parsed; the value of its last expression is displayed, as without a magic."""
+    __tracebackhide__ = True
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
+    exec(shell.compile(tree, file, "exec"), shell.user_ns)
+    if isinstance(last, ast.Expr):
+        value = eval(shell.compile(ast.Expression(last.value), file, "eval"), shell.user_ns)
+        if value is not None and not cell.rstrip().endswith(";"):
+            display(value)
 
 
 def _name_cell(shell: Any, frame: FrameType | None, text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import re
 import shlex
 from glob import glob
@@ -17,7 +16,7 @@ from IPython.display import display  # pyright: ignore[reportUnknownVariableType
 
 from explorer.errors import ExplorerError, ExpressionError
 from explorer.notebook.magics import writable_file
-from explorer.notebook.place import calling_frame, parse_cell, users_traceback
+from explorer.notebook.place import calling_frame, parse_cell, run_cell, users_traceback
 from explorer.notebook.shell import ShellMagics
 
 if TYPE_CHECKING:  # `%load_ext explorer` loads nothing of what a magic gives
@@ -89,25 +88,13 @@ class RecompilesMagics(ShellMagics):
         ended = False
         ledger = watch()
         try:
-            self._run(tree, file, cell)
+            run_cell(self.shell, tree, file, cell)
             ended = True
         finally:
             ledger.stop()
             if not ended:
                 display(ledger)
         return _written(ledger.only(options.what) if options.what else ledger, options)
-
-    def _run(self, tree: ast.Module, file: str, cell: str) -> None:
-        """Run a cell; the value of its last expression is displayed, as without the magic."""
-        __tracebackhide__ = True
-        last = tree.body[-1] if tree.body else None
-        if isinstance(last, ast.Expr):
-            tree.body.pop()
-        exec(self.shell.compile(tree, file, "exec"), self.shell.user_ns)
-        if isinstance(last, ast.Expr):
-            value = eval(self.shell.compile(ast.Expression(last.value), file, "eval"), self.shell.user_ns)
-            if value is not None and not cell.rstrip().endswith(";"):
-                display(value)
 
     def stop(self) -> None:
         """Turn off what these magics turned on."""

@@ -19,6 +19,7 @@ _VIEWS = {
     "Executable": "explorer.view.executable:ExecutableView",
     "Finding": "explorer.view.findings:FindingView",
     "Findings": "explorer.view.findings:FindingsView",
+    "AutoCompile": "explorer.view.hotpath:AutoCompileView",
     "HotPaths": "explorer.view.hotpath:HotPathsView",
     "Ledger": "explorer.view.ledger:LedgerView",
     "Timing": "explorer.view.measure.timing:TimingView",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
 
-from explorer.capture.sources import read_source
+from explorer.capture.sources import compiled_text
 from explorer.hotpath.codes import code_of
 
 _FUTURE = 0x1FF_0000  # flags of `from __future__ import`, as in __future__.py
@@ -21,20 +21,28 @@ def node_of(function: FunctionType) -> FunctionNode | None:
     None. Functions inside expressions are told apart by where their instructions stand.
     """
     code = code_of(function)
-    source = read_source(code.co_filename)
-    pairs = _functions(source.text, code.co_filename, code.co_flags & _FUTURE) if source is not None else {}
-    for node, compiled in pairs.get((code.co_firstlineno, code.co_name), ()):
-        if _is_equal(code, compiled):
-            return node
+    text, flags = compiled_text(code.co_filename), code.co_flags & _FUTURE
+    for is_cell in (False, True):
+        pairs = _functions(text, code.co_filename, flags, is_cell)
+        for node, compiled in pairs.get((code.co_firstlineno, code.co_name), ()):
+            if _is_equal(code, compiled):
+                return node
     return None
 
 
 @lru_cache(maxsize=64)
-def _functions(text: str, file: str, flags: int) -> dict[tuple[int, str], list[tuple[FunctionNode, CodeType]]]:
-    """By first line and name, the functions of a text with their code."""
+def _functions(
+    text: str, file: str, flags: int, is_cell: bool
+) -> dict[tuple[int, str], list[tuple[FunctionNode, CodeType]]]:
+    """By first line and name, the functions of a text with their code.
+
+    IPython compiles each statement of a cell by itself, and the code is another one for that: a method call on a name
+    that the same module imports is compiled as an attribute and a call (CPython's is_import_originated).
+    """
     try:
         tree = ast.parse(text)
-        top = compile(tree, file, "exec", flags=flags, dont_inherit=True)
+        parts = [ast.Module([statement], []) for statement in tree.body] if is_cell else [tree]
+        tops = [compile(part, file, "exec", flags=flags, dont_inherit=True) for part in parts]
     except (SyntaxError, ValueError, RecursionError):
         return {}
     nodes: dict[tuple[int, str], list[FunctionNode]] = {}
@@ -45,7 +53,7 @@ def _functions(text: str, file: str, flags: int) -> dict[tuple[int, str], list[t
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             nodes.setdefault((first, node.name), []).append(node)
     functions: dict[tuple[int, str], list[tuple[FunctionNode, CodeType]]] = {}
-    for code in _codes(top):
+    for code in (code for top in tops for code in _codes(top)):
         key = code.co_firstlineno, code.co_name
         node = next((node for node in nodes.get(key, ()) if _holds(node, code)), None)
         if node is not None:

@@ -9,10 +9,25 @@ from explorer.model.results.hot_paths import HotPaths
 from explorer.view.chart import Table
 from explorer.view.figure import Figure
 from explorer.view.hotpath.html import fragment, tables
+from explorer.view.hotpath.link import LiveHotPaths, link_to
 from explorer.view.hotpath.picture import figure
-from explorer.view.interface import FigureView
+from explorer.view.interface import FigureView, View
+from explorer.view.session import in_kernel
 
-__all__ = ["HotPathsView"]
+__all__ = ["AutoCompileView", "HotPathsView"]
+
+
+class AutoCompileView(View[LiveHotPaths]):
+    """What hot paths have done by now; where a kernel runs, a click opens the capture of a function."""
+
+    def title(self, value: LiveHotPaths) -> str:
+        return "hot paths"
+
+    def html(self, value: LiveHotPaths) -> str:
+        return fragment(value.report())
+
+    def output(self, value: LiveHotPaths) -> dict[str, Any]:
+        return {"text/html": fragment(value.report(), link_to(value).id if in_kernel() else "")}
 
 
 class HotPathsView(FigureView[HotPaths]):

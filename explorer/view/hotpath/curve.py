@@ -26,7 +26,8 @@ WAYS: dict[Way, str] = {
     "missed": "as written: a guard missed",
 }
 _GAP = 2.5  # calls: how wide calls that aren't shown are
-_MOST = 160  # points: more would lie on each other
+_ROWS = 20  # of the table of calls, at each end
+_MOST = 120  # points: more would lie on each other
 _BURSTS = 3.0  # times the median, from which the mean of a loop's turns shows that they come in bursts
 _AROUND = 20  # calls: what JAX runs ahead on a CPU is some 32
 _SHARE = 0.5  # of the time from call to call that calls as written take, where these make the loop what it is
@@ -101,11 +102,13 @@ def describe(row: HotRow) -> str:
 
 
 def call_table(row: HotRow) -> str:
-    """Every call that was timed, as a table; empty where there is none."""
+    """The calls that were timed, as a table: the first and the last; empty where there is none."""
     calls = [(f"{number:,}", WAYS[way], duration_text(seconds)) for number, _, seconds, way in row.times]
     if not calls:
         return ""
-    return html_table(Table(f"the {len(calls):,} calls that were timed", ("call", "how it ran", "time"), calls))
+    first, last = (calls, []) if len(calls) <= 2 * _ROWS else (calls[:_ROWS], calls[-_ROWS:])
+    title = "each call that was timed, until it returned" + f": the first and the last {_ROWS}" * bool(last)
+    return html_table(Table(title, ("call", "how it ran", "time"), [*first, *last]))
 
 
 def points_of(times: CallTimes) -> Points:

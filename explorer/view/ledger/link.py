@@ -10,18 +10,16 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from explorer.model.events.event import Event
 from explorer.model.events.ledger import Ledger
-from explorer.view.chart import PLOTLY
 from explorer.view.display import mimebundle
 from explorer.view.ledger.message import MOST, is_on, message, tables_of
 from explorer.view.ledger.wire import Tables
+from explorer.view.live_output import Output
 from explorer.view.session import ipython_shell, open_wire
 
 PERIOD = 0.25  # seconds between two looks at the ledger, at least
@@ -36,37 +34,6 @@ def link_to(ledger: Ledger) -> Link:
     if ledger not in _links:
         _links[ledger] = Link(ledger)
     return _links[ledger]
-
-
-@dataclass(eq=False)
-class Output:
-    """Something displayed that is displayed anew when the ledger has grown.
-
-    Args:
-        id: What the notebook knows it by.
-        make: Gives what to display.
-        every: Seconds between two updates within a cell; 0: none, a wire sees to it.
-    """
-
-    id: str
-    make: Callable[[], dict[str, Any]]
-    every: float = 0.0
-    stored: object = None
-    _at: float = 0.0
-
-    def publish(self, state: object, update: bool) -> None:
-        self.stored, self._at = state, time.monotonic()
-        shown = self.make()
-        publish = ipython_shell().display_pub.publish
-        if update and PLOTLY in shown:
-            # Plotly's renderer in JupyterLab never redraws a chart that it has drawn: another kind of output in between
-            # makes a new renderer.
-            between = {kind: data for kind, data in shown.items() if kind != PLOTLY}
-            publish(data=between, transient={"display_id": self.id}, update=True)
-        publish(data=shown, transient={"display_id": self.id}, update=update)
-
-    def is_due(self) -> bool:
-        return self.every > 0 and time.monotonic() - self._at >= self.every
 
 
 class Link:

@@ -13,10 +13,11 @@ from explorer.view.figure_plotly import empty_chart, markup
 from explorer.view.ledger.calls import Call, Group, calls_of, group_by_family
 from explorer.view.ledger.clock import Clock
 from explorer.view.ledger.html import tables
-from explorer.view.ledger.link import Output, link_to
+from explorer.view.ledger.link import link_to
 from explorer.view.ledger.message import is_on
 from explorer.view.ledger.picture import describe_picture, picture
 from explorer.view.ledger.verdict import verdict_of
+from explorer.view.live_output import Output
 from explorer.view.session import in_kernel
 
 _FUNCTIONS = 12
