@@ -13,6 +13,7 @@ from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.displayable import Charted
 from explorer.model.saved import Saved
+from explorer.model.units import count_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,7 @@ class HeldValue:
     is_input: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CallTimes:
     """How long calls of a function took, in the order in which they were: the first ones, and the last.
 
@@ -66,6 +67,10 @@ class CallTimes:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __repr__(self) -> str:
+        """Hundreds of figures are drawn, not printed."""
+        return f"CallTimes({count_text(len(self), 'call')})"
 
     def __iter__(self) -> Iterator[tuple[int, float, float, Way]]:
         return zip(self.numbers, self.starts, self.seconds, self.ways, strict=True)

@@ -42,6 +42,7 @@ def test_a_compiled_function_has_its_way_in_events_and_calls():
     kinds = [event.kind for event in journal.events]
     assert kinds == ["detected", "trigger", "compile", "compiled", "speedup", "restored"]
     assert [way for *_, way in row.times] == ["eager"] * 3 + ["both"] * 3 + ["compiled"] * 6
+    assert repr(row.times) == "CallTimes(12 calls)"
     assert (row.state, row.eager_calls, row.compiled_calls, row.calls) == ("compiled", 6, 6, 12)
     assert (row.eager_samples, row.compiled_samples, row.basis) == (3, 3, "both ways")
     assert row.speedup > 0
