@@ -53,7 +53,7 @@ notebooks: $(VENV)/ready
 	$(BIN)/python -m pytest tests/notebooks
 
 browser: $(VENV)/ready
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/browser
 
 bench: $(VENV)/ready
 	@missed=0; for part in bench bench_compile bench_files bench_memory bench_ledger ledger_memory bench_lint bench_time bench_profile bench_browser; do $(BIN)/python -m tests.benchmarks.$$part || missed=1; done; exit $$missed

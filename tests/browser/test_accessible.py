@@ -91,7 +91,7 @@ def test_the_keyboard_chooses_a_row(browser: Browser, capture: ex.Capture, tmp_p
     expect(rows.locator(".row.at")).to_be_focused()
     view.page.keyboard.press("Home")
     lit = view.root.locator(".explorer-source .line.lit")
-    for _ in range(150):  # the text starts with tables, the nodes with parameters: those are of no line
+    for _ in range(500):  # the text starts with tables, as long as the stack is deep; the nodes with parameters
         view.page.keyboard.press("Enter")
         if lit.count():
             break
