@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, cast
 
 import jax
@@ -12,6 +12,7 @@ import numpy as np
 
 from explorer.capture.safe_reading import attributes, kind_of, member, mro
 from explorer.hotpath.proof import known
+from explorer.hotpath.proof.outside import numpy_outside, refuse_hooks
 from explorer.hotpath.proof.reads import contents
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
@@ -29,7 +30,6 @@ from explorer.hotpath.proof.values import (
     Operation,
     Plain,
     Value,
-    Wrapped,
     is_plain,
     join,
 )
@@ -52,11 +52,11 @@ def is_structured(example: Any) -> bool:
     """Whether JAX knows what is in it, and its attributes are what is in it: a named tuple, a dataclass."""
     if is_named_tuple(example):
         return True
-    return is_dataclass(example) and not isinstance(example, type) and not jax.tree_util.all_leaves([example])
+    return is_dataclass(kind_of(example)) and not jax.tree_util.all_leaves([example])
 
 
 def is_named_tuple(example: Any) -> bool:
-    return isinstance(example, tuple) and hasattr(cast(Any, example), "_fields")
+    return issubclass(kind_of(example), tuple) and hasattr(kind_of(example), "_fields")
 
 
 def as_data(value: Value) -> Value:
@@ -91,9 +91,8 @@ def attribute(owner: Value, name: str, walker: Walker, text: str) -> Value:
         case Given(example):
             return _of_given(example, owner, name, walker, text)
         case Known(value):
+            refuse_hooks(kind_of(value), "__getattribute__")  # before anything is asked of it
             return _of_known(value, owner, name, walker, text)
-        case Wrapped():
-            raise NotProven(f"what `{text}` is isn't known")
         case _:
             raise NotProven(f"what `{text}` is isn't known")
 
@@ -171,7 +170,7 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
     if is_named_tuple(value) and name in value._fields:
         return read_value(getattr(value, name), text)  # a tuple never changes
     own = attributes(value)
-    if name in own and not isinstance(value, type):
+    if name in own and not isinstance(value, type) and _is_plainly_read(value, name):
         walker.reads.add("attribute", value, name, own[name], text)
         return read_value(own[name], text)
     if isinstance(value, type):
@@ -181,6 +180,15 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
         walker.reads.add("attribute", value, name, held, text)
         return Known(held)
     return _of_class(kind_of(value), owner, name, walker, text)
+
+
+def _is_plainly_read(value: Any, name: str) -> bool:
+    """Whether reading an attribute gives what the object has under that name: no property is in front of it."""
+    for base in mro(value):
+        held = vars(base).get(name)
+        if hasattr(kind_of(held), "__set__") and type(held) is not MemberDescriptorType:
+            return False
+    return True
 
 
 def _of_module(value: ModuleType, name: str, walker: Walker, text: str) -> Value:
@@ -196,10 +204,7 @@ def _of_module(value: ModuleType, name: str, walker: Walker, text: str) -> Value
 def read_value(value: Any, text: str) -> Value:
     """What is known of what an object outside of the call has."""
     if type(value) is np.ndarray:
-        raise NotProven(
-            f"it reads the NumPy array `{text}` from outside, whose contents may change unseen",
-            "make it JAX's: jnp.asarray",
-        )
+        raise numpy_outside(text)
     return Known(value)
 
 
@@ -275,14 +280,15 @@ def _item_of_known(value: Any, key: Value, walker: Walker, text: str) -> Value:
     if isinstance(key, Known) and type(key.value) in (int, str):
         try:
             held = value[key.value]
-        except (LookupError, TypeError):
+        except (LookupError, TypeError):  # it raises when it runs, traced or not, as long as it isn't there
+            read_contents(value, walker, text)
             return DATA
         walker.reads.add("item", value, key.value, held, text)
         return read_value(held, text)
-    return _joined([read_value(one, text) for one in _read_contents(value, walker, text)])
+    return _joined([read_value(one, text) for one in read_contents(value, walker, text)])
 
 
-def _read_contents(container: Any, walker: Walker, text: str) -> list[Any]:
+def read_contents(container: Any, walker: Walker, text: str) -> list[Any]:
     """What is in a container from outside; all of it is held by a guard."""
     walker.reads.add("contents", container, None, contents(container), text)
     return list(cast(Any, container).values()) if isinstance(container, Mapping) else list(container)
@@ -310,7 +316,7 @@ def elements(value: Value, walker: Walker) -> Value | None:
         case Known(container) if type(container) in (str, bytes, range):
             return PLAIN
         case Known(container) if type(container) in (*_CONTAINERS, set, frozenset):
-            _read_contents(container, walker, "a container")
+            read_contents(container, walker, "a container")
             inside = list(container)
             return _joined([read_value(one, "an item") for one in inside]) if inside else None
         case _:
@@ -326,34 +332,10 @@ def values_in(value: Value, walker: Walker) -> Value | None:
             inside = [classify(one) for one in cast(Mapping[Any, Any], example).values()]
             return _joined(inside) if inside else None
         case Known(held) if isinstance(held, Mapping):
-            inside = [read_value(one, "an item") for one in _read_contents(held, walker, "a dict")]
+            inside = [read_value(one, "an item") for one in read_contents(held, walker, "a dict")]
             return _joined(inside) if inside else None
         case _:
             return elements(value, walker)
-
-
-def truth(value: Value) -> bool | None:
-    """Whether a condition holds; None where guards don't decide it.
-
-    Raises:
-        NotProven: It is asked of an array from outside, whose value a trace would read once.
-    """
-    match value:
-        case Known(held) if isinstance(held, (jax.Array, np.generic)):
-            raise NotProven("it decides by the value of an array", "jnp.where chooses without reading")
-        case Either(values):
-            decided = {truth(one) for one in values}
-            return decided.pop() if len(decided) == 1 else None
-        case Known(held) if held is None or type(held) in PLAIN_TYPES:
-            return bool(held)
-        case Known(held) if isinstance(held, (FunctionType, MethodType, type, ModuleType)):
-            return True
-        case Items(items):
-            return bool(items)
-        case Given(example) if type(example) in _CONTAINERS:
-            return bool(example)
-        case _:
-            return None
 
 
 def _described(value: Value) -> str:

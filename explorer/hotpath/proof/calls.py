@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof import containers, known
 from explorer.hotpath.proof.attributes import attribute, elements, is_structured
 from explorer.hotpath.proof.binding import Arguments, parameters
+from explorer.hotpath.proof.outside import array_inside, is_generated, note_all, refuse_hooks, refuse_own_protocols
 from explorer.hotpath.proof.reads import cell_value
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.specials import SPECIALS
@@ -43,6 +44,7 @@ from explorer.model.source import is_library_file
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value
+_DEEP_READERS: tuple[Any, ...] = (any, all, max, min, sorted, filter)
 _LIKE_THEIRS = tuple(vars(jax)[name] for name in ("vmap", "jit", "checkpoint", "remat", "named_call"))
 
 
@@ -81,9 +83,13 @@ def _call_known(walker: Walker, value: Any, given: Arguments, text: str) -> Valu
         return SPECIALS[id(value)](walker, given, text)
     if known.is_wrapper(value):
         return _wrap(value, given, text)
+    for rule in _rules(value):
+        call(walker, Known(rule), Arguments(rest=DATA), text)
     inner = _inside(value)
     if inner is not None:
         function, args, named = inner
+        for held in (*args, *named.values()):
+            note_all(held, walker.reads, text)
         return call(walker, Known(function), given.after(map(Known, args), dict(_known(named))), text)
     if known.is_pure(value):
         return _pure(walker, value, given, text)
@@ -124,6 +130,14 @@ def _inside(value: Any) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]] | None
     return None
 
 
+def _rules(value: Any) -> list[Any]:
+    """The user's own derivatives of a function."""
+    if not isinstance(value, (jax.custom_jvp, jax.custom_vjp)) or known.is_pure_itself(value):
+        return []
+    rules = [getattr(cast(Any, value), name, None) for name in ("jvp", "fwd", "bwd")]
+    return [rule for rule in rules if isinstance(rule, FunctionType) and not is_library_file(rule.__code__.co_filename)]
+
+
 def _unknown(value: Any, text: str) -> NotProven:
     owner = getattr(value, "__self__", None)
     module = getattr(value, "__module__", None) or (type(owner).__module__ if owner is not None else "")
@@ -154,7 +168,11 @@ def _without_source(function: FunctionType, text: str) -> NotProven:
 def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:
     """An object of a class."""
     if issubclass(kind, BaseException):
-        return Operation(kind.__name__)
+        maker = next(vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base))
+        if isinstance(maker, FunctionType):
+            raise NotProven(f"what making a `{text}` does isn't known")
+        return _with_data(walker, given, text) and Operation(kind.__name__)
+    refuse_hooks(kind, "__setattr__", "__getattribute__", "__getattr__")
     made, names = Made(kind), _generated_fields(kind)
     if names is None:
         maker = next((vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)), None)
@@ -173,13 +191,15 @@ def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> 
 
 def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
     """The parameters of a class whose making only keeps them, with their defaults; None for others."""
-    fields: tuple[str, ...] | None = getattr(kind, "_fields", None)
-    if fields is not None and tuple in kind.__mro__:
+    names: tuple[str, ...] | None = getattr(kind, "_fields", None)
+    if names is not None and tuple in kind.__mro__:
+        if not is_generated(getattr(kind, "__new__")) or isinstance(getattr(kind, "__init__"), FunctionType):  # noqa: B009
+            return None
         defaults: dict[str, Any] = getattr(kind, "_field_defaults", {})
-        return {name: defaults.get(name, inspect.Parameter.empty) for name in fields}
+        return {name: defaults.get(name, inspect.Parameter.empty) for name in names}
     maker: Any = getattr(kind, "__init__")  # noqa: B009 - types know it as that of object
-    is_generated = isinstance(maker, FunctionType) and maker.__code__.co_filename == "<string>"
-    if is_dataclass(kind) and is_generated and not hasattr(kind, "__post_init__"):
+    has_factory = is_dataclass(kind) and any(one.default_factory is not MISSING for one in fields(kind))
+    if is_dataclass(kind) and is_generated(maker) and not has_factory and not hasattr(kind, "__post_init__"):
         return {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
     return None
 
@@ -187,7 +207,8 @@ def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
 def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
     """A call of what only computes."""
     home = known.home_of(function)
-    if home.partition(".")[0] in _READERS and any(map(_is_array, given.all)):
+    is_array = array_inside if any(function is one for one in _DEEP_READERS) or home == "numpy" else _is_array
+    if home.partition(".")[0] in _READERS and any(map(is_array, given.all)):
         raise NotProven(f"`{text}(…)` may read the value of an array from outside", "use JAX's own: jnp")
     if function is map and given.positional:
         parts = tuple(elements(one, walker) or DATA for one in given.positional[1:])
@@ -250,10 +271,19 @@ def _go_through(walker: Walker, value: Value, text: str) -> None:
         case Closure() | Wrapped() | Method():
             call(walker, value, Arguments(rest=DATA), text)
         case Given(example):
+            refuse_own_protocols(value, text)
             for inner in users_functions(example):  # the activation of a layer
                 call(walker, Known(inner), Arguments(rest=DATA), text)
+        case Made():
+            refuse_own_protocols(value, text)
         case Known(held) if callable(held) and not isinstance(held, type) and not known.is_pure(held):
             call(walker, value, Arguments(rest=DATA), text)
+            if not isinstance(held, FunctionType):  # an object that is data as well: a model that is given
+                note_all(held, walker.reads, text)
+        case Known(held):
+            note_all(held, walker.reads, text)
+            for inner in users_functions(held):
+                call(walker, Known(inner), Arguments(rest=DATA), text)
         case _:
             pass
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.proof import known
 from explorer.hotpath.proof.attributes import classified_fields, elements, item, values_in
 from explorer.hotpath.proof.binding import Arguments
+from explorer.hotpath.proof.outside import note_all
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
     DATA,
@@ -20,6 +21,7 @@ from explorer.hotpath.proof.values import (
     Fresh,
     Given,
     Items,
+    Known,
     Made,
     Value,
     is_plain,
@@ -34,6 +36,8 @@ def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str)
         return DATA
     if name in known.CHANGING_METHODS:
         return _changed(walker, owner, name, given, text)
+    if isinstance(owner, Known) and name != "get":
+        note_all(owner.value, walker.reads, text)
     match name:
         case "items":
             return Fresh(list, Items((PLAIN, values_in(owner, walker) or DATA)))
@@ -45,13 +49,23 @@ def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str)
             return Fresh(_kind_of(owner), values_in(owner, walker))
         case "get" if given.positional:
             key, default = (*given.positional, NONE)[:2]
-            return join(item(owner, key, walker, text), default)
+            return _got(walker, owner, key, default, text)
         case "index" | "count" if all(map(is_plain, given.all)):
             return PLAIN
         case "_replace" if isinstance(owner, Given) and given.are_exact:
             return Made(kind_of(owner.example), {**classified_fields(owner.example), **given.named})
         case _:
             raise NotProven(f"what `{text}` does isn't known")
+
+
+def _got(walker: Walker, owner: Value, key: Value, default: Value, text: str) -> Value:
+    """What `get` gives: the default alone, or the item alone, where guards hold which."""
+    held: Any = owner.value if isinstance(owner, Known) else owner.example if isinstance(owner, Given) else None
+    if isinstance(key, Known) and type(key.value) in (int, str) and type(held) is dict:
+        is_there = key.value in cast(dict[Any, Any], held)
+        found = item(owner, key, walker, text)  # notes all keys where it isn't there
+        return found if is_there else default
+    return join(item(owner, key, walker, text), default)
 
 
 def _changed(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:

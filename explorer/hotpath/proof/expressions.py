@@ -9,9 +9,10 @@ from types import FunctionType
 import jax
 
 from explorer.hotpath.codes import code_of
-from explorer.hotpath.proof.attributes import attribute, elements, item, read_value, truth, values_in
+from explorer.hotpath.proof.attributes import attribute, elements, item, read_value, values_in
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.calls import call
+from explorer.hotpath.proof.conditions import truth
 from explorer.hotpath.proof.operators import IN_TEXTS, binary, comparison, is_sequence, join_all, unary
 from explorer.hotpath.proof.reads import Reads, cell_value
 from explorer.hotpath.proof.refusal import NotProven
@@ -37,10 +38,12 @@ class Frame:
     Args:
         home: The function whose globals names are looked up in.
         scope: Its names.
+        function: The frame that it is a comprehension in; itself where it is none.
     """
 
-    def __init__(self, home: FunctionType, scope: Scope) -> None:
+    def __init__(self, home: FunctionType, scope: Scope, function: Frame | None = None) -> None:
         self.home = home
+        self.function = function if function is not None else self
         self.scope = scope
         self.result: Value | None = None
         self.left: list[dict[str, Value]] = []  # the names at each `break` and `continue` of the innermost loop
@@ -55,6 +58,7 @@ class Expressions:
 
     def __init__(self) -> None:
         self.reads = Reads()
+        self.in_error = False  # while the text of an error is written, which nobody sees if a trace raises it
 
     def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value:
         """What a function gives, called with the names of a scope."""
@@ -92,19 +96,19 @@ class Expressions:
             case ast.BinOp(left, op, right):
                 return binary(op, self.evaluate(left, frame), self.evaluate(right, frame), self)
             case ast.UnaryOp(op, operand):
-                return unary(op, self.evaluate(operand, frame))
+                return unary(op, self.evaluate(operand, frame), self)
             case ast.BoolOp(_, values):
                 return self._logic(node.op, values, frame)
             case ast.Compare(left, ops, comparators):
                 return self._compare(self.evaluate(left, frame), ops, comparators, frame)
             case ast.IfExp(test, body, orelse):
-                decided = truth(self.evaluate(test, frame))
+                decided = truth(self.evaluate(test, frame), self)
                 if decided is not None:
                     return self.evaluate(body if decided else orelse, frame)
                 return join(self.evaluate(body, frame), self.evaluate(orelse, frame))
             case ast.NamedExpr(target, value):
                 given = self.evaluate(value, frame)
-                self.assign(target, given, frame)
+                self.assign(target, given, frame.function)
                 return given
             case ast.Lambda():
                 return self._defined(node, frame)
@@ -151,14 +155,14 @@ class Expressions:
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, outer: Frame) -> Value:
         """A comprehension: its names are its own, and what it gives goes into a new container."""
-        frame = Frame(outer.home, Scope({}, outer.scope))
+        frame = Frame(outer.home, Scope({}, outer.scope), outer.function)
         for generator in node.generators:
             holds = elements(self.evaluate(generator.iter, frame), self)
             if holds is None:
                 return Fresh(dict if isinstance(node, ast.DictComp) else list, None)
             self.assign(generator.target, holds, frame)
             for condition in generator.ifs:
-                self.evaluate(condition, frame)
+                truth(self.evaluate(condition, frame), self)  # refuses to read an array
         if isinstance(node, ast.DictComp):
             self._hashed(self.evaluate(node.key, frame))
             return Fresh(dict, self.evaluate(node.value, frame))
@@ -244,7 +248,7 @@ class Expressions:
         results: list[Value] = []
         for value in values:
             given = self.evaluate(value, frame)
-            decided = truth(given)
+            decided = truth(given, self)
             results.append(given)
             if decided is not None and decided is isinstance(op, ast.Or):
                 break  # what follows isn't reached
@@ -256,13 +260,17 @@ class Expressions:
         results: list[Value] = []
         for op, comparator in zip(ops, comparators, strict=True):
             right = self.evaluate(comparator, frame)
-            results.append(comparison(op, left, right))
+            results.append(comparison(op, left, right, self))
             left = right
         return results[0] if len(results) == 1 else DATA if any(isinstance(r, Data) for r in results) else PLAIN
 
     def _text(self, values: Sequence[ast.expr], frame: Frame) -> Value:
         for value in values:
-            if isinstance(value, ast.FormattedValue) and not is_plain(self.evaluate(value.value, frame)):
+            if (
+                isinstance(value, ast.FormattedValue)
+                and not is_plain(self.evaluate(value.value, frame))
+                and not self.in_error
+            ):
                 raise NotProven("it writes an array's value into a text, where a trace would write its own", IN_TEXTS)
         return PLAIN
 

@@ -9,20 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from explorer.hotpath.proof.attributes import as_data, elements, truth
+from explorer.hotpath.proof.attributes import as_data, elements
+from explorer.hotpath.proof.conditions import truth
+from explorer.hotpath.proof.outside import array_inside, note_all, refuse_own_protocols
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
     DATA,
     PLAIN,
     PLAIN_TYPES,
+    Closure,
     Data,
     Either,
     Fresh,
+    Given,
     Items,
     Known,
     Made,
+    Method,
+    Operation,
     Plain,
     Value,
+    Wrapped,
     is_plain,
     join,
 )
@@ -69,34 +76,65 @@ def _sequences(op: ast.operator, left: Value, right: Value, walker: Walker) -> V
     return None
 
 
-def unary(op: ast.unaryop, operand: Value) -> Value:
+def unary(op: ast.unaryop, operand: Value, walker: Walker) -> Value:
     """What `-x` or `not x` gives."""
     if is_plain(operand):
         return _folded(op, operand)
     if isinstance(op, ast.Not):
-        decided = truth(operand)
+        decided = truth(operand, walker)
         return Known(not decided) if decided is not None else DATA if isinstance(operand, Data) else PLAIN
     as_data(operand)
     return DATA
 
 
-def comparison(op: ast.cmpop, left: Value, right: Value) -> Value:
+def comparison(op: ast.cmpop, left: Value, right: Value, walker: Walker) -> Value:
     """What `left < right`, `left is right` or `left in right` gives."""
     if isinstance(op, (ast.Is, ast.IsNot)):
         return _identity(left, right, isinstance(op, ast.Is))
     if isinstance(op, (ast.In, ast.NotIn)):
         if isinstance(left, Data):
             raise NotProven("it looks for an array among others, which reads its value")
-        return PLAIN
+        return _membership(left, right, isinstance(op, ast.In), walker)
     if is_plain(left) and is_plain(right):
         return _folded(op, left, right)
     if isinstance(left, (Known, Items, Plain)) and isinstance(right, (Known, Items, Plain)):
-        _refuse_own_equality(left)
-        _refuse_own_equality(right)
+        for value in (left, right):
+            _refuse_own_equality(value)
+            note_parts(value, walker, "==")
         return PLAIN
     as_data(left)
     as_data(right)
     return DATA
+
+
+def _membership(left: Value, right: Value, is_in: bool, walker: Walker) -> Value:
+    """What `left in right` gives; what is looked through is held by guards."""
+    if isinstance(right, (Made, Closure, Wrapped, Method, Operation)):
+        raise NotProven("where `in` looks isn't known")
+    note_parts(left, walker, "in")
+    note_parts(right, walker, "in")
+    refuse_own_protocols(right, "in")
+    if array_inside(right):
+        raise NotProven("it looks for something among arrays, which reads their values")
+    if isinstance(left, Known) and type(left.value) is str and isinstance(right, (Known, Given)):
+        held: Any = right.value if isinstance(right, Known) else right.example
+        if type(held) in (dict, str) or (type(held) in (list, tuple, set) and all(type(one) is str for one in held)):
+            return Known((left.value in held) is is_in) if not isinstance(held, str) else PLAIN
+    return PLAIN
+
+
+def note_parts(value: Value, walker: Walker, text: str) -> None:
+    """Note all that is in a value from outside."""
+    match value:
+        case Known(held):
+            note_all(held, walker.reads, text)
+        case Items(values) | Either(values):
+            for one in values:
+                note_parts(one, walker, text)
+        case Fresh(_, holds) if holds is not None:
+            note_parts(holds, walker, text)
+        case _:
+            pass
 
 
 def _refuse_own_equality(value: Value) -> None:

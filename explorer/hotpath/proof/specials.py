@@ -10,6 +10,7 @@ from jax.core import Tracer
 
 from explorer.hotpath.proof.attributes import attribute
 from explorer.hotpath.proof.binding import Arguments
+from explorer.hotpath.proof.conditions import has_attribute
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
     PLAIN,
@@ -73,6 +74,17 @@ def _getattr(walker: Walker, given: Arguments, text: str) -> Value:
     match given.positional:
         case (owner, Known(str(name))):
             return attribute(owner, name, walker, f"{text}(…, {name!r})")
+        case (owner, Known(str(name)), default):
+            has_it = has_attribute(owner, name, walker, f"{text}(…, {name!r})")
+            return attribute(owner, name, walker, f"{text}(…, {name!r})") if has_it else default
+        case _:
+            raise NotProven(f"what `{text}(…)` gives isn't known")
+
+
+def _hasattr(walker: Walker, given: Arguments, text: str) -> Value:
+    match given.positional:
+        case (owner, Known(str(name))):
+            return Known(has_attribute(owner, name, walker, f"{text}(…, {name!r})"))
         case _:
             raise NotProven(f"what `{text}(…)` gives isn't known")
 
@@ -84,7 +96,7 @@ def _number(walker: Walker, given: Arguments, text: str) -> Value:
 
 
 def _text(walker: Walker, given: Arguments, text: str) -> Value:
-    if not all(map(is_plain, given.all)):
+    if not all(map(is_plain, given.all)) and not walker.in_error:
         raise NotProven(f"`{text}(…)` writes a value into a text", "write texts outside of the function")
     return PLAIN
 
@@ -100,7 +112,7 @@ SPECIALS: dict[int, Special] = {
     id(isinstance): _isinstance,
     id(callable): _callable,
     id(getattr): _getattr,
-    id(hasattr): lambda walker, given, text: PLAIN,
+    id(hasattr): _hasattr,
     **{id(number): _number for number in (float, int, bool, complex)},
     **{id(maker): _text for maker in (str, repr, format)},
     id(print): _refused("it prints", "jax.debug.print prints in compiled code too"),

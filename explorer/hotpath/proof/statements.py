@@ -17,10 +17,13 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 
 import jax
+import numpy as np
 
-from explorer.hotpath.proof.attributes import elements, item, truth
+from explorer.hotpath.proof.attributes import elements, item
+from explorer.hotpath.proof.conditions import truth
 from explorer.hotpath.proof.expressions import Expressions, Frame, is_starred
 from explorer.hotpath.proof.operators import binary, may_change_in_place
+from explorer.hotpath.proof.outside import array_inside
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
     DATA,
@@ -99,8 +102,11 @@ class Interpreter(Expressions):
 
     def _statement(self, node: ast.stmt, frame: Frame) -> bool:
         match node:
-            case ast.Expr(value) | ast.Assert(test=value):
+            case ast.Expr(value):
                 self.evaluate(value, frame)
+            case ast.Assert(test, message):
+                truth(self.evaluate(test, frame), self)  # refuses to read an array
+                self._raised(message, frame)
             case ast.Assign(targets, value):
                 given = self.evaluate(value, frame)
                 for target in targets:
@@ -114,7 +120,9 @@ class Interpreter(Expressions):
                 given = NONE if value is None else self.evaluate(value, frame)
                 frame.result = given if frame.result is None else join(frame.result, given)
                 return False
-            case ast.Raise():
+            case ast.Raise(error, cause):
+                self._raised(error, frame)
+                self._raised(cause, frame)
                 return False  # a trace raises too, and then the function runs as it is
             case ast.If(test, body, orelse):
                 return self._branch(test, body, orelse, frame)
@@ -142,8 +150,18 @@ class Interpreter(Expressions):
                 raise NotProven(f"`{_first_word(node)}` isn't followed")
         return True
 
+    def _raised(self, error: ast.expr | None, frame: Frame) -> None:
+        """An error that is made: making it mustn't do anything, as it is made in the trace and again without."""
+        if error is None:
+            return
+        before, self.in_error = self.in_error, True
+        try:
+            self.evaluate(error, frame)
+        finally:
+            self.in_error = before
+
     def _branch(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], frame: Frame) -> bool:
-        decided = truth(self.evaluate(test, frame))
+        decided = truth(self.evaluate(test, frame), self)
         if decided is not None:
             return self._block(body if decided else orelse, frame)
         before = dict(frame.scope.names)
@@ -165,8 +183,11 @@ class Interpreter(Expressions):
         return self._block(orelse, frame)
 
     def _while(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], frame: Frame) -> bool:
-        self._loop(lambda: self.evaluate(test, frame), body, frame)
-        self.evaluate(test, frame)
+        def condition() -> None:
+            truth(self.evaluate(test, frame), self)  # refuses to read an array
+
+        self._loop(condition, body, frame)
+        condition()
         return self._block(orelse, frame)
 
     def _loop(self, begin: Callable[[], object], body: Sequence[ast.stmt], frame: Frame) -> None:
@@ -264,6 +285,8 @@ class Interpreter(Expressions):
             for one in owner.values:
                 self.put(one, value, name)
         elif isinstance(owner, Fresh):
+            if owner.kind is np.ndarray and array_inside(value):
+                raise NotProven(f"`{name}` takes the value of an array from outside", "use JAX's own: jnp")
             before = owner.holds
             owner.add(value)
             self.learned += before is None or (owner.holds is not None and not is_same(before, owner.holds))

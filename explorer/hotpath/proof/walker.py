@@ -15,9 +15,11 @@ class Walker(Protocol):
 
     Attributes:
         reads: What was read from outside so far.
+        in_error: While the text of an error is written.
     """
 
     reads: Reads
+    in_error: bool
 
     def run_in(self, node: ast.FunctionDef | ast.Lambda, home: FunctionType, scope: Scope) -> Value:
         """What a function gives, called with the names of a scope."""
