@@ -28,7 +28,9 @@ from explorer.hotpath.captured import capture_of, struct_of
 from explorer.hotpath.compiled import Call, NotCompiled, compiled_copy
 from explorer.hotpath.guards import Guards
 from explorer.hotpath.proof import Proof, Refusal, prove
+from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.report import Journal, Times
+from explorer.hotpath.results import order_of
 from explorer.hotpath.same_result import difference, shared_container
 from explorer.hotpath.swap import original_of, restore, swap
 from explorer.model.capture import Capture
@@ -37,6 +39,7 @@ from explorer.model.units import count_text, duration_text, factor_text
 
 _jax: Any = jax  # for what has no types
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_SIGNED = frozenset((float, complex))  # whose zeros are equal and not the same
 _COMPARED = 3  # calls that run both ways
 _FASTER = 1.2  # times: less isn't worth a program's memory
 _VARIANTS = 8  # structures, static values and worlds of one function that are compiled; more run eagerly
@@ -73,6 +76,7 @@ class Variant:
     Args:
         guards: Hold what it reads.
         run: Takes the arrays that it reads, and those of the arguments.
+        fits: Whether arguments are like those of the proof beyond their tree; None where that says all.
         compile_seconds: What making it took.
         call, arrays: What it was made for.
         eager, compiled: Seconds of the calls that ran both ways.
@@ -83,6 +87,7 @@ class Variant:
     compile_seconds: float
     call: Call
     arrays: tuple[jax.ShapeDtypeStruct, ...]
+    fits: Callable[[Any, Any], bool] | None = None
     eager: list[float] = field(default_factory=list[float])
     compiled: list[float] = field(default_factory=list[float])
     is_trusted: bool = False
@@ -168,26 +173,32 @@ class HotFunction:
         def call(*args: Any, **kwargs: Any) -> Any:
             if not is_top_level():
                 return original(*args, **kwargs)
-            leaves, structure = flatten((args, kwargs))
-            arrays: list[Any] | None = leaves
-            for leaf in leaves:
-                if type(leaf) not in arrays_are:
-                    arrays, structure = _separated(leaves, structure)
-                    break
-            variant = variants.get(structure) if arrays is not None else None
+            try:
+                leaves, structure = flatten((args, kwargs))
+                arrays: list[Any] | None = leaves
+                for leaf in leaves:
+                    if type(leaf) not in arrays_are:
+                        arrays, structure = _separated(leaves, structure)
+                        break
+                variant = variants.get(structure) if arrays is not None else None
+            except Exception as error:  # keys that can't be sorted, settings that can't be hashed
+                leaves, structure, arrays, variant = [], None, None, None
+                self.leave(Refusal(f"its arguments are no tree for JAX: {str(error).splitlines()[0]}"))
             if variant is None or arrays is None or not variant.is_trusted:
                 return counted(args, kwargs, arrays, structure, len(leaves))
             read = variant.guards.check()
-            if read is None:
+            if read is None or (variant.fits is not None and not variant.fits(args, kwargs)):
                 return self._missed(variant, structure, args, kwargs)
             begun = perf_counter()
             try:
                 result = variant.run(read, arrays)
+                add(begun, perf_counter(), "compiled")
+                calls["compiled"] += 1
+                return result
             except Exception as error:
-                return self._failed(error, args, kwargs)
-            add(begun, perf_counter(), "compiled")
-            calls["compiled"] += 1
-            return result
+                failure = error
+            # Not in the handler: the user's error would have ours as its context.
+            return self._failed(failure, args, kwargs)
 
         return call
 
@@ -250,7 +261,7 @@ class HotFunction:
         self._options.journal.add("compile", self)
         try:
             structure, static = _parts(key)
-            call = Call(self.original, structure, static, count)
+            call = Call(self.original, structure, static, count, order_of((args, kwargs)))
             guards, run = compiled_copy(call, proof, arrays)
             read = guards.check()
             if read is None:
@@ -263,7 +274,8 @@ class HotFunction:
             return self.leave(refusal_of(error))
         took = perf_counter() - begun
         self.compile_seconds += took
-        self.variants[key] = Variant(guards, run, took, call, tuple(map(struct_of, arrays)))
+        shapes = tuple(map(struct_of, arrays))
+        self.variants[key] = Variant(guards, run, took, call, shapes, check_of(proof.facts))
         self._pending.discard(key)
         if self.state == "compiling":
             self.state = "comparing"
@@ -275,18 +287,17 @@ class HotFunction:
     ) -> Any:
         """A call both ways; the user gets what the function as it was written gives."""
         read = variant.guards.check()
-        if read is None:
+        if read is None or (variant.fits is not None and not variant.fits(args, kwargs)):
             return self.original(*args, **kwargs)
         compiled: Any = None
-        if len(variant.eager) % 2:
-            compiled = self._timed(variant.compiled, lambda: variant.run(read, arrays))
+        is_first = bool(len(variant.eager) % 2)  # by turns, as the second of two finds what it needs in the caches
+        if is_first:
+            compiled = self._tried(variant, read, arrays)
         result = self._timed(variant.eager, lambda: self.original(*args, **kwargs))
-        if len(variant.compiled) < len(variant.eager):
-            try:
-                compiled = self._timed(variant.compiled, lambda: variant.run(read, arrays))
-            except Exception as error:
-                self.leave(refusal_of(error))
-                return result
+        if not is_first:
+            compiled = self._tried(variant, read, arrays)
+        if self.state == "eager":
+            return result
         self._both[0].append(variant.eager[-1])
         self._both[1].append(variant.compiled[-1])
         differs = difference(result, compiled)
@@ -295,6 +306,13 @@ class HotFunction:
         elif len(variant.eager) >= _COMPARED:
             self._judge(variant)
         return result
+
+    def _tried(self, variant: Variant, read: tuple[jax.Array, ...], arrays: list[jax.Array]) -> Any:
+        """What the compiled copy gives; where it raises, the function stays as it was."""
+        try:
+            return self._timed(variant.compiled, lambda: variant.run(read, arrays))
+        except Exception as error:
+            self.leave(refusal_of(error))
 
     def _timed(self, seconds: list[float], call: Callable[[], Any]) -> Any:
         begun = perf_counter()
@@ -317,11 +335,13 @@ class HotFunction:
     def _missed(self, variant: Variant, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Something that was read has changed: the call runs as it was written."""
         changed = variant.guards.changed()
-        name = changed.name if changed is not None else "something"
+        name = changed.name if changed is not None else _OTHER_ARGUMENTS
         self.misses[name] = self.misses.get(name, 0) + 1
         self.calls["eager"] += 1
         self._options.journal.add("miss", self, name)
-        if self.variants.get(key) is variant and self.misses[name] <= _VARIANTS:
+        if changed is None:
+            pass  # the copy is as good as before for arguments like those that it was made for
+        elif self.variants.get(key) is variant and self.misses[name] <= _VARIANTS:
             del self.variants[key]  # it may be compiled anew, for the world as it is now
         elif self.misses[name] > _VARIANTS:
             self.leave(Refusal(f"`{name}` is another at each call", cure=f"pass `{name}` as an argument"))
@@ -342,19 +362,20 @@ def _parts(key: Any) -> tuple[Any, tuple[Any, ...]]:
     return cast(tuple[Any, tuple[Any, ...]], key if isinstance(key, tuple) else (key, ()))
 
 
+_OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"
 _WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"
 
 
 def _separated(leaves: list[Any], structure: Any) -> tuple[list[Any] | None, Any]:
     """The arrays among some leaves, and the structure with all that is no array; None where that can't be compared."""
-    static: list[tuple[int, type[Any], Any]] = []
+    static: list[tuple[int, type[Any], Any, str]] = []
     for at, leaf in enumerate(leaves):
         kind = kind_of(leaf)
         if kind in ARRAYS:
             continue
         if kind not in _PLAIN and not isinstance(leaf, (FunctionType, type)):
             return None, structure
-        static.append((at, kind, leaf if leaf or kind is not float else repr(leaf)))  # 0.0 and -0.0 are equal
+        static.append((at, kind, leaf, repr(leaf) if kind in _SIGNED else ""))  # 0.0 and -0.0 are equal
     return [leaf for leaf in leaves if type(leaf) in ARRAYS], (structure, tuple(static))
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import CO_VARKEYWORDS
 from types import FunctionType
 from typing import Any
 
+from explorer.hotpath.codes import code_of
 from explorer.hotpath.proof.attributes import classify
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.calls import call
+from explorer.hotpath.proof.facts import Fact, facts_of
 from explorer.hotpath.proof.reads import Read
 from explorer.hotpath.proof.refusal import NotProven, Refusal
 from explorer.hotpath.proof.statements import Interpreter
@@ -22,9 +25,11 @@ class Proof:
 
     Args:
         reads: What it reads from outside of its call; the proof holds as long as all of it is the same.
+        facts: What must hold of later arguments besides their tree.
     """
 
     reads: tuple[Read, ...]
+    facts: tuple[Fact, ...] = ()
 
 
 def prove(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Proof | Refusal:
@@ -37,4 +42,6 @@ def prove(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]
         return refused.refusal
     except RecursionError:
         return Refusal("it goes too deep to follow")
-    return Proof(interpreter.reads.all())
+    takes_any = bool(code_of(function).co_flags & CO_VARKEYWORDS)
+    reads = interpreter.reads
+    return Proof(reads.all(), tuple(facts_of(args, kwargs, reads.asked, takes_any)))

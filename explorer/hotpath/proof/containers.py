@@ -13,6 +13,7 @@ from explorer.hotpath.proof import known
 from explorer.hotpath.proof.attributes import classified_fields, elements, item, values_in
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.outside import note_all
+from explorer.hotpath.proof.reads import Asked
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
     DATA,
@@ -53,6 +54,7 @@ def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str)
         case "index" | "count" if all(map(is_plain, given.all)):
             return PLAIN
         case "_replace" if isinstance(owner, Given) and given.are_exact:
+            walker.reads.asked += [Asked(owner.example, name) for name in owner.example._fields]
             return Made(kind_of(owner.example), {**classified_fields(owner.example), **given.named})
         case _:
             raise NotProven(f"what `{text}` does isn't known")

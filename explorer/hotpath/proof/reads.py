@@ -37,9 +37,28 @@ def contents(container: Any) -> tuple[Any, ...]:
     return tuple(container)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of an argument, or a part of one, that its tree doesn't say.
+
+    Args:
+        example: The dict or object.
+        name: Of a setting; None for the order of a dict.
+    """
+
+    example: Any
+    name: str | None = None
+
+
 @dataclass(slots=True)
 class Reads:
-    """The reads of a proof, each place once."""
+    """The reads of a proof, each place once.
+
+    Args:
+        asked: Of arguments.
+    """
+
+    asked: list[Asked] = field(default_factory=list[Asked])
 
     _by_place: dict[tuple[str, int, Any], Read] = field(default_factory=dict[tuple[str, int, Any], Read])
 

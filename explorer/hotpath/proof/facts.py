@@ -1,0 +1,105 @@
+"""What a proof took for granted of the arguments beyond their tree: the order of a dict, the class of a setting.
+
+A tree of JAX's sorts the keys of dicts, and calls two settings the same that are equal, as 1, 1.0 and True are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, cast
+
+from explorer.capture.safe_reading import kind_of
+from explorer.hotpath.proof.reads import Asked
+
+_NUMBERS = (bool, int, float, complex)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One of them.
+
+    Args:
+        path: From the arguments to where it lies, as Python reaches it: `args[0]['w']`.
+        expected: The keys of a dict in their order; a number.
+    """
+
+    path: str
+    expected: Any
+
+
+def facts_of(args: Sequence[Any], kwargs: Mapping[str, Any], asked: Sequence[Asked], takes_any: bool) -> list[Fact]:
+    """What must hold of later arguments.
+
+    Args:
+        args, kwargs: Those that the proof looked at.
+        asked: The dicts whose order was asked for, and the objects with the names of settings that were.
+        takes_any: Whether the function takes keywords by any name, and so sees their order.
+    """
+    names: dict[int, list[str | None]] = {}
+    for one in asked:
+        names.setdefault(id(one.example), []).append(one.name)
+    found: list[Fact] = []
+    for path, part in _parts(tuple(args), "args", 0):
+        found += _facts_at(path, part, names.get(id(part), []))
+    for key, value in kwargs.items():
+        for path, part in _parts(value, f"kwargs[{key!r}]", 0):
+            found += _facts_at(path, part, names.get(id(part), []))
+    if takes_any and len(kwargs) > 1:
+        found.append(Fact("kwargs", tuple(kwargs)))
+    return found
+
+
+def _facts_at(path: str, part: Any, names: list[str | None]) -> Iterator[Fact]:
+    if type(part) is dict:
+        mapping = cast(dict[Any, Any], part)
+        has_texts = all(type(key) is str for key in mapping)
+        if not has_texts or (None in names and len(mapping) > 1):
+            yield Fact(path, tuple(mapping))
+        return
+    for name in names:
+        if name is not None and type(value := getattr(part, name, None)) in _NUMBERS:
+            yield Fact(f"{path}.{name}", value)
+
+
+def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """All containers and objects in an argument, with the way there."""
+    yield path, value
+    if depth > 20:
+        return
+    if type(value) is dict:
+        inside = [(f"{path}[{key!r}]", one) for key, one in cast(dict[Any, Any], value).items()]
+    elif isinstance(value, (list, tuple)):
+        inside = [(f"{path}[{at}]", one) for at, one in enumerate(cast(list[Any], value))]
+    elif is_dataclass(kind_of(value)):
+        names = [field.name for field in fields(value)]
+        inside = [(f"{path}.{name}", getattr(value, name)) for name in names if hasattr(value, name)]
+    else:
+        inside = []
+    for inner, one in inside:
+        yield from _parts(one, inner, depth + 1)
+
+
+def check_of(facts: Sequence[Fact]) -> Callable[[Any, Any], bool] | None:
+    """A function of positional and keyword arguments that gives whether all facts hold; None where there are none."""
+    if not facts:
+        return None
+    values: dict[str, Any] = {}
+    conditions: list[str] = []
+    for number, fact in enumerate(facts):
+        name = f"v{number}"
+        if isinstance(fact.expected, tuple):
+            values[name] = fact.expected
+            conditions.append(f"tuple({fact.path}) == {name}")
+            if not all(type(key) is str for key in cast(Any, fact.expected)):
+                values[f"k{number}"] = tuple(map(kind_of, cast(Any, fact.expected)))
+                conditions.append(f"tuple(map(type, {fact.path})) == k{number}")
+        elif isinstance(fact.expected, (float, complex)):
+            values[name] = repr(fact.expected)
+            conditions.append(f"repr({fact.path}) == {name}")
+        else:
+            values[name] = type(fact.expected)
+            conditions.append(f"type({fact.path}) is {name}")
+    text = f"def check(args, kwargs):\n  return {' and '.join(conditions)}\n"
+    exec(compile(text, "<guards>", "exec"), values)
+    return values["check"]
