@@ -103,7 +103,7 @@ def compiled_copy(call: Call, proof: Proof, arrays: Sequence[jax.Array]) -> tupl
         )
 
     run.__name__ = run.__qualname__ = getattr(call.function, "__name__", "hot")
-    program = jax.jit(run)
+    program: Any = jax.jit(run)
     if assembly.is_plain:
         return guards, program
     return guards, lambda read, arrays: assembly.assembled(program(read, arrays), read, arrays)

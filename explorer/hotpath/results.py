@@ -50,7 +50,10 @@ def in_order(node: Any, order: Order) -> Any:
 
 
 def _one_level(node: Any) -> tuple[list[Any], Any]:
-    return _tree.flatten(node, is_leaf=lambda part: part is not node)
+    def is_part(part: Any) -> bool:
+        return part is not node
+
+    return _tree.flatten(node, is_leaf=is_part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +92,22 @@ def assembly_of(closed: Any, structure: Any, order: Order, place: Mapping[int, i
         structure, order: Of its result.
         place: By the address of an array that was read, its number among these.
     """
-    known: dict[Any, tuple[Source, int]] = {}
+    sources: dict[Any, tuple[Source, int]] = {}
     for at, variable in enumerate(closed.jaxpr.invars):
-        known[variable] = "argument", at
+        sources[variable] = "argument", at
     for variable, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
         if id(value) in place:
-            known[variable] = "read", place[id(value)]
+            sources[variable] = "read", place[id(value)]
     leaves: list[tuple[Source, int]] = []
     computed: list[int] = []
     for at, variable in enumerate(closed.jaxpr.outvars):
         is_literal = hasattr(variable, "val")
-        if is_literal or variable not in known:
+        if is_literal or variable not in sources:
             source: tuple[Source, int] = "computed", len(computed)
             computed.append(at)
             if not is_literal:
-                known[variable] = source
+                sources[variable] = source
         else:
-            source = known[variable]
+            source = sources[variable]
         leaves.append(source)
     return Assembly(structure, order, tuple(leaves), tuple(computed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock, get_ident
 from typing import Any
@@ -14,7 +14,7 @@ _warn: Any = warnings.warn
 
 
 @contextmanager
-def warnings_held() -> Iterator[list[str]]:
+def warnings_held() -> Generator[list[str]]:
     """Within, this thread's warnings go to a list; those of other threads go where they always do."""
     global _warn
     here, outer = get_ident(), _noted.get(get_ident())

@@ -38,10 +38,10 @@ def prove(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]
     given = Arguments(tuple(map(classify, args)), {name: classify(value) for name, value in kwargs.items()})
     try:
         call(interpreter, Known(function), given, function.__name__)
+        takes_any = bool(code_of(function).co_flags & CO_VARKEYWORDS)
+        facts = tuple(facts_of(args, kwargs, interpreter.reads.observed, takes_any))
     except NotProven as refused:
         return refused.refusal
     except RecursionError:
         return Refusal("it goes too deep to follow")
-    takes_any = bool(code_of(function).co_flags & CO_VARKEYWORDS)
-    reads = interpreter.reads
-    return Proof(reads.all(), tuple(facts_of(args, kwargs, reads.asked, takes_any)))
+    return Proof(interpreter.reads.all(), facts)

@@ -13,7 +13,7 @@ import numpy as np
 from explorer.capture.safe_reading import attributes, kind_of, member, mro
 from explorer.hotpath.proof import known
 from explorer.hotpath.proof.outside import numpy_outside, refuse_hooks
-from explorer.hotpath.proof.reads import Asked, contents
+from explorer.hotpath.proof.reads import Observation, contents
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
     DATA,
@@ -147,7 +147,7 @@ def _of_given(example: Any, owner: Given, name: str, walker: Walker, text: str) 
     if is_named_tuple(example) and name == "_replace":
         return Method(Operation(name), owner)
     own = classified_fields(example)
-    walker.reads.asked.append(Asked(example, name))
+    walker.reads.observed.append(Observation(example, name))
     return own[name] if name in own else _of_class(kind_of(example), owner, name, walker, text)
 
 
@@ -308,7 +308,7 @@ def elements(value: Value, walker: Walker) -> Value | None:
         case Fresh(kind, holds):
             return PLAIN if kind is dict and holds is not None else holds
         case Given(example) if isinstance(example, Mapping):
-            walker.reads.asked.append(Asked(example))
+            walker.reads.observed.append(Observation(example))
             return PLAIN if example else None
         case Given(example) if isinstance(example, (list, tuple)):
             inside = list(cast(list[Any], example))
@@ -331,7 +331,7 @@ def values_in(value: Value, walker: Walker) -> Value | None:
         case Fresh(_, holds):
             return holds
         case Given(example) if isinstance(example, Mapping):
-            walker.reads.asked.append(Asked(example))
+            walker.reads.observed.append(Observation(example))
             inside = [classify(one) for one in cast(Mapping[Any, Any], example).values()]
             return _joined(inside) if inside else None
         case Known(held) if isinstance(held, Mapping):

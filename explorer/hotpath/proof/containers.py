@@ -13,7 +13,7 @@ from explorer.hotpath.proof import known
 from explorer.hotpath.proof.attributes import classified_fields, elements, item, values_in
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.outside import note_all
-from explorer.hotpath.proof.reads import Asked
+from explorer.hotpath.proof.reads import Observation
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
     DATA,
@@ -54,7 +54,7 @@ def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str)
         case "index" | "count" if all(map(is_plain, given.all)):
             return PLAIN
         case "_replace" if isinstance(owner, Given) and given.are_exact:
-            walker.reads.asked += [Asked(owner.example, name) for name in owner.example._fields]
+            walker.reads.observed += [Observation(owner.example, name) for name in owner.example._fields]
             return Made(kind_of(owner.example), {**classified_fields(owner.example), **given.named})
         case _:
             raise NotProven(f"what `{text}` does isn't known")
@@ -65,8 +65,8 @@ def _got(walker: Walker, owner: Value, key: Value, default: Value, text: str) ->
     held: Any = owner.value if isinstance(owner, Known) else owner.example if isinstance(owner, Given) else None
     if isinstance(key, Known) and type(key.value) in (int, str) and type(held) is dict:
         is_there = key.value in cast(dict[Any, Any], held)
-        found = item(owner, key, walker, text)  # notes all keys where it isn't there
-        return found if is_there else default
+        inside = item(owner, key, walker, text)  # notes all keys where it isn't there
+        return inside if is_there else default
     return join(item(owner, key, walker, text), default)
 
 

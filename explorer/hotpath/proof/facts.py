@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
 from explorer.capture.safe_reading import kind_of
-from explorer.hotpath.proof.reads import Asked
+from explorer.hotpath.proof.reads import Observation
+from explorer.hotpath.proof.refusal import NotProven
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -28,26 +29,28 @@ class Fact:
     expected: Any
 
 
-def facts_of(args: Sequence[Any], kwargs: Mapping[str, Any], asked: Sequence[Asked], takes_any: bool) -> list[Fact]:
+def facts_of(
+    args: Sequence[Any], kwargs: Mapping[str, Any], observed: Sequence[Observation], takes_any: bool
+) -> list[Fact]:
     """What must hold of later arguments.
 
     Args:
         args, kwargs: Those that the proof looked at.
-        asked: The dicts whose order was asked for, and the objects with the names of settings that were.
+        observed: The dicts whose order was asked for, and the objects with the names of settings that were.
         takes_any: Whether the function takes keywords by any name, and so sees their order.
     """
     names: dict[int, list[str | None]] = {}
-    for one in asked:
+    for one in observed:
         names.setdefault(id(one.example), []).append(one.name)
-    found: list[Fact] = []
+    facts: list[Fact] = []
     for path, part in _parts(tuple(args), "args", 0):
-        found += _facts_at(path, part, names.get(id(part), []))
+        facts += _facts_at(path, part, names.get(id(part), []))
     for key, value in kwargs.items():
         for path, part in _parts(value, f"kwargs[{key!r}]", 0):
-            found += _facts_at(path, part, names.get(id(part), []))
+            facts += _facts_at(path, part, names.get(id(part), []))
     if takes_any and len(kwargs) > 1:
-        found.append(Fact("kwargs", tuple(kwargs)))
-    return found
+        facts.append(Fact("kwargs", tuple(kwargs)))
+    return facts
 
 
 def _facts_at(path: str, part: Any, names: list[str | None]) -> Iterator[Fact]:
@@ -68,6 +71,8 @@ def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
     if depth > 20:
         return
     if type(value) is dict:
+        if any(type(key) not in (str, int, bool, float) for key in cast(dict[Any, Any], value)):
+            raise NotProven("a key of a dict that it is given is an object", "use texts as keys")
         inside = [(f"{path}[{key!r}]", one) for key, one in cast(dict[Any, Any], value).items()]
     elif isinstance(value, (list, tuple)):
         inside = [(f"{path}[{at}]", one) for at, one in enumerate(cast(list[Any], value))]

@@ -38,7 +38,7 @@ def contents(container: Any) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Observation:
     """What was asked of an argument, or a part of one, that its tree doesn't say.
 
     Args:
@@ -55,10 +55,10 @@ class Reads:
     """The reads of a proof, each place once.
 
     Args:
-        asked: Of arguments.
+        observed: Of arguments.
     """
 
-    asked: list[Asked] = field(default_factory=list[Asked])
+    observed: list[Observation] = field(default_factory=list[Observation])
 
     _by_place: dict[tuple[str, int, Any], Read] = field(default_factory=dict[tuple[str, int, Any], Read])
 
