@@ -168,10 +168,7 @@ def _without_source(function: FunctionType, text: str) -> NotProven:
 def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:
     """An object of a class."""
     if issubclass(kind, BaseException):
-        maker = next(vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base))
-        if isinstance(maker, FunctionType):
-            raise NotProven(f"what making a `{text}` does isn't known")
-        return _with_data(walker, given, text) and Operation(kind.__name__)
+        return _error(walker, kind, given, text)
     refuse_hooks(kind, "__setattr__", "__getattribute__", "__getattr__")
     made, names = Made(kind), _generated_fields(kind)
     if names is None:
@@ -187,6 +184,15 @@ def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> 
     made.fields.update(zip(names, given.positional, strict=False))
     made.fields.update(given.named)
     return made
+
+
+def _error(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:
+    """An exception, which nobody asks anything of: only making it could do something."""
+    maker = next(vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base))
+    if isinstance(maker, FunctionType):
+        raise NotProven(f"what making a `{text}` does isn't known")
+    _with_data(walker, given, text)
+    return Operation(kind.__name__)
 
 
 def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
