@@ -284,4 +284,11 @@ def _watch_if_requested() -> None:
             print(f"explorer: there will be no log: {type(error).__name__}: {error}", file=sys.stderr)
 
 
+def _compile_if_requested() -> None:
+    """Hot paths are on from here on if the environment says so; a value that it can't have is an error."""
+    if any(map(os.environ.get, ("EXPLORER_AUTO_COMPILE", "EXPLORER_COMPILE", "EXPLORER_COMPILE_THRESHOLD"))):
+        import_module("explorer.hotpath.environment").start_if_requested()
+
+
 _watch_if_requested()
+_compile_if_requested()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import explorer as ex
+from explorer.hotpath.commands import add_hot
 from explorer.ledger.commands import add_ledger, add_recompiles
 from explorer.measure.commands import add_profile, add_time
 from explorer.pitfalls.commands import add_lint
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_lint(verbs)
     add_time(verbs)
     add_profile(verbs)
+    add_hot(verbs)
     given = parser.parse_args(arguments)
     try:
         return given.run(given)

@@ -15,8 +15,8 @@ from threading import RLock
 from typing import Any, Protocol, cast
 
 import jax.core
-import jax.numpy as jnp
 
+from explorer._jax.array_types import Array
 from explorer._jax.suppress_recording import suppression
 
 try:
@@ -35,7 +35,7 @@ try:
 except (ImportError, AttributeError, KeyError):  # pragma: no cover - nothing is seen, and `is_seen` says so
     _hook_state = _unset = None
 
-_Array: Any = type(jnp.zeros(()))
+_Array: Any = Array
 _LOOKS = ("_value", "item", "__array__", "block_until_ready")  # of the class, as far as it has them
 
 

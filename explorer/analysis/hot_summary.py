@@ -36,9 +36,11 @@ def hot_paths_text(paths: HotPaths) -> str:
     lines = [f"HotPaths({headline(paths)})"]
     cells = [_cells(paths, row) for row in paths.functions[:_SHOWN]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
-    for row in cells:
+    for function, row in zip(paths.functions, cells, strict=False):
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         lines.append((_GAPS + _GAPS.join([*padded, row[-1]])).rstrip())
+        if function.cure:
+            lines.append(f"{_GAPS}{' ' * widths[0]}{_GAPS}cure: {function.cure}")
     if len(paths.functions) > _SHOWN:
         lines.append(f"{_GAPS}… and {count_text(len(paths.functions) - _SHOWN, 'function')} more")
     return "\n".join([*lines, *(f"{_GAPS}{note}" for note in paths.notes)])

@@ -7,8 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from explorer._jax.array_types import Array, KeyArray
+
 # What holds numbers, and typed keys; what stands for them in a trace are others.
-ARRAYS: frozenset[type[Any]] = frozenset((type(jnp.zeros(())), type(jax.random.key(0))))
+ARRAYS: frozenset[type[Any]] = frozenset((Array, KeyArray))
 _SMALL = 64  # elements: a shape, axes, a number of turns
 
 

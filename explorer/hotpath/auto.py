@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
-from explorer.hotpath.report import Journal, Listener, by_time, labels_of, row_of
+from explorer.hotpath.logs import LogListener, requested_listeners
+from explorer.hotpath.report import Journal, by_time, labels_of, row_of
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
@@ -53,8 +54,10 @@ class Settings:
 class AutoCompile(Displayable):
     """Hot paths of this process, while and after they were on; `auto_compile` makes it."""
 
-    def __init__(self, settings: Settings, listeners: tuple[Listener, ...] = ()) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        listeners = requested_listeners(settings.background)
+        self._logs = [listener for listener in listeners if isinstance(listener, LogListener)]
         self._journal = Journal(listeners)
         self._on, self._seconds, self._since = False, 0.0, 0.0
         self._functions: dict[FunctionType, HotFunction] = {}
@@ -174,6 +177,8 @@ class AutoCompile(Displayable):
                 hot.watch()
         self._counter = _Counter(min(self._settings.threshold, _NOMINATED), self.nominate)
         self._counter.start()
+        for log in self._logs:
+            log.start()
 
     def pause(self) -> None:
         """Count no more, and restore every function."""
@@ -182,6 +187,8 @@ class AutoCompile(Displayable):
         counter, self._counter = self._counter, None
         self._seconds += perf_counter() - self._since
         counter.stop()
+        for log in self._logs:
+            log.stop()
         for hot in list(self._functions.values()):
             hot.release()
 
@@ -211,11 +218,12 @@ def auto_compile(
     line. The first three calls run both ways and are compared; a copy that isn't 1.2 times as fast is dropped.
 
     As a context manager, up to the end of the block; else from `start()` to `stop()`. Inside of one that is on, another
-    one takes over until it is off. `EXPLORER_AUTO_COMPILE=1` turns it on for a whole program that imports Explorer, and
-    `python -m explorer hot script.py` for one that doesn't.
+    one takes over until it is off. `EXPLORER_AUTO_COMPILE=1` turns it on for a whole program that imports Explorer,
+    with `EXPLORER_COMPILE_THRESHOLD=20` from the 20th call on; `EXPLORER_COMPILE=1` compiles at the first call; and
+    `python -m explorer hot script.py` is for a program that doesn't.
 
     Args:
-        threshold: From how many calls of a function on, at least 1. None: 10; of the mode `reduce-overhead`, 3.
+        threshold: From how many calls of a function on, at least 1. None: 10, or 3 for the mode `reduce-overhead`.
         seconds: And from how much time of its eager calls on, in seconds, all together.
         mode: `default`; `reduce-overhead` compiles after 3 calls; `max-autotune` tries compiler options, and keeps the
             fastest program.

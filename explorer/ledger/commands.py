@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
-import runpy
 import sys
 from collections.abc import Sequence
-from io import open_code
 from pathlib import Path
-from types import ModuleType, TracebackType
 from typing import Any
 
+from explorer.capture.script import read_script, run_script
 from explorer.model.events.ledger import Ledger
 
 _WIDE = 120  # characters, where no terminal says how many there are
-_INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
 
 
 def add_recompiles(verbs: Any) -> None:
@@ -51,10 +47,10 @@ def add_ledger(verbs: Any) -> None:
 def _recompiles(given: argparse.Namespace) -> int:
     from explorer.ledger.watch import watch
 
-    text = None if given.module else _read(given.script)
+    text = None if given.module else read_script(given.script)
     ledger = watch()
     try:
-        status = _run(given.script, given.arguments, text)
+        status = run_script(given.script, given.arguments, text)
     finally:
         ledger.stop()
         _show(ledger, sys.stderr)  # the script's own output stays what it is
@@ -76,50 +72,6 @@ def _ledger(given: argparse.Namespace) -> int:
     if not given.output:
         _show(ledger, sys.stdout)
     return 0
-
-
-def _read(script: str) -> bytes:
-    with open_code(os.path.abspath(script)) as file:
-        return file.read()
-
-
-def _run(script: str, arguments: Sequence[str], text: bytes | None) -> int:
-    """Run a script of that text, or a module, as Python would: its exit status, and on stderr its traceback."""
-    sys.argv[:] = [script, *arguments]
-    try:
-        if text is None:
-            runpy.run_module(script, run_name="__main__", alter_sys=True)
-        else:
-            _run_text(script, text)
-    except SystemExit as exit_:
-        if exit_.code is None or isinstance(exit_.code, int):
-            return exit_.code or 0
-        print(exit_.code, file=sys.stderr)
-        return 1
-    except BaseException as error:
-        sys.stdout.flush()
-        traceback = _its_own(error.__traceback__)
-        sys.excepthook(type(error), error.with_traceback(traceback), traceback)
-        return _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
-    return 0
-
-
-def _run_text(script: str, text: bytes) -> None:
-    code = compile(text, script, "exec", dont_inherit=True)
-    main = ModuleType("__main__")
-    main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
-    sys.modules["__main__"] = main  # what it pickles, or starts processes of, is looked up there
-    exec(code, main.__dict__)
-
-
-def _its_own(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this file and of runpy."""
-    while traceback is not None and (
-        traceback.tb_frame.f_code.co_filename == __file__ or traceback.tb_frame.f_globals.get("__name__") == "runpy"
-    ):
-        traceback = traceback.tb_next
-    return traceback
 
 
 def _show(ledger: Ledger, file: Any) -> None:

@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-import threading
 from contextlib import suppress
-from pathlib import Path
-from time import time
 from typing import IO, Protocol
 
-from explorer.files.instruction_log import LogLine
+from explorer.files.log_file import complain, open_log
 from explorer.model.events.event import Event, Place, Reason
 
 LOG = "EXPLORER_INSTRUCTION_LOG"
@@ -48,18 +44,14 @@ class LineLog:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).expanduser()
-        # Line by line, and to its end wherever that is by now: lines of several processes don't mix.
-        self._file: IO[str] | None = open(self.path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
-        self._began = time()
-        self._number = 0
+        self._log = open_log(path)
         self._written: dict[int, int] = {}  # how many events of a call, while XLA compiles it
-        self._lock = threading.Lock()
+        self._is_open = True
 
     def starting(self, done: tuple[Event, ...], event: Event) -> None:
         self._complete(done, event.call)
         self._written[event.call] = len(done)
-        self._write(event.start, "COMPILE", event.thread, "Starting", _details(event))
+        self._log.write(event.start, "COMPILE", event.thread, "Starting", _details(event))
 
     def ended(self, events: tuple[Event, ...]) -> None:
         self._complete(events, events[0].call)
@@ -67,31 +59,15 @@ class LineLog:
 
     def close(self) -> None:
         """Nothing is written any more."""
-        with self._lock:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+        if self._is_open:
+            self._is_open = False
+            self._log.close()
 
     def _complete(self, events: tuple[Event, ...], call: int) -> None:
         for event in events[self._written.get(call, 0) :]:
             name = f"Failed ({event.error})" if event.error else "Complete"
-            self._write(event.start + event.seconds, event.kind.upper(), event.thread, name, _details(event))
-
-    def _write(self, moment: float, kind: str, thread: str, name: str, details: dict[str, str]) -> None:
-        process = multiprocessing.current_process().name
-        source = thread if process == "MainProcess" else f"{process}/{thread}"
-        with self._lock:
-            if self._file is None:
-                return
-            self._number += 1
-            line = LogLine(max(moment - self._began, 0.0), self._number, kind, source, name, details)
-            try:
-                self._file.write(f"{line}\n")
-            except (OSError, ValueError) as error:  # the disk is full: reported once
-                with suppress(OSError):
-                    self._file.close()
-                self._file = None
-                _complain(f"{self.path} can't be written any more: {error}")
+            ended = event.start + event.seconds
+            self._log.write(ended, event.kind.upper(), event.thread, name, _details(event))
 
 
 class DebugLines:
@@ -143,7 +119,7 @@ def from_environment() -> list[EventListener]:
         try:
             listeners.append(LineLog(path))
         except OSError as error:
-            _complain(f"{LOG}={path}: {error.strerror or error}; there will be no log")
+            complain(f"{LOG}={path}: {error.strerror or error}; there will be no log")
     if os.environ.get(DEBUG, "").lower() not in _OFF:
         listeners.append(DebugLines())
     return listeners
@@ -181,8 +157,3 @@ def _why(reason: Reason) -> dict[str, str]:
 
 def _where(site: Place | None) -> dict[str, str]:
     return {"at": str(site)} if site is not None else {}
-
-
-def _complain(text: str) -> None:
-    with suppress(OSError, ValueError):
-        print(f"explorer: {text}", file=sys.stderr, flush=True)

@@ -18,7 +18,13 @@ TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FIL
 ROOF = {"explorer", "explorer.__main__"}  # what imports the rooms, and is imported by none of them
 
 # Where a room may be loaded when it is first used: the magics, the verbs of the shell, and the registry of views.
-LAZY = ("explorer.notebook", "explorer.view.registry", "explorer.ledger.commands", "explorer.pitfalls.commands")
+LAZY = (
+    "explorer.notebook",
+    "explorer.view.registry",
+    "explorer.ledger.commands",
+    "explorer.hotpath.commands",
+    "explorer.pitfalls.commands",
+)
 
 
 def imported(node: ast.AST):

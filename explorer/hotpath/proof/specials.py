@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jax.core import Tracer
 
+from explorer._jax.array_types import Array
 from explorer.hotpath.proof.attributes import attribute
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.conditions import has_attribute
@@ -55,7 +56,7 @@ def _isinstance(walker: Walker, given: Arguments, text: str) -> Value:
     return PLAIN
 
 
-ARRAY_CLASSES = frozenset((type(jax.numpy.zeros(())),))
+ARRAY_CLASSES = frozenset((Array,))
 
 
 def _callable(walker: Walker, given: Arguments, text: str) -> Value:

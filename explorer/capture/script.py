@@ -1,0 +1,67 @@
+"""A script runs as Python would run it, in this process: its arguments, its path, its traceback, its exit status."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from io import open_code
+from types import ModuleType, TracebackType
+
+_INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
+
+
+def read_script(script: str) -> bytes:
+    """The text of a script, as Python reads it.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    with open_code(os.path.abspath(script)) as file:
+        return file.read()
+
+
+def run_script(script: str, arguments: Sequence[str], text: bytes | None) -> int:
+    """Run a script of that text, or a module, as Python would: its exit status, and on stderr its traceback.
+
+    Args:
+        script: Its path; the name of a module where there is no text.
+        arguments: What `sys.argv` has after it.
+        text: Its bytes.
+    """
+    sys.argv[:] = [script, *arguments]
+    try:
+        if text is None:
+            runpy.run_module(script, run_name="__main__", alter_sys=True)
+        else:
+            _run_text(script, text)
+    except SystemExit as exit_:
+        if exit_.code is None or isinstance(exit_.code, int):
+            return exit_.code or 0
+        print(exit_.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        sys.stdout.flush()
+        traceback = _its_own(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(traceback), traceback)
+        return _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def _run_text(script: str, text: bytes) -> None:
+    code = compile(text, script, "exec", dont_inherit=True)
+    main = ModuleType("__main__")
+    main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.modules["__main__"] = main  # what it pickles, or starts processes of, is looked up there
+    exec(code, main.__dict__)
+
+
+def _its_own(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of this file and of runpy."""
+    while traceback is not None and (
+        traceback.tb_frame.f_code.co_filename == __file__ or traceback.tb_frame.f_globals.get("__name__") == "runpy"
+    ):
+        traceback = traceback.tb_next
+    return traceback
