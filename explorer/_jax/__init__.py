@@ -8,6 +8,7 @@ from explorer._jax.numbering import NumberedProgram, number_equations
 from explorer._jax.profiling import may_profile
 from explorer._jax.pytrees import registered_fields
 from explorer._jax.rules import freeze_rules
+from explorer._jax.settings import CARRIES_SETTINGS, local_settings, shows_compiled, with_settings
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
 from explorer._jax.traces import (
     foreign_tracers,
@@ -19,6 +20,7 @@ from explorer._jax.traces import (
 )
 
 __all__ = [
+    "CARRIES_SETTINGS",
     "KeyedArguments",
     "Native",
     "NumberedProgram",
@@ -34,15 +36,18 @@ __all__ = [
     "is_in_jaxpr_trace",
     "is_top_level",
     "load_native",
+    "local_settings",
     "may_profile",
     "mlir_text",
     "native_code",
     "number_equations",
     "registered_fields",
     "scan_inputs",
+    "shows_compiled",
     "stable_targets",
     "undecided_equalities",
     "user_stack",
     "with_fast_path",
+    "with_settings",
     "without_held_frames",
 ]

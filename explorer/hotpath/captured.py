@@ -9,13 +9,8 @@ from typing import Any
 import jax
 
 from explorer.capture.explore import CompileRequest, compile_stages
-from explorer.hotpath.compiled import Call
+from explorer.hotpath.arguments import Call
 from explorer.model.capture import Capture
-
-
-def struct_of(array: Any) -> jax.ShapeDtypeStruct:
-    """An array without its numbers."""
-    return jax.ShapeDtypeStruct(array.shape, array.dtype, weak_type=getattr(array, "weak_type", False))
 
 
 def capture_of(function: FunctionType, call: Call, arrays: Sequence[jax.ShapeDtypeStruct]) -> Capture:

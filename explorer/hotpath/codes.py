@@ -1,12 +1,34 @@
-"""Which code is a function's own, while a trampoline runs in its place."""
+"""Which code is a function's own, while something else is asked before it."""
 
 from __future__ import annotations
 
 from types import CodeType, FunctionType
 
-SWAPPED: dict[FunctionType, CodeType] = {}  # functions that run a trampoline now, with the code that is theirs
+
+class Entrance:
+    """The mark of a code that asks somebody before it runs; it stands among the code's constants.
+
+    Args:
+        code: The same code without that.
+        owner: Who is asked.
+    """
+
+    def __init__(self, code: CodeType, owner: object) -> None:
+        self.code, self.owner = code, owner
+
+    def __reduce__(self) -> tuple[type[object], tuple[()]]:
+        return object, ()  # who pickles a function by its code, as cloudpickle does, takes no state of ours along
+
+
+def own_code(code: CodeType) -> CodeType:
+    """A code as its author wrote it, whoever is asked before it runs."""
+    mark = code.co_consts[-1] if code.co_consts else None
+    return mark.code if type(mark) is Entrance else code
 
 
 def code_of(function: FunctionType) -> CodeType:
-    """A function's own code, whatever runs in its place."""
-    return SWAPPED.get(function, function.__code__)
+    """A function's own code, whoever is asked before it runs.
+
+    All that it needs stands in the one code that it reads, so another thread may swap or restore meanwhile.
+    """
+    return own_code(function.__code__)

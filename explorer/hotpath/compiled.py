@@ -2,108 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import jax
 import jax.core
 
+from explorer.hotpath.arguments import Call
 from explorer.hotpath.guards import Guards, guards_of
 from explorer.hotpath.proof import Proof
-from explorer.hotpath.results import Order, assembly_of, in_order, order_of
+from explorer.hotpath.results import Assembly, assembly_of
 from explorer.hotpath.warned import warnings_held
 
-_tree: Any = jax.tree  # whose structures have no type
+_jax: Any = jax  # whose trees and stages have no types
 _evaluate: Callable[..., Any] = vars(jax.core)["eval_jaxpr"]
 Compiled = Callable[[tuple[jax.Array, ...], list[jax.Array]], Any]
+XlaOptions = Mapping[str, bool | int | float | str]
+_ROUNDS = 5  # of each set of options that is measured
 
 
 class NotCompiled(Exception):
     """The trace shows what the proof can't: with the reason."""
 
 
-class Call:
-    """A call without its arrays: its structure, and what stands at each of the other places.
-
-    Args:
-        function: What is called.
-        structure: Of the arguments.
-        static: Each leaf that is no array: its place, class, value and sign.
-        count: Of leaves.
-        order: Of the dicts among the arguments.
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        structure: Any,
-        static: Sequence[tuple[int, Any, Any, str]],
-        count: int,
-        order: Order = None,
-    ) -> None:
-        self.function, self.structure, self.count, self.order = function, structure, count, order
-        self._results_order: Order = None
-        self._given = {at: value for at, _, value, _ in static}
-
-    def __call__(self, *arrays: Any) -> Any:
-        args, kwargs = self.arguments(arrays)
-        result = self.function(*args, **kwargs)
-        self._results_order = order_of(result)
-        return result
-
-    def arguments(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the function is given, with these arrays, or what stands for them, in their places."""
-        rest = iter(arrays)
-        leaves = [self._given[at] if at in self._given else next(rest) for at in range(self.count)]
-        return in_order(jax.tree.unflatten(self.structure, leaves), self.order)
-
-    def traced(self, arrays: Sequence[Any]) -> tuple[Any, Any, Order]:
-        """Its jaxpr, with all that it reads as constants, and the structure of its result with the order of its dicts.
-
-        Raises:
-            NotCompiled: It has effects, warns, or gives something other than arrays.
-        """
-        with warnings_held() as warned:
-            closed, shape = jax.make_jaxpr(self, return_shape=True)(*arrays)
-        if warned:
-            raise NotCompiled(f"it warns: {warned[0]}")
-        if closed.effects:
-            raise NotCompiled("its program has effects: it prints, calls back or changes a reference")
-        if any(not isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(shape)):
-            raise NotCompiled("it returns something other than arrays")
-        return closed, _tree.structure(shape), self._results_order
+class OtherSettings(Exception):
+    """A call would be compiled anew: JAX's settings are others, or it has dropped what it compiled."""
 
 
-def compiled_copy(call: Call, proof: Proof, arrays: Sequence[jax.Array]) -> tuple[Guards, Compiled]:
+def compiled_copy(call: Call, proof: Proof, options: Sequence[XlaOptions] = ()) -> tuple[Guards, Compiled]:
     """The guards, and a `jax.jit` function of the arrays that were read and those of the arguments.
 
     The function is traced with the arrays that it reads as constants; where these come out in its jaxpr, they are known
     by being the same objects, and inputs take their place. So a loop that puts new weights under the old name compiles
-    once.
+    once. It is compiled here; a call that JAX would compile for raises `OtherSettings`.
+
+    Args:
+        call: The function, with a call's arguments.
+        proof: Of such a call.
+        options: Sets of XLA's options, of which the fastest is kept; none for XLA's own.
+
+    Raises:
+        NotCompiled: It has effects, warns, gives something other than arrays, or what it reads changes meanwhile.
     """
-    closed, structure, order = call.traced(arrays)
+    arrays = call.arrays
+    closed, structure = _traced(call, arrays)
     guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
     place = {id(value): at for at, value in enumerate(guards.arrays)}
-    assembly = assembly_of(closed, structure, order, place)
-
-    def run(read: tuple[jax.Array, ...], arrays: list[jax.Array]) -> Any:
-        current = guards.check()
-        if current is None:
-            raise NotCompiled("what it reads changed while it was traced")
-        closed, structure, order = call.traced(arrays)
-        place = {id(value): at for at, value in enumerate(current)}
-        if not place.keys() <= set(map(id, closed.consts)):
-            raise NotCompiled("for arguments of another shape it reads other arrays")
-        constants: list[Any] = [read[place[id(value)]] if id(value) in place else value for value in closed.consts]
-        if assembly_of(closed, structure, order, place) != assembly:
-            raise NotCompiled("for arguments of another shape its result is put together in another way")
-        results = _evaluate(closed.jaxpr, constants, *arrays)
-        return (
-            jax.tree.unflatten(structure, results) if assembly.is_plain else [results[at] for at in assembly.computed]
-        )
-
-    run.__name__ = run.__qualname__ = getattr(call.function, "__name__", "hot")
-    program: Any = jax.jit(run)
+    assembly = assembly_of(closed, structure, call.results_order, place)
+    read = guards.check()
+    if read is None:
+        raise NotCompiled("what it reads changed while it was traced")
+    makers = [_jitted(call, closed, assembly, place, chosen) for chosen in options or ({},)]
+    for jitted, _ in makers:
+        jitted.lower(read, arrays).compile()  # which a call of the same finds
+    chosen = makers[0] if len(makers) == 1 else _fastest(makers, read, arrays)
+    program, end = chosen
+    end()
     if assembly.is_plain:
         return guards, program
     return guards, lambda read, arrays: assembly.assembled(program(read, arrays), read, arrays)
+
+
+def _traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
+    """A call's jaxpr, with all that it reads as constants, and the structure of its result."""
+    with warnings_held() as warned:
+        closed, shape = jax.make_jaxpr(call, return_shape=True)(*arrays)
+    if warned:
+        raise NotCompiled(f"it warns: {warned[0]}")
+    if closed.effects:
+        raise NotCompiled("its program has effects: it prints, calls back or changes a reference")
+    leaves, structure = _jax.tree.flatten(shape)
+    if not leaves or any(not isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+        raise NotCompiled("it returns something other than arrays")
+    return closed, structure
+
+
+def _jitted(
+    call: Call, traced: Any, assembly: Assembly, place: Mapping[int, int], options: XlaOptions
+) -> tuple[Any, Callable[[], None]]:
+    """A `jax.jit` function of a jaxpr, and what says that it has been traced for the last time."""
+    closed = traced
+
+    def run(read: tuple[jax.Array, ...], arrays: list[jax.Array]) -> Any:
+        if closed is None:
+            raise OtherSettings
+        constants = [read[place[id(value)]] if id(value) in place else value for value in closed.consts]
+        results = _evaluate(closed.jaxpr, constants, *arrays)
+        if assembly.is_plain:
+            return _jax.tree.unflatten(assembly.structure, results)
+        return [results[at] for at in assembly.computed]
+
+    def end() -> None:
+        nonlocal closed
+        closed = None
+
+    run.__name__ = run.__qualname__ = getattr(call.function, "__name__", "hot")
+    return jax.jit(run, compiler_options=dict(options) or None), end
+
+
+def _fastest(makers: list[tuple[Any, Any]], read: Any, arrays: list[Any]) -> tuple[Any, Any]:
+    """The one whose runs take least, measured in turns, so that a machine that slows down slows all of them."""
+    seconds: dict[int, list[float]] = {at: [] for at in range(len(makers))}
+    for turn in range(_ROUNDS + 1):
+        for at, (jitted, _) in enumerate(makers):
+            begun = perf_counter()
+            _jax.block_until_ready(jitted(read, arrays))
+            seconds[at] += [perf_counter() - begun] if turn else []
+    return makers[min(seconds, key=lambda at: min(seconds[at]))]

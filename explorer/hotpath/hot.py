@@ -3,52 +3,61 @@
     counting ── often and long enough ─▶ compiling ─▶ comparing ── three calls agree, 1.2 × faster ─▶ compiled
         └──────────── not proven, not the same, not faster, or it raised: eager, with the reason ◀──────────┘
 
-Whatever happens, a call gives the user what the function as it was written gives.
+Whatever happens, a call gives the user what the function as it was written gives. What isn't compiled runs in the
+user's own frames (`swap`), so nothing here stands in a traceback; and whatever fails here, the call goes on.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from statistics import median
-from threading import Lock
 from time import perf_counter
-from types import FunctionType
-from typing import Any, cast
+from types import FrameType, FunctionType
+from typing import Any
 
 import jax
 
-from explorer._jax import is_top_level
+from explorer._jax import is_top_level, local_settings, shows_compiled, with_settings
 from explorer._jax.suppress_recording import suppress_recording
-from explorer.capture.safe_reading import kind_of
 from explorer.errors import NotRecordedError
-from explorer.hotpath.arrays import ARRAYS
-from explorer.hotpath.captured import capture_of, struct_of
-from explorer.hotpath.compiled import Call, NotCompiled, compiled_copy
-from explorer.hotpath.guards import Guards
+from explorer.hotpath.arguments import Call, parameters_of, separated, unfit, unfollowed
+from explorer.hotpath.captured import capture_of
+from explorer.hotpath.codes import Entrance
+from explorer.hotpath.compiled import NotCompiled, OtherSettings, XlaOptions, compiled_copy
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.report import Journal, Times
-from explorer.hotpath.results import order_of
-from explorer.hotpath.same_result import difference, shared_container
-from explorer.hotpath.swap import original_of, restore, swap
+from explorer.hotpath.running import RunningCalls
+from explorer.hotpath.same_result import difference
+from explorer.hotpath.swap import NotSwappable, original_of, restore, swap
+from explorer.hotpath.variant import Variant
 from explorer.model.capture import Capture
 from explorer.model.results.hot_paths import HotState
 from explorer.model.units import count_text, duration_text, factor_text
 
 _jax: Any = jax  # for what has no types
-_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
-_SIGNED = frozenset((float, complex))  # whose zeros are equal and not the same
-_COMPARED = 3  # calls that run both ways
 _FASTER = 1.2  # times: less isn't worth a program's memory
-_VARIANTS = 8  # structures, static values and worlds of one function that are compiled; more run eagerly
+_VARIANTS = 8  # kinds of arguments and worlds of one function that are compiled; more run eagerly
+_KINDS = 64  # of arguments of one function, of which it is known how often they came
+_CHECKED = 128  # of so many compiled calls, one is waited for and timed
+_TIMED = 16  # of so many calls of a quick function, one is timed
+_QUICK = 100e-6  # seconds of a call: to look at it and time it takes some 3 µs
+_LINE = "\n"
 _SAMPLES = 64  # seconds of calls that ran both ways, of all variants
+_OFTEN = 3  # calls of one kind, of a function that is hot already
+_WAITS = 3  # times that a function waits for one that calls it
+_SETTINGS = "a setting of JAX's"
+_frame: Callable[[int], FrameType] = getattr(sys, "_getframe")  # noqa: B009 - documented, for debuggers
+_GO_ON: tuple[Any, Any] = (None, None)  # says to a call's entrance: run as you were written
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """When a function is compiled.
+    """When a function is compiled, and how.
 
     Args:
         calls: So many, and
@@ -58,6 +67,8 @@ class Options:
         is_background: Whether compiles run beside the program.
         is_forced: Whether a copy serves though it isn't faster, as long as it gives the same.
         mode: How much is done for a function: `default`, `reduce-overhead`, `max-autotune`.
+        xla: Sets of XLA's options, of which the fastest is kept; none for XLA's own. Arguments are never donated: that
+            nobody else holds an array can't be proven in Python, where a count of references counts borrowed ones too.
     """
 
     calls: int
@@ -67,48 +78,25 @@ class Options:
     is_background: bool = False
     is_forced: bool = False
     mode: str = "default"
-
-
-@dataclass(slots=True, eq=False)
-class Variant:
-    """The compiled copy for one structure of arguments, one choice of what is no array, one world.
-
-    Args:
-        guards: Hold what it reads.
-        run: Takes the arrays that it reads, and those of the arguments.
-        fits: Whether arguments are like those of the proof beyond their tree; None where that says all.
-        compile_seconds: What making it took.
-        call, arrays: What it was made for.
-        eager, compiled: Seconds of the calls that ran both ways.
-    """
-
-    guards: Guards
-    run: Callable[[tuple[jax.Array, ...], list[jax.Array]], Any]
-    compile_seconds: float
-    call: Call
-    arrays: tuple[jax.ShapeDtypeStruct, ...]
-    fits: Callable[[Any, Any], bool] | None = None
-    eager: list[float] = field(default_factory=list[float])
-    compiled: list[float] = field(default_factory=list[float])
-    is_trusted: bool = False
+    xla: Sequence[XlaOptions] = ()
 
 
 class HotFunction:
     """A function that is called often.
 
     Args:
-        function: The user's. While this is at work it runs `call` in its place.
+        function: The user's. While this is at work it is asked at each call.
         options: When to compile.
 
     Attributes:
         state: How far it is.
         refusal: Why it stays eager.
         calls: How often it was called at top level, by how.
-        eager_seconds: What calls took before it was compiled.
-        misses: How often guards held a compiled call back, with what had changed.
-        times: How long its calls took.
+        eager_seconds: What eager calls took, until they returned.
+        misses: How often a compiled call was held back, with what had changed.
         compile_seconds: What tracing and compiling it took, all variants together.
         is_background: Whether that was beside the program.
+        is_wanted: Whether what it calls waits for it: it is compiled as soon as it can be.
     """
 
     def __init__(self, function: FunctionType, options: Options) -> None:
@@ -121,17 +109,31 @@ class HotFunction:
         self.eager_seconds = 0.0
         self.misses: dict[str, int] = {}
         self.variants: dict[Any, Variant] = {}
-        self.times = Times()
         self.compile_seconds = 0.0
         self.is_background = options.is_background
+        self.is_wanted = False
         self._both: tuple[deque[float], deque[float]] = deque(maxlen=_SAMPLES), deque(maxlen=_SAMPLES)
-        self._options = options
+        self._times, self._running = Times(), RunningCalls()
+        self._options, self._parameters = options, parameters_of(self.original.__code__)
         self._pending: set[Any] = set()
-        self._lock = Lock()
+        self._counts: dict[int, int] = {}
+        self._waited, self._wait_until = 0, 0
+        self._skip, self._stands_for = [0], 1
+        self._signature = [attrgetter("aval")]
+        self._code = self.original.__code__
 
     def watch(self) -> None:
-        """From now on its calls come by here."""
-        swap(self.function, self._call())
+        """From now on it is asked at its calls."""
+        try:
+            self._code = swap(self.function, self._entrance(), self)
+        except NotSwappable as error:
+            self.leave(Refusal(f"its code can't be watched: {error}"))
+
+    @property
+    def times(self) -> Times:
+        """How long its calls took."""
+        self._settle()
+        return self._times
 
     def both_ways(self) -> tuple[list[float], list[float]]:
         """Seconds of the calls that ran both ways: as written, and compiled; the last few of all variants."""
@@ -139,15 +141,17 @@ class HotFunction:
 
     def leave(self, refusal: Refusal) -> None:
         """It runs as it was written, from now on."""
+        if self.state == "eager":
+            return
         self.state, self.refusal = "eager", refusal
         self.variants.clear()
-        restore(self.function)
+        restore(self.function, self._code)
         self._options.journal.add("eager", self, refusal.reason)
 
     def release(self) -> None:
         """It runs as it was written; what was learned stays, and serves again once it is watched again."""
         if self.state != "eager":
-            restore(self.function)
+            restore(self.function, self._code)
             self._options.journal.add("restored", self)
 
     def capture(self) -> Capture:
@@ -162,234 +166,269 @@ class HotFunction:
             why = f": {self.refusal.reason}" if self.refusal is not None else ""
             raise NotRecordedError(f"{self.name} isn't compiled{why}.\n  Hint: ex.explore(f, x) compiles any function.")
         with suppress_recording():
-            return capture_of(self.original, variants[-1].call, variants[-1].arrays)
+            return capture_of(self.original, variants[-1].call, variants[-1].call.arrays)
 
-    def _call(self) -> Callable[..., Any]:
-        """What runs in the function's place. A closure: its names are found faster than attributes."""
-        original, variants, arrays_are = self.original, self.variants, ARRAYS
+    def _entrance(self) -> Callable[..., tuple[Any, Any]]:
+        """What is asked at each call. A closure: its names are found faster than attributes."""
+        variants, signature, calls, times, skip = self.variants, self._signature, self.calls, self._times, self._skip
         flatten: Callable[[Any], tuple[list[Any], Any]] = _jax.tree.flatten
-        counted, calls, add = self._counted, self.calls, self.times.add
+        handed = self._parameters.handed
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def enter(*values: Any) -> tuple[Any, Any]:
             if not is_top_level():
-                return original(*args, **kwargs)
+                return _GO_ON
+            if skip[0]:
+                skip[0] -= 1
+                calls["eager"] += 1
+                return _GO_ON
+            if shows_compiled():
+                return _GO_ON
             try:
-                leaves, structure = flatten((args, kwargs))
-                arrays: list[Any] | None = leaves
-                for leaf in leaves:
-                    if type(leaf) not in arrays_are:
-                        arrays, structure = _separated(leaves, structure)
-                        break
-                variant = variants.get(structure) if arrays is not None else None
+                arrays, structure = flatten(values)
+                try:
+                    key = structure, tuple(map(signature[0], arrays))
+                except AttributeError:  # not all of them are arrays
+                    arrays, others = separated(arrays)
+                    key = structure, tuple(map(signature[0], arrays)), others
+                variant = variants.get(key)
             except Exception as error:  # keys that can't be sorted, settings that can't be hashed
-                leaves, structure, arrays, variant = [], None, None, None
-                self.leave(Refusal(f"its arguments are no tree for JAX: {str(error).splitlines()[0]}"))
-            if variant is None or arrays is None or not variant.is_trusted:
-                return counted(args, kwargs, arrays, structure, len(leaves))
+                self.leave(Refusal(f"its arguments are no tree for JAX: {str(error).partition(_LINE)[0]}"))
+                return _GO_ON
+            if variant is None or not variant.is_trusted:
+                return self._eager(values, arrays, key)
             read = variant.guards.check()
-            if read is None or (variant.fits is not None and not variant.fits(args, kwargs)):
-                return self._missed(variant, structure, args, kwargs)
-            begun = perf_counter()
+            if read is None or (variant.fits is not None and not variant.fits(*handed(values))):
+                return self._missed(variant, key)
+            count = calls["compiled"] = calls["compiled"] + 1
             try:
-                result = variant.run(read, arrays)
-                add(begun, perf_counter(), "compiled")
-                calls["compiled"] += 1
-                return result
+                if not count % _CHECKED:
+                    return self._checked(variant, read, arrays), None
+                if count < _CHECKED or not count % _TIMED:
+                    begun = perf_counter()
+                    result = variant.run(read, arrays)
+                    times.add(begun, perf_counter(), "compiled")
+                    return result, None
+                times.count += 1
+                return variant.run(read, arrays), None
             except Exception as error:
                 failure = error
-            # Not in the handler: the user's error would have ours as its context.
-            return self._failed(failure, args, kwargs)
+            return self._failed(failure, key)  # not in the handler: the user's error would have ours as its context
 
-        return call
+        return enter
 
     # Calls that aren't compiled yet -----------------------------------------------------------------------------------
 
-    def _counted(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[jax.Array] | None, key: Any, count: int
-    ) -> Any:
+    def _eager(self, values: tuple[Any, ...], arrays: list[Any], key: Any) -> tuple[Any, Any]:
         """A call of a kind that isn't compiled, or not trusted yet."""
-        if not self.times.count:
-            self._options.journal.add("detected", self)
-        self.calls["eager"] += 1
-        variant = self.variants.get(key) if arrays is not None else None
         begun = perf_counter()
-        if variant is not None and self._lock.acquire(blocking=False):
-            try:
-                return self._compared(variant, args, kwargs, arrays or [])
-            finally:
-                self._lock.release()
-                self.times.add(begun, perf_counter(), "both")
-        result = self.original(*args, **kwargs)
-        ended = perf_counter()
-        self.eager_seconds += ended - begun
+        if not any(self.calls.values()):
+            self._options.journal.add("detected", self)
+        calls = self.calls["eager"] = self.calls["eager"] + 1
         try:
-            self._learn(args, kwargs, result, arrays, key, count)
+            self._settle()
+            if self.state != "eager" and key not in self.variants and self._is_time(values, key):
+                self._learn(values, key)
+            variant = self.variants.get(key)
+            result = self._compared(variant, values, arrays) if variant is not None else None
         except Exception as error:  # a fault of ours is none of the user's
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
-        self.times.add(begun, perf_counter(), "eager")  # with the compile, where the program waits for it
-        return result
+            return _GO_ON
+        if result is None:
+            stands_for, self._stands_for = self._stands_for, 1
+            if calls > _CHECKED and not self.variants and self.eager_seconds < _QUICK * calls:
+                self._skip[0], self._stands_for = _TIMED - 1, _TIMED
+            return None, self._running.begin(("eager", stands_for), begun)
+        self._times.add(begun, perf_counter(), "both")
+        return result, None
 
-    def _learn(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, arrays: list[jax.Array] | None, key: Any,
-        count: int,
-    ) -> None:  # fmt: skip
-        """After an eager call: whether it can be compiled, and whether it is time."""
-        if self.state == "eager" or key in self._pending:
-            return
-        refusal = unfit(arrays, args, kwargs, result)
-        if refusal is not None:
-            return self.leave(refusal)
-        if sum(self.calls.values()) < self._options.calls or self.eager_seconds < self._options.seconds:
-            return None
-        if len(self.variants) >= _VARIANTS:
-            return self.leave(Refusal(f"it is called in more than {_VARIANTS} ways", cure=_WAYS))
-        proof = prove(self.original, args, kwargs)
+    def _settle(self) -> None:
+        """Note the calls that ended meanwhile."""
+        for (way, stands_for), begun, ended in self._running.ended():
+            self.eager_seconds += stands_for * (ended - begun)
+            self._times.count += stands_for - 1
+            self._times.add(begun, ended, way)
+
+    def _is_time(self, values: tuple[Any, ...], key: Any) -> bool:
+        """Whether what is called so is to be compiled now."""
+        options, before = self._options, sum(self.calls.values()) - 1
+        if len(self._counts) > _KINDS:
+            self._counts.clear()
+        kind = hash(key)
+        count = self._counts[kind] = self._counts.get(kind, 0) + 1
+        if key in self._pending or before < (1 if self.is_wanted else options.calls):
+            return False
+        if count < min(options.calls, _OFTEN) and not self.is_wanted:  # of sizes that come once there may be thousands
+            return False
+        if not self.is_wanted and (self.eager_seconds < options.seconds or before < self._wait_until):
+            return False
+        if len(self.variants) + len(self._pending) >= _VARIANTS:
+            self._are_too_many()
+            return False
+        if self._waited < _WAITS and self._is_called_by_another():
+            self._waited, self._wait_until = self._waited + 1, 2 * before
+            return False
+        return True
+
+    def _are_too_many(self) -> None:
+        """Calls of so many kinds are compiled that others aren't. It ends where those are most."""
+        if self.calls["eager"] > _KINDS + 2 * self.calls["compiled"]:
+            self.leave(Refusal(f"it is called in more than {_VARIANTS} ways", cure=_WAYS))
+
+    def _is_called_by_another(self) -> bool:
+        """Whether a hot function that may be compiled calls this one now: compiled, it would do without this one."""
+        frame: FrameType | None = _frame(3)  # of the call: this, _is_time and _eager are above it
+        while frame is not None:
+            mark = frame.f_code.co_consts[-1] if frame.f_code.co_consts else None
+            owner = mark.owner if type(mark) is Entrance else None
+            if isinstance(owner, HotFunction) and owner is not self and owner.state not in ("eager", "compiled"):
+                owner.is_wanted = True
+                return True
+            frame = frame.f_back
+        return False
+
+    def _learn(self, values: tuple[Any, ...], key: Any) -> None:
+        """It is time: prove it, and have it compiled."""
+        refusal = unfollowed(values)
+        args, kwargs = self._parameters.handed(values)
+        proof = refusal or prove(self.original, args, kwargs)
         if isinstance(proof, Refusal):
             return self.leave(proof)
+        if not self.variants and jax.device_count() > 1:  # where arrays lie is told apart as well
+            self._signature[0] = attrgetter("aval", "sharding")
         self._pending.add(key)
-        self.state = "compiling" if self.state == "counting" else self.state
-        calls = count_text(sum(self.calls.values()), "call")
+        if self.state == "counting":
+            self.state = "compiling"
+        calls = count_text(sum(self.calls.values()) - 1, "call")
         self._options.journal.add("trigger", self, calls, self.eager_seconds)
-        self._options.submit(lambda: self._compile(proof, key, arrays or [], args, kwargs, count))
+        settings, call = local_settings(), Call(self.original, self._parameters, values)
+        self._options.submit(lambda: self._compile(proof, key, call, settings))
         return None
 
-    def _compile(
-        self, proof: Proof, key: Any, arrays: list[jax.Array], args: tuple[Any, ...], kwargs: dict[str, Any], count: int
-    ) -> None:
-        """Make the compiled copy, and run it once so that the first call that counts doesn't compile."""
+    def _compile(self, proof: Proof, key: Any, call: Call, settings: Any) -> None:
+        """Make the compiled copy, for the settings of the thread that the call was in."""
         begun = perf_counter()
         self._options.journal.add("compile", self)
         try:
-            structure, static = _parts(key)
-            call = Call(self.original, structure, static, count, order_of((args, kwargs)))
-            guards, run = compiled_copy(call, proof, arrays)
-            read = guards.check()
-            if read is None:
-                self._pending.discard(key)
-                return
-            jax.block_until_ready(run(read, arrays))
+            with with_settings(settings):
+                guards, run = compiled_copy(call, proof, self._options.xla)
+            took = perf_counter() - begun
+            self.compile_seconds += took
+            if self.state != "eager":
+                call.forget()
+                self.variants[key] = Variant(guards, run, took, call, check_of(proof.facts))
+                self._options.journal.add("compiled", self, seconds=took)
         except NotCompiled as error:
-            return self.leave(Refusal(f"{error}"))
-        except Exception as error:
-            return self.leave(refusal_of(error))
-        took = perf_counter() - begun
-        self.compile_seconds += took
-        shapes = tuple(map(struct_of, arrays))
-        self.variants[key] = Variant(guards, run, took, call, shapes, check_of(proof.facts))
-        self._pending.discard(key)
-        if self.state == "compiling":
-            self.state = "comparing"
-        self._options.journal.add("compiled", self, seconds=took)
-        return None
-
-    def _compared(
-        self, variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[jax.Array]
-    ) -> Any:
-        """A call both ways; the user gets what the function as it was written gives."""
-        read = variant.guards.check()
-        if read is None or (variant.fits is not None and not variant.fits(args, kwargs)):
-            return self.original(*args, **kwargs)
-        compiled: Any = None
-        is_first = bool(len(variant.eager) % 2)  # by turns, as the second of two finds what it needs in the caches
-        if is_first:
-            compiled = self._tried(variant, read, arrays)
-        result = self._timed(variant.eager, lambda: self.original(*args, **kwargs))
-        if not is_first:
-            compiled = self._tried(variant, read, arrays)
-        if self.state == "eager":
-            return result
-        self._both[0].append(variant.eager[-1])
-        self._both[1].append(variant.compiled[-1])
-        differs = difference(result, compiled)
-        if differs:
-            self.leave(Refusal(f"compiled, {differs}"))
-        elif len(variant.eager) >= _COMPARED:
-            self._judge(variant)
-        return result
-
-    def _tried(self, variant: Variant, read: tuple[jax.Array, ...], arrays: list[jax.Array]) -> Any:
-        """What the compiled copy gives; where it raises, the function stays as it was."""
-        try:
-            return self._timed(variant.compiled, lambda: variant.run(read, arrays))
+            self.leave(Refusal(f"{error}"))
         except Exception as error:
             self.leave(refusal_of(error))
+        finally:
+            self._pending.discard(key)
+            if self.state == "compiling":
+                self.state = "comparing" if self.variants else "counting"
 
-    def _timed(self, seconds: list[float], call: Callable[[], Any]) -> Any:
-        begun = perf_counter()
-        result: Any = _jax.block_until_ready(call())
-        seconds.append(perf_counter() - begun)
+    def _compared(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array]) -> Any:
+        """A call both ways: what the function as it was written gives; None where it is to run by itself."""
+        me = object()
+        try:
+            if variant.comparing is None:
+                variant.comparing = me
+            read = variant.guards.check() if variant.comparing is me else None
+            if read is None or (variant.fits is not None and not variant.fits(*self._parameters.handed(values))):
+                return None  # another thread compares; or it is a miss, which a trusted call would note
+            _jax.block_until_ready((read, arrays))  # what was begun before isn't this call's
+            return self._both_ways(variant, read, values, arrays)
+        finally:
+            if variant.comparing is me:
+                variant.comparing = None
+
+    def _both_ways(self, variant: Variant, read: Any, values: tuple[Any, ...], arrays: list[jax.Array]) -> Any:
+        args, kwargs = self._parameters.handed(values)
+        outcomes: dict[bool, tuple[Any, float]] = {}
+        # The very first compiled call isn't counted: JAX prepares for those that follow.
+        order = ((True, False), (False, True))[len(variant.eager) % 2] if variant.eager else (True, False, True)
+        for is_compiled in order:
+            started = perf_counter()
+            try:
+                result: Any = variant.run(read, arrays) if is_compiled else self.original(*args, **kwargs)
+                _jax.block_until_ready(result)
+            except OtherSettings:
+                return outcomes[False][0] if False in outcomes else None
+            except Exception as error:  # an eager one is raised again by the user's own call: it only computes
+                if is_compiled:
+                    self.leave(refusal_of(error))
+                return outcomes[False][0] if False in outcomes else None
+            outcomes[is_compiled] = result, perf_counter() - started
+        (result, eager), (copy, compiled) = outcomes[False], outcomes[True]
+        after = variant.guards.check()
+        if after is None or any(one is not two for one, two in zip(read, after, strict=True)):
+            return result  # another thread changed what it reads: the two can't be compared
+        variant.note(eager, compiled)
+        self._both[0].append(eager)
+        self._both[1].append(compiled)
+        self._judge(variant, unfit(values, result) or _refusal_for(difference(result, copy)))
         return result
 
-    def _judge(self, variant: Variant) -> None:
-        eager, compiled = median(variant.eager), median(variant.compiled)
-        if eager < _FASTER * compiled and not self._options.is_forced:
-            self.leave(Refusal(f"compiled it is {eager / compiled:.2f}× as fast, which isn't worth it"))
-            return
-        variant.is_trusted = True
-        self.state = "compiled"
-        took = f"{duration_text(eager)} → {duration_text(compiled)}"
-        self._options.journal.add("speedup", self, f"{factor_text(eager / compiled)} as fast: {took}")
+    def _judge(self, variant: Variant, refusal: Refusal | None) -> None:
+        verdict = variant.verdict(_FASTER)
+        if refusal is not None:
+            self.leave(refusal)
+        elif verdict is False and not self._options.is_forced:
+            again = "by now " if variant.is_doubted else ""
+            factor = factor_text(variant.speedup)
+            self.leave(Refusal(f"{again}compiled it is {factor} as fast, which isn't worth it"))
+        elif verdict is not None:
+            variant.is_trusted = True
+            self.state = "compiled"
+            took = f"{duration_text(median(variant.eager))} → {duration_text(median(variant.compiled))}"
+            self._options.journal.add("speedup", self, f"{factor_text(variant.speedup)} as fast: {took}")
 
-    # Calls that compiled code doesn't serve ---------------------------------------------------------------------------
+    # Calls that compiled code serves, or did until now ----------------------------------------------------------------
 
-    def _missed(self, variant: Variant, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _checked(self, variant: Variant, read: Any, arrays: list[jax.Array]) -> Any:
+        """A compiled call that is waited for and timed, with nothing before it in the queue."""
+        _jax.block_until_ready((read, arrays))
+        begun = perf_counter()
+        result = _jax.block_until_ready(variant.run(read, arrays))
+        ended = perf_counter()
+        self._times.add(begun, ended, "compiled")
+        if not variant.check(ended - begun) and not self._options.is_forced:
+            variant.doubt()
+        return result
+
+    def _missed(self, variant: Variant, key: Any) -> tuple[Any, Any]:
         """Something that was read has changed: the call runs as it was written."""
         changed = variant.guards.changed()
-        name = changed.name if changed is not None else _OTHER_ARGUMENTS
-        self.misses[name] = self.misses.get(name, 0) + 1
+        if changed is None:  # the copy is as good as before for arguments like those that it was made for
+            return self._held_back(_OTHER_ARGUMENTS, None, key)
+        return self._held_back(changed.name, variant, key)
+
+    def _held_back(self, name: str, variant: Variant | None, key: Any) -> tuple[Any, Any]:
+        self.misses[name] = count = self.misses.get(name, 0) + 1
         self.calls["eager"] += 1
         self._options.journal.add("miss", self, name)
-        if changed is None:
-            pass  # the copy is as good as before for arguments like those that it was made for
-        elif self.variants.get(key) is variant and self.misses[name] <= _VARIANTS:
-            del self.variants[key]  # it may be compiled anew, for the world as it is now
-        elif self.misses[name] > _VARIANTS:
-            self.leave(Refusal(f"`{name}` is another at each call", cure=f"pass `{name}` as an argument"))
-        begun = perf_counter()
-        try:
-            return self.original(*args, **kwargs)
-        finally:
-            self.times.add(begun, perf_counter(), "missed")
+        if count > _VARIANTS and name != _OTHER_ARGUMENTS:
+            cure = "" if name == _SETTINGS else f"pass `{name}` as an argument"
+            self.leave(Refusal(f"{name if name == _SETTINGS else f'`{name}`'} is another at each call", cure=cure))
+        elif variant is not None and self.variants.get(key) is variant:
+            self.variants.pop(key, None)  # it may be compiled anew, for the world as it is now
+        return None, self._running.begin(("missed", 1))
 
-    def _failed(self, error: Exception, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _failed(self, error: Exception, key: Any) -> tuple[Any, Any]:
         """A compiled call raised: the function is what it was, and says what it has to say itself."""
+        self.calls["compiled"] -= 1
+        if isinstance(error, OtherSettings):
+            return self._held_back(_SETTINGS, self.variants.get(key), key)
+        self.calls["eager"] += 1
         self.leave(refusal_of(error))
-        return self.original(*args, **kwargs)
-
-
-def _parts(key: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The structure of a call, and what of it is no array."""
-    return cast(tuple[Any, tuple[Any, ...]], key if isinstance(key, tuple) else (key, ()))
+        return None, self._running.begin(("eager", 1))
 
 
 _OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"
 _WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"
 
 
-def _separated(leaves: list[Any], structure: Any) -> tuple[list[Any] | None, Any]:
-    """The arrays among some leaves, and the structure with all that is no array; None where that can't be compared."""
-    static: list[tuple[int, type[Any], Any, str]] = []
-    for at, leaf in enumerate(leaves):
-        kind = kind_of(leaf)
-        if kind in ARRAYS:
-            continue
-        if kind not in _PLAIN and not isinstance(leaf, (FunctionType, type)):
-            return None, structure
-        static.append((at, kind, leaf, repr(leaf) if kind in _SIGNED else ""))  # 0.0 and -0.0 are equal
-    return [leaf for leaf in leaves if type(leaf) in ARRAYS], (structure, tuple(static))
-
-
-def unfit(arrays: list[Any] | None, args: Any, kwargs: Any, result: Any) -> Refusal | None:
-    """Why a call like this can't be compiled, by what came in and out."""
-    if arrays is None:
-        kinds = {type(leaf).__name__ for leaf in jax.tree.leaves((args, kwargs)) if type(leaf) not in ARRAYS}
-        return Refusal(f"it is given objects of {', '.join(sorted(kinds))}", cure="arrays of JAX's: jnp.asarray")
-    given = jax.tree.leaves(result)
-    if not given or any(type(leaf) not in ARRAYS for leaf in given):
-        return Refusal("it returns something other than arrays")
-    if shared_container(args, kwargs, result):
-        return Refusal("it returns a container that it was given, or one twice", cure="return a new one")
-    return None
+def _refusal_for(differs: str) -> Refusal | None:
+    return Refusal(f"compiled, {differs}") if differs else None
 
 
 def refusal_of(error: Exception) -> Refusal:

@@ -1,0 +1,63 @@
+"""JAX's settings: those of this thread, to be had in another one, and those under which a compiled call shows.
+
+Public are the context managers, each for itself; none says what is set now, nor can all be carried to another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+try:
+    from jax._src import config as _config  # pyright: ignore
+
+    _unset: Any = vars(_config.config_ext)["unset"]  # pyright: ignore
+    _settings: tuple[Any, ...] = tuple(
+        value for value in vars(_config).values() if isinstance(value, _config.config_ext.Config)
+    )
+    _debug_nans: Any = vars(_config)["debug_nans"]
+    _debug_infs: Any = vars(_config)["debug_infs"]
+    _disable_jit: Any = vars(_config)["disable_jit"]
+    _guard: Any = vars(_config)["transfer_guard_host_to_device"]
+    _settings[0].get_local()
+except (ImportError, AttributeError, KeyError, IndexError):  # pragma: no cover - then nothing may be compiled elsewhere
+    _config = None
+    _settings = ()
+
+CARRIES_SETTINGS = bool(_settings)  # whether another thread can have the settings of this one
+
+
+if _config is not None:
+
+    def shows_compiled() -> bool:
+        """Whether a setting is on under which a compiled call differs from the same operations one by one.
+
+        With `debug_nans` and `debug_infs` each operation's result is looked at, and with a guard each transfer of a
+        Python number; `disable_jit` asks for operations one by one.
+        """
+        return _debug_nans.value or _debug_infs.value or _disable_jit.value or _guard.value not in _ALLOWED
+
+else:  # pragma: no cover
+
+    def shows_compiled() -> bool:
+        return True
+
+
+_ALLOWED = (None, "allow")
+
+
+def local_settings() -> tuple[tuple[Any, Any], ...]:
+    """The settings that hold in this thread alone, `with jax.enable_x64(True)` and the like, with their values."""
+    return tuple((setting, value) for setting in _settings if (value := setting.get_local()) is not _unset)
+
+
+@contextmanager
+def with_settings(settings: tuple[tuple[Any, Any], ...]) -> Generator[None]:
+    """Another thread's settings hold in this one."""
+    before = [(setting, setting.swap_local(value)) for setting, value in settings]
+    try:
+        yield
+    finally:
+        for setting, value in reversed(before):
+            setting.set_local(value)
