@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from explorer.capture.explore import explore
     from explorer.capture.open import open_hlo
     from explorer.hotpath.auto import AutoCompile, auto_compile
+    from explorer.hotpath.signals import Signal, signal
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
     from explorer.ledger.guards import Guard, assert_no_recompiles, max_compiles
     from explorer.ledger.watch import Watch, watch
@@ -151,6 +152,7 @@ __all__ = [
     "Samples",
     "Series",
     "ShapeBounds",
+    "Signal",
     "Source",
     "SourceLine",
     "Specialization",
@@ -189,6 +191,7 @@ __all__ = [
     "peaks",
     "profile",
     "roofline",
+    "signal",
     "sweep",
     "time",
     "unload_ipython_extension",
@@ -210,6 +213,7 @@ _NAMES = {
     "explorer.capture.explore": "explore",
     "explorer.capture.open": "open_hlo",
     "explorer.hotpath.auto": "AutoCompile auto_compile",
+    "explorer.hotpath.signals": "Signal signal",
     "explorer.jitted": "Jitted disable_compile enable_compile jit",
     "explorer.ledger.guards": "Guard assert_no_recompiles max_compiles",
     "explorer.ledger.watch": "Watch watch",
@@ -286,7 +290,8 @@ def _watch_if_requested() -> None:
 
 def _compile_if_requested() -> None:
     """Hot paths are on from here on if the environment says so; a value that it can't have is an error."""
-    if any(map(os.environ.get, ("EXPLORER_AUTO_COMPILE", "EXPLORER_COMPILE", "EXPLORER_COMPILE_THRESHOLD"))):
+    names = ("AUTO_COMPILE", "COMPILE", "COMPILE_THRESHOLD", "CONFIG")
+    if any(os.environ.get(f"EXPLORER_{name}") for name in names):
         import_module("explorer.hotpath.environment").start_if_requested()
 
 

@@ -27,23 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from explorer._jax.levels import LEVELS, MORE, Options, level_options
 from explorer.errors import ArchiveError, ExploreError, OptionError
 
 if TYPE_CHECKING:
     from explorer.aot.executable import Executable
 
-Options = Mapping[str, Any]
-
-_LEVELS: dict[int, Options] = {
-    0: {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True},
-    1: {"xla_backend_optimization_level": 1},
-    2: {"xla_backend_optimization_level": 2},
-    3: {},
-}
-_MORE: dict[str, Options] = {
-    "cpu": {"xla_cpu_parallel_codegen_split_count": 1, "xla_cpu_prefer_vector_width": 512},
-    "gpu": {"xla_gpu_exhaustive_tiling_search": True, "xla_gpu_enable_latency_hiding_scheduler": True},
-}
 _TRIED: dict[str, Sequence[Options]] = {
     "cpu": (
         {"xla_cpu_prefer_vector_width": 512},
@@ -58,7 +47,7 @@ _TRIED: dict[str, Sequence[Options]] = {
         {"xla_gpu_exhaustive_tiling_search": True},
     ),
 }
-_SETS: Sequence[Options] = (*_LEVELS.values(), *_MORE.values(), *(tried for sets in _TRIED.values() for tried in sets))
+_SETS: Sequence[Options] = (*LEVELS.values(), *MORE.values(), *(tried for sets in _TRIED.values() for tried in sets))
 _ROUNDS = 15
 _LONGEST = 2.0  # seconds of measuring one candidate, after which fewer rounds must do
 _WORTH = 0.98  # of the default's time: less of a gain is taken for noise
@@ -74,7 +63,7 @@ def options_of(level: Any) -> Options | None:
         raise OptionError(
             f"optimization_level is {level!r}; allowed are 0 to 5.\n  Hint: 3, the default, is what jax.jit does."
         )
-    return None if level == 5 else _MORE.get(jax.default_backend(), {}) if level == 4 else _LEVELS[level]
+    return None if level == 5 else level_options(level)
 
 
 def check_saved(options: Mapping[str, Any]) -> Options:
@@ -166,7 +155,7 @@ def autotune(build: Callable[[Options], Executable]) -> Executable:
         build: Compiles with such options.
     """
     backend = jax.default_backend()
-    sets = [_LEVELS[3], _MORE.get(backend, {}), *_TRIED.get(backend, ())]
+    sets = [LEVELS[3], MORE.get(backend, {}), *_TRIED.get(backend, ())]
     built: list[Executable | None] = []
     errors: list[str] = []
     for options in sets:

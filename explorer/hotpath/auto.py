@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 from types import FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
@@ -51,11 +51,19 @@ class Settings:
     is_forced: bool = False
 
 
+class Counter(Protocol):
+    """Sees which functions are called, between `start` and `stop`."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class AutoCompile(Displayable):
     """Hot paths of this process, while and after they were on; `auto_compile` makes it."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, xla: Sequence[Mapping[str, Any]] = (), signal: str = "") -> None:
+        self._settings, self._signal = settings, signal
         listeners = requested_listeners(settings.background)
         self._logs = [listener for listener in listeners if isinstance(listener, LogListener)]
         self._journal = Journal(listeners)
@@ -70,8 +78,9 @@ class AutoCompile(Displayable):
             settings.background,
             settings.is_forced,
             settings.mode,
+            xla,
         )
-        self._counter: MonitoredCalls | SampledCalls | None = None
+        self._counter: Counter | None = None
 
     # What it saw ------------------------------------------------------------------------------------------------------
 
@@ -85,7 +94,7 @@ class AutoCompile(Displayable):
         """The functions that were called often, those that take most of the time first."""
         # Who is on the stack all the time, as `main` is, was looked at and not called again.
         called = [hot for hot in list(self._functions.values()) if hot.times.count]
-        return tuple(sorted((row_of(hot, self._journal.began) for hot in called), key=by_time))
+        return tuple(sorted((row_of(hot, self._journal.began, self._signal) for hot in called), key=by_time))
 
     @property
     def events(self) -> tuple[HotEvent, ...]:
@@ -149,10 +158,10 @@ class AutoCompile(Displayable):
             if self._on:
                 raise HotPathsError("these hot paths are on already.\n  Hint: call ex.auto_compile() for others.")
             if _stack:
-                _stack[-1].pause()
+                _stack[-1]._pause()
             self._on = True
             _stack.append(self)
-            self.resume()
+            self._resume()
         return self
 
     def stop(self) -> None:
@@ -163,11 +172,11 @@ class AutoCompile(Displayable):
             self._on = False
             is_innermost = _stack[-1] is self
             _stack.remove(self)
-            self.pause()
+            self._pause()
             if is_innermost and _stack:
-                _stack[-1].resume()
+                _stack[-1]._resume()
 
-    def resume(self) -> None:
+    def _resume(self) -> None:
         """Count calls, and let compiled copies serve."""
         if not self._functions and not self._journal.count:
             self._journal.began = perf_counter()
@@ -175,12 +184,12 @@ class AutoCompile(Displayable):
         for hot in list(self._functions.values()):
             if hot.state != "eager":
                 hot.watch()
-        self._counter = _Counter(min(self._settings.threshold, _NOMINATED), self.nominate)
+        self._counter = self._new_counter()
         self._counter.start()
         for log in self._logs:
             log.start()
 
-    def pause(self) -> None:
+    def _pause(self) -> None:
         """Count no more, and restore every function."""
         if self._counter is None:
             return
@@ -191,6 +200,10 @@ class AutoCompile(Displayable):
             log.stop()
         for hot in list(self._functions.values()):
             hot.release()
+
+    def _new_counter(self) -> Counter:
+        """What sees which functions are called."""
+        return _Counter(min(self._settings.threshold, _NOMINATED), self.nominate)
 
     def nominate(self, function: FunctionType) -> None:
         """A function is called often: its calls are looked at from now on."""

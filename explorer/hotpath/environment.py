@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import atexit
 import os
+from functools import cache
 
 from explorer.errors import OptionError
+from explorer.files.signals import read_signals
 from explorer.hotpath.auto import AutoCompile, Settings, auto_compile, checked
+from explorer.model.signals import SignalSettings
 from explorer.model.text import did_you_mean
 
 AUTO, ALL, THRESHOLD = "EXPLORER_AUTO_COMPILE", "EXPLORER_COMPILE", "EXPLORER_COMPILE_THRESHOLD"
+CONFIG = "EXPLORER_CONFIG"
 _ON, _OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
@@ -65,8 +69,20 @@ def forced() -> Settings:
     return checked(1, 0.0, "default", False, is_forced=True)
 
 
+@cache
+def configured() -> dict[str, SignalSettings]:
+    """What the file of signals says that the environment names; nothing where it names none.
+
+    Raises:
+        SignalsError: It has a mistake.
+    """
+    path = os.environ.get(CONFIG, "").strip()
+    return read_signals(path) if path else {}
+
+
 def start_if_requested() -> AutoCompile | None:
-    """Turn hot paths on for the rest of the program, if the environment says so."""
+    """Turn hot paths on for the rest of the program, if the environment says so, and read the file of signals."""
+    configured()
     hot = requested()
     if hot is not None:
         hot.start()

@@ -1,0 +1,140 @@
+"""A file of signals: YAML that says what is done with the parts of a program that have a name.
+
+    forward:
+      compile: true             # at the first call; false leaves its functions alone, also where hot paths are on
+      optimization_level: 4     # 0 to 4
+      shard: {axis: 0, workers: 4}    # or a list of devices: [0, 1, 2, 3]
+
+What can't be is refused with its line, and the nearest name that can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+from explorer.errors import SignalsError
+from explorer.model.signals import Shard, SignalSettings
+from explorer.model.text import did_you_mean
+
+_KEYS = ("compile", "optimization_level", "donate", "shard")
+_SHARD_KEYS = ("axis", "workers")
+_LEVELS = range(5)
+_LARGEST = 1_000_000  # bytes
+
+
+def read_signals(path: str | PathLike[str]) -> dict[str, SignalSettings]:
+    """The settings of each signal in a file.
+
+    Raises:
+        SignalsError: It can't be read, or has a mistake; says in which line.
+    """
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise SignalsError(f"{path} can't be read: {error.strerror or error}.") from error
+    if len(content) > _LARGEST:
+        raise SignalsError(f"{path} is larger than {_LARGEST:,} bytes: it is no file of signals.")
+    return _Reader(str(path)).read(content)
+
+
+class _Reader:
+    """Reads one file: its nodes have lines, which the values that YAML makes of them haven't."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def read(self, content: bytes) -> dict[str, SignalSettings]:
+        yaml: Any = import_module("yaml")  # 15 ms that only those pay who have such a file
+
+        root: Any = None
+        try:
+            root = yaml.compose(content, Loader=yaml.SafeLoader)
+        except yaml.YAMLError as error:
+            mark: Any = getattr(error, "problem_mark", None)
+            problem: Any = getattr(error, "problem", None) or error
+            self._refuse(mark.line + 1 if mark is not None else 0, f"this is no YAML: {problem}")
+        except RecursionError:
+            self._refuse(0, "its lists are too deep")
+        self._constructor: Any = yaml.SafeLoader("")
+        if root is None:
+            return {}
+        return {
+            name: self._signal(name, key.start_mark.line + 1, value) for name, key, value in self._items(root, None)
+        }
+
+    def _signal(self, name: str, line: int, node: Any) -> SignalSettings:
+        values: dict[str, Any] = {}
+        for key, key_node, value_node in self._items(node, _KEYS):
+            at = key_node.start_mark.line + 1
+            if key == "shard":
+                values[key] = self._shard(at, value_node)
+                continue
+            value = self._value(value_node)
+            if key == "optimization_level":
+                if type(value) is not int or value not in _LEVELS:
+                    self._refuse(at, f"optimization_level is {value!r}; allowed are 0 to 4")
+            elif type(value) is not bool:
+                self._refuse(at, f"{key} is {value!r}; allowed are true and false")
+            elif key == "donate":
+                if value:
+                    self._refuse(at, _DONATE)
+                continue
+            values[key] = value
+        return SignalSettings(name, **values, file=self._path, line=line)
+
+    def _shard(self, line: int, node: Any) -> Shard:
+        values = {key: self._value(value) for key, _, value in self._items(node, _SHARD_KEYS)}
+        missing = [key for key in _SHARD_KEYS if key not in values]
+        if missing:
+            self._refuse(line, f"shard has no {missing[0]}: it takes an axis, and workers")
+        axis, workers = values["axis"], values["workers"]
+        if type(axis) is not int or axis < 0:
+            self._refuse(line, f"axis is {axis!r}; allowed is the number of a dimension, from 0 on")
+        devices: list[Any] = list(range(workers)) if type(workers) is int else workers
+        if type(devices) is not list or not devices or any(type(each) is not int or each < 0 for each in devices):
+            self._refuse(
+                line, f"workers is {values['workers']!r}; allowed are a number from 1 on, or a list of devices"
+            )
+        if len(set(devices)) < len(devices):
+            self._refuse(line, f"workers has a device twice: {devices}")
+        return Shard(axis, tuple(devices), line)
+
+    def _items(self, node: Any, allowed: tuple[str, ...] | None) -> Iterator[tuple[str, Any, Any]]:
+        """The keys and values of a mapping, each with its node."""
+        line = node.start_mark.line + 1
+        if node.id != "mapping":
+            what = f"a mapping of {', '.join(allowed)}" if allowed else "a mapping from names of signals"
+            self._refuse(line, f"{self._value(node)!r} is given; expected is {what}")
+        seen: set[str] = set()
+        for key_node, value_node in node.value:
+            at = key_node.start_mark.line + 1
+            key = self._value(key_node)
+            if not isinstance(key, str) or (allowed is not None and key not in allowed):
+                names = allowed or ()
+                hint = did_you_mean(str(key), names)
+                self._refuse(at, f"there is no {key!r}; allowed are {', '.join(names) or 'names'}", hint)
+            if key in seen:
+                self._refuse(at, f"{key!r} stands here twice")
+            seen.add(key)
+            yield key, key_node, value_node
+
+    def _value(self, node: Any) -> Any:
+        try:
+            return self._constructor.construct_object(node, deep=True)
+        except Exception as error:  # what a tag asks for isn't made
+            self._refuse(node.start_mark.line + 1, f"this can't be read: {getattr(error, 'problem', error)}")
+
+    def _refuse(self, line: int, problem: str, hint: str = "") -> NoReturn:
+        where = f"{self._path}, line {line}" if line else self._path
+        raise SignalsError(f"{where}: {problem}.{hint}")
+
+
+_DONATE = (
+    "donate is true, and can't be: whoever calls a function may use its arguments afterwards, and that nobody does "
+    "isn't proven.\n  Hint: jax.jit(f, donate_argnums=…) around a function of which you know"
+)

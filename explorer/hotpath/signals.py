@@ -1,0 +1,207 @@
+"""`ex.signal`: parts of a program with a name, and what a file says is done with the functions that they call."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache, cached_property, wraps
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar, cast, overload
+
+from explorer._jax.levels import level_options
+from explorer.errors import NotCallableError, OptionError
+from explorer.hotpath.auto import AutoCompile
+from explorer.hotpath.codes import own_code
+from explorer.hotpath.counting import functions_of, may_be_hot
+from explorer.hotpath.environment import ALL, configured, forced, is_turned_on
+from explorer.hotpath.placement import Placement
+from explorer.model.results.hot_paths import HotRow
+from explorer.model.signals import SignalSettings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_QUIET = 3  # entries of a signal without a new function, after which nobody looks for more
+
+
+class CallsOfThread:
+    """Sees each function of the user's that one thread calls, at its first call; what runs often is known soon.
+
+    Args:
+        nominate: Is given each.
+    """
+
+    def __init__(self, nominate: Callable[[FunctionType], None]) -> None:
+        self._nominate = nominate
+        self._seen: set[CodeType] = set()
+        self._quiet, self._is_on, self._is_new = 0, False, False
+
+    def start(self) -> None:
+        if self._quiet < _QUIET and sys.getprofile() is None:  # a profiler that is on keeps its place
+            self._is_on, self._is_new = True, False
+            sys.setprofile(self._called)
+
+    def stop(self) -> None:
+        if self._is_on:
+            self._is_on = False
+            self._quiet = 0 if self._is_new else self._quiet + 1
+            if sys.getprofile() == self._called:
+                sys.setprofile(None)
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> None:
+        if not self._is_on:  # another thread ended it
+            sys.setprofile(None)
+        elif event == "call" and (code := own_code(frame.f_code)) not in self._seen:
+            self._seen.add(code)
+            if code is frame.f_code and may_be_hot(code):  # else somebody looks at it already
+                self._is_new = True
+                for function in functions_of(code):
+                    self._nominate(function)
+
+
+class SignalPaths(AutoCompile):
+    """Hot paths of the functions that a signal calls; with `compile: false` there are none, nor those around."""
+
+    def __init__(self, settings: SignalSettings) -> None:
+        is_on = bool(settings.compile)
+        xla = (level_options(settings.optimization_level),) if is_on and settings.optimization_level != 3 else ()
+        super().__init__(forced(), xla, settings.name)
+        self._calls = CallsOfThread(self.nominate) if is_on else None
+
+    def _new_counter(self) -> Any:
+        return self._calls or _NoCounter()
+
+
+class _NoCounter:
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Signal:
+    """A part of a program with a name; `signal` gives the one of a name.
+
+    Args:
+        settings: What is done with its functions.
+    """
+
+    def __init__(self, settings: SignalSettings) -> None:
+        self.settings = settings
+        self._paths = SignalPaths(settings) if settings.compile is not None else None
+        self._depth = 0
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def functions(self) -> tuple[HotRow, ...]:
+        """The functions that it called, as `AutoCompile.functions`; none where it isn't compiled."""
+        return self._paths.functions if self._paths is not None else ()
+
+    def place(self, *trees: Any) -> Any:
+        """Arrays split over the signal's devices, those in containers on each of them; of one argument it itself.
+
+        Without a `shard` they are what they were.
+
+        Raises:
+            SignalsError: An array can't be split evenly, or there are fewer devices.
+        """
+        placed = trees if self._placement is None else self._placement.arguments(trees, {})[0]
+        return placed[0] if len(placed) == 1 else placed
+
+    @cached_property
+    def _placement(self) -> Placement | None:
+        shard = self.settings.shard
+        return Placement(self.settings, shard) if shard is not None else None
+
+    def __enter__(self) -> Signal:
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1 and self._paths is not None:
+                self._paths.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._paths is not None:
+                self._paths.stop()
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorate a function: each of its calls is in the signal, its arguments split as the file says."""
+        if not callable(function):
+            raise NotCallableError(f"signal({self.name!r}) decorates functions; it got {function!r:.80}.")
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self:
+                if self.settings.compile and type(function) is FunctionType and self._paths is not None:
+                    self._paths.nominate(function)  # before its first call
+                if self._placement is None:
+                    return function(*args, **kwargs)
+                placed, named = self._placement.arguments(args, cast("dict[str, Any]", kwargs))
+                return function(*placed, **named)  # pyright: ignore[reportCallIssue]
+
+        return call
+
+    def __repr__(self) -> str:
+        words = {True: "compiled", False: "left as written", None: "a name alone"}[self.settings.compile]
+        where = f" ({os.path.basename(self.settings.file)}, line {self.settings.line})" if self.settings.line else ""
+        return f"Signal({self.name!r}: {words}{where})"
+
+
+@overload
+def signal(name: str) -> Signal: ...
+@overload
+def signal(name: Callable[P, R]) -> Callable[P, R]: ...
+def signal(name: Any) -> Any:
+    """A part of the program with a name, for which a file says what is done: compile it, leave it, split its arrays.
+
+    As a context manager for a block, or as a decorator: `@ex.signal("forward")`, or `@ex.signal` by the function's own
+    name. The file is YAML, named by `EXPLORER_CONFIG=signals.yaml`:
+
+        forward:
+          compile: true               # at the first call; false leaves its functions alone, also under auto_compile
+          optimization_level: 4       # 0 to 4, as of explorer.compile
+          shard: {axis: 0, workers: 4}    # or a list of devices
+
+    Functions that the block calls are compiled under the rules of `auto_compile` (proven, guarded, compared), though
+    not for being faster. While a block runs, its settings hold for the process. A decorated function's arrays are split
+    along the axis over the devices, those in containers (weights) are copied to each; results stay where they come out.
+    In a block, `place` does that. Without a file a signal is a name, or with `EXPLORER_COMPILE=1` compiled.
+
+    Args:
+        name: The signal's; or a function.
+
+    Returns:
+        The `Signal`, the same for the same name; of a function, one that calls it in the signal.
+
+    Raises:
+        SignalsError: The file has a mistake, or there are fewer devices than it splits over.
+        OptionError: The name is no text, or empty.
+
+    Example:
+        >>> import explorer as ex, jax.numpy as jnp
+        >>> with ex.signal("forward"):
+        ...     y = jnp.tanh(jnp.ones(3))
+        >>> ex.signal("forward")
+        Signal('forward': a name alone)
+    """
+    if isinstance(name, FunctionType):
+        return _named(name.__name__)(name)
+    if not isinstance(name, str) or not name:
+        raise OptionError(f"signal() takes a name, or a function; it got {name!r:.80}.")
+    return _named(name)
+
+
+@cache
+def _named(name: str) -> Signal:
+    settings = configured().get(name) or SignalSettings(name)
+    if settings.compile is None and is_turned_on(ALL):
+        settings = SignalSettings(name, True, settings.optimization_level, settings.shard, settings.file, settings.line)
+    return Signal(settings)
