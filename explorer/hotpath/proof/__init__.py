@@ -13,6 +13,7 @@ from explorer.hotpath.proof.attributes import classify
 from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.calls import call
 from explorer.hotpath.proof.facts import Fact, facts_of
+from explorer.hotpath.proof.piece import check_names
 from explorer.hotpath.proof.reads import Read
 from explorer.hotpath.proof.refusal import NotProven, Refusal
 from explorer.hotpath.proof.statements import Interpreter
@@ -40,6 +41,7 @@ def prove(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]
         call(interpreter, Known(function), given, function.__name__)
         takes_any = bool(code_of(function).co_flags & CO_VARKEYWORDS)
         facts = tuple(facts_of(args, kwargs, interpreter.reads.observed, takes_any))
+        check_names(function, interpreter.reads.all())
     except NotProven as refused:
         return refused.refusal
     except RecursionError:

@@ -9,6 +9,7 @@ from types import CodeType, FunctionType
 
 from explorer.capture.sources import compiled_text
 from explorer.hotpath.codes import code_of
+from explorer.hotpath.proof.piece import piece_of
 
 _FUTURE = 0x1FF_0000  # flags of `from __future__ import`, as in __future__.py
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -20,6 +21,9 @@ def node_of(function: FunctionType) -> FunctionNode | None:
     The text is compiled again, and the code compared: who edited the file since, or runs what a tool rewrote, gets
     None. Functions inside expressions are told apart by where their instructions stand.
     """
+    piece = piece_of(function)
+    if piece is not None:
+        return piece.node
     code = code_of(function)
     text, flags = compiled_text(code.co_filename), code.co_flags & _FUTURE
     for is_cell in (False, True):

@@ -1,0 +1,1 @@
+"""What repeats in a stream of operations."""
