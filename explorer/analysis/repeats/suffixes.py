@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
+import numpy
+
+np: Any = numpy  # its sorted arrays have types that say less than their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +69,41 @@ def _round(codes: Any, is_covered: Any, length: int, count: int) -> list[tuple[i
     order = suffix_array(free)
     common = common_prefixes(free, order)
     chosen: dict[tuple[int, ...], list[int]] = {}
-    taken = is_covered.copy()
+    taken: Any = is_covered.copy()
     for span, period, start, other in _proposals(free, order, common, length):
-        stride = _period(codes[start : start + period])
-        stride *= -(-length // stride)  # as many turns as are long enough
-        size = stride if other >= 0 or span >= 2 * stride else length
-        firsts = (start,) if other < 0 else (start, other)
-        places = [at for first in firsts for at in range(first, first + span - size + 1, stride)]
+        size, places = _occurrences(codes, span, period, start, other, length)
         places = [at for at in places if not taken[at : at + size].any()]
         content = tuple(codes[start : start + size].tolist())
-        if len(places) > 1 or (places and content in chosen):
+        if len(places) > (content not in chosen):
             chosen.setdefault(content, []).extend(places)
             for at in places:
                 taken[at : at + size] = True
     return [(at, len(content)) for content, starts in chosen.items() if len(starts) >= count for at in starts]
 
 
+def _occurrences(codes: Any, span: int, period: int, start: int, other: int, length: int) -> tuple[int, list[int]]:
+    """How long the repeat in a proposal is, and where it occurs there."""
+    stride = _period(codes[start : start + period])
+    stride *= -(-length // stride)  # as many turns as are long enough
+    size = stride if other >= 0 or span >= 2 * stride else length
+    firsts = (start,) if other < 0 else (start, other)
+    return size, [at for first in firsts for at in range(first, first + span - size + 1, stride)]
+
+
 def _proposals(codes: Any, order: Any, common: Any, length: int) -> list[tuple[int, int, int, int]]:
     """What neighbours propose, the longest first: a span, its period, and where it begins, once or (else -1) twice."""
-    first, second = np.minimum(order[:-1], order[1:]), np.maximum(order[:-1], order[1:])
+    first: Any = np.minimum(order[:-1], order[1:])
+    second: Any = np.maximum(order[:-1], order[1:])
     distance = second - first
     is_one = distance <= common  # they overlap: one thing over and over
     # What goes on to the left is part of a longer one; without this, a loop of n steps proposes n of its turns.
     is_whole = (first == 0) | (codes[first - 1] != codes[second - 1])
     is_enough = np.where(is_one, distance + common >= 2 * length, common >= length)
-    at = np.flatnonzero(is_whole & is_enough)
-    span, period = np.where(is_one, distance + common, common), np.where(is_one, distance, common)
-    others = np.where(is_one, -1, second)
-    chosen = at[np.lexsort((first[at], -span[at]))]
-    return list(zip(*(column[chosen].tolist() for column in (span, period, first, others)), strict=True))
+    at: Any = np.flatnonzero(is_whole & is_enough)
+    span: Any = np.where(is_one, distance + common, common)
+    columns: Any = (span, np.where(is_one, distance, common), first, np.where(is_one, -1, second))
+    rows: Any = np.stack(columns, axis=1)[at[np.lexsort((first[at], -span[at]))]]
+    return cast("list[tuple[int, int, int, int]]", rows.tolist())
 
 
 def _period(part: Any) -> int:

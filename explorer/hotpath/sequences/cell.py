@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any, Protocol
 from warnings import catch_warnings, simplefilter
 
-from explorer.hotpath.sequences.cutting import ask_before, with_target
+from explorer.hotpath.sequences.cutting import instrument, with_target
 from explorer.hotpath.sequences.turns import HotPaths, Turns
 from explorer.model.results.sequences import LeftStatement, ProposedFunction
 
@@ -71,7 +71,7 @@ def prepare(
     """
     plain = compile(tree, file, "exec")  # its warnings and errors, as they are
     try:
-        questions = ask_before(tree)
+        questions = instrument(tree)
         if not questions.runs:
             return Prepared(plain, None)
         turns = Turns(questions.runs, file, namespace, paths, text.splitlines())

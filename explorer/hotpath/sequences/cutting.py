@@ -49,15 +49,15 @@ class Questions:
     runs: tuple[Run, ...]
 
 
-def ask_before(tree: ast.Module) -> Questions:
+def instrument(tree: ast.Module) -> Questions:
     """Put questions before the statements in a module's loops, in a copy of it.
 
     What can't be moved is left alone: functions and classes, and all of a module that awaits something at its top.
     """
     if any(isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in _own(tree.body)):
         return Questions(tree.body, ())
-    asker = _Asker()
-    return Questions(asker.block(copy.deepcopy(tree).body, is_in_loop=False), tuple(asker.runs))
+    walker = _Instrumenter()
+    return Questions(walker.block(copy.deepcopy(tree).body, is_in_loop=False), tuple(walker.runs))
 
 
 def with_target(code: CodeType, target: object) -> CodeType:
@@ -65,7 +65,7 @@ def with_target(code: CodeType, target: object) -> CodeType:
     return code.replace(co_consts=tuple(target if constant == _MARK else constant for constant in code.co_consts))
 
 
-class _Asker:
+class _Instrumenter:
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self._count = 0
@@ -77,34 +77,34 @@ class _Asker:
             if is_in_loop and isinstance(statement, _Simple) and may_move(statement):
                 run.append(statement)
                 continue
-            result += self._asked(run)
+            result += self._instrumented(run)
             run = []
             self._go_into(statement, is_in_loop)
             result.append(statement)
-        return result + self._asked(run)
+        return result + self._instrumented(run)
 
     def _go_into(self, statement: ast.stmt, is_in_loop: bool) -> None:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return
         is_loop = isinstance(statement, (ast.For, ast.While))
         for name in ("body", "orelse", "finalbody"):
-            inner = getattr(statement, name, None)
-            if isinstance(inner, list) and inner:
+            inner: list[ast.stmt] | None = getattr(statement, name, None)
+            if inner:
                 setattr(statement, name, self.block(inner, is_in_loop or (is_loop and name == "body")))
         for holder in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
             holder.body = self.block(holder.body, is_in_loop)
 
-    def _asked(self, run: Sequence[_Simple]) -> list[ast.stmt]:
+    def _instrumented(self, run: Sequence[_Simple]) -> list[ast.stmt]:
         if not run:
             return []
         first = self._count
         self._count += len(run)
         self.runs.append(Run(first, tuple(run)))
-        questions: list[ast.stmt] = [_question(first + at, one, [one]) for at, one in enumerate(run)]
-        return [*questions, _question(-len(self.runs), run[-1], [ast.copy_location(ast.Pass(), run[-1])])]
+        questions: list[ast.stmt] = [_query(first + at, one, [one]) for at, one in enumerate(run)]
+        return [*questions, _query(-len(self.runs), run[-1], [ast.copy_location(ast.Pass(), run[-1])])]
 
 
-def _question(number: int, place: ast.stmt, body: list[ast.stmt]) -> ast.If:
+def _query(number: int, place: ast.stmt, body: list[ast.stmt]) -> ast.If:
     question = ast.If(
         ast.Compare(ast.Constant(number), [ast.In()], [ast.Constant(_MARK)]),
         body,

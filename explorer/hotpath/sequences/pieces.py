@@ -12,6 +12,7 @@ from typing import Any
 from explorer.hotpath.proof.piece import Piece, set_piece
 
 _INDENT = "    "
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,20 @@ def _uses(node: ast.AST, bound: frozenset[str]) -> Iterable[tuple[str, bool]]:
         if node.id not in bound:
             yield node.id, not isinstance(node.ctx, ast.Load)
         return
-    inner = bound
-    if isinstance(node, ast.Lambda):
-        inner |= {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
-    elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-        targets = [name for generator in node.generators for name in ast.walk(generator.target)]
-        inner |= {name.id for name in targets if isinstance(name, ast.Name)}
+    if isinstance(node, _COMPREHENSIONS):
         yield from _uses(node.generators[0].iter, bound)  # evaluated outside
+    inner = bound | _bound_by(node)
     for child in ast.iter_child_nodes(node):
         # The defaults of a lambda are evaluated outside, too.
         yield from _uses(child, bound if isinstance(child, ast.arguments) else inner)
+
+
+def _bound_by(node: ast.AST) -> set[str]:
+    """The names that a lambda or comprehension has for itself."""
+    if isinstance(node, ast.Lambda):
+        return {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+    targets = [generator.target for generator in node.generators] if isinstance(node, _COMPREHENSIONS) else []
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
 
 
 def make_function(
@@ -86,7 +91,7 @@ def make_function(
         [],
     )
     if "type_params" in ast.FunctionDef._fields:  # from Python 3.12 on
-        node.type_params = []
+        setattr(node, "type_params", [])  # noqa: B010 - the types are those of 3.11
     ast.copy_location(node, first)
     ast.fix_missing_locations(node)
     top = compile(ast.Module([node], []), file, "exec", dont_inherit=True)

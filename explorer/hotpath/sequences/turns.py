@@ -77,7 +77,9 @@ class Turns:
         self._file, self._namespace, self._paths, self._lines = file, namespace, paths, lines
         self._seconds = _SHARE * paths.seconds
         self._loops = [_Loop(run) for run in runs]
-        self._loop_of = {run.first + at: loop for run, loop in zip(runs, self._loops, strict=True) for at in _places(run)}
+        self._loop_of = {
+            run.first + at: loop for run, loop in zip(runs, self._loops, strict=True) for at in _places(run)
+        }
         self._pieces: dict[int, _CutPiece] = {}
         self._current: _CutPiece | None = None  # the piece whose statements come now
         self._is_done = False  # whether it has run, compiled
