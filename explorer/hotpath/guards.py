@@ -16,7 +16,7 @@ import jax
 
 from explorer.hotpath.arrays import ARRAYS, may_be_replaced
 from explorer.hotpath.codes import code_of
-from explorer.hotpath.proof.reads import Read, cell_value, contents
+from explorer.hotpath.proof.reads import Read, buffer, cell_value, contents
 
 _ABSENT = object()
 
@@ -71,6 +71,7 @@ class _Writer:
             "absent": _ABSENT,
             "contents": contents,
             "cell_value": cell_value,
+            "buffer": buffer,
         }
         self.conditions: list[str] = []
         self.fetched: list[str] = []
@@ -101,6 +102,9 @@ class _Writer:
                 return
             case "contents":
                 self._contents(number, read)
+                return
+            case "buffer":
+                self.conditions.append(f"buffer({holder}) == {value}")
                 return
         if self.is_input(read.value):
             self._array(f"a{number}", current, read.value)

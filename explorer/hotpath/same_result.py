@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from explorer.hotpath.arrays import ARRAYS
+
 _tree: Any = jax.tree  # whose structures have no type
 _ULPS = 512  # of the largest number of an array: what reassociated sums of some thousand terms differ by
 
@@ -61,7 +63,8 @@ def _containers(tree: Any) -> list[Any]:
     containers: list[Any] = []
 
     def note(node: Any) -> bool:
-        if isinstance(node, (list, dict)) or (hasattr(node, "__dict__") and not isinstance(node, type)):
+        is_object = hasattr(node, "__dict__") and not isinstance(node, type) and type(node) not in ARRAYS
+        if isinstance(node, (list, dict)) or is_object:
             containers.append(node)
         return False
 

@@ -12,13 +12,15 @@ import numpy as np
 
 from explorer.capture.safe_reading import attributes, kind_of, member, mro
 from explorer.hotpath.proof import known
-from explorer.hotpath.proof.outside import numpy_outside, refuse_hooks
+from explorer.hotpath.proof.outside import note_buffer, refuse_hooks
 from explorer.hotpath.proof.reads import Observation, contents
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
+    BUFFER,
     DATA,
     PLAIN,
     PLAIN_TYPES,
+    Buffer,
     Data,
     Either,
     Fresh,
@@ -65,7 +67,7 @@ def as_data(value: Value) -> Value:
         for one in value.values:
             as_data(one)
         return DATA
-    if isinstance(value, (Data, Plain, Fresh, Items)) or is_plain(value):
+    if isinstance(value, (Data, Plain, Buffer, Fresh, Items)) or is_plain(value):
         return DATA
     if isinstance(value, Known) and isinstance(value.value, (jax.Array, np.generic, np.dtype, type(None))):
         return DATA
@@ -82,6 +84,8 @@ def attribute(owner: Value, name: str, walker: Walker, text: str) -> Value:
             return _joined(each)
         case Data():
             return _of_data(name, text)
+        case Buffer():
+            return _of_buffer(owner, name, text)
         case Plain():
             return _of_text(name, text)
         case Fresh() | Items():
@@ -107,6 +111,16 @@ def _of_data(name: str, text: str) -> Value:
     if name in known.ARRAY_METHODS | known.CONTAINER_METHODS | known.TEXT_METHODS:
         return Operation(name)
     raise NotProven(f"what `{text}` of a computed value is isn't known")
+
+
+def _of_buffer(owner: Buffer, name: str, text: str) -> Value:
+    if name in _PLAIN_ATTRIBUTES:
+        return PLAIN
+    if name in known.ARRAY_METHODS | {"item", "tolist"} and name not in known.CHANGING_METHODS:
+        return Method(Operation(name), owner)
+    if name in known.ARRAY_ATTRIBUTES:
+        return BUFFER
+    raise NotProven(f"what `{text}` does with a NumPy array from outside isn't known")
 
 
 def _of_text(name: str, text: str) -> Value:
@@ -169,11 +183,11 @@ def _of_known(value: Any, owner: Known, name: str, walker: Walker, text: str) ->
     if isinstance(value, ModuleType):
         return _of_module(value, name, walker, text)
     if is_named_tuple(value) and name in value._fields:
-        return read_value(getattr(value, name), text)  # a tuple never changes
+        return read_value(getattr(value, name), walker, text)  # a tuple never changes
     own = attributes(value)
     if name in own and not isinstance(value, type) and _is_plainly_read(value, name):
         walker.reads.add("attribute", value, name, own[name], text)
-        return read_value(own[name], text)
+        return read_value(own[name], walker, text)
     if isinstance(value, type):
         held = member(value, name)
         if held is ...:
@@ -202,10 +216,11 @@ def _of_module(value: ModuleType, name: str, walker: Walker, text: str) -> Value
     return Known(held)
 
 
-def read_value(value: Any, text: str) -> Value:
+def read_value(value: Any, walker: Walker, text: str) -> Value:
     """What is known of what an object outside of the call has."""
-    if type(value) is np.ndarray:
-        raise numpy_outside(text)
+    if np.ndarray in mro(value):  # asks nothing of the value
+        note_buffer(value, walker.reads, text)
+        return BUFFER
     return Known(value)
 
 
@@ -228,7 +243,7 @@ def _of_class(kind: type[Any], owner: Value, name: str, walker: Walker, text: st
         if isinstance(held, property) and isinstance(held.fget, FunctionType):
             return walker.property(held.fget, owner, text)
         if not any("__get__" in vars(one) for one in mro(held)):
-            return read_value(held, text)
+            return read_value(held, walker, text)
         break
     raise NotProven(f"what `{text}` is isn't known")
 
@@ -240,10 +255,8 @@ def item(owner: Value, key: Value, walker: Walker, text: str) -> Value:
     match owner:
         case Either(values):
             return _joined([item(one, key, walker, text) for one in values if not _is_none(one)])
-        case Data():
-            return DATA
-        case Plain():
-            return PLAIN
+        case Data() | Plain() | Buffer():
+            return owner
         case Items(items):
             at = key.value if isinstance(key, Known) and type(key.value) is int else None
             if at is not None and -len(items) <= at < len(items):
@@ -285,8 +298,8 @@ def _item_of_known(value: Any, key: Value, walker: Walker, text: str) -> Value:
             read_contents(value, walker, text)
             return DATA
         walker.reads.add("item", value, key.value, held, text)
-        return read_value(held, text)
-    return _joined([read_value(one, text) for one in read_contents(value, walker, text)])
+        return read_value(held, walker, text)
+    return _joined([read_value(one, walker, text) for one in read_contents(value, walker, text)])
 
 
 def read_contents(container: Any, walker: Walker, text: str) -> list[Any]:
@@ -301,7 +314,7 @@ def elements(value: Value, walker: Walker) -> Value | None:
         case Either(values):
             parts = [one for each in values if (one := elements(each, walker)) is not None]
             return _joined(parts) if parts else None
-        case Data() | Plain():
+        case Data() | Plain() | Buffer():
             return value
         case Items(items):
             return _joined(list(items)) if items else None
@@ -320,7 +333,7 @@ def elements(value: Value, walker: Walker) -> Value | None:
         case Known(container) if type(container) in (*_CONTAINERS, set, frozenset):
             read_contents(container, walker, "a container")
             inside = list(container)
-            return _joined([read_value(one, "an item") for one in inside]) if inside else None
+            return _joined([read_value(one, walker, "an item") for one in inside]) if inside else None
         case _:
             raise NotProven(f"what a loop over {_described(value)} gives isn't known")
 
@@ -335,7 +348,7 @@ def values_in(value: Value, walker: Walker) -> Value | None:
             inside = [classify(one) for one in cast(Mapping[Any, Any], example).values()]
             return _joined(inside) if inside else None
         case Known(held) if isinstance(held, Mapping):
-            inside = [read_value(one, "an item") for one in read_contents(held, walker, "a dict")]
+            inside = [read_value(one, walker, "an item") for one in read_contents(held, walker, "a dict")]
             return _joined(inside) if inside else None
         case _:
             return elements(value, walker)

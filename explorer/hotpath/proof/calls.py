@@ -10,6 +10,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, cast
 
 import jax
+import numpy as np
 
 from explorer._jax.jitted import is_jitted
 from explorer.capture.safe_reading import attributes, kind_of
@@ -44,6 +45,7 @@ from explorer.model.source import is_library_file
 
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value
+_YOURSELF = "put `@jax.jit` on it yourself, if you know that it only computes"
 _DEEP_READERS: tuple[Any, ...] = (any, all, max, min, sorted, filter)
 _LIKE_THEIRS = tuple(vars(jax)[name] for name in ("vmap", "jit", "checkpoint", "remat", "named_call"))
 
@@ -142,7 +144,7 @@ def _unknown(value: Any, text: str) -> NotProven:
     owner = getattr(value, "__self__", None)
     module = getattr(value, "__module__", None) or (type(owner).__module__ if owner is not None else "")
     effect = known.effect_of(f"{module}.{getattr(value, '__qualname__', type(value).__name__)}")
-    return NotProven(f"`{text}`: {effect}" if effect else f"what `{text}` does isn't known")
+    return NotProven(f"`{text}`: {effect}") if effect else NotProven(f"what `{text}` does isn't known", _YOURSELF)
 
 
 def _run_function(walker: Walker, function: FunctionType, given: Arguments, text: str) -> Value:
@@ -161,7 +163,8 @@ def _run_function(walker: Walker, function: FunctionType, given: Arguments, text
 def _without_source(function: FunctionType, text: str) -> NotProven:
     is_opaque = (function.__module__ or "").partition(".")[0] in _OPAQUE
     return NotProven(
-        f"what `{text}` does isn't known" if is_opaque else f"the source of `{text}` can't be had, or isn't what runs"
+        f"what `{text}` does isn't known" if is_opaque else f"the source of `{text}` can't be had, or isn't what runs",
+        _YOURSELF,
     )
 
 
@@ -213,9 +216,7 @@ def _generated_fields(kind: type[Any]) -> dict[str, Any] | None:
 def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
     """A call of what only computes."""
     home = known.home_of(function)
-    is_array = array_inside if any(function is one for one in _DEEP_READERS) or home == "numpy" else _is_array
-    if home.partition(".")[0] in _READERS and any(map(is_array, given.all)):
-        raise NotProven(f"`{text}(…)` may read the value of an array from outside", "use JAX's own: jnp")
+    _refuse_reading(function, home, given, text)
     if function is map and given.positional:
         parts = tuple(elements(one, walker) or DATA for one in given.positional[1:])
         return Fresh(list, call(walker, given.positional[0], Arguments(parts), text))
@@ -224,6 +225,15 @@ def _pure(walker: Walker, function: Any, given: Arguments, text: str) -> Value:
         call(walker, Known(inner), Arguments(rest=DATA), text)
     made = containers.made_by(function, given, walker)
     return made if made is not None else PLAIN if home == "math" else DATA
+
+
+def _refuse_reading(function: Any, home: str, given: Arguments, text: str) -> None:
+    """Python's and NumPy's functions take an array for its value, and may write into one."""
+    is_array = array_inside if any(function is one for one in _DEEP_READERS) or home == "numpy" else _is_array
+    if home.partition(".")[0] in _READERS and any(map(is_array, given.all)):
+        raise NotProven(f"`{text}(…)` may read the value of an array from outside", "use JAX's own: jnp")
+    if isinstance(function, np.ufunc) and (set(given.named) - {"dtype"} or len(given.positional) > function.nin):
+        raise NotProven(f"`{text}` may change a NumPy array", "use JAX's own: jnp")
 
 
 def users_functions(made: Any) -> list[FunctionType]:
@@ -311,10 +321,12 @@ def _call_wrapped(walker: Walker, wrapped: Wrapped, given: Arguments, text: str)
     if wrapped.wrapper is functools.partial:
         return call(walker, wrapped.function, given.after(wrapped.args, wrapped.keywords), text)
     result = call(walker, wrapped.function, given, text)
-    if any(wrapped.wrapper is one for one in _LIKE_THEIRS):
+    is_like_theirs = getattr(wrapped.wrapper, "__name__", "") in ("filter_jit", "filter_vmap", "filter_checkpoint")
+    if is_like_theirs or any(wrapped.wrapper is one for one in _LIKE_THEIRS):
         return result
     # A derivative has the structure of what it is by: of the first argument, unless options say otherwise.
     like = given.positional[0] if given.positional and not wrapped.keywords else DATA
-    if wrapped.wrapper is jax.value_and_grad:
+    name = getattr(wrapped.wrapper, "__name__", "")
+    if name in ("value_and_grad", "filter_value_and_grad"):
         return Items((DATA, like))
-    return like if wrapped.wrapper is jax.grad else DATA
+    return like if name in ("grad", "filter_grad") else DATA

@@ -19,6 +19,7 @@ from explorer.hotpath.proof.values import (
     DATA,
     NONE,
     PLAIN,
+    Buffer,
     Fresh,
     Given,
     Items,
@@ -33,6 +34,10 @@ from explorer.hotpath.proof.walker import Walker
 
 def method(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
     """What a method of a container gives, once it is known to change nothing but the call's own."""
+    if isinstance(owner, Buffer):
+        if "out" in given.named or not given.are_exact:
+            raise NotProven(f"`{text}` may change a NumPy array")
+        return owner
     if isinstance(owner, Fresh) and owner.kind is np.ndarray and name not in known.CHANGING_METHODS:
         return DATA
     if name in known.CHANGING_METHODS:
@@ -72,15 +77,29 @@ def _got(walker: Walker, owner: Value, key: Value, default: Value, text: str) ->
 
 def _changed(walker: Walker, owner: Value, name: str, given: Arguments, text: str) -> Value:
     """A container gets or loses something; what comes out of it was in it."""
-    for value in given.all:
-        inside = (values_in(value, walker) or PLAIN) if name == "update" else value
-        inside = elements(value, walker) if name == "extend" else inside
-        if inside is not None:
-            walker.put(owner, inside, text)
+    if name == "sort" and (given.all or not is_plain(elements(owner, walker) or PLAIN)):
+        raise NotProven(f"`{text}` compares what is in it", "jnp.sort sorts arrays")
+    for value in _put_in(name, given, walker):
+        walker.put(owner, value, text)
     if isinstance(owner, Fresh):
-        return owner.holds or DATA
+        left = owner.holds or DATA
+        return join(left, given.positional[1]) if name == "pop" and len(given.positional) == 2 else left
     walker.put(owner, DATA, text)  # refuses what isn't the call's own
     return DATA
+
+
+def _put_in(name: str, given: Arguments, walker: Walker) -> list[Value]:
+    """What a method puts into its container."""
+    if name in ("pop", "popitem", "remove", "discard", "clear"):
+        return []
+    parts = given.all
+    if name in ("setdefault", "insert") and len(given.positional) == 2:
+        parts = [given.positional[1]]
+    if name == "update":
+        return [values_in(value, walker) or PLAIN for value in parts]
+    if name == "extend":
+        return [inside for value in parts if (inside := elements(value, walker)) is not None]
+    return parts
 
 
 def _kind_of(owner: Value) -> type[Any]:
@@ -114,6 +133,9 @@ def _tuple(given: Arguments, walker: Walker) -> Value:
 
 
 def _zip(given: Arguments, walker: Walker) -> Value:
+    if given.rest is not None:  # zip(*rows)
+        inside = [elements(one, walker) or DATA for one in (*given.positional, given.rest)]
+        return Fresh(list, Fresh(tuple, reduce(join, inside)))
     return Fresh(list, Items(tuple(elements(one, walker) or DATA for one in given.positional)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from types import FunctionType
+from typing import Any
 
 import jax
 
@@ -45,6 +46,8 @@ class Frame:
         self.home = home
         self.function = function if function is not None else self
         self.scope = scope
+        self.made: dict[ast.expr, Fresh] = {}  # containers, by where they are written out
+        self.outer_names: set[str] = set()  # that `nonlocal` names
         self.result: Value | None = None
         self.left: list[dict[str, Value]] = []  # the names at each `break` and `continue` of the innermost loop
 
@@ -75,6 +78,18 @@ class Expressions:
     def property(self, function: FunctionType, owner: Value, text: str) -> Value:
         """What a property of an object gives."""
         return call(self, Known(function), Arguments((owner,)), text)
+
+    def call(self, function: Value, given: Arguments, text: str) -> Value:
+        """What a call gives."""
+        return call(self, function, given, text)
+
+    def call_method(self, owner: Value, name: str, argument: Value) -> Value:
+        """What a method of an object gives."""
+        method = attribute(owner, name, self, name)
+        result = call(self, method, Arguments((argument,)), name)
+        if isinstance(result, Known) and result.value is NotImplemented:
+            raise NotProven(f"`{name}` leaves it to the other side")
+        return result
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """What is known of an expression's value."""
@@ -124,7 +139,7 @@ class Expressions:
                 return Items(tuple(self.evaluate(part, frame) for part in parts))
             case ast.Tuple(parts) | ast.List(parts) | ast.Set(parts):
                 kind = {ast.Tuple: tuple, ast.List: list, ast.Set: set}[type(node)]
-                return Fresh(kind, self._all(parts, frame))
+                return self._made_at(node, kind, self._all(parts, frame), frame)
             case ast.Dict():
                 return self._dict(node, frame)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
@@ -145,7 +160,14 @@ class Expressions:
                 inside.append(given)
             elif (merged := values_in(given, self)) is not None:
                 inside.append(merged)
-        return Fresh(dict, join_all(inside))
+        return self._made_at(node, dict, join_all(inside), frame)
+
+    def _made_at(self, node: ast.expr, kind: type[Any], holds: Value | None, frame: Frame) -> Value:
+        """A container that is written out: in a loop the same one each time, or its values would never settle."""
+        made = frame.function.made.setdefault(node, Fresh(kind))
+        if holds is not None:
+            self.put(made, holds, kind.__name__)
+        return made
 
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:
         bounds = [self.evaluate(part, frame) for part in (node.lower, node.upper, node.step) if part is not None]
@@ -194,11 +216,11 @@ class Expressions:
             if value is ...:
                 raise NotProven(f"`{name}` has no value yet")
             self.reads.add("cell", cell, None, value, name)
-            return read_value(value, name)
+            return read_value(value, self, name)
         for namespace in (home.__globals__, home.__builtins__):  # pyright: ignore[reportAttributeAccessIssue]
             if name in namespace:
                 self.reads.add("global", namespace, name, namespace[name], name)
-                return read_value(namespace[name], name)
+                return read_value(namespace[name], self, name)
         raise NotProven(f"`{name}` may have no value here")
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:

@@ -46,6 +46,7 @@ _WRAPPERS: tuple[Any, ...] = (
     *(getattr(jax, name) for name in _words("grad value_and_grad vmap jit checkpoint remat jacfwd jacrev hessian")),
     *(functools.partial, jax.tree_util.Partial, jax.named_call),
 )
+_EQUINOX_WRAPPERS = _words("filter_jit filter_grad filter_value_and_grad filter_vmap filter_checkpoint")
 # These read a value or where it lies, touch what is outside, or differ between an array and what stands for it.
 _NOT_JAX = _words(
     """
@@ -164,7 +165,9 @@ def _named(holder: Any, names: list[str]) -> list[Any]:
 
 def is_wrapper(value: Any) -> bool:
     """Whether it makes a function of a function: `jax.grad`, `functools.partial`."""
-    return any(value is one for one in _WRAPPERS)
+    return any(value is one for one in _WRAPPERS) or (
+        home_of(value).startswith("equinox.") and getattr(value, "__name__", "") in _EQUINOX_WRAPPERS
+    )
 
 
 def is_pure_itself(value: Any) -> bool:

@@ -17,6 +17,7 @@ from explorer.hotpath.proof.values import (
     DATA,
     PLAIN,
     PLAIN_TYPES,
+    Buffer,
     Closure,
     Data,
     Either,
@@ -41,6 +42,9 @@ _FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Not: operator.not_, ast.USub: operator.neg, ast.UAdd: operator.pos,
 }  # fmt: skip
+_METHODS: dict[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.MatMult: "matmul",
+}  # fmt: skip
 _LARGEST = 10**9  # of numbers that are folded: a power of larger ones takes forever
 IN_TEXTS = "write texts outside of the function"
 
@@ -59,9 +63,24 @@ def binary(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value
         combined = _sequences(op, left, right, walker)
         if combined is not None:
             return combined
+    own = _own_operator(op, left, right, walker)
+    if own is not None:
+        return own
     as_data(left)
     as_data(right)
     return DATA
+
+
+def _own_operator(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value | None:
+    """What an operator of the user's class gives; None where both sides are data."""
+    name = _METHODS.get(type(op))
+    if name is None:
+        return None
+    if isinstance(left, Made):
+        return walker.call_method(left, f"__{name}__", right)
+    if isinstance(right, Made) and (is_plain(left) or isinstance(left, Data)):
+        return walker.call_method(right, f"__r{name}__", left)
+    return None
 
 
 def _sequences(op: ast.operator, left: Value, right: Value, walker: Walker) -> Value | None:
@@ -151,7 +170,9 @@ def may_change_in_place(value: Value) -> bool:
         return any(map(may_change_in_place, value.values))
     example = getattr(value, "example", getattr(value, "value", None))
     is_container = isinstance(example, (list, dict, set, np.ndarray))
-    return is_container or isinstance(value, Made) or (isinstance(value, Fresh) and value.kind is not np.ndarray)
+    return (
+        is_container or isinstance(value, (Made, Buffer)) or (isinstance(value, Fresh) and value.kind is not np.ndarray)
+    )
 
 
 def join_all(values: Iterable[Value]) -> Value | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import CellType
 from typing import Any, Literal, cast
 
-Where = Literal["global", "cell", "attribute", "absent", "item", "contents", "code"]
+Where = Literal["global", "cell", "attribute", "absent", "item", "contents", "code", "buffer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class Read:
         where: What kind of place it lies in; `absent` where it is known that there is nothing.
         holder: The namespace, cell, object, container or function.
         key: The name, index or key in it.
-        value: What was there; of contents a tuple, of a function its code, defaults and closure.
+        value: What was there; of contents a tuple, of a function its code, defaults and closure, of a NumPy array
+            what `buffer` gives.
         name: As the source reaches it, for people: `CONFIG['rate']`.
     """
 
@@ -35,6 +36,11 @@ def contents(container: Any) -> tuple[Any, ...]:
         mapping = cast(Mapping[Any, Any], container)
         return (*mapping.keys(), *mapping.values())
     return tuple(container)
+
+
+def buffer(array: Any) -> tuple[Any, ...]:
+    """All that a NumPy array is: its class, shape and bytes."""
+    return array.dtype, array.shape, array.tobytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.conditions import has_attribute
 from explorer.hotpath.proof.refusal import NotProven
 from explorer.hotpath.proof.values import (
+    DATA,
     PLAIN,
+    Buffer,
     Closure,
     Data,
     Given,
@@ -91,7 +93,7 @@ def _hasattr(walker: Walker, given: Arguments, text: str) -> Value:
 
 
 def _number(walker: Walker, given: Arguments, text: str) -> Value:
-    if not all(map(is_plain, given.all)):
+    if not all(is_plain(value) or isinstance(value, Buffer) for value in given.all):
         raise NotProven(f"`{text}(…)` reads a value", "leave it an array, and read it outside of the function")
     return PLAIN
 
@@ -100,6 +102,15 @@ def _text(walker: Walker, given: Arguments, text: str) -> Value:
     if not all(map(is_plain, given.all)) and not walker.in_error:
         raise NotProven(f"`{text}(…)` writes a value into a text", "write texts outside of the function")
     return PLAIN
+
+
+def _vjp(walker: Walker, given: Arguments, text: str) -> Value:
+    """`jax.vjp(f, *args)`: the function's value, and one that computes derivatives."""
+    if not given.positional or not given.are_exact or given.named.keys() - {"has_aux"}:
+        raise NotProven(f"what `{text}` is given isn't followed")
+    function, *args = given.positional
+    walker.call(function, Arguments(tuple(args)), text)
+    return Items((DATA, Operation(text), *([DATA] if given.named else [])))
 
 
 def _refused(reason: str, cure: str = "") -> Special:
@@ -116,6 +127,7 @@ SPECIALS: dict[int, Special] = {
     id(hasattr): _hasattr,
     **{id(number): _number for number in (float, int, bool, complex)},
     **{id(maker): _text for maker in (str, repr, format)},
+    **{id(vars(jax)[name]): _vjp for name in ("vjp", "linearize")},
     id(print): _refused("it prints", "jax.debug.print prints in compiled code too"),
     id(input): _refused("it asks for input"),
     id(open): _refused("it opens a file"),

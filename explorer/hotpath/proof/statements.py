@@ -139,6 +139,8 @@ class Interpreter(Expressions):
                 self.assign(ast.Name(node.name, ast.Store()), self._defined(node, frame), frame)
             case ast.Import() | ast.ImportFrom():
                 self._import(node, frame)
+            case ast.Nonlocal(names) if all(frame.scope.outer and frame.scope.outer.find(name) for name in names):
+                frame.outer_names |= set(names)
             case ast.Global(names) | ast.Nonlocal(names):
                 raise NotProven(f"it changes the name `{names[0]}`, which lives outside of the call", _RETURN)
             case ast.Delete(targets):
@@ -146,6 +148,11 @@ class Interpreter(Expressions):
                     self._delete(target, frame)
             case ast.Pass():
                 pass
+            case ast.Try():
+                raise NotProven(
+                    "it catches errors, and a trace may raise others than the call",
+                    "put the `try` where it is called",
+                )
             case _:
                 raise NotProven(f"`{_first_word(node)}` isn't followed")
         return True
@@ -212,7 +219,9 @@ class Interpreter(Expressions):
             is_harmless = isinstance(callee, Known) and any(callee.value is one for one in _CONTEXTS)
             if not is_harmless or entry.optional_vars is not None:
                 raise NotProven(f"what `with {ast.unparse(call_)}` does isn't known")
-            self.evaluate(call_, frame)
+            if isinstance(call_, ast.Call):
+                for part in (*call_.args, *(keyword.value for keyword in call_.keywords)):
+                    self.evaluate(part, frame)
         return self._block(body, frame)
 
     def _import(self, node: ast.Import | ast.ImportFrom, frame: Frame) -> None:
@@ -237,6 +246,8 @@ class Interpreter(Expressions):
 
     def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
         match target:
+            case ast.Name(name) if name in frame.outer_names:
+                self._assign_outer(name, value, frame)
             case ast.Name(name):
                 frame.scope.names[name] = value
             case ast.Tuple(parts) | ast.List(parts):
@@ -250,6 +261,17 @@ class Interpreter(Expressions):
                 self.assign(inner, value, frame)
             case _:
                 raise NotProven("what it assigns to isn't followed")
+
+    def _assign_outer(self, name: str, value: Value, frame: Frame) -> None:
+        """A name of an enclosing function of the same call: it is what it was, or this, wherever the flow goes on."""
+        scope = frame.scope.outer
+        while scope is not None and name not in scope.names:
+            scope = scope.outer
+        if scope is None:
+            raise NotProven(f"it changes the name `{name}`, which lives outside of the call", _RETURN)
+        before = scope.names[name]
+        scope.names[name] = join(before, value)
+        self.learned += not is_same(before, scope.names[name])
 
     def _delete(self, target: ast.expr, frame: Frame) -> None:
         match target:

@@ -37,6 +37,11 @@ class Known(Value):
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Buffer(Value):
+    """A NumPy array from outside, or a part of one: a guard holds what is in it, and the call mustn't change it."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Given(Value):
     """An argument of the call, or a part of one. Guards hold its structure and classes; its arrays vary.
@@ -180,6 +185,7 @@ class Scope:
 
 DATA = Data()
 PLAIN = Plain()
+BUFFER = Buffer()
 NONE = Known(None)
 
 
@@ -242,4 +248,4 @@ def is_same(first: Value, second: Value) -> bool:
         return first.example is second.example
     if isinstance(first, Items) and isinstance(second, Items):
         return len(first.items) == len(second.items) and all(map(is_same, first.items, second.items))
-    return type(first) is type(second) and isinstance(first, (Data, Plain))
+    return type(first) is type(second) and isinstance(first, (Data, Plain, Buffer))

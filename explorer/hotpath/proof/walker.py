@@ -6,6 +6,7 @@ import ast
 from types import FunctionType
 from typing import Protocol
 
+from explorer.hotpath.proof.binding import Arguments
 from explorer.hotpath.proof.reads import Reads
 from explorer.hotpath.proof.values import Scope, Value
 
@@ -27,6 +28,14 @@ class Walker(Protocol):
 
     def property(self, function: FunctionType, owner: Value, text: str) -> Value:
         """What a property of an object gives."""
+        ...
+
+    def call(self, function: Value, given: Arguments, text: str) -> Value:
+        """What a call gives."""
+        ...
+
+    def call_method(self, owner: Value, name: str, argument: Value) -> Value:
+        """What a method of an object gives."""
         ...
 
     def put(self, owner: Value, value: Value, name: str) -> None:
