@@ -9,14 +9,13 @@ user's own frames (`swap`), so nothing here stands in a traceback; and whatever 
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from statistics import median
 from time import perf_counter
-from types import FrameType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import jax
@@ -26,7 +25,7 @@ from explorer._jax.suppress_recording import suppress_recording
 from explorer.errors import NotRecordedError
 from explorer.hotpath.arguments import Call, parameters_of, separated, unfit, unfollowed
 from explorer.hotpath.captured import capture_of
-from explorer.hotpath.codes import Entrance
+from explorer.hotpath.comparison import run_both
 from explorer.hotpath.compiled import NotCompiled, OtherSettings, XlaOptions, compiled_copy
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
@@ -34,6 +33,7 @@ from explorer.hotpath.report import Journal, Times
 from explorer.hotpath.running import RunningCalls
 from explorer.hotpath.same_result import difference
 from explorer.hotpath.swap import NotSwappable, original_of, restore, swap
+from explorer.hotpath.trigger import Trigger
 from explorer.hotpath.variant import Variant
 from explorer.model.capture import Capture
 from explorer.model.results.hot_paths import HotState
@@ -42,16 +42,13 @@ from explorer.model.units import count_text, duration_text, factor_text
 _jax: Any = jax  # for what has no types
 _FASTER = 1.2  # times: less isn't worth a program's memory
 _VARIANTS = 8  # kinds of arguments and worlds of one function that are compiled; more run eagerly
-_KINDS = 64  # of arguments of one function, of which it is known how often they came
+_OTHERS = 64  # eager calls, after as many kinds of calls were compiled as may be
 _CHECKED = 128  # of so many compiled calls, one is waited for and timed
 _TIMED = 16  # of so many calls of a quick function, one is timed
 _QUICK = 100e-6  # seconds of a call: to look at it and time it takes some 3 µs
 _LINE = "\n"
 _SAMPLES = 64  # seconds of calls that ran both ways, of all variants
-_OFTEN = 3  # calls of one kind, of a function that is hot already
-_WAITS = 3  # times that a function waits for one that calls it
 _SETTINGS = "a setting of JAX's"
-_frame: Callable[[int], FrameType] = getattr(sys, "_getframe")  # noqa: B009 - documented, for debuggers
 _GO_ON: tuple[Any, Any] = (None, None)  # says to a call's entrance: run as you were written
 
 
@@ -96,7 +93,7 @@ class HotFunction:
         misses: How often a compiled call was held back, with what had changed.
         compile_seconds: What tracing and compiling it took, all variants together.
         is_background: Whether that was beside the program.
-        is_wanted: Whether what it calls waits for it: it is compiled as soon as it can be.
+        trigger: Says when.
     """
 
     def __init__(self, function: FunctionType, options: Options) -> None:
@@ -111,13 +108,11 @@ class HotFunction:
         self.variants: dict[Any, Variant] = {}
         self.compile_seconds = 0.0
         self.is_background = options.is_background
-        self.is_wanted = False
+        self.trigger = Trigger(options.calls, options.seconds)
         self._both: tuple[deque[float], deque[float]] = deque(maxlen=_SAMPLES), deque(maxlen=_SAMPLES)
         self._times, self._running = Times(), RunningCalls()
         self._options, self._parameters = options, parameters_of(self.original.__code__)
         self._pending: set[Any] = set()
-        self._counts: dict[int, int] = {}
-        self._waited, self._wait_until = 0, 0
         self._skip, self._stands_for = [0], 1
         self._signature = [attrgetter("aval")]
         self._code = self.original.__code__
@@ -128,6 +123,11 @@ class HotFunction:
             self._code = swap(self.function, self._entrance(), self)
         except NotSwappable as error:
             self.leave(Refusal(f"its code can't be watched: {error}"))
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it may be compiled, and isn't yet."""
+        return self.state not in ("eager", "compiled")
 
     @property
     def times(self) -> Times:
@@ -185,29 +185,20 @@ class HotFunction:
                 return _GO_ON
             try:
                 arrays, structure = flatten(values)
-                try:
-                    key = structure, tuple(map(signature[0], arrays))
-                except AttributeError:  # not all of them are arrays
-                    arrays, others = separated(arrays)
-                    key = structure, tuple(map(signature[0], arrays)), others
+                key = structure, tuple(map(signature[0], arrays))
                 variant = variants.get(key)
-            except Exception as error:  # keys that can't be sorted, settings that can't be hashed
-                self.leave(Refusal(f"its arguments are no tree for JAX: {str(error).partition(_LINE)[0]}"))
-                return _GO_ON
+            except Exception:  # not all of them are arrays
+                arrays, key = self._kind_of(values)
+                variant = variants.get(key)
             if variant is None or not variant.is_trusted:
                 return self._eager(values, arrays, key)
             read = variant.guards.check()
-            if read is None or (variant.fits is not None and not variant.fits(*handed(values))):
+            if read is None or (variant.fits and not variant.fits(*handed(values))):
                 return self._missed(variant, key)
             count = calls["compiled"] = calls["compiled"] + 1
             try:
-                if not count % _CHECKED:
-                    return self._checked(variant, read, arrays), None
                 if count < _CHECKED or not count % _TIMED:
-                    begun = perf_counter()
-                    result = variant.run(read, arrays)
-                    times.add(begun, perf_counter(), "compiled")
-                    return result, None
+                    return self._timed(variant, read, arrays, is_checked=not count % _CHECKED), None
                 times.count += 1
                 return variant.run(read, arrays), None
             except Exception as error:
@@ -216,6 +207,18 @@ class HotFunction:
 
         return enter
 
+    def _kind_of(self, values: tuple[Any, ...]) -> tuple[list[Any], Any]:
+        """The arrays of a call that are not all of its arguments, and what tells its kind from others."""
+        try:
+            leaves, structure = _jax.tree.flatten(values)
+            arrays, others = separated(leaves)
+            key = structure, tuple(map(self._signature[0], arrays)), others
+            hash(key)
+        except Exception as error:  # keys that can't be sorted, settings that can't be hashed
+            self.leave(Refusal(f"its arguments are no tree for JAX: {str(error).partition(_LINE)[0]}"))
+            return [], None
+        return arrays, key
+
     # Calls that aren't compiled yet -----------------------------------------------------------------------------------
 
     def _eager(self, values: tuple[Any, ...], arrays: list[Any], key: Any) -> tuple[Any, Any]:
@@ -223,23 +226,28 @@ class HotFunction:
         begun = perf_counter()
         if not any(self.calls.values()):
             self._options.journal.add("detected", self)
-        calls = self.calls["eager"] = self.calls["eager"] + 1
+        self.calls["eager"] += 1
         try:
             self._settle()
-            if self.state != "eager" and key not in self.variants and self._is_time(values, key):
+            if self._is_time(key):
                 self._learn(values, key)
             variant = self.variants.get(key)
-            result = self._compared(variant, values, arrays) if variant is not None else None
+            result = self._compared(variant, values, arrays, key) if variant is not None else None
         except Exception as error:  # a fault of ours is none of the user's
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
-            return _GO_ON
+            result = None
         if result is None:
-            stands_for, self._stands_for = self._stands_for, 1
-            if calls > _CHECKED and not self.variants and self.eager_seconds < _QUICK * calls:
-                self._skip[0], self._stands_for = _TIMED - 1, _TIMED
-            return None, self._running.begin(("eager", stands_for), begun)
+            return None, self._running.begin(("eager", self._stood_for()), begun)
         self._times.add(begun, perf_counter(), "both")
         return result, None
+
+    def _stood_for(self) -> int:
+        """For how many calls the one that is timed now stands; and whether the next ones go on unseen."""
+        stands_for, self._stands_for = self._stands_for, 1
+        calls = self.calls["eager"]
+        if calls > _CHECKED and not self.variants and self.eager_seconds < _QUICK * calls:
+            self._skip[0], self._stands_for = _TIMED - 1, _TIMED
+        return stands_for
 
     def _settle(self) -> None:
         """Note the calls that ended meanwhile."""
@@ -248,43 +256,24 @@ class HotFunction:
             self._times.count += stands_for - 1
             self._times.add(begun, ended, way)
 
-    def _is_time(self, values: tuple[Any, ...], key: Any) -> bool:
-        """Whether what is called so is to be compiled now."""
-        options, before = self._options, sum(self.calls.values()) - 1
-        if len(self._counts) > _KINDS:
-            self._counts.clear()
-        kind = hash(key)
-        count = self._counts[kind] = self._counts.get(kind, 0) + 1
-        if key in self._pending or before < (1 if self.is_wanted else options.calls):
-            return False
-        if count < min(options.calls, _OFTEN) and not self.is_wanted:  # of sizes that come once there may be thousands
-            return False
-        if not self.is_wanted and (self.eager_seconds < options.seconds or before < self._wait_until):
+    def _is_time(self, key: Any) -> bool:
+        """Whether calls of a kind are to be compiled now."""
+        before = sum(self.calls.values()) - 1
+        if (
+            self.state == "eager"
+            or key in self.variants
+            or not self.trigger.is_time(hash(key), before, self.eager_seconds)
+        ):
             return False
         if len(self.variants) + len(self._pending) >= _VARIANTS:
             self._are_too_many()
             return False
-        if self._waited < _WAITS and self._is_called_by_another():
-            self._waited, self._wait_until = self._waited + 1, 2 * before
-            return False
-        return True
+        return key not in self._pending and not self.trigger.must_wait(self, before)
 
     def _are_too_many(self) -> None:
         """Calls of so many kinds are compiled that others aren't. It ends where those are most."""
-        if self.calls["eager"] > _KINDS + 2 * self.calls["compiled"]:
+        if self.calls["eager"] > _OTHERS + 2 * self.calls["compiled"]:
             self.leave(Refusal(f"it is called in more than {_VARIANTS} ways", cure=_WAYS))
-
-    def _is_called_by_another(self) -> bool:
-        """Whether a hot function that may be compiled calls this one now: compiled, it would do without this one."""
-        frame: FrameType | None = _frame(3)  # of the call: this, _is_time and _eager are above it
-        while frame is not None:
-            mark = frame.f_code.co_consts[-1] if frame.f_code.co_consts else None
-            owner = mark.owner if type(mark) is Entrance else None
-            if isinstance(owner, HotFunction) and owner is not self and owner.state not in ("eager", "compiled"):
-                owner.is_wanted = True
-                return True
-            frame = frame.f_back
-        return False
 
     def _learn(self, values: tuple[Any, ...], key: Any) -> None:
         """It is time: prove it, and have it compiled."""
@@ -326,47 +315,34 @@ class HotFunction:
             if self.state == "compiling":
                 self.state = "comparing" if self.variants else "counting"
 
-    def _compared(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array]) -> Any:
+    def _compared(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array], key: Any) -> Any:
         """A call both ways: what the function as it was written gives; None where it is to run by itself."""
         me = object()
         try:
             if variant.comparing is None:
                 variant.comparing = me
-            read = variant.guards.check() if variant.comparing is me else None
-            if read is None or (variant.fits is not None and not variant.fits(*self._parameters.handed(values))):
-                return None  # another thread compares; or it is a miss, which a trusted call would note
-            _jax.block_until_ready((read, arrays))  # what was begun before isn't this call's
-            return self._both_ways(variant, read, values, arrays)
+            return self._both_ways(variant, values, arrays, key) if variant.comparing is me else None
         finally:
             if variant.comparing is me:
                 variant.comparing = None
 
-    def _both_ways(self, variant: Variant, read: Any, values: tuple[Any, ...], arrays: list[jax.Array]) -> Any:
+    def _both_ways(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array], key: Any) -> Any:
         args, kwargs = self._parameters.handed(values)
-        outcomes: dict[bool, tuple[Any, float]] = {}
-        # The very first compiled call isn't counted: JAX prepares for those that follow.
-        order = ((True, False), (False, True))[len(variant.eager) % 2] if variant.eager else (True, False, True)
-        for is_compiled in order:
-            started = perf_counter()
-            try:
-                result: Any = variant.run(read, arrays) if is_compiled else self.original(*args, **kwargs)
-                _jax.block_until_ready(result)
-            except OtherSettings:
-                return outcomes[False][0] if False in outcomes else None
-            except Exception as error:  # an eager one is raised again by the user's own call: it only computes
-                if is_compiled:
-                    self.leave(refusal_of(error))
-                return outcomes[False][0] if False in outcomes else None
-            outcomes[is_compiled] = result, perf_counter() - started
-        (result, eager), (copy, compiled) = outcomes[False], outcomes[True]
-        after = variant.guards.check()
-        if after is None or any(one is not two for one, two in zip(read, after, strict=True)):
-            return result  # another thread changed what it reads: the two can't be compared
-        variant.note(eager, compiled)
-        self._both[0].append(eager)
-        self._both[1].append(compiled)
-        self._judge(variant, unfit(values, result) or _refusal_for(difference(result, copy)))
-        return result
+        read = variant.guards.check()
+        if read is None or not variant.is_for(args, kwargs):
+            return self._note_miss(variant, key)
+        _jax.block_until_ready((read, arrays))  # what was begun before isn't this call's
+        both = run_both(lambda: self.original(*args, **kwargs), lambda: variant.run(read, arrays), len(variant.eager))
+        if isinstance(both.error, OtherSettings):
+            self._hold_back(_SETTINGS, variant, key)
+        elif both.error is not None:
+            self.leave(refusal_of(both.error))
+        elif both.result is not None and _is_same(read, variant.guards.check()):  # no other thread changed it meanwhile
+            variant.note(both.eager, both.compiled)
+            self._both[0].append(both.eager)
+            self._both[1].append(both.compiled)
+            self._judge(variant, unfit(values, both.result) or _refusal_for(difference(both.result, both.copy)))
+        return both.result
 
     def _judge(self, variant: Variant, refusal: Refusal | None) -> None:
         verdict = variant.verdict(_FASTER)
@@ -384,47 +360,65 @@ class HotFunction:
 
     # Calls that compiled code serves, or did until now ----------------------------------------------------------------
 
-    def _checked(self, variant: Variant, read: Any, arrays: list[jax.Array]) -> Any:
-        """A compiled call that is waited for and timed, with nothing before it in the queue."""
-        _jax.block_until_ready((read, arrays))
+    def _timed(self, variant: Variant, read: Any, arrays: list[jax.Array], is_checked: bool) -> Any:
+        """A compiled call that is timed; one that is checked is waited for, with nothing before it in the queue."""
+        if is_checked:
+            _jax.block_until_ready((read, arrays))
         begun = perf_counter()
-        result = _jax.block_until_ready(variant.run(read, arrays))
+        result = variant.run(read, arrays)
+        if is_checked:
+            _jax.block_until_ready(result)
         ended = perf_counter()
         self._times.add(begun, ended, "compiled")
+        if not is_checked:
+            return result
         if not variant.check(ended - begun) and not self._options.is_forced:
             variant.doubt()
         return result
 
     def _missed(self, variant: Variant, key: Any) -> tuple[Any, Any]:
-        """Something that was read has changed: the call runs as it was written."""
-        changed = variant.guards.changed()
-        if changed is None:  # the copy is as good as before for arguments like those that it was made for
-            return self._held_back(_OTHER_ARGUMENTS, None, key)
-        return self._held_back(changed.name, variant, key)
-
-    def _held_back(self, name: str, variant: Variant | None, key: Any) -> tuple[Any, Any]:
-        self.misses[name] = count = self.misses.get(name, 0) + 1
+        """A call that guards hold back runs as it was written."""
         self.calls["eager"] += 1
-        self._options.journal.add("miss", self, name)
-        if count > _VARIANTS and name != _OTHER_ARGUMENTS:
-            cure = "" if name == _SETTINGS else f"pass `{name}` as an argument"
-            self.leave(Refusal(f"{name if name == _SETTINGS else f'`{name}`'} is another at each call", cure=cure))
-        elif variant is not None and self.variants.get(key) is variant:
-            self.variants.pop(key, None)  # it may be compiled anew, for the world as it is now
+        self._note_miss(variant, key)
         return None, self._running.begin(("missed", 1))
+
+    def _note_miss(self, variant: Variant, key: Any) -> None:
+        """Something that was read has changed."""
+        changed = variant.guards.changed()
+        if changed is not None:
+            self._hold_back(changed.name, variant, key)
+        else:  # the copy is as good as before for arguments like those that it was made for
+            self._hold_back(_OTHER_ARGUMENTS, None, key)
+
+    def _hold_back(self, name: str, variant: Variant | None, key: Any) -> None:
+        self.misses[name] = count = self.misses.get(name, 0) + 1
+        self._options.journal.add("miss", self, name)
+        if variant is None:
+            return
+        if self.variants.get(key) is variant:
+            self.variants.pop(key, None)  # it may be compiled anew, for the world as it is now
+        if count > _VARIANTS and name == _SETTINGS:
+            self.leave(Refusal(f"{name} is another at each call"))
+        elif count > _VARIANTS:
+            self.leave(Refusal(f"`{name}` is another at each call", cure=f"pass `{name}` as an argument"))
 
     def _failed(self, error: Exception, key: Any) -> tuple[Any, Any]:
         """A compiled call raised: the function is what it was, and says what it has to say itself."""
         self.calls["compiled"] -= 1
-        if isinstance(error, OtherSettings):
-            return self._held_back(_SETTINGS, self.variants.get(key), key)
         self.calls["eager"] += 1
-        self.leave(refusal_of(error))
+        if isinstance(error, OtherSettings):
+            self._hold_back(_SETTINGS, self.variants.get(key), key)
+        else:
+            self.leave(refusal_of(error))
         return None, self._running.begin(("eager", 1))
 
 
 _OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"
 _WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"
+
+
+def _is_same(before: tuple[Any, ...], after: tuple[Any, ...] | None) -> bool:
+    return after is not None and all(one is two for one, two in zip(before, after, strict=True))
 
 
 def _refusal_for(differs: str) -> Refusal | None:

@@ -52,6 +52,10 @@ class Variant:
         """How many times as fast as eager calls it is."""
         return median(self.eager) / median(self.compiled)
 
+    def is_for(self, args: Any, kwargs: Any) -> bool:
+        """Whether arguments are like those of the proof."""
+        return self.fits is None or self.fits(args, kwargs)
+
     def note(self, eager: float, compiled: float) -> None:
         """A call ran both ways, and took so many seconds each."""
         self.eager.append(eager)
