@@ -10,6 +10,7 @@ from typing import Any
 
 import explorer as ex
 from explorer.hotpath.commands import add_hot
+from explorer.hotpath.trace_commands import add_trace, add_visualize
 from explorer.ledger.commands import add_ledger, add_recompiles
 from explorer.measure.commands import add_profile, add_time
 from explorer.pitfalls.commands import add_lint
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_time(verbs)
     add_profile(verbs)
     add_hot(verbs)
+    add_trace(verbs)
+    add_visualize(verbs)
     given = parser.parse_args(arguments)
     try:
         return given.run(given)

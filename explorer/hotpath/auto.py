@@ -135,6 +135,10 @@ class AutoCompile(Displayable):
     @attached
     def _ipython_display_(self) -> None: ...
 
+    def listen(self, listener: Callable[[HotEvent], None]) -> None:
+        """Give each further event to `listener`, on the thread it happens on; what it raises is passed over."""
+        self._journal.listeners.append(listener)
+
     def to_frame(self) -> pd.DataFrame:
         """A row for each function.
 

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from math import isfinite
+from math import inf, isfinite
 from threading import current_thread
 from time import time
 
@@ -81,10 +81,12 @@ class LogListener:
 
     Args:
         log: Where to.
+        seconds: For how long, from the first operation on.
     """
 
-    def __init__(self, log: LogFile) -> None:
+    def __init__(self, log: LogFile, seconds: float = inf) -> None:
         self._log = log
+        self._seconds, self._until, self._is_over = seconds, inf, False
         self._compiled: set[str] = set()
         self._recorder: Recorder | None = None
         self._written = 0
@@ -94,7 +96,7 @@ class LogListener:
             self._compiled.add(event.function.rpartition(".")[2])
         elif event.kind in ("eager", "restored"):
             self._compiled.discard(event.function.rpartition(".")[2])
-        if event.kind not in _LOGGED:
+        if event.kind not in _LOGGED or self._is_over:
             return
         details = {"function": event.function, "hot": "true"}
         if isfinite(event.seconds):
@@ -106,18 +108,24 @@ class LogListener:
         self._log.write(time(), "COMPILE", current_thread().name, _LOGGED[event.kind], details)
 
     def start(self) -> None:
-        """Write each operation from now on."""
-        if self._recorder is None:
+        """Write each operation from now on; nothing happens once the time is over."""
+        if self._recorder is None and not self._is_over:
             self._recorder = Recorder(self._ran).__enter__()
 
     def stop(self) -> None:
         """Write no more operations."""
+        self._is_over = self._until < inf and self._seconds < inf
         if self._recorder is not None:
             self._recorder.__exit__(None, None, None)
             self._recorder = None
 
     def _ran(self, step: Step) -> None:
         self._written += 1
+        if self._until == inf:
+            self._until = step.seconds + self._seconds
+        if step.seconds > self._until:
+            self.stop()
+            return
         if self._written > _MOST:
             if self._written == _MOST + 1:
                 self._log.write(time(), "RUN", step.thread, "Stopped", {"lines": f"{_MOST}"})

@@ -27,6 +27,7 @@ _VIEWS = {
     "Profile": "explorer.view.measure.profile:ProfileView",
     "Roofline": "explorer.view.measure.roofline:RooflineView",
     "MemoryUse": "explorer.view.measure.memory:MemoryView",
+    "OperationTimeline": "explorer.view.hotpath.log:OperationTimelineView",
     "Peaks": "explorer.view.measure.peaks:PeaksView",
     "Sweep": "explorer.view.measure.sweep:SweepView",
     "WhatIf": "explorer.view.measure.what_if:WhatIfView",

@@ -23,6 +23,7 @@ LAZY = (
     "explorer.view.registry",
     "explorer.ledger.commands",
     "explorer.hotpath.commands",
+    "explorer.hotpath.trace_commands",
     "explorer.pitfalls.commands",
 )
 
