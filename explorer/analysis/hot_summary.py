@@ -14,21 +14,23 @@ _GAPS = "  "
 
 def headline(paths: HotPaths) -> str:
     """How many functions run compiled, what that brought, and why the others don't."""
-    rows = paths.functions
+    rows = [row for row in paths.functions if row.state != "counting"] or paths.functions
     if not rows:
         return f"no function was called often{' so far' if paths.is_on else ''}"
+    return "; ".join([_gained(paths, rows), *_stayed(rows)])
+
+
+def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:
     compiled = [row for row in rows if row.state == "compiled"]
-    if compiled:
-        parts = [f"{_share(len(compiled), len(rows))} compiled{_fastest(compiled)}"]
-    else:
-        parts = [f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if _is_open(paths) else "")]
+    if not compiled:
+        return f"{count_text(len(rows), 'hot function')}, none compiled" + (" yet" if _is_open(paths) else "")
     saved = sum(row.saved_seconds for row in rows)
-    if saved > 0 and compiled:
-        parts.append(f"about {duration_text(saved)} saved, inferred")
-    stayed = [row for row in rows if row.state == "eager"]
-    if stayed:
-        parts.append(f"{len(stayed)} stay{'s' if len(stayed) == 1 else ''} eager")
-    return "; ".join(parts)
+    return _compiled(compiled, len(rows)) + (f"; about {duration_text(saved)} saved, inferred" if saved > 0 else "")
+
+
+def _stayed(rows: Sequence[HotRow]) -> list[str]:
+    stayed = sum(row.state == "eager" for row in rows)
+    return [f"{stayed} stay{'s' if stayed == 1 else ''} eager"] if stayed else []
 
 
 def hot_paths_text(paths: HotPaths) -> str:
@@ -74,19 +76,18 @@ def _factor(row: HotRow) -> str:
     return factor_text(row.speedup) if isfinite(row.speedup) else ""
 
 
-def _share(part: int, whole: int) -> str:
-    if part == whole:
-        return "the hot function runs" if whole == 1 else f"all {whole} hot functions run"
-    return f"{part} of {whole} hot functions run{'s' if part == 1 else ''}"
-
-
-def _fastest(compiled: Sequence[HotRow]) -> str:
-    """What the compiled functions gain: the one that saves most is named."""
+def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
+    """How many run compiled, and what the one gains that saves most."""
     measured = [row for row in compiled if isfinite(row.speedup)]
-    if not measured:
-        return ""
-    best = max(measured, key=lambda row: row.saved_seconds)
-    return f": {best.name} {factor_text(best.speedup)} as fast"
+    best = max(measured, key=lambda row: row.saved_seconds, default=None)
+    gain = f"{factor_text(best.speedup)} as fast ({times_text(best)})" if best is not None else ""
+    if whole == 1:
+        return f"`{compiled[0].name}` runs compiled{f', {gain}' if gain else ''}"
+    part = len(compiled)
+    share = (
+        f"all {whole} hot functions run" if part == whole else f"{part} of {whole} hot functions run{'s' * (part == 1)}"
+    )
+    return f"{share} compiled{f': `{best.name}` {gain}' if best is not None else ''}"
 
 
 def _is_open(paths: HotPaths) -> bool:

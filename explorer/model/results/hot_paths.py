@@ -188,12 +188,13 @@ class HotPaths(Charted, Saved):
 
     Example:
         >>> step = HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
-        ...     eager_seconds=0.0131, compiled_seconds=0.0009, eager_samples=3, compiled_samples=3, basis="both ways")
-        >>> log = HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10)
-        >>> HotPaths((step, log))
-        HotPaths(1 of 2 hot functions runs compiled: step 14.6× as fast; about 12 s saved, inferred; 1 stays eager)
-          step  compiled  13.1 ms → 900 µs  14.6×  1,000 calls
-          log   eager                              after 10 calls: it prints (train.py, line 31)
+        ...     eager_seconds=0.013, compiled_seconds=0.001, eager_samples=3, compiled_samples=3, basis="both ways")
+        >>> HotPaths((step,))
+        HotPaths(`step` runs compiled, 13.0× as fast (13 ms → 1 ms); about 11.8 s saved, inferred)
+          step  compiled  13 ms → 1 ms  13.0×  1,000 calls
+        >>> HotPaths((HotRow("log", "train.py", 30, "eager", "it prints", "train.py", 31, eager_calls=10),))
+        HotPaths(1 hot function, none compiled; 1 stays eager)
+          log  eager      after 10 calls: it prints (train.py, line 31)
     """
 
     functions: tuple[HotRow, ...] = ()

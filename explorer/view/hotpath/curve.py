@@ -6,7 +6,7 @@ figures; with a picture it would be left with loose texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -20,17 +20,17 @@ from explorer.view.chart import Table, html_table
 from explorer.view.scale import Scale, log_ticks
 
 WAYS: dict[Way, str] = {
-    "eager": "as written",
+    "eager": "eager",
     "both": "both ways, compared",
     "compiled": "compiled",
-    "missed": "as written: a guard missed",
+    "missed": "eager, as a guard missed",
 }
 _GAP = 2.5  # calls: how wide calls that aren't shown are
 _ROWS = 20  # of the table of calls, at each end
 _MOST = 120  # points: more would lie on each other
 _BURSTS = 3.0  # times the median, from which the mean of a loop's turns shows that they come in bursts
 _AROUND = 20  # calls: what JAX runs ahead on a CPU is some 32
-_SHARE = 0.5  # of the time from call to call that calls as written take, where these make the loop what it is
+_SHARE = 0.5  # of the time from call to call that eager calls take, where these make the loop what it is
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def runs(ways: Sequence[Way]) -> Iterator[tuple[Way, int, int]]:
 
 def curve(row: HotRow, events: Sequence[HotEvent]) -> str:
     """The curve of a function's calls; empty where no more than one was timed."""
-    points = points_of(row.times)
+    points = points_of(row)
     times = points.times
     if len(times) < 2 or not max(times.seconds) > 0:
         return ""
@@ -92,7 +92,7 @@ def curve(row: HotRow, events: Sequence[HotEvent]) -> str:
 
 def describe(row: HotRow) -> str:
     """The curve in words."""
-    points = points_of(row.times)
+    points = points_of(row)
     parts = [
         f"calls {_range(points.times.numbers[first], points.times.numbers[last])} {WAYS[way]}, "
         f"{duration_text(median(points.times.seconds[first : last + 1]))} each"
@@ -111,8 +111,9 @@ def call_table(row: HotRow) -> str:
     return html_table(Table(title, ("call", "how it ran", "time"), [*first, *last]))
 
 
-def points_of(times: CallTimes) -> Points:
-    times, what = _per_turn(times)
+def points_of(row: HotRow) -> Points:
+    """The calls of a function as they are drawn."""
+    times, what = _per_turn(row)
     if len(times) > _MOST:
         half = _MOST // 2
         times = CallTimes(*(column[:half] + column[-half:] for column in _columns(times)))
@@ -127,24 +128,31 @@ def points_of(times: CallTimes) -> Points:
     return Points(what, times, tuple(place * wide for place in places), tuple((place * wide, n) for place, n in gaps))
 
 
-def _per_turn(times: CallTimes) -> tuple[CallTimes, str]:
+def _per_turn(row: HotRow) -> tuple[CallTimes, str]:
     """The calls with the seconds from each start to the next, if the first ones take most of that; else as they are.
 
     With what the seconds are, in words.
     """
+    times = row.times
     turns = {
         i: times.starts[i + 1] - times.starts[i]
         for i in range(len(times) - 1)
         if times.numbers[i + 1] == times.numbers[i] + 1
     }
-    first = next((i for i, way in enumerate(times.ways) if way != "eager"), len(times))
-    shares = [times.seconds[i] / turn for i, turn in turns.items() if i < first and turn > 0]
-    if not shares or median(shares) < _SHARE:
-        return times, "time until a call returned"
+    if not _is_loop(row, turns):
+        return times, "time until a call returned, its result may have come later"
     numbers, starts, _, ways = ([column[i] for i in turns] for column in _columns(times))
     seconds, is_mean = _evened(list(turns.values()), ways)
     what = "time from one call to the next" + f" (compiled: means of {_AROUND}, as JAX runs ahead)" * is_mean
     return CallTimes(tuple(numbers), tuple(starts), seconds, tuple(ways)), what
+
+
+def _is_loop(row: HotRow, turns: Mapping[int, float]) -> bool:
+    """Whether the first calls, which are eager, take most of the time from each to the next."""
+    first = next((i for i, way in enumerate(row.times.ways) if way != "eager"), len(row.times))
+    before = [turn for i, turn in turns.items() if i < first]
+    each = row.eager_seconds if row.basis == "both ways" else median(row.times.seconds[:first] or (0.0,))
+    return bool(before) and each >= _SHARE * median(before)
 
 
 def _evened(turns: list[float], ways: Sequence[Way]) -> tuple[tuple[float, ...], bool]:

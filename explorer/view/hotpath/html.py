@@ -22,7 +22,7 @@ _OPEN = 3  # of those that run compiled, and of those that stay eager, that are 
 _NAMED = 6  # things that guards hold which are named at once
 SIGNS: dict[HotState, tuple[str, str]] = {
     "compiled": ("✓", "compiled"),
-    "eager": ("✖", "as written"),
+    "eager": ("✖", "eager"),
     "compiling": ("…", "compiling"),
     "comparing": ("…", "comparing"),
     "counting": ("·", "not hot yet"),
@@ -48,10 +48,14 @@ def content(paths: HotPaths) -> str:
     """All that changes while it is on."""
     hot = [row for row in paths.functions if row.state != "counting"]
     cold = [row for row in paths.functions if row.state == "counting"]
-    opened = {row.name for state in ("compiled", "eager") for row in [r for r in hot if r.state == state][:_OPEN]}
+    opened = {row.name for state in ("compiled", "eager") for row in _first(hot, state)}
     rows = "".join(_function(row, paths, row.name in opened) for row in hot[:_MOST])
     notes = "".join(f'<p class="xf-fault">{_marked(note)}</p>' for note in paths.notes)
     return f'{_head(paths)}<div class="xf-list">{rows}{_rest(hot[_MOST:], cold, paths)}</div>{notes}'
+
+
+def _first(rows: Sequence[HotRow], state: HotState) -> list[HotRow]:
+    return [row for row in rows if row.state == state][:_OPEN]
 
 
 def _head(paths: HotPaths) -> str:
@@ -115,8 +119,8 @@ def _eager(row: HotRow, paths: HotPaths) -> str:
 
 def _calls_text(row: HotRow) -> str:
     if not row.compiled_calls:
-        return f"{row.eager_calls:,}, all of them as written"
-    return f"{row.calls:,}: {row.eager_calls:,} as written, {row.compiled_calls:,} compiled"
+        return f"{row.eager_calls:,}, all of them eager"
+    return f"{row.calls:,}: {row.eager_calls:,} eager, {row.compiled_calls:,} compiled"
 
 
 def _cost(row: HotRow) -> Iterable[tuple[str, str]]:
@@ -161,7 +165,7 @@ def _listed(names: Sequence[str]) -> str:
 def _misses(row: HotRow) -> Iterable[tuple[str, str]]:
     if row.misses:
         parts = [f"{count_text(count, 'call')} as `{name}` had changed" for name, count in row.misses.items()]
-        yield "missed", f"ran as written: {'; '.join(parts)}"
+        yield "missed", f"ran eagerly: {'; '.join(parts)}"
     elif row.state == "compiled":
         yield "missed", "no call: what it was compiled with is as it was"
 
@@ -180,7 +184,7 @@ def tables(paths: HotPaths) -> list[Table]:
     return [Table("the functions", _HEAD, [_row(row, paths) for row in paths.functions])]
 
 
-_HEAD = ("function", "where", "state", "calls at top level", "as written", "compiled", "why")
+_HEAD = ("function", "where", "state", "calls at top level", "eager", "compiled", "why")
 
 
 def _row(row: HotRow, paths: HotPaths) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Hot paths as a figure: a curve for each function that was compiled, a row for each that stays as written."""
+"""Hot paths as a figure: a curve for each function that was compiled, a row for each that stays eager."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def figure(paths: HotPaths) -> Figure:
     drawn = [row for row in paths.functions if row.state != "eager" and len(row.times) > 1]
     for row in drawn[:_MOST]:
         page.text(24, y + 26, f"{row.name}: {_figures(row)}", size=13.5, bold=True)
-        page.text(24, y + 42, points_of(row.times).what, size=11.0, colour=GREY)
+        page.text(24, y + 42, points_of(row).what, size=11.0, colour=GREY)
         page.panels.append(_panel(row, y + 52))
         y += _PANEL + _BETWEEN
     for row in paths.functions:
         if row.state == "eager":
             where = f" ({paths.place(row.reason_file, row.reason_line)})" if row.reason_line else ""
-            page.text(24, y + 22, cut_end(f"{row.name} stays as written: {row.reason}{where}".replace("`", ""), 120))
+            page.text(24, y + 22, cut_end(f"{row.name} stays eager: {row.reason}{where}".replace("`", ""), 120))
             y += 20
     page.height = y + 30
     return page
 
 
 def _key() -> str:
-    return "rings: as written; diamonds: both ways, compared; dots: compiled; triangles: a guard missed"
+    return "rings: eager; diamonds: both ways, compared; dots: compiled; triangles: a guard missed"
 
 
 def _figures(row: HotRow) -> str:
@@ -53,7 +53,7 @@ def _figures(row: HotRow) -> str:
 
 
 def _panel(row: HotRow, top: float) -> Panel:
-    points = points_of(row.times)
+    points = points_of(row)
     shown = [seconds for seconds in (*points.times.seconds, row.eager_seconds, row.compiled_seconds) if seconds > 0]
     low, high = min(shown, default=1e-6) / 1.5, max(shown, default=1.0) * 1.5
     ticks = log_ticks(low, high, 4)
@@ -70,7 +70,7 @@ def _levels(row: HotRow) -> Iterator[Mark]:
 
 
 def _marks(row: HotRow, low: float) -> Iterator[Mark]:
-    points = points_of(row.times)
+    points = points_of(row)
     times = points.times
     for way, (colour, symbol, hollow) in _STYLES.items():
         own = [i for i, other in enumerate(times.ways) if other == way]

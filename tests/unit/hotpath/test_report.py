@@ -117,7 +117,7 @@ def test_a_journal_is_bounded_counts_what_it_dropped_and_survives_its_listeners(
         (ex.HotPaths(), "no function was called often"),
         (ex.HotPaths((ex.HotRow("f"),), is_on=True), "1 hot function, none compiled yet"),
         (ex.HotPaths((ex.HotRow("f"),)), "1 hot function, none compiled"),
-        (ex.HotPaths((ex.HotRow("f", state="compiled"),)), "the hot function runs compiled"),
+        (ex.HotPaths((ex.HotRow("f", state="compiled"),)), "`f` runs compiled"),
         (
             ex.HotPaths((ex.HotRow("f", state="eager", reason="it prints"), ex.HotRow("g", state="eager"))),
             "2 hot functions, none compiled; 2 stay eager",
