@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import open_code
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
 
+Compile = Callable[[bytes, str, dict[str, Any]], CodeType]
 _INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
 
 
@@ -22,20 +24,28 @@ def read_script(script: str) -> bytes:
         return file.read()
 
 
-def run_script(script: str, arguments: Sequence[str], text: bytes | None) -> int:
+def compile_script(text: bytes, file: str, namespace: dict[str, Any]) -> CodeType:
+    """The code of a script, as Python compiles it."""
+    return compile(text, file, "exec", dont_inherit=True)
+
+
+def run_script(
+    script: str, arguments: Sequence[str], text: bytes | None, compile_text: Compile = compile_script
+) -> int:
     """Run a script of that text, or a module, as Python would: its exit status, and on stderr its traceback.
 
     Args:
         script: Its path; the name of a module where there is no text.
         arguments: What `sys.argv` has after it.
         text: Its bytes.
+        compile_text: Gives its code, of its text, its path and the namespace that it will run in.
     """
     sys.argv[:] = [script, *arguments]
     try:
         if text is None:
             runpy.run_module(script, run_name="__main__", alter_sys=True)
         else:
-            _run_text(script, text)
+            _run_text(script, text, compile_text)
     except SystemExit as exit_:
         if exit_.code is None or isinstance(exit_.code, int):
             return exit_.code or 0
@@ -49,9 +59,9 @@ def run_script(script: str, arguments: Sequence[str], text: bytes | None) -> int
     return 0
 
 
-def _run_text(script: str, text: bytes) -> None:
-    code = compile(text, script, "exec", dont_inherit=True)
+def _run_text(script: str, text: bytes, compile_text: Compile) -> None:
     main = ModuleType("__main__")
+    code = compile_text(text, script, main.__dict__)
     main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     sys.modules["__main__"] = main  # what it pickles, or starts processes of, is looked up there

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
-from types import FunctionType, TracebackType
+from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
@@ -17,10 +19,12 @@ from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
 from explorer.hotpath.logs import LogListener, requested_listeners
 from explorer.hotpath.report import Journal, by_time, labels_of, row_of
+from explorer.hotpath.sequences.cell import Compile, Prepared, compile_tree, prepare
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
 from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow
+from explorer.model.results.sequences import LeftStatement, ProposedFunction
 from explorer.model.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
 _THRESHOLDS: dict[Mode, int] = {"default": 10, "reduce-overhead": 3, "max-autotune": 10}  # calls
+_PREPARED = 64  # cells and scripts of which it is kept what became of their loops
 _NOMINATED = 3  # calls after which a function is looked at: before that, nothing of it is touched
 _Counter = MonitoredCalls if hasattr(sys, "monitoring") else SampledCalls
 
@@ -80,6 +85,7 @@ class AutoCompile(Displayable):
             settings.mode,
             xla,
         )
+        self._prepared: deque[Prepared] = deque(maxlen=_PREPARED)
         self._counter: Counter | None = None
 
     # What it saw ------------------------------------------------------------------------------------------------------
@@ -214,6 +220,46 @@ class AutoCompile(Displayable):
         if function not in self._functions and self._counter is not None:
             hot = self._functions[function] = HotFunction(function, self._options)
             hot.watch()
+
+    @property
+    def least_seconds(self) -> float:
+        """Of eager time, before something is compiled."""
+        return self._settings.seconds
+
+    def compile_module(
+        self, tree: ast.Module, file: str, namespace: dict[str, Any], compile: Compile = compile_tree
+    ) -> CodeType:
+        """The code of a cell or script, whose loops are watched when it runs in the namespace.
+
+        Args:
+            tree: Its statements.
+            file: Its name.
+            namespace: In which it will run.
+            compile: Python's or IPython's.
+        """
+        prepared = prepare(tree, file, namespace, self, compile=compile)
+        self._prepared.append(prepared)
+        return prepared.code
+
+    def compile_script(self, text: bytes, file: str, namespace: dict[str, Any]) -> CodeType:
+        """The same of a script's text."""
+        return self.compile_module(ast.parse(text, file), file, namespace)
+
+    @property
+    def proposed(self) -> tuple[ProposedFunction, ...]:
+        """The functions that were made of what loops at the top of cells and scripts do over and over."""
+        return tuple(function for prepared in self._prepared for function in prepared.proposed)
+
+    @property
+    def left(self) -> tuple[LeftStatement, ...]:
+        """The statements of such loops that run as they were written, and why."""
+        return tuple(statement for prepared in self._prepared for statement in prepared.left)
+
+    def adopt(self, function: FunctionType) -> HotFunction:
+        """A function that stands for statements of a cell, whose turns ask it; nobody calls it."""
+        hot = self._functions[function] = HotFunction(function, self._options)
+        hot.watch()
+        return hot
 
     def __enter__(self) -> AutoCompile:
         return self.start()

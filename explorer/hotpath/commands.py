@@ -45,7 +45,7 @@ def _hot(given: argparse.Namespace) -> int:
     text = None if given.module else read_script(given.script)
     hot = auto_compile(threshold=given.threshold or threshold(), mode=given.mode, background=not given.wait).start()
     try:
-        status = run_script(given.script, given.arguments, text)
+        status = run_script(given.script, given.arguments, text, hot.compile_script)
     finally:
         hot.stop()
         report = hot.report()

@@ -168,6 +168,14 @@ class HotFunction:
         with suppress_recording():
             return capture_of(self.original, variants[-1].call, variants[-1].call.arrays)
 
+    def entrance(self) -> Callable[..., tuple[Any, Any]]:
+        """What is asked at each call, with the values of all parameters.
+
+        It gives the result and None; or None, and what must live as long as the call does, which runs as it was
+        written.
+        """
+        return self._entrance()
+
     def _entrance(self) -> Callable[..., tuple[Any, Any]]:
         """What is asked at each call. A closure: its names are found faster than attributes."""
         variants, signature, calls, times, skip = self.variants, self._signature, self.calls, self._times, self._skip

@@ -66,7 +66,7 @@ class HotPathsMagics(ShellMagics):
             with hot:
                 if is_live:
                     display(hot)
-                run_cell(self.shell, tree, file, cell)
+                run_cell(self.shell, tree, file, cell, hot.compile_module)
             _write(hot, options)
             return None if is_live else hot
         except ExplorerError as error:

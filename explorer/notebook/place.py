@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from types import FrameType, TracebackType
+from collections.abc import Callable
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from IPython.display import display  # pyright: ignore[reportUnknownVariableType] - IPython annotates it in part
@@ -34,13 +35,28 @@ def parse_cell(shell: Any, frame: FrameType | None, magic: str, cell: str) -> tu
     return shell.transform_ast(shell.compile.ast_parse(source, file)), file
 
 
-def run_cell(shell: Any, tree: ast.Module, file: str, cell: str) -> None:
-    """Run a cell that was parsed; the value of its last expression is displayed, as without a magic."""
+def run_cell(
+    shell: Any, tree: ast.Module, file: str, cell: str, compile_cell: Callable[..., CodeType] | None = None
+) -> None:
+    """Run a cell that was parsed; the value of its last expression is displayed, as without a magic.
+
+    Args:
+        shell: IPython's.
+        tree: What was parsed, by `parse_cell`.
+        file: The name to compile it under.
+        cell: Its text.
+        compile_cell: Gives the code of all but that expression, of its tree, its file, its namespace and the shell's
+            own compile; None is that alone.
+    """
     __tracebackhide__ = True
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
         tree.body.pop()
-    exec(shell.compile(tree, file, "exec"), shell.user_ns)
+    if compile_cell is None:
+        code = shell.compile(tree, file, "exec")
+    else:
+        code = compile_cell(tree, file, shell.user_ns, shell.compile)
+    exec(code, shell.user_ns)
     if isinstance(last, ast.Expr):
         value = eval(shell.compile(ast.Expression(last.value), file, "eval"), shell.user_ns)
         if value is not None and not cell.rstrip().endswith(";"):

@@ -74,13 +74,9 @@ def _sequence(steps: Sequence[Step], starts: Sequence[int], wiring: _Wiring) -> 
     files = {step.file for step in part}
     lines = [step.top_line or step.line for step in part]
     is_one = len(files) == 1 and len({bool(step.top_line) for step in part}) == 1
-    return RepeatedSequence(
-        digest_of(operations, wiring),
-        operations,
-        wiring,
-        tuple(steps[start].number for start in starts),
-        *((files.pop(), min(lines), max(lines)) if is_one else ()),
-    )
+    file, first, last = (part[0].file, min(lines), max(lines)) if is_one else ("", 0, 0)
+    numbers = tuple(steps[start].number for start in starts)
+    return RepeatedSequence(digest_of(operations, wiring), operations, wiring, numbers, file, first, last)
 
 
 def digest_of(operations: Iterable[Operation], wiring: _Wiring) -> str:

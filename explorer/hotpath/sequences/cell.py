@@ -5,18 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, Protocol
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
 from explorer.hotpath.sequences.cutting import instrument, with_target
 from explorer.hotpath.sequences.turns import HotPaths, Turns
 from explorer.model.results.sequences import LeftStatement, ProposedFunction
 
-
-class Compile(Protocol):
-    """As Python's own, and IPython's."""
-
-    def __call__(self, source: ast.Module, filename: str, mode: str, /) -> CodeType: ...
+Compile = Callable[[ast.Module, str, str], CodeType]  # as Python's own, and IPython's
 
 
 class Prepared:
@@ -45,22 +41,20 @@ class Prepared:
         return self._turns.problem if self._turns is not None else ""
 
 
-def compile_module(tree: ast.Module, file: str, mode: str) -> CodeType:
+def compile_tree(tree: ast.Module, file: str, mode: str) -> CodeType:
     """Python's own compile, with none of this file's `from __future__`."""
     return compile(tree, file, mode, dont_inherit=True)
 
 
 def prepare(
-    tree: ast.Module, text: str, file: str, namespace: dict[str, Any], paths: HotPaths, *,
-    compile: Callable[[ast.Module, str, str], CodeType] = compile_module,
-) -> Prepared:  # fmt: skip
+    tree: ast.Module, file: str, namespace: dict[str, Any], paths: HotPaths, *, compile: Compile = compile_tree
+) -> Prepared:
     """Compile a cell or script so that what its loops compute over and over is run by compiled functions.
 
     It does what it does without that: the same names, prints and errors, from the same lines.
 
     Args:
         tree: What was parsed; it is left as it is.
-        text: Of which, for its lines.
         file: Its name, as frames and `linecache` have it.
         namespace: In which it will be run, by `exec(prepared.code, namespace)`.
         paths: Hot paths that are on when it runs.
@@ -74,7 +68,7 @@ def prepare(
         questions = instrument(tree)
         if not questions.runs:
             return Prepared(plain, None)
-        turns = Turns(questions.runs, file, namespace, paths, text.splitlines())
+        turns = Turns(questions.runs, file, namespace, paths)
         with catch_warnings():
             simplefilter("ignore")
             code = compile(ast.Module(questions.body, tree.type_ignores), file, "exec")

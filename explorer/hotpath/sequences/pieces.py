@@ -106,10 +106,10 @@ def text_of(name: str, statements: Sequence[ast.stmt], parameters: Sequence[str]
     """The same function as a person would write it.
 
     Args:
-        lines: Of the cell or script.
+        lines: Of the cell or script; none where they can't be had.
     """
     first, last = statements[0], statements[-1]
-    kept = [line for line in lines[first.lineno - 1 : last.end_lineno]]
+    kept = [line.rstrip() for line in lines[first.lineno - 1 : last.end_lineno]]
     if kept and not kept[0][: first.col_offset].strip() and first.lineno != getattr(last, "lineno", 0):
         margin = first.col_offset
         kept = [line[margin:] if not line[:margin].strip() else line for line in kept]

@@ -200,7 +200,7 @@ class _Inputs:
             self.parts.append((at, None, *_exactly(value)))
         elif type(value) in ARRAYS:
             self.numbers.append(self._arrays.of(value))
-            self.parts.append((value.shape, value.dtype, value.weak_type))
+            self.parts.append((value.shape, value.dtype, getattr(value, "weak_type", False)))
         else:
             leaves, structure = _flatten(value)
             self.parts.append((at, structure))
@@ -226,7 +226,7 @@ def _drop_first(known: dict[Any, Any]) -> None:
 def _kind(leaf: Any) -> type[Any] | tuple[Any, Any, Any]:
     """What of an input is in the program: shape, dtype and whether that is weak; of a number of Python's, its class."""
     if type(leaf) in ARRAYS:
-        return leaf.shape, leaf.dtype, leaf.weak_type
+        return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)
     for base in _NUMBERS:
         if isinstance(leaf, base):
             return base

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import linecache
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from types import FunctionType
@@ -36,6 +37,11 @@ class Hot(Protocol):
     calls: dict[str, int]
     eager_seconds: float
 
+    @property
+    def state(self) -> str:
+        """`eager` once it stays as it was written."""
+        ...
+
     def entrance(self) -> Callable[..., tuple[Any, Any]]:
         """What is asked at each call: its result, or None and what must live as long as the call does."""
         ...
@@ -48,8 +54,8 @@ class HotPaths(Protocol):
     def on(self) -> bool: ...
 
     @property
-    def seconds(self) -> float:
-        """Of eager time after which a function is compiled."""
+    def least_seconds(self) -> float:
+        """Of eager time, before something is compiled."""
         ...
 
     def adopt(self, function: FunctionType) -> Hot:
@@ -65,17 +71,14 @@ class Turns:
         file: Where they stand.
         namespace: In which they run.
         paths: Who compiles.
-        lines: Of the cell or script.
     """
 
-    def __init__(
-        self, runs: Sequence[Run], file: str, namespace: dict[str, Any], paths: HotPaths, lines: Sequence[str]
-    ) -> None:
+    def __init__(self, runs: Sequence[Run], file: str, namespace: dict[str, Any], paths: HotPaths) -> None:
         self.proposed: list[ProposedFunction] = []
         self.left: dict[int, LeftStatement] = {}
         self.problem = ""
-        self._file, self._namespace, self._paths, self._lines = file, namespace, paths, lines
-        self._seconds = _SHARE * paths.seconds
+        self._file, self._namespace, self._paths = file, namespace, paths
+        self._seconds = _SHARE * paths.least_seconds
         self._loops = [_Loop(run) for run in runs]
         self._loop_of = {
             run.first + at: loop for run, loop in zip(runs, self._loops, strict=True) for at in _places(run)
@@ -103,6 +106,9 @@ class Turns:
     def _enter(self, piece: _CutPiece) -> bool:
         """A piece begins: whether its statements run as they are written."""
         namespace = self._namespace
+        if piece.hot.state == "eager":
+            del self._pieces[piece.first]
+            return True
         if not self._paths.on:
             return True
         try:
@@ -224,11 +230,11 @@ class Turns:
         hot.calls["eager"] += loop.turns
         hot.eager_seconds += loop.seconds * len(places) / len(loop.run.statements)  # about: it only says when
         first = loop.run.first + places[0]
-        self._pieces[first] = _CutPiece(first, first + len(places), parameters, names.gives, hot.entrance())
+        self._pieces[first] = _CutPiece(first, first + len(places), parameters, names.gives, hot)
         self.proposed.append(
             ProposedFunction(
                 name, self._file, statements[0].lineno, statements[-1].end_lineno or 0,
-                text_of(name, statements, parameters, self._lines), loop.turns,
+                text_of(name, statements, parameters, linecache.getlines(self._file)), loop.turns,
             )
         )  # fmt: skip
 
@@ -258,11 +264,9 @@ class _Loop:
 class _CutPiece:
     """Statements that a function may run for."""
 
-    def __init__(
-        self, first: int, end: int, parameters: Sequence[str], gives: Sequence[str],
-        enter: Callable[..., tuple[Any, Any]],
-    ) -> None:  # fmt: skip
-        self.first, self.end, self.parameters, self.gives, self.enter = first, end, parameters, gives, enter
+    def __init__(self, first: int, end: int, parameters: Sequence[str], gives: Sequence[str], hot: Hot) -> None:
+        self.first, self.end, self.parameters, self.gives, self.hot = first, end, parameters, gives, hot
+        self.enter = hot.entrance()
 
 
 def _places(run: Run) -> range:

@@ -18,6 +18,8 @@ from tests.unit.hotpath.sequences.cells import CELLS, PRELUDE
 class Asked:
     """Stands for a hot function: what it was made of runs in place of the statements each time that it can."""
 
+    state = "compiled"
+
     def __init__(self, function):
         self.function, self.calls, self.eager_seconds, self.runs = function, {"eager": 0}, 0.0, 0
 
@@ -36,7 +38,7 @@ class Asked:
 class Always:
     """Hot paths that trust each piece that proves to compute only, at once: harder on what is cut than real ones."""
 
-    on, seconds = True, 0.0
+    on, least_seconds = True, 0.0
 
     def __init__(self):
         self.pieces = []
@@ -68,7 +70,7 @@ def ran(cell, paths=None):
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     namespace, printed, raised = {"__name__": "__main__"}, io.StringIO(), None
     tree = ast.parse(text)
-    prepared = prepare(tree, text, file, namespace, paths) if paths else None
+    prepared = prepare(tree, file, namespace, paths) if paths else None
     code = prepared.code if prepared else compile(tree, file, "exec", dont_inherit=True)
     with contextlib.redirect_stdout(printed), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -140,19 +142,19 @@ def test_statements_that_stay_say_why():
 
 def test_a_cell_without_loops_or_that_awaits_is_left_as_it_is():
     for text in ("x = 1", "def f():\n    for i in range(3):\n        y = i + 1"):
-        assert prepare(ast.parse(text), text, "<cell>", {}, Always()).proposed == ()
+        assert prepare(ast.parse(text), "<cell>", {}, Always()).proposed == ()
 
     def compile_cell(tree, file, mode):
         return compile(tree, file, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
     text = "for i in range(3):\n    x = await g(i) + 1"
-    prepared = prepare(ast.parse(text), text, "<cell>", {}, Always(), compile=compile_cell)
+    prepared = prepare(ast.parse(text), "<cell>", {}, Always(), compile=compile_cell)
     assert prepared.code == compile_cell(ast.parse(text), "<cell>", "exec")
 
 
 def test_a_syntax_error_is_pythons_own():
     with pytest.raises(SyntaxError, match="'return' outside function"):
-        prepare(ast.parse("return 1"), "return 1", "<cell>", {}, Always())
+        prepare(ast.parse("return 1"), "<cell>", {}, Always())
 
 
 def test_a_fault_of_the_watch_costs_the_cell_nothing():
@@ -162,7 +164,7 @@ def test_a_fault_of_the_watch_costs_the_cell_nothing():
 
     text = PRELUDE + CELLS["a training loop"]
     namespace = {}
-    prepared = prepare(ast.parse(text), text, "<cell>", namespace, Broken())
+    prepared = prepare(ast.parse(text), "<cell>", namespace, Broken())
     exec(prepared.code, namespace)
     assert "a fault" in prepared.problem
     expected, _ = ran(CELLS["a training loop"])

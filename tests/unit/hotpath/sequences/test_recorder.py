@@ -225,3 +225,15 @@ def test_what_is_kept_is_bounded(monkeypatch):
         assert len(recorder._operations) <= 4
     assert len(recorder.steps()) == 10
     assert recorder.seen == 55
+
+
+def test_keys_are_arrays():
+    key = jax.random.key(0)
+
+    def program():
+        one, two = jax.random.split(key)
+        return jax.random.normal(one, (2,)) + jax.random.normal(two, (2,))
+
+    *steps, last = recorded(program)
+    assert any("key<fry>[]" in step.operation.inputs for step in steps)
+    assert last.operation.name == "add"
