@@ -7,7 +7,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -20,6 +19,7 @@ from explorer.aot.program import Program
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.sources import ForeignSources, read_source, users_frame
 from explorer.errors import ExploreError, ExplorerError, RecompilationWarning
+from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from time import perf_counter
 from types import MethodType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -22,6 +22,7 @@ from explorer.capture.recording import Program, recorder
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
+from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
 from explorer.model.findings.findings import Findings

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache, cached_property, wraps
+from functools import cache, wraps
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
@@ -17,6 +17,7 @@ from explorer.hotpath.codes import own_code
 from explorer.hotpath.counting import functions_of, may_be_hot
 from explorer.hotpath.environment import ALL, configured, forced, is_turned_on
 from explorer.hotpath.placement import Placement
+from explorer.model.cached import cached_property
 from explorer.model.results.hot_paths import HotRow
 from explorer.model.signals import SignalSettings
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import jax
@@ -21,6 +21,7 @@ from explorer.capture.filtered import arrays_of, is_filtered
 from explorer.errors import ExploreError, OptionError
 from explorer.measure.calls import Calls
 from explorer.measure.naming import struct_of
+from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.text import did_you_mean
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from explorer.model.cached import cached_property
 
 Ints = NDArray[np.int32]
 Pairs = Iterable[tuple[str, str]]

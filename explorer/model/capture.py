@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
+from functools import partial
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
@@ -15,6 +15,7 @@ from weakref import ref
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.attribution import Attribution
+from explorer.model.cached import cached_property
 from explorer.model.compilation import Constant, Durations
 from explorer.model.displayable import Pictured
 from explorer.model.equation_sets import EquationSets

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.model.cached import cached_property
 from explorer.model.graph import Ints
 
 Grades = NDArray[np.int8]

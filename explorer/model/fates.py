@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.model.attached import attached
+from explorer.model.cached import cached_property
 from explorer.model.graph import Graph, Ints, Node
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +19,7 @@ from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.attributes import Attributes, tabulate
 from explorer.model.attribution import Attribution, SourceLine
+from explorer.model.cached import cached_property
 from explorer.model.types import TypeSizes, measure_types
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import OutOfRangeError
+from explorer.model.cached import cached_property
 from explorer.model.graph import Frame, Graph, Ints, Node
 from explorer.model.types import parse_type
 from explorer.model.units import bytes_text

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import overload
 
 import numpy as np
 
 from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
+from explorer.model.cached import cached_property
 from explorer.model.graph import Ints
 from explorer.model.pass_history import History, PassLink
 from explorer.model.text_versions import Versions, unified

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from explorer.model.attached import attached
 from explorer.model.attribution import Attribution
+from explorer.model.cached import cached_property
 from explorer.model.graph import Graph
 
 

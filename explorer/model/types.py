@@ -9,10 +9,12 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from explorer.model.cached import cached_property
 
 # An array of a jaxpr or HLO, or a tensor of MLIR, or a parenthesis of a tuple. Element types may hold brackets of their
 # own: `key<fry>` in a jaxpr, `complex<f32>` in MLIR.

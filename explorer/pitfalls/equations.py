@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ import jax
 from explorer._jax import inner_jaxprs, scan_inputs, user_stack
 from explorer._jax.arguments import jaxpr_place
 from explorer.capture.readers.user_frames import is_runner
+from explorer.model.cached import cached_property
 from explorer.model.graph import Frame
 from explorer.model.source import is_library_file
 

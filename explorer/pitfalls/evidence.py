@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from itertools import starmap
 from types import CodeType
 from typing import Any
@@ -18,6 +18,7 @@ from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import is_tracer
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
+from explorer.model.cached import cached_property
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.function_source import FunctionSource, function_source

@@ -7,12 +7,13 @@ import builtins
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from explorer.capture.safe_reading import callee_name, closure_variables, find
 from explorer.capture.sources import Span, label, read_source
+from explorer.model.cached import cached_property
 from explorer.pitfalls.recorder import ExecutedFunction
 from explorer.pitfalls.syntax_trees import first_line, parameters_of, parse, root_of
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -29,6 +28,7 @@ from explorer.capture.safe_reading import (
     is_users_object,
     kind_of,
 )
+from explorer.model.cached import cached_property
 from explorer.model.source import is_library_file
 
 # A model of some hundred layers has fewer; a registry of everything must not make lint() slow.

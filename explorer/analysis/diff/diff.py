@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 
 import numpy as np
 
 from explorer.analysis.diff.stage_diff import StageDiff, stage_diff
 from explorer.errors import ArgumentsError, UnknownNameError
+from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
 from explorer.model.graph import Node

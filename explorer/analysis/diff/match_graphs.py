@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.diff.unfused_dataflow import UnfusedDataflow, unfused_dataflow
+from explorer.model.cached import cached_property
 from explorer.model.graph import Graph, Ints
 from explorer.model.source import Source
 from explorer.model.types import parse_type

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from explorer.analysis.fates.evidence import Evidence
 from explorer.analysis.fates.metadata_fates import Row
 from explorer.analysis.fates.operations import HELPERS, NEUTRAL, hlo_name, infix
 from explorer.analysis.links.dependence import argument_sets
+from explorer.model.cached import cached_property
 from explorer.model.fates import IMPORT, LOWERING
 from explorer.model.graph import Graph, Ints
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from explorer.analysis.fates.operations import HELPERS
+from explorer.model.cached import cached_property
 from explorer.model.equation_sets import EXACT
 from explorer.model.graph import Ints
 from explorer.model.pass_history import PassLink

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.model.cached import cached_property
 from explorer.model.graph import Graph, Ints
 
 _Hashes = NDArray[np.uint64]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
+from explorer.model.cached import cached_property
 from explorer.model.graph import Graph
 from explorer.model.results.profile_events import THUNK, Events, Op
 

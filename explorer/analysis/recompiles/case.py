@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from explorer.analysis.recompiles.nearest import Difference
+from explorer.model.cached import cached_property
 from explorer.model.events.key import AHEAD, Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns, in_columns
 

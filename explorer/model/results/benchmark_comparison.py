@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
+from explorer.model.cached import cached_property
 from explorer.model.displayable import Charted
 from explorer.model.results.statistics import ratio_interval
 from explorer.model.results.timing import Samples

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
+from explorer.model.cached import cached_property
 from explorer.model.graph import Frame
 
 By = Literal["scope", "stack"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import isnan, nan
 from os import PathLike
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from explorer.errors import NotRecordedError, OptionError
 from explorer.model.attached import attached
+from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.displayable import Charted
 from explorer.model.results.flame import By, Flame

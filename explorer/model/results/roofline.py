@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
+from explorer.model.cached import cached_property
 from explorer.model.displayable import Charted
 from explorer.model.results.peaks import Peaks
 from explorer.model.saved import Saved

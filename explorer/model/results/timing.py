@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import ceil, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
 from explorer.model.attached import attached
+from explorer.model.cached import cached_property
 from explorer.model.displayable import Charted
 from explorer.model.results.statistics import attained, drift_of, effective_count, interval_of_median, spread_of
 from explorer.model.saved import Saved

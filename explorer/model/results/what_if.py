@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
+from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.displayable import Charted
 from explorer.model.results.benchmark_comparison import Ratio

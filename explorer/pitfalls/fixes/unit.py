@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from explorer.capture.safe_reading import is_exactly, member
 from explorer.capture.sources import Span
+from explorer.model.cached import cached_property
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.syntax_trees import first_line, parse
