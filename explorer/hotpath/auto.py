@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,6 @@ Mode = Literal["default", "reduce-overhead", "max-autotune"]
 _THRESHOLDS: dict[Mode, int] = {"default": 10, "reduce-overhead": 3, "max-autotune": 10}  # calls
 _PREPARED = 64  # cells and scripts of which it is kept what became of their loops
 _NOMINATED = 3  # calls after which a function is looked at: before that, nothing of it is touched
-_Counter = MonitoredCalls if hasattr(sys, "monitoring") else SampledCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +211,8 @@ class AutoCompile(Displayable):
 
     def _new_counter(self) -> Counter:
         """What sees which functions are called."""
-        return _Counter(min(self._settings.threshold, _NOMINATED), self.nominate)
+        counter = MonitoredCalls if MonitoredCalls.is_possible() else SampledCalls
+        return counter(min(self._settings.threshold, _NOMINATED), self.nominate)
 
     def nominate(self, function: FunctionType) -> None:
         """A function is called often: its calls are looked at from now on."""

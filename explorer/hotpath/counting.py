@@ -5,25 +5,52 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from threading import Event, Thread
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from explorer.hotpath.codes import own_code
 from explorer.model.source import is_library_file
 
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _TOOLS = (4, 3, 1)  # numbers that no tool of Python's own has
+_NAME = "explorer hot paths"
+_MOST = 20_000  # codes that are counted: some 5 MB
 _monitoring: Any = getattr(sys, "monitoring", None)
+_frame: Callable[[int], FrameType] = getattr(sys, "_getframe")  # noqa: B009 - documented, for debuggers
 _frames: Callable[[], dict[int, FrameType]] = getattr(sys, "_current_frames")  # noqa: B009 - documented, for debuggers
 
 
+class _Counts:
+    """How often each code was seen.
+
+    By identity, with the code kept beside: codes of one text are equal, as those of a cell that is run again, and to
+    hash one takes as long as its constants do. A program that makes codes all the time has them counted anew at times.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[int, list[Any]] = {}
+
+    def add(self, code: CodeType) -> int:
+        """One more; and how many that makes."""
+        entry = self._counts.get(id(code))
+        if entry is None:
+            if len(self._counts) >= _MOST:
+                self._counts = {}
+            entry = self._counts[id(code)] = [code, 0]
+        entry[1] += 1
+        return entry[1]
+
+
 def may_be_hot(code: CodeType) -> bool:
-    """Whether a code is a function of the user's that runs from a call to its return."""
+    """Whether a code is a function of the user's that runs from a call to its return, and isn't looked at yet."""
     is_named = not code.co_name.startswith("<") or code.co_name == "<lambda>"
     return (
         is_named
         and code.co_filename != "<guards>"
+        and own_code(code) is code
         and not code.co_flags & _STEPWISE
         and not is_library_file(code.co_filename)
     )
@@ -39,30 +66,38 @@ class MonitoredCalls:
 
     def __init__(self, calls: int, nominate: Callable[[FunctionType], None]) -> None:
         self._calls, self._nominate = calls, nominate
-        self._counts: dict[CodeType, int] = {}
+        self._counts = _Counts()
         self._tool = -1
+
+    @staticmethod
+    def is_possible() -> bool:
+        """Whether Python has this, and a number for it that no other tool has taken."""
+        return _monitoring is not None and any(_monitoring.get_tool(tool) is None for tool in _TOOLS)
 
     def start(self) -> None:
         self._tool = next(tool for tool in _TOOLS if _monitoring.get_tool(tool) is None)
-        _monitoring.use_tool_id(self._tool, "explorer hot paths")
+        _monitoring.use_tool_id(self._tool, _NAME)
         _monitoring.register_callback(self._tool, _monitoring.events.PY_START, self._started)
         _monitoring.set_events(self._tool, _monitoring.events.PY_START)
         _monitoring.restart_events()  # whatever an earlier counter of this number had enough of counts again
 
     def stop(self) -> None:
-        _monitoring.set_events(self._tool, 0)
-        _monitoring.register_callback(self._tool, _monitoring.events.PY_START, None)
-        _monitoring.free_tool_id(self._tool)
+        tool, self._tool = self._tool, -1
+        if tool < 0 or _monitoring.get_tool(tool) != _NAME:
+            return  # somebody took it from us
+        _monitoring.set_events(tool, 0)
+        _monitoring.register_callback(tool, _monitoring.events.PY_START, None)
+        _monitoring.free_tool_id(tool)
 
     def _started(self, code: CodeType, offset: int) -> Any:
-        count = self._counts.get(code, 0) + 1
+        count = self._counts.add(code)
         if count == 1 and not may_be_hot(code):
             return _monitoring.DISABLE
-        self._counts[code] = count
         if count < self._calls:
             return None
-        for function in functions_of(code):
-            self._nominate(function)
+        with suppress(Exception):  # a fault of ours is none of the user's, whose call this is in
+            for function in functions_of(code, _frame(1)):
+                self._nominate(function)
         return _monitoring.DISABLE
 
 
@@ -80,7 +115,7 @@ class SampledCalls:
 
     def __init__(self, calls: int, nominate: Callable[[FunctionType], None]) -> None:
         self._calls, self._nominate = calls, nominate
-        self._counts: dict[CodeType, int] = {}
+        self._counts = _Counts()
         self._ended = Event()
         self._thread = Thread(target=self._watch, name="explorer hot paths", daemon=True)
 
@@ -100,15 +135,32 @@ class SampledCalls:
     def _look(self, frame: FrameType | None) -> None:
         while frame is not None:
             code = frame.f_code
-            count = self._counts.get(code, 0) + 1
-            self._counts[code] = count
-            if count == self._calls and may_be_hot(code):
-                for function in functions_of(code):
-                    self._nominate(function)
+            if self._counts.add(code) == self._calls and may_be_hot(code):
+                with suppress(Exception):  # the next function may be looked at
+                    for function in functions_of(code, frame):
+                        self._nominate(function)
             frame = frame.f_back
 
 
-def functions_of(code: CodeType) -> list[FunctionType]:
-    """The functions that run a code now."""
+def functions_of(code: CodeType, frame: FrameType | None = None) -> list[FunctionType]:
+    """The functions that run a code now.
+
+    By its qualified name where that leads there from the frame's globals: to search the heap takes some 20 ms for each
+    million objects, while the program waits.
+    """
+    named = _named(code, frame) if frame is not None else None
+    if named is not None:
+        return [named]
     users = gc.get_referrers(code)
     return [user for user in users if type(user) is FunctionType and user.__code__ is code]
+
+
+def _named(code: CodeType, frame: FrameType) -> FunctionType | None:
+    """The function under a code's qualified name, or that which it wraps; None where there is none."""
+    first, *rest = code.co_qualname.split(".")
+    value: Any = frame.f_globals.get(first)
+    for name in rest:
+        value = value.__dict__.get(name) if isinstance(value, type) else None
+    if type(value) in (staticmethod, classmethod):
+        value = value.__func__
+    return value if type(value) is FunctionType and value.__code__ is code else None
