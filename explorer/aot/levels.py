@@ -27,27 +27,13 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from explorer._jax.levels import LEVELS, MORE, Options, level_options
+from explorer._jax.levels import LEVELS, MORE, TRIED, Options, level_options, measured_options
 from explorer.errors import ArchiveError, ExploreError, OptionError
 
 if TYPE_CHECKING:
     from explorer.aot.executable import Executable
 
-_TRIED: dict[str, Sequence[Options]] = {
-    "cpu": (
-        {"xla_cpu_prefer_vector_width": 512},
-        {"xla_cpu_parallel_codegen_split_count": 1},
-        {"xla_cpu_enable_concurrency_optimized_scheduler": True},
-        {"xla_cpu_copy_insertion_use_region_analysis": True},
-    ),
-    "gpu": (
-        {"xla_gpu_triton_gemm_any": True},
-        {"xla_gpu_enable_triton_gemm": False},
-        {"xla_gpu_enable_latency_hiding_scheduler": True},
-        {"xla_gpu_exhaustive_tiling_search": True},
-    ),
-}
-_SETS: Sequence[Options] = (*LEVELS.values(), *MORE.values(), *(tried for sets in _TRIED.values() for tried in sets))
+_SETS: Sequence[Options] = (*LEVELS.values(), *MORE.values(), *(tried for sets in TRIED.values() for tried in sets))
 _ROUNDS = 15
 _LONGEST = 2.0  # seconds of measuring one candidate, after which fewer rounds must do
 _WORTH = 0.98  # of the default's time: less of a gain is taken for noise
@@ -154,8 +140,7 @@ def autotune(build: Callable[[Options], Executable]) -> Executable:
     Args:
         build: Compiles with such options.
     """
-    backend = jax.default_backend()
-    sets = [LEVELS[3], MORE.get(backend, {}), *_TRIED.get(backend, ())]
+    sets = measured_options()
     built: list[Executable | None] = []
     errors: list[str] = []
     for options in sets:

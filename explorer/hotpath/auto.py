@@ -13,6 +13,7 @@ from time import perf_counter
 from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
+from explorer._jax.levels import LazyOptions, measured_options
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
@@ -287,8 +288,9 @@ def auto_compile(
     Args:
         threshold: From how many calls of a function on, at least 1. None: 10, or 3 for the mode `reduce-overhead`.
         seconds: And from how much time of its eager calls on, in seconds, all together.
-        mode: `default`; `reduce-overhead` compiles after 3 calls; `max-autotune` tries compiler options, and keeps the
-            fastest program.
+        mode: `default`; `reduce-overhead` compiles after 3 calls (arguments are never donated: that their caller is
+            done with them can't be proven); `max-autotune` compiles with each set of options that
+            `optimization_level=5` of `compile` tries, and keeps the fastest program.
         background: Compile beside the program, which goes on eagerly meanwhile; False makes the call wait that comes
             after the threshold.
 
@@ -305,7 +307,8 @@ def auto_compile(
         ...     print(hot)
         HotPaths(no function was called often so far)
     """
-    return AutoCompile(checked(threshold, seconds, mode, background))
+    settings = checked(threshold, seconds, mode, background)
+    return AutoCompile(settings, LazyOptions(measured_options) if mode == "max-autotune" else ())
 
 
 def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forced: bool = False) -> Settings:

@@ -10,7 +10,7 @@ from functools import cache, wraps
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from explorer._jax.levels import level_options
+from explorer._jax.levels import LazyOptions, level_options
 from explorer.errors import NotCallableError, OptionError
 from explorer.hotpath.auto import AutoCompile
 from explorer.hotpath.codes import own_code
@@ -66,7 +66,7 @@ class SignalPaths(AutoCompile):
 
     def __init__(self, settings: SignalSettings) -> None:
         is_on = bool(settings.compile)
-        xla = (level_options(settings.optimization_level),) if is_on and settings.optimization_level != 3 else ()
+        xla = LazyOptions(lambda: [level_options(settings.optimization_level)])
         super().__init__(forced(), xla, settings.name)
         self._calls = CallsOfThread(self.nominate) if is_on else None
 

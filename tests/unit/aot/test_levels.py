@@ -118,9 +118,7 @@ def test_what_level_5_measured_is_a_table_as_text_and_as_html(tuned):
 def test_a_candidate_that_does_not_compile_is_listed_with_why_and_never_chosen(monkeypatch):
     backend = jax.default_backend()
     tried = ({"xla_no_such_option": True}, {"xla_backend_optimization_level": 1})
-    monkeypatch.setitem(
-        levels._TRIED, backend, tried
-    )  # what is tried is private; an option that fails can't be had else
+    monkeypatch.setitem(levels.TRIED, backend, tried)  # an option that fails can't be had else
     tuned = ex.compile(program, 5, args=[F32])
     (failed,) = [one for one in tuned.autotuning.candidates if not one.samples]
     assert failed.name == "xla_no_such_option=True"

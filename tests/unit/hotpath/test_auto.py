@@ -2,11 +2,14 @@
 
 import threading
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import explorer as ex
+from explorer._jax import levels
+from explorer._jax.levels import measured_options
 from explorer.hotpath.auto import active
 
 X = jnp.linspace(0.1, 1.0, 32 * 32).reshape(32, 32)
@@ -164,3 +167,18 @@ def test_options_out_of_range_are_refused(options, message):
 def test_reduced_overhead_compiles_after_three_calls():
     report = ex.auto_compile(mode="reduce-overhead").report()
     assert (report.threshold, report.mode) == (3, "reduce-overhead")
+
+
+def test_autotuning_tries_several_sets_of_options_and_gives_the_same(monkeypatch):
+    def double(x):
+        return jnp.sin(x) * 2
+
+    monkeypatch.setitem(levels.TRIED, jax.default_backend(), ({"xla_backend_optimization_level": 1},))
+    counted = []
+    monkeypatch.setattr("explorer.hotpath.auto.measured_options", lambda: counted.append(1) or measured_options())
+    hot = ex.auto_compile(mode="max-autotune", background=False, threshold=1, seconds=0)
+    assert counted == []  # to ask for them starts the backend
+    with hot:
+        until(hot, double, "compiled")
+        np.testing.assert_allclose(double(X), np.sin(X) * 2, rtol=1e-5)
+    assert counted == [1]
