@@ -11,6 +11,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 Compile = Callable[[bytes, str, dict[str, Any]], CodeType]
+_HOT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "hotpath", "")  # Ctrl-C may come while that runs
 _INTERRUPTED = 130  # as a shell tells of a program that Ctrl-C ended
 
 
@@ -69,9 +70,17 @@ def _run_text(script: str, text: bytes, compile_text: Compile) -> None:
 
 
 def _its_own(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this file and of runpy."""
-    while traceback is not None and (
-        traceback.tb_frame.f_code.co_filename == __file__ or traceback.tb_frame.f_globals.get("__name__") == "runpy"
-    ):
+    """A traceback without the frames of this file and of runpy, nor of what stands before a hot function."""
+    own: list[TracebackType] = []
+    while traceback is not None:
+        if not _is_ours(traceback):
+            own.append(traceback)
         traceback = traceback.tb_next
-    return traceback
+    for frame, inner in zip(own, [*own[1:], None], strict=False):
+        frame.tb_next = inner
+    return own[0] if own else None
+
+
+def _is_ours(traceback: TracebackType) -> bool:
+    file = traceback.tb_frame.f_code.co_filename
+    return file == __file__ or file.startswith(_HOT) or traceback.tb_frame.f_globals.get("__name__") == "runpy"

@@ -55,7 +55,7 @@ def test_a_function_that_is_called_often_runs_compiled_and_is_what_it_was_after(
     assert row.name.endswith("chain")
     assert row.compiled_calls
     assert [event.kind for event in hot.events][:2] == ["detected", "trigger"]
-    assert repr(hot).startswith("HotPaths(the hot function runs compiled: ")
+    assert repr(hot).startswith("HotPaths(`made.<locals>.chain` runs compiled")
     assert list(hot.to_frame()["name"]) == [row.name]
 
 

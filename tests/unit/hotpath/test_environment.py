@@ -105,6 +105,25 @@ def test_its_error_is_what_python_shows_without_frames_of_explorer(program):
     assert "line 24, in <module>" in trace
 
 
+def test_ctrl_c_while_a_copy_runs_shows_the_users_lines_alone(tmp_path, monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    # A function of Explorer's, by its file, that is interrupted.
+    code = interrupted.__code__.replace(co_filename=str(Path(ex.__file__).parent / "hotpath" / "hot.py"))
+    interrupted.__code__ = code
+    path = tmp_path / "train.py"
+    path.write_text("import builtins\ndef step():\n    builtins.interrupted()\nstep()\n")
+    monkeypatch.setattr("builtins.interrupted", interrupted, raising=False)
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    assert main(["hot", str(path)]) == 130
+    trace = capsys.readouterr().err
+    assert "line 3, in step" in trace
+    assert "hotpath" not in trace[: trace.index("KeyboardInterrupt")]
+
+
 def test_a_script_that_is_not_there_is_an_error_of_the_command(capsys):
     assert main(["hot", "nowhere.py"]) == 1
     assert "nowhere.py" in capsys.readouterr().err
