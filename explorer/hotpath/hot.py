@@ -29,6 +29,7 @@ from explorer.hotpath.comparison import run_both
 from explorer.hotpath.compiled import NotCompiled, OtherSettings, XlaOptions, compiled_copy
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
+from explorer.hotpath.proof.refusal import refusal_of
 from explorer.hotpath.report import Journal, Times
 from explorer.hotpath.running import RunningCalls
 from explorer.hotpath.same_result import difference
@@ -431,8 +432,3 @@ def _is_same(before: tuple[Any, ...], after: tuple[Any, ...] | None) -> bool:
 
 def _refusal_for(differs: str) -> Refusal | None:
     return Refusal(f"compiled, {differs}") if differs else None
-
-
-def refusal_of(error: Exception) -> Refusal:
-    """Why a trace or a compiled call raised."""
-    return Refusal(f"compiled it raises {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
