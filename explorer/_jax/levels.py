@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, overload
 
 import jax
+
+from explorer.model.cached import cached_property
 
 Options = Mapping[str, Any]
 

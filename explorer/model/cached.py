@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property as _with_lock
+from functools import cached_property as _with_lock  # noqa: TID251
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from functools import cached_property as cached_property
+    from functools import cached_property as cached_property  # noqa: TID251
 else:
 
     class cached_property(_with_lock):

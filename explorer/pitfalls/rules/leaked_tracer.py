@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache  # noqa: TID251 - the user's
 from types import FunctionType, MethodType
 from typing import Any, cast
 
