@@ -84,9 +84,10 @@ def _compiled(compiled: Sequence[HotRow], whole: int) -> str:
     if whole == 1:
         return f"`{compiled[0].name}` runs compiled{f', {gain}' if gain else ''}"
     part = len(compiled)
-    share = (
-        f"all {whole} hot functions run" if part == whole else f"{part} of {whole} hot functions run{'s' * (part == 1)}"
-    )
+    if part == whole:
+        share = f"{'both' if whole == 2 else f'all {whole}'} hot functions run"
+    else:
+        share = f"{part} of {whole} hot functions run{'s' * (part == 1)}"
     return f"{share} compiled{f': `{best.name}` {gain}' if best is not None else ''}"
 
 
