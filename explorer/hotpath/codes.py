@@ -32,3 +32,16 @@ def code_of(function: FunctionType) -> CodeType:
     All that it needs stands in the one code that it reads, so another thread may swap or restore meanwhile.
     """
     return own_code(function.__code__)
+
+
+_COPY = "__explorer_copy__"
+
+
+def mark_copy(function: FunctionType) -> None:
+    """Note that a function is our copy of a user's."""
+    function.__dict__[_COPY] = True
+
+
+def is_copy(function: FunctionType) -> bool:
+    """Whether a function is our copy of a user's."""
+    return _COPY in function.__dict__

@@ -11,7 +11,7 @@ from threading import Event, Thread
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from explorer.hotpath.codes import own_code
+from explorer.hotpath.codes import is_copy, own_code
 from explorer.model.source import is_library_file
 
 _STEPWISE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
@@ -151,8 +151,9 @@ def functions_of(code: CodeType, frame: FrameType | None = None) -> list[Functio
     named = _named(code, frame) if frame is not None else None
     if named is not None:
         return [named]
+    # Without our copies: each would get a copy too, and the next hot paths would find twice as many.
     users = gc.get_referrers(code)
-    return [user for user in users if type(user) is FunctionType and user.__code__ is code]
+    return [one for one in users if type(one) is FunctionType and one.__code__ is code and not is_copy(one)]
 
 
 def _named(code: CodeType, frame: FrameType) -> FunctionType | None:

@@ -22,7 +22,7 @@ from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any
 
-from explorer.hotpath.codes import Entrance, code_of, own_code
+from explorer.hotpath.codes import Entrance, code_of, mark_copy, own_code
 
 _MOST = 255  # arguments and constants of an instruction without a prefix
 _UNIT = 2  # bytes of an instruction
@@ -45,6 +45,7 @@ def original_of(function: FunctionType) -> FunctionType:
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
     copy.__dict__.update(function.__dict__)
+    mark_copy(copy)
     return copy
 
 
