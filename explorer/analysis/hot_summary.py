@@ -14,10 +14,15 @@ _GAPS = "  "
 
 def headline(paths: HotPaths) -> str:
     """How many functions run compiled, what that brought, and why the others don't."""
-    rows = [row for row in paths.functions if row.state != "counting"] or paths.functions
+    rows = [row for row in paths.functions if row.state != "counting"] or list(paths.functions)
     if not rows:
         return f"no function was called often{' so far' if paths.is_on else ''}"
-    return "; ".join([_gained(paths, rows), *_stayed(rows)])
+    # Whoever is called by something that runs compiled isn't called any more: nothing is decided about it.
+    decided = rows if paths.is_on else [row for row in rows if row.state in ("compiled", "eager")] or rows
+    parts = [_gained(paths, decided), *_stayed(decided)]
+    if len(decided) < len(rows):
+        parts.append(f"{len(rows) - len(decided)} undecided when it ended")
+    return "; ".join(parts)
 
 
 def _gained(paths: HotPaths, rows: Sequence[HotRow]) -> str:

@@ -119,6 +119,14 @@ def test_a_journal_is_bounded_counts_what_it_dropped_and_survives_its_listeners(
         (ex.HotPaths((ex.HotRow("f"),)), "1 hot function, none compiled"),
         (ex.HotPaths((ex.HotRow("f", state="compiled"),)), "`f` runs compiled"),
         (
+            ex.HotPaths((ex.HotRow("f", state="compiled"), ex.HotRow("g", state="comparing"))),
+            "`f` runs compiled; 1 undecided when it ended",
+        ),
+        (
+            ex.HotPaths((ex.HotRow("f", state="compiled"), ex.HotRow("g", state="comparing")), is_on=True),
+            "1 of 2 hot functions runs compiled",
+        ),
+        (
             ex.HotPaths((ex.HotRow("f", state="eager", reason="it prints"), ex.HotRow("g", state="eager"))),
             "2 hot functions, none compiled; 2 stay eager",
         ),
