@@ -8,7 +8,7 @@ from explorer._jax.numbering import NumberedProgram, number_equations
 from explorer._jax.profiling import may_profile
 from explorer._jax.pytrees import registered_fields
 from explorer._jax.rules import freeze_rules
-from explorer._jax.settings import CARRIES_SETTINGS, local_settings, shows_compiled, with_settings
+from explorer._jax.settings import CARRIES_SETTINGS, as_written, local_settings, shows_compiled, with_settings
 from explorer._jax.symbolic import Undecided, at_sizes, undecided_equalities
 from explorer._jax.traces import (
     foreign_tracers,
@@ -25,6 +25,7 @@ __all__ = [
     "Native",
     "NumberedProgram",
     "Undecided",
+    "as_written",
     "at_sizes",
     "called_targets",
     "checks_dtypes",

@@ -34,9 +34,11 @@ if _config is not None:
         """Whether a setting is on under which a compiled call differs from the same operations one by one.
 
         With `debug_nans` and `debug_infs` each operation's result is looked at, and with a guard each transfer of a
-        Python number; `disable_jit` asks for operations one by one.
+        Python number; `disable_jit` asks for operations one by one, and so does `as_written`.
         """
-        return _debug_nans.value or _debug_infs.value or _disable_jit.value or _guard.value not in _ALLOWED
+        return (
+            _written[0] or _debug_nans.value or _debug_infs.value or _disable_jit.value or _guard.value not in _ALLOWED
+        )
 
 else:  # pragma: no cover
 
@@ -45,6 +47,17 @@ else:  # pragma: no cover
 
 
 _ALLOWED = (None, "allow")
+_written = [0]  # how many ask for it now
+
+
+@contextmanager
+def as_written() -> Generator[None]:
+    """Hot functions run operation by operation within, on all threads: somebody measures how long that takes."""
+    _written[0] += 1
+    try:
+        yield
+    finally:
+        _written[0] -= 1
 
 
 def local_settings() -> tuple[tuple[Any, Any], ...]:

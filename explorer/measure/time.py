@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from explorer._jax import as_written
 from explorer._jax.uncached_traces import uncached_traces
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import CompileRequest, run_step
@@ -177,8 +178,9 @@ def _eager_samples(subject: Subject, plan: _Plan, may_donate: bool, notes: list[
         return None
     calls = Calls(subject.eager, subject.args, subject.kwargs, may_donate)
     try:
-        calls.first()
-        sampler = yield from _sampled(plan, calls, _EAGER, "eager", notes)
+        with as_written():  # also what hot paths compiled
+            calls.first()
+            sampler = yield from _sampled(plan, calls, _EAGER, "eager", notes)
     except Exception as error:
         notes.append(f"no eager calls: it only runs compiled ({type(error).__name__}: {_line(error)})")
         return None

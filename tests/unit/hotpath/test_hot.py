@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import explorer as ex
 from explorer.hotpath.hot import HotFunction, Options
 
 X = jnp.linspace(0.1, 1.0, 12).reshape(3, 4)
@@ -341,3 +342,15 @@ def test_nothing_is_kept_alive_but_what_guards_hold(hot):
     assert alive() - before <= 3
     assert pickle.dumps(scaled)
     assert one.calls["compiled"]
+
+
+def test_a_function_that_is_timed_as_it_is_written_runs_so(hot):
+    one = hot(scaled)
+    for _ in range(8):
+        scaled(X)
+    compiled, eager = one.calls["compiled"], one.calls["eager"]
+    timing = ex.time(scaled, X, seconds=0.05)
+    assert timing.eager.count >= 1
+    assert (one.calls["compiled"], one.calls["eager"]) == (compiled, eager)
+    scaled(X)
+    assert one.calls["compiled"] == compiled + 1 > 1
