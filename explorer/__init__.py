@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from explorer.model.results.profile import Profile
     from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
     from explorer.model.results.roofline import Loss, Roofline
+    from explorer.model.results.sequences import LeftStatement, ProposedFunction
     from explorer.model.results.sweep import Series, Sweep, SweepRow
     from explorer.model.results.timing import Samples, Timing
     from explorer.model.results.what_if import Variant, WhatIf
@@ -124,6 +125,7 @@ __all__ = [
     "InputInfo",
     "Jitted",
     "Ledger",
+    "LeftStatement",
     "LineRow",
     "LineTable",
     "LineTime",
@@ -145,6 +147,7 @@ __all__ = [
     "Place",
     "Prediction",
     "Profile",
+    "ProposedFunction",
     "Ratio",
     "Reason",
     "Roofline",
@@ -254,6 +257,7 @@ _NAMES = {
     "explorer.model.results.profile": "Profile",
     "explorer.model.results.profile_rows": "EquationTime LineTime OpPart OpTime",
     "explorer.model.results.roofline": "Loss Roofline",
+    "explorer.model.results.sequences": "LeftStatement ProposedFunction",
     "explorer.model.results.sweep": "Series Sweep SweepRow",
     "explorer.model.results.timing": "Samples Timing",
     "explorer.model.results.what_if": "Variant WhatIf",

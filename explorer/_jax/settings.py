@@ -36,9 +36,8 @@ if _config is not None:
         With `debug_nans` and `debug_infs` each operation's result is looked at, and with a guard each transfer of a
         Python number; `disable_jit` asks for operations one by one, and so does `as_written`.
         """
-        return (
-            _written[0] or _debug_nans.value or _debug_infs.value or _disable_jit.value or _guard.value not in _ALLOWED
-        )
+        looked_at = _debug_nans.value or _debug_infs.value
+        return bool(_written[0] or looked_at or _disable_jit.value or _guard.value not in _ALLOWED)
 
 else:  # pragma: no cover
 

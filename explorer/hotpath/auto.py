@@ -74,7 +74,7 @@ class AutoCompile(Displayable):
         self._on, self._seconds, self._since = False, 0.0, 0.0
         self._functions: dict[FunctionType, HotFunction] = {}
         submit = _beside if settings.background else _at_once
-        self._options = Options(
+        options = Options(
             settings.threshold,
             settings.seconds,
             submit,
@@ -84,6 +84,7 @@ class AutoCompile(Displayable):
             settings.mode,
             xla,
         )
+        self._pieces = _Pieces(self._functions, options, settings.seconds, lambda: self.on)
         self._prepared: deque[Prepared] = deque(maxlen=_PREPARED)
         self._counter: Counter | None = None
 
@@ -218,13 +219,7 @@ class AutoCompile(Displayable):
     def nominate(self, function: FunctionType) -> None:
         """A function is called often: its calls are looked at from now on."""
         if function not in self._functions and self._counter is not None:
-            hot = self._functions[function] = HotFunction(function, self._options)
-            hot.watch()
-
-    @property
-    def least_seconds(self) -> float:
-        """Of eager time, before something is compiled."""
-        return self._settings.seconds
+            self._pieces.adopt(function)
 
     def compile_module(
         self, tree: ast.Module, file: str, namespace: dict[str, Any], compile: Compile = compile_tree
@@ -237,7 +232,7 @@ class AutoCompile(Displayable):
             namespace: In which it will run.
             compile: Python's or IPython's.
         """
-        prepared = prepare(tree, file, namespace, self, compile=compile)
+        prepared = prepare(tree, file, namespace, self._pieces, compile=compile)
         self._prepared.append(prepared)
         return prepared.code
 
@@ -254,12 +249,6 @@ class AutoCompile(Displayable):
     def left(self) -> tuple[LeftStatement, ...]:
         """The statements of such loops that run as they were written, and why."""
         return tuple(statement for prepared in self._prepared for statement in prepared.left)
-
-    def adopt(self, function: FunctionType) -> HotFunction:
-        """A function that stands for statements of a cell, whose turns ask it; nobody calls it."""
-        hot = self._functions[function] = HotFunction(function, self._options)
-        hot.watch()
-        return hot
 
     def __enter__(self) -> AutoCompile:
         return self.start()
@@ -309,6 +298,36 @@ def auto_compile(
     """
     settings = checked(threshold, seconds, mode, background)
     return AutoCompile(settings, LazyOptions(measured_options) if mode == "max-autotune" else ())
+
+
+class _Pieces:
+    """What watched loops ask of hot paths.
+
+    Args:
+        functions: All that are watched; theirs come to these.
+        options: How each is.
+        least_seconds: Of eager time, before something is compiled.
+        is_on: Whether hot paths are on now.
+    """
+
+    def __init__(
+        self,
+        functions: dict[FunctionType, HotFunction],
+        options: Options,
+        least_seconds: float,
+        is_on: Callable[[], bool],
+    ) -> None:
+        self._functions, self._options, self.least_seconds, self._is_on = functions, options, least_seconds, is_on
+
+    @property
+    def on(self) -> bool:
+        return self._is_on()
+
+    def adopt(self, function: FunctionType) -> HotFunction:
+        """A function that stands for statements of a cell, whose turns ask it; nobody calls it."""
+        hot = self._functions[function] = HotFunction(function, self._options)
+        hot.watch()
+        return hot
 
 
 def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forced: bool = False) -> Settings:

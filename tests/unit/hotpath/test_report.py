@@ -1,5 +1,7 @@
 """What happened to hot functions, as values."""
 
+from itertools import groupby
+
 import jax.numpy as jnp
 import pytest
 
@@ -37,14 +39,18 @@ def run_hot(function, calls):
 
 
 def test_a_compiled_function_has_its_way_in_events_and_calls():
-    hot, journal = run_hot(chain, 12)
+    hot, journal = run_hot(chain, 40)
     row = row_of(hot, journal.began)
     kinds = [event.kind for event in journal.events]
     assert kinds == ["detected", "trigger", "compile", "compiled", "speedup", "restored"]
-    assert [way for *_, way in row.times] == ["eager"] * 3 + ["both"] * 3 + ["compiled"] * 6
-    assert repr(row.times) == "CallTimes(12 calls)"
-    assert (row.state, row.eager_calls, row.compiled_calls, row.calls) == ("compiled", 6, 6, 12)
-    assert (row.eager_samples, row.compiled_samples, row.basis) == (3, 3, "both ways")
+    ways = [(way, len(list(calls))) for way, calls in groupby(way for *_, way in row.times)]
+    assert [way for way, _ in ways] == ["eager", "both", "compiled"]
+    (_, eager), (_, both), (_, compiled) = ways
+    assert eager == 3
+    assert both >= 3  # more on a busy machine, where three don't say how fast it is
+    assert repr(row.times) == "CallTimes(40 calls)"
+    assert (row.state, row.eager_calls, row.compiled_calls, row.calls) == ("compiled", eager + both, compiled, 40)
+    assert (row.eager_samples, row.compiled_samples, row.basis) == (both, both, "both ways")
     assert row.speedup > 0
     assert ex.HeldValue("SCALE", "global", is_input=True) in row.holds
     # The compile, which the program waited for here, is in the time of the call that began it.

@@ -190,10 +190,10 @@ for step in range(12):
 for epoch in range(3):
     total = jnp.zeros(())
     for at in range(6):
-        x = X[at % 3]
+        x = X[at % 3] + 0.3
         total = total + jnp.sum(jnp.tanh(x @ W))
     W = W * 0.9
-    print(epoch, total)
+    print(epoch, f"{total:.3f}")
 """,
     "with and try": """
 for step in range(12):
