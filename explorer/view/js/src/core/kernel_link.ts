@@ -104,6 +104,23 @@ export function followPython(id: string, model: Model | undefined, callback: (ch
   };
 }
 
+/** Ask the kernel about one thing, which its answer names: for where answers may come in any order. */
+export function request(model: Model, ask: string, of: number | string): Promise<Answer> {
+  return new Promise((resolve) => {
+    const listen = (answer: Answer) => {
+      if (answer.of !== of) return;
+      model.off("msg:custom", listen);
+      resolve(answer);
+    };
+    model.on("msg:custom", listen);
+    try {
+      model.send({ ask, of });
+    } catch {
+      resolve({ failed: NO_KERNEL });
+    }
+  });
+}
+
 /** Wait for an answer with `button` marked as busy; where that takes long, say why. */
 export async function awaitAnswer(
   button: HTMLElement,

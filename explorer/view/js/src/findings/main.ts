@@ -2,7 +2,7 @@
 
 import { element } from "../core/dom";
 import { adoptStyle } from "../core/fragment";
-import { type Answer, awaitAnswer, type Model, NO_KERNEL, onModel } from "../core/kernel_link";
+import { type Answer, awaitAnswer, type Model, onModel, request } from "../core/kernel_link";
 import { followTheme } from "../core/theme";
 import { copied, writeBelow } from "./cell";
 
@@ -49,25 +49,9 @@ async function written(button: HTMLElement, code: string): Promise<string> {
 async function codeOf(place: HTMLElement, model: Model | undefined): Promise<Answer> {
   const code = place.querySelector(".xf-text")?.textContent;
   if (code) return { code };
-  const answer = await requestFix(Number(place.dataset.fix), model!);
+  const answer = await request(model!, "fix", Number(place.dataset.fix));
   if (answer.code) show(place, answer.code, answer.diff ?? "");
   return answer;
-}
-
-function requestFix(of: number, model: Model): Promise<Answer> {
-  return new Promise((resolve) => {
-    const listen = (answer: Answer) => {
-      if (answer.of !== of) return;
-      model.off("msg:custom", listen);
-      resolve(answer);
-    };
-    model.on("msg:custom", listen);
-    try {
-      model.send({ ask: "fix", of });
-    } catch {
-      resolve({ failed: NO_KERNEL });
-    }
-  });
 }
 
 function show(place: HTMLElement, code: string, diff: string): void {

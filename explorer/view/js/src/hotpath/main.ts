@@ -2,7 +2,7 @@
 
 import { element } from "../core/dom";
 import { adoptStyle } from "../core/fragment";
-import { type Answer, type Model, NO_KERNEL, onModel, showAnswer } from "../core/kernel_link";
+import { type Model, onModel, request, showAnswer } from "../core/kernel_link";
 import { followTheme } from "../core/theme";
 import { linkPlaces } from "./places";
 
@@ -71,24 +71,8 @@ function offerCaptures(host: HTMLElement, model: Model): void {
     button.addEventListener("click", () => {
       if (button.ariaBusy === "true") return;
       const slot = place.parentElement!.querySelector<HTMLElement>(".hp-slot")!;
-      void showAnswer(button, requestCapture(place.dataset.capture ?? "", model), slot, "xf-said");
+      void showAnswer(button, request(model, "capture", place.dataset.capture ?? ""), slot, "xf-said");
     });
     place.append(button, element("span.xf-said", "what the compiler made of it, line by line"));
   }
-}
-
-function requestCapture(of: string, model: Model): Promise<Answer> {
-  return new Promise((resolve) => {
-    const listen = (answer: Answer) => {
-      if (answer.of !== of) return;
-      model.off("msg:custom", listen);
-      resolve(answer);
-    };
-    model.on("msg:custom", listen);
-    try {
-      model.send({ ask: "capture", of });
-    } catch {
-      resolve({ failed: NO_KERNEL });
-    }
-  });
 }
