@@ -1,0 +1,34 @@
+"""An equation of a jaxpr run by itself, as if it stood where the user wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+try:
+    # What JAX's own evaluation of a jaxpr enters around each equation; without it lines point into Explorer.
+    from jax._src import source_info_util as _source  # pyright: ignore
+except ImportError:  # pragma: no cover - degrades to no source lines
+    _source: Any = None
+
+
+@contextmanager
+def at_equation(equation: Any) -> Generator[None]:
+    """Within: what is traced has the equation's place in the source, its scope and its settings."""
+    info = equation.source_info
+    settings = getattr(getattr(equation, "ctx", None), "manager", None) or nullcontext()
+    if _source is None:  # pragma: no cover
+        with settings:
+            yield
+        return
+    stack = _source.current_name_stack() + info.name_stack
+    with _source.user_context(info.traceback, name_stack=stack), settings:
+        yield
+
+
+def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
+    """What an equation's primitive gives with other parameters and these operands."""
+    primitive = equation.primitive
+    results = primitive.bind(*operands, **primitive.get_bind_params(dict(params)))
+    return list(results) if primitive.multiple_results else [results]

@@ -1,0 +1,265 @@
+"""One walk over a symbolic jaxpr that is both the proof and the program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.core import Tracer
+from jax.extend.core import Literal
+
+from explorer._jax.dimensions import read_dimension
+from explorer._jax.equations import at_equation, bind_with
+from explorer.aot.padding.registry import RULES, Refused, check_parameters
+from explorer.aot.padding.sizes import Factors, Sizes, grows, is_symbolic, symbols_of
+from explorer.aot.padding.substitution import at_bucket, mentions_symbols
+from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value, make_value
+
+HINT_OPAQUE = 'compile with dynamic="specialise", or keep this operation out of the compiled function'
+
+
+class Tally:
+    """What a walk did, shared by all of its loops and branches."""
+
+    def __init__(self, *, collects: bool) -> None:
+        self.collects = collects
+        self.rules: Counter[str] = Counter()
+        self.masks = 0
+        self.relayouts = 0
+        # By the identity of the equation, which is kept beside: a loop's body is walked more than once.
+        self.refused: dict[int, tuple[Any, Refused]] = {}
+
+
+class Interpreter:
+    """Runs symbolic jaxprs on arrays of a bucket's size.
+
+    Args:
+        sizes: Of the bucket and of the call.
+        tally: Counts; where it collects, an equation that is refused gives zeros and the walk goes on.
+    """
+
+    def __init__(self, sizes: Sizes, tally: Tally) -> None:
+        self.sizes = sizes
+        self.tally = tally
+
+    def inner(self) -> Interpreter:
+        """For the body of a loop or a branch, which is a trace of its own."""
+        return Interpreter(self.sizes.inner(), self.tally)
+
+    def run(self, closed: Any, operands: Sequence[Value]) -> list[Value]:
+        """The results of a jaxpr, closed or not.
+
+        Raises:
+            Refused: An equation can't be computed exactly, and the walk doesn't collect.
+        """
+        jaxpr = getattr(closed, "jaxpr", closed)
+        environment: dict[Any, Value] = {}
+
+        def read(atom: Any) -> Value:
+            if isinstance(atom, Literal):
+                return make_value(atom.val, atom.aval)
+            return environment[atom]
+
+        constants = getattr(closed, "consts", ())
+        environment.update({v: make_value(c, v.aval) for v, c in zip(jaxpr.constvars, constants, strict=False)})
+        environment.update(zip(jaxpr.invars, operands, strict=True))
+        for equation in jaxpr.eqns:
+            with at_equation(equation):
+                results = self._equation(equation, [read(atom) for atom in equation.invars])
+            environment.update(zip(equation.outvars, results, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _equation(self, equation: Any, inputs: list[Value]) -> Sequence[Value]:
+        try:
+            results = self._apply(equation, inputs)
+        except Refused as refused:
+            error = refused
+        except Exception as fault:
+            if not self.tally.collects:
+                raise
+            text = str(fault).strip().partition("\n")[0]
+            error = Refused(f"its rule fails: {type(fault).__name__}: {text}")
+        else:
+            for variable, result in zip(equation.outvars, results, strict=True):
+                expected = self.sizes.shape(getattr(variable.aval, "shape", ()))
+                assert tuple(jnp.shape(result.array)) == expected, (equation.primitive.name, result.array, expected)
+            return results
+        if not self.tally.collects:
+            raise error
+        self.tally.refused.setdefault(id(equation), (equation, error))
+        return [self._placeholder(variable.aval) for variable in equation.outvars]
+
+    def _apply(self, equation: Any, inputs: list[Value]) -> Sequence[Value]:
+        name, params = equation.primitive.name, equation.params
+        for variable in equation.outvars:
+            for size in getattr(variable.aval, "shape", ()):
+                _check_size(size)
+        avals = [variable.aval for variable in equation.outvars]
+        if not (any(value.padded_axes for value in inputs) or mentions_symbols(avals) or mentions_symbols(params)):
+            arrays = bind_with(equation, params, [value.array for value in inputs])
+            return [make_value(array, aval) for array, aval in zip(arrays, avals, strict=True)]
+        if name not in RULES:
+            raise Refused(f"`{name}` has no rule for padded axes", HINT_OPAQUE)
+        check_parameters(name, RULES[name], params)
+        self.tally.rules[name] += 1
+        return RULES[name].apply(Call(equation, self, inputs))
+
+    # Layouts -----------------------------------------------------------------------------------------------------
+
+    def in_layout(self, value: Value, layout: Layout) -> Value:
+        """The same value with its positions laid out otherwise, by a gather where they must move."""
+        array, fills = value.array, list(value.fills)
+        for axis, (old, new) in enumerate(zip(value.layout, layout, strict=True)):
+            if old not in (new, UNIFORM) and new != UNIFORM:
+                array = jnp.take(array, self.positions(value.shape[axis], old, new), axis=axis, mode="clip")
+                self.tally.relayouts += 1
+                fills[axis] = None
+        return Value(array, value.aval, layout, tuple(fills))
+
+    def positions(self, size: Any, old: Factors, new: Factors) -> Any:
+        """For each position of an axis in a new layout, the one in the old layout with the same valid element."""
+        sizes = self.sizes
+        position = lax.iota(jnp.int32, sizes.bucket(size))
+        index = sizes.number(sizes.digits(position, new, sizes.bucket), new, sizes.true)
+        return sizes.number(sizes.digits(index, old, sizes.true), old, sizes.bucket)
+
+    def unmerged(self, value: Value, axes: Sequence[int] | None = None) -> Value:
+        """The value with the valid positions of `axes`, or of all, in one piece."""
+        axes = range(value.rank) if axes is None else axes
+        layout = tuple((value.shape[a],) if a in axes else factors for a, factors in enumerate(value.layout))
+        return value if layout == value.layout else self.in_layout(value, layout)
+
+    def aligned(self, values: Sequence[Value], axes: Sequence[Sequence[int]]) -> list[Value]:
+        """Values whose given axes, pair by pair of the same size, have one layout.
+
+        Args:
+            values: The values.
+            axes: For each the axes, in the same order.
+        """
+        layouts: list[list[Factors]] = [list(value.layout) for value in values]
+        for together in cast(Iterable[tuple[int, ...]], zip(*axes, strict=True)):
+            # A merged layout is one that a later reshape takes apart for nothing.
+            chosen: Factors = max((layout[axis] for layout, axis in zip(layouts, together, strict=True)), key=len)
+            for layout, axis in zip(layouts, together, strict=True):
+                layout[axis] = chosen
+        return [
+            value if tuple(layout) == value.layout else self.in_layout(value, tuple(layout))
+            for value, layout in zip(values, layouts, strict=True)
+        ]
+
+    def _placeholder(self, aval: Any) -> Value:
+        shape = self.sizes.shape(getattr(aval, "shape", ()))
+        with suppress(TypeError, ValueError):
+            return make_value(lax.full(shape, 0, aval.dtype), aval)
+        return make_value(jnp.broadcast_to(jax.random.key(0), shape), aval)
+
+
+def _check_size(size: Any) -> None:
+    if is_symbolic(size) and not grows(size):
+        symbols = ", ".join(sorted(symbols_of(read_dimension(size))))
+        raise Refused(
+            f"the size `{size}` may get smaller as {symbols} grows, so that no bucket holds it",
+            f"declare `{size}` as a dimension of its own",
+        )
+
+
+class Call:
+    """One equation and its operands, as its rule sees it."""
+
+    def __init__(self, equation: Any, interpreter: Interpreter, inputs: list[Value]) -> None:
+        self.equation = equation
+        self.interpreter = interpreter
+        self.inputs = inputs
+        self.sizes = interpreter.sizes
+
+    @property
+    def name(self) -> str:
+        return self.equation.primitive.name
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Its parameters, whose sizes are symbolic."""
+        return self.equation.params
+
+    @property
+    def avals(self) -> list[Any]:
+        """The symbolic types of its results."""
+        return [variable.aval for variable in self.equation.outvars]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The symbolic shape of its first result."""
+        return self.avals[0].shape
+
+    def bind(self, *arrays: Any, **changed: Any) -> Any:
+        """What the primitive gives for these arrays at the bucket's sizes, with some parameters changed."""
+        results = bind_with(self.equation, {**at_bucket(self.params, self.sizes), **changed}, arrays)
+        return results if self.equation.primitive.multiple_results else results[0]
+
+    def value(
+        self, array: Any, layout: Layout | None = None, fills: Sequence[Fill] | None = None, at: int = 0
+    ) -> Value:
+        """A result of the equation."""
+        return make_value(array, self.avals[at], layout, fills)
+
+    def values(self, arrays: Sequence[Any], layout: Layout | None = None) -> list[Value]:
+        """Its results, all of one layout."""
+        return [make_value(a, aval, layout) for a, aval in zip(arrays, self.avals, strict=True)]
+
+    def in_layout(self, value: Value, layout: Layout) -> Value:
+        return self.interpreter.in_layout(value, layout)
+
+    def unmerged(self, value: Value, axes: Sequence[int] | None = None) -> Value:
+        return self.interpreter.unmerged(value, axes)
+
+    def aligned(self, values: Sequence[Value], axes: Sequence[Sequence[int]]) -> list[Value]:
+        return self.interpreter.aligned(values, axes)
+
+    def masked(self, value: Value, fill: Fill, axes: Sequence[int] | None = None) -> Any:
+        """The array with its padded positions along `axes` filled.
+
+        The value is filled from then on, for who reads it later too: an array that is written twice, with and without a
+        mask, would cost its computation twice.
+        """
+        axes = [axis for axis in (range(value.rank) if axes is None else axes) if value.is_padded(axis)]
+        if all(_same(value.fills[axis], fill) for axis in axes):
+            return value.array
+        # From the bare array: of one mask over another XLA would compute both.
+        bare, fills = value.bare = value.bare or (value.array, value.fills)
+        missing = tuple(axis for axis in axes if not _same(fills[axis], fill))
+        if (fill, missing) not in value.filled:
+            value.filled[fill, missing] = self._select(value, bare, fill, missing)
+        value.array = value.filled[fill, missing]
+        # At a corner, padded along two axes, the mask wrote over what another axis was filled with.
+        value.fills = tuple(
+            fill if axis in missing or _same(old, fill) else None if missing else old for axis, old in enumerate(fills)
+        )
+        return value.array
+
+    def _select(self, value: Value, array: Any, fill: Fill, axes: Sequence[int]) -> Any:
+        self.interpreter.tally.masks += 1
+        shape = self.sizes.shape(value.shape)
+        mask: Any = None
+        for axis in axes:
+            one = lax.broadcast_in_dim(self.sizes.mask(value.layout[axis] or (value.shape[axis],)), shape, (axis,))
+            mask = one if mask is None else lax.bitwise_and(mask, one)
+        return lax.select(mask, array, lax.full(shape, cast(Any, fill), value.aval.dtype))
+
+
+def _same(one: Fill, other: Fill) -> bool:
+    return one is not None and one == other
+
+
+def scalar_fill(value: Value) -> Fill:
+    """The number that a value is, if it is a known scalar."""
+    number: Any = value.array
+    if value.rank or isinstance(number, Tracer):
+        return None
+    with suppress(TypeError, ValueError):
+        return cast(Fill, number.item() if hasattr(number, "item") else number)
+    return None

@@ -1,0 +1,96 @@
+"""A function of symbolic sizes as one program for every size of a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from explorer._jax import user_stack
+from explorer.aot.padding import rules
+from explorer.aot.padding.interpreter import Interpreter, Tally
+from explorer.aot.padding.proof import Proof, Refusal
+from explorer.aot.padding.registry import Refused
+from explorer.aot.padding.sizes import Sizes
+from explorer.aot.padding.values import make_value
+
+REGISTERED = rules  # which is imported for that
+
+
+def padded(closed: Any, bucket: Mapping[str, int]) -> Callable[..., list[Any]]:
+    """The program of a symbolic jaxpr for every size up to a bucket's.
+
+    Args:
+        closed: A closed jaxpr whose sizes are symbolic.
+        bucket: By name of a dimension, its largest size.
+
+    Returns:
+        A function of the true sizes by name, int32 scalars of at least 1 and at most the bucket's, and the arrays, in
+        the bucket's shapes with anything at all in the padding. It gives the results in the bucket's shapes, whose
+        valid part is the unpadded function's. It is to be compiled by `jax.jit`, and isn't to be differentiated.
+
+    Raises:
+        Refused: When it is traced, of what `prove` says isn't exact.
+    """
+
+    def run(sizes: Mapping[str, Any], *arrays: Any) -> list[Any]:
+        return _walk(closed, bucket, sizes, arrays, Tally(collects=False))
+
+    return run
+
+
+def prove(closed: Any, names: Iterable[str]) -> Proof:
+    """Whether a symbolic jaxpr can be computed exactly on padded arrays, and every equation that can't be.
+
+    Args:
+        closed: A closed jaxpr whose sizes are symbolic.
+        names: Of its dimensions.
+
+    It raises for nothing that is in the jaxpr.
+    """
+    tally = Tally(collects=True)
+    # Any bucket does: no rule looks at its numbers. Those that differ show a rule that mixes up two of them.
+    bucket = {name: 11 + 2 * at for at, name in enumerate(names)}
+    sizes = {name: jax.ShapeDtypeStruct((), jnp.int32) for name in bucket}
+    shapes = Sizes(bucket, {})
+
+    def walk(sizes: Mapping[str, Any], *arrays: Any) -> list[Any]:
+        return _walk(closed, bucket, sizes, arrays, tally)
+
+    structs = [
+        jax.ShapeDtypeStruct(shapes.shape(v.aval.shape), v.aval.dtype) for v in getattr(closed, "jaxpr", closed).invars
+    ]
+    refusals: list[Refusal] = []
+    try:
+        jax.eval_shape(walk, sizes, *structs)
+    except Exception as fault:  # of what isn't about one equation
+        text = str(fault).strip().partition("\n")[0]
+        refusals.append(Refusal("", "", "", 0, f"the program can't be walked: {type(fault).__name__}: {text}", ""))
+    refusals = [_refusal(equation, refused) for equation, refused in tally.refused.values()] + refusals
+    return Proof(tuple(refusals), dict(tally.rules), tally.masks, tally.relayouts, tuple(bucket))
+
+
+def _walk(
+    closed: Any, bucket: Mapping[str, int], sizes: Mapping[str, Any], arrays: Iterable[Any], tally: Tally
+) -> list[Any]:
+    true = {name: jnp.asarray(size, jnp.int32) for name, size in sizes.items()}
+    inputs = getattr(closed, "jaxpr", closed).invars
+    values = [make_value(array, v.aval) for array, v in zip(arrays, inputs, strict=True)]
+    interpreter = Interpreter(Sizes(bucket, true), tally)
+    results = interpreter.run(closed, values)
+    return [interpreter.unmerged(value).array for value in results]
+
+
+def _refusal(equation: Any, refused: Refused) -> Refusal:
+    stack = user_stack(equation.source_info.traceback)
+    file, line = (stack[0].file, stack[0].line) if stack else ("", 0)
+    return Refusal(_text(equation), equation.primitive.name, file, line, refused.reason, refused.hint)
+
+
+def _text(equation: Any) -> str:
+    results, operands = (
+        " ".join(str(v.aval.str_short(short_dtypes=True)) for v in part) for part in (equation.outvars, equation.invars)
+    )
+    return f"{results} = {equation.primitive.name} {operands}"

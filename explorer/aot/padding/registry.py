@@ -1,0 +1,76 @@
+"""The rules: by primitive, how it is computed on padded values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from explorer.aot.padding.interpreter import Call
+    from explorer.aot.padding.values import Value
+
+
+class Refused(Exception):
+    """An equation can't be computed exactly on padded values.
+
+    Args:
+        reason: Why.
+        hint: What would help.
+    """
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.hint = reason, hint
+
+
+class Rule(NamedTuple):
+    """How a primitive is computed on padded values.
+
+    Attributes:
+        apply: Gives the results of an equation.
+        parameters: Those that it takes into account, or that may have any value.
+        absent: Those that it takes only where they say nothing: None, False or empty.
+    """
+
+    apply: Callable[[Call], Sequence[Value]]
+    parameters: frozenset[str]
+    absent: frozenset[str]
+
+
+RULES: dict[str, Rule] = {}
+
+Apply = Callable[["Call"], "Value | Sequence[Value]"]
+
+
+def rule(names: str, parameters: str = "", absent: str = "") -> Callable[[Apply], Apply]:
+    """Register a rule for primitives; of any parameter not named here the equation is refused.
+
+    Args:
+        names: Of the primitives, with spaces between.
+        parameters: What the rule takes into account.
+        absent: What must be None, False or empty.
+    """
+
+    def register(apply: Apply) -> Apply:
+        def results(call: Call) -> Sequence[Value]:
+            result = apply(call)
+            return result if isinstance(result, (list, tuple)) else [result]  # pyright: ignore[reportReturnType]
+
+        for name in names.split():
+            RULES[name] = Rule(results, frozenset(parameters.split()), frozenset(absent.split()))
+        return apply
+
+    return register
+
+
+def check_parameters(name: str, rule: Rule, params: dict[str, Any]) -> None:
+    """Refuse what a rule doesn't know of.
+
+    Raises:
+        Refused: The equation has a parameter that the rule doesn't take, or not with this value.
+    """
+    for key, value in params.items():
+        if key in rule.absent and value not in (None, False, ()):
+            raise Refused(f"`{name}` with {key}={value} isn't known to be exact")
+        if key not in rule.absent and key not in rule.parameters:
+            raise Refused(f"`{name}` has a parameter `{key}` that isn't known here")

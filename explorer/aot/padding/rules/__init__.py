@@ -1,0 +1,8 @@
+"""The rules, by family; importing this registers them."""
+
+from explorer.aot.padding.rules import calls as calls
+from explorer.aot.padding.rules import contraction as contraction
+from explorer.aot.padding.rules import elementwise as elementwise
+from explorer.aot.padding.rules import reduction as reduction
+from explorer.aot.padding.rules import reshape as reshape
+from explorer.aot.padding.rules import shape as shape

@@ -1,0 +1,168 @@
+"""Element-wise operations: each position is computed by itself, garbage of garbage; known fills stay known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from explorer.aot.padding.interpreter import Call, scalar_fill
+from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.sizes import is_symbolic
+from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value
+
+_PLAIN = """
+abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz complex conj copy
+copy_p cos cosh digamma div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge ge_to gt gt_to igamma igamma_grad_a
+igammac imag integer_pow is_finite le le_to lgamma log log1p logistic lt lt_to max min mul mulhi name ne neg nextafter
+not one_minus_square optimization_barrier or polygamma population_count pow random_gamma_grad real reduce_precision
+regularized_incomplete_beta rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh
+sqrt square stop_gradient sub tan tanh threefry2x32 xor zeta
+"""
+
+
+@rule(
+    _PLAIN,
+    parameters="accuracy y exponent_bits mantissa_bits rounding_method name input_dtype _input_dtype",
+    absent="out_dtype sharding",
+)
+def elementwise(call: Call) -> Sequence[Value]:
+    return apply_elementwise(call, call.bind)
+
+
+@rule("convert_element_type", parameters="new_dtype weak_type", absent="sharding")
+def convert(call: Call) -> Sequence[Value]:
+    return apply_elementwise(call, call.bind)
+
+
+@rule("polynomial", parameters="coefficients coeffs")
+def polynomial(call: Call) -> Sequence[Value]:
+    # Its coefficients are an operand in some versions: not element-wise.
+    if len(call.inputs) > 1 and any(value.padded_axes for value in call.inputs[1:]):
+        raise Refused("polynomial with a padded axis of coefficients")
+    return apply_elementwise(call, call.bind)
+
+
+@rule("bitcast_convert_type", parameters="new_dtype")
+def bitcast(call: Call) -> Sequence[Value]:
+    (value,) = call.inputs
+    if len(call.shape) == value.rank:
+        return apply_elementwise(call, call.bind)
+    # Bits of another width add a last axis, or take one.
+    rank = min(len(call.shape), value.rank)
+    if any(value.is_padded(axis) for axis in range(rank, value.rank)):
+        raise Refused("bits that lie along a padded axis become one number")
+    layout = (*value.layout[:rank], *((size,) for size in call.shape[rank:]))
+    return [call.value(call.bind(value.array), layout)]
+
+
+def apply_elementwise(call: Call, compute: Callable[..., Any]) -> Sequence[Value]:
+    """The results of an operation on operands of one shape, and scalars, in one layout."""
+    values = in_one_layout(call, call.inputs)
+    arrays = compute(*(value.array for value in values))
+    layout = common_layout(values, len(call.shape))
+    if not call.equation.primitive.multiple_results:
+        return [call.value(arrays, layout, _fills(call, values, layout))]
+    if call.name == "optimization_barrier":  # one result for each operand, each of its own shape
+        pairs = zip(arrays, call.avals, call.inputs, strict=True)
+        return [Value(array, aval, value.layout, value.fills) for array, aval, value in pairs]
+    return call.values(arrays, layout)
+
+
+def in_one_layout(call: Call, values: Sequence[Value]) -> list[Value]:
+    """The operands, those that aren't scalars laid out alike."""
+    if call.name == "optimization_barrier":
+        return list(values)
+    arrays = [_stretched(value, call.shape) for value in values if value.rank]
+    alike = iter(call.aligned(arrays, [range(value.rank) for value in arrays]))
+    return [next(alike) if value.rank else value for value in values]
+
+
+def _stretched(value: Value, shape: Sequence[Any]) -> Value:
+    """An operand whose axes of size 1 meet longer ones, to which JAX lets it be stretched."""
+    axes = [axis for axis, (one, other) in enumerate(zip(value.shape, shape, strict=True)) if one != other]
+    if not axes:
+        return value
+    layout = tuple(UNIFORM if axis in axes else factors for axis, factors in enumerate(value.layout))
+    return Value(value.array, value.aval, layout, tuple(None if a in axes else f for a, f in enumerate(value.fills)))
+
+
+def common_layout(values: Sequence[Value], rank: int) -> Layout | None:
+    """The layout of a result, whose operands are laid out alike but where they are the same all along."""
+    layouts = [value.layout for value in values if value.rank == rank]
+    return tuple(max(factors, key=len) for factors in zip(*layouts, strict=True)) if layouts else None
+
+
+# Fills ------------------------------------------------------------------------------------------------------------
+
+# Those whose value at the constants that fill is the same in NumPy and in any compiler. A fill only says what needn't
+# be masked again: to know less is never wrong.
+_FOLDS: dict[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "add": np.add,
+    "add_any": np.add,
+    "and": np.bitwise_and,
+    "copy": np.positive,
+    "copy_p": np.positive,
+    "eq": np.equal,
+    "exp": np.exp,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "lt": np.less,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mul": np.multiply,
+    "name": np.positive,
+    "ne": np.not_equal,
+    "neg": np.negative,
+    "not": np.invert,
+    "or": np.bitwise_or,
+    "square": np.square,
+    "stop_gradient": np.positive,
+    "sub": np.subtract,
+    "tanh": np.tanh,
+}
+
+
+def _fills(call: Call, values: Sequence[Value], layout: Layout | None) -> tuple[Fill, ...] | None:
+    if layout is None or not any(fill is not None for value in values for fill in value.fills):
+        return None
+    return tuple(
+        _fill(call, [_fill_at(value, axis) for value in values]) if is_symbolic(size) else None
+        for axis, size in enumerate(call.shape)
+    )
+
+
+def _fill_at(value: Value, axis: int) -> Fill:
+    return value.fills[axis] if value.rank else scalar_fill(value)
+
+
+def _fill(call: Call, fills: list[Fill]) -> Fill:
+    if call.name == "select_n":
+        return _selected(fills)
+    if None in fills:
+        return None
+    if call.name == "convert_element_type":
+        return _exact(fills[0], call.avals[0].dtype) if fills[0] in (0, 1) else None
+    fold = _FOLDS.get(call.name)
+    if fold is None or not np.issubdtype(call.inputs[0].aval.dtype, np.generic):
+        return None
+    with np.errstate(all="ignore"):
+        operands = [np.asarray(f, v.aval.dtype) for f, v in zip(fills, call.inputs, strict=True)]
+        return _exact(fold(*operands).item(), call.avals[0].dtype)
+
+
+def _selected(fills: list[Fill]) -> Fill:
+    which, *cases = fills
+    if which is None:
+        return cases[0] if all(case == cases[0] for case in cases) else None
+    return cases[int(which)]
+
+
+def _exact(number: Any, dtype: Any) -> Fill:
+    """A number that is surely what fills; None if rounding may tell otherwise."""
+    if dtype == np.bool_:
+        return bool(number)
+    return number if number in (0, 1, -1, np.inf, -np.inf) else None

@@ -1,0 +1,87 @@
+"""Reductions, cumulative operations and the place of an extreme: padded positions hold what changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from explorer.aot.padding.interpreter import Call
+from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.values import Fill, Layout, Value, identity
+
+_KINDS = {
+    "reduce_sum": "sum",
+    "reduce_prod": "prod",
+    "reduce_max": "max",
+    "reduce_min": "min",
+    "reduce_or": "or",
+    "reduce_and": "and",
+    "reduce_xor": "xor",
+    "cumsum": "sum",
+    "cumprod": "prod",
+    "cummax": "max",
+    "cummin": "min",
+    "cumlogsumexp": "max",
+    "argmax": "max",
+    "argmin": "min",
+}
+
+
+@rule("reduce_sum reduce_prod reduce_max reduce_min reduce_or reduce_and reduce_xor", "axes", absent="out_sharding")
+def reduction(call: Call) -> Value:
+    (value,) = call.inputs
+    kind, axes = _KINDS[call.name], [int(axis) for axis in call.params["axes"]]
+    neutral = identity(kind, value.aval.dtype)
+    array = call.masked(value, neutral, axes)
+    kept = [axis for axis in range(value.rank) if axis not in axes]
+    fills = [_reduced(kind, value.fills[axis], neutral) for axis in kept]
+    return call.value(call.bind(array), _settled(value, kept), fills)
+
+
+def _settled(value: Value, axes: Sequence[int]) -> Layout:
+    return tuple(value.layout[axis] for axis in axes)
+
+
+def _reduced(kind: str, fill: Fill, neutral: Fill) -> Fill:
+    """What elements that are all `fill` reduce to."""
+    if fill == neutral or kind in ("max", "min", "or", "and"):
+        return fill
+    return 0 if kind == "prod" and fill == 0 else None
+
+
+@rule("reduce", "computation jaxpr dimensions")
+def any_reduction(call: Call) -> Sequence[Value]:
+    operands = call.inputs[: len(call.inputs) // 2]
+    axes = [int(axis) for axis in call.params["dimensions"]]
+    if any(value.is_padded(axis) for value in operands for axis in axes) or any(
+        value.padded_axes for value in call.inputs[len(operands) :]
+    ):
+        raise Refused(
+            "a reduction by a function of one's own, of which no neutral element is known, over a padded axis",
+            "use a sum, product, maximum or minimum",
+        )
+    values = call.aligned(operands, [range(value.rank) for value in operands])
+    starts = [value.array for value in call.inputs[len(operands) :]]
+    arrays = call.bind(*(value.array for value in values), *starts)
+    layout = _settled(values[0], [axis for axis in range(values[0].rank) if axis not in axes])
+    return call.values(arrays, layout)
+
+
+@rule("argmax argmin", "axes index_dtype")
+def argument(call: Call) -> Value:
+    axes = [int(axis) for axis in call.params["axes"]]
+    value = call.unmerged(call.inputs[0], axes)
+    # Of equal elements the first is meant, and valid positions come first.
+    array = call.masked(value, identity(_KINDS[call.name], value.aval.dtype), axes)
+    return call.value(call.bind(array), _settled(value, [axis for axis in range(value.rank) if axis not in axes]))
+
+
+@rule("cumsum cumprod cummax cummin cumlogsumexp", "axis reverse")
+def cumulative(call: Call) -> Value:
+    (value,) = call.inputs
+    axis = int(call.params["axis"])
+    # Forwards, what comes after the valid positions doesn't reach them; unless there are some after it.
+    reaches = call.params["reverse"] or len(value.layout[axis]) > 1
+    array: Any = call.masked(value, identity(_KINDS[call.name], value.aval.dtype), [axis]) if reaches else value.array
+    layout = tuple((value.shape[a],) if a == axis and not f else f for a, f in enumerate(value.layout))
+    return call.value(call.bind(array), layout)

@@ -1,0 +1,225 @@
+"""Sizes of dimensions: a bucket's, which are numbers, and the true ones, which the program is given when it runs."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, reduce
+from typing import Any
+
+import jax.numpy as jnp
+from jax import export, lax
+
+from explorer._jax.dimensions import Factor, Polynomial, read_dimension
+
+# A size, or an axis that is made of several by merging them: the sizes of its factors, the outermost first.
+Factors = tuple[Any, ...]
+
+
+def is_symbolic(size: Any) -> bool:
+    """Whether a size depends on a named one."""
+    return export.is_symbolic_dim(size)
+
+
+class Sizes:
+    """The sizes of one bucket, and of one call.
+
+    Args:
+        bucket: The largest size of each named dimension.
+        true: The sizes of the call, int32 scalars.
+    """
+
+    def __init__(self, bucket: Mapping[str, int], true: Mapping[str, Any]) -> None:
+        self._bucket = dict(bucket)
+        self._true = dict(true)
+        self._scalars: dict[Any, Any] = {}
+        self._masks: dict[Factors, Any] = {}
+
+    def inner(self) -> Sizes:
+        """The same sizes inside a loop or a branch, whose masks mustn't leave it."""
+        return Sizes(self._bucket, self._true)
+
+    def bucket(self, size: Any) -> int:
+        """The size in the bucket."""
+        return max(0, evaluate(read_dimension(size), self._bucket, _HOST)) if is_symbolic(size) else int(size)
+
+    def shape(self, shape: Sequence[Any]) -> tuple[int, ...]:
+        """The shape in the bucket."""
+        return tuple(map(self.bucket, shape))
+
+    def true(self, size: Any) -> Any:
+        """The size in this call: an int32 scalar, or an int where it depends on nothing."""
+        if not is_symbolic(size):
+            return int(size)
+        if size not in self._scalars:
+            self._scalars[size] = evaluate(read_dimension(size), self._true, _DEVICE)
+        return self._scalars[size]
+
+    def mask(self, factors: Factors) -> Any:
+        """By position on an axis, whether it is valid: a vector of the bucket's length, made once."""
+        if factors not in self._masks:
+            mask: Any = None
+            for factor in factors:
+                length = self.bucket(factor)
+                one = lax.lt(lax.iota(jnp.int32, length), jnp.int32(self.true(factor)))
+                mask = one if mask is None else lax.bitwise_and(mask[:, None], one[None, :]).reshape(-1)
+            self._masks[factors] = mask
+        return self._masks[factors]
+
+    def digits(self, index: Any, factors: Factors, size: Callable[[Any], Any]) -> list[Any]:
+        """An index on an axis as one index on each of its factors, whose lengths `size` gives."""
+        digits: list[Any] = []
+        for factor in reversed(factors[1:]):
+            length = jnp.asarray(size(factor), index.dtype)
+            digits.append(lax.rem(index, length))
+            index = lax.div(index, length)
+        return [index, *reversed(digits)]
+
+    def number(self, digits: Sequence[Any], factors: Factors, size: Callable[[Any], Any]) -> Any:
+        """The inverse of `digits`."""
+        return reduce(lambda index, pair: index * size(pair[1]) + pair[0], zip(digits, factors, strict=True), 0)
+
+
+def evaluate(polynomial: Polynomial, sizes: Mapping[str, Any], operations: Mapping[str, Callable[..., Any]]) -> Any:
+    """A dimension at given sizes, numbers or traced.
+
+    Raises:
+        KeyError: It depends on a dimension that has no size.
+    """
+
+    def factor(factor: Factor) -> Any:
+        if factor.symbol is not None:
+            value = sizes[factor.symbol]
+        else:
+            value = operations[str(factor.operation)](*(evaluate(op, sizes, operations) for op in factor.operands))
+        return reduce(operator.mul, [value] * factor.exponent)
+
+    return sum(reduce(operator.mul, map(factor, term.factors), term.coefficient) for term in polynomial)
+
+
+_HOST: dict[str, Callable[..., Any]] = {
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": max,
+    "min": min,
+}
+
+
+def _of_int32(operation: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(one: Any, other: Any) -> Any:
+        return operation(jnp.asarray(one, jnp.int32), jnp.asarray(other, jnp.int32))
+
+    return compute
+
+
+_DEVICE: dict[str, Callable[..., Any]] = {
+    "floordiv": _of_int32(jnp.floor_divide),
+    "mod": _of_int32(jnp.remainder),
+    "max": _of_int32(jnp.maximum),
+    "min": _of_int32(jnp.minimum),
+}
+
+
+def symbols_of(polynomial: Polynomial) -> set[str]:
+    """The named dimensions that a dimension depends on."""
+    symbols: set[str] = set()
+    for term in polynomial:
+        for factor in term.factors:
+            symbols.update({factor.symbol} if factor.symbol is not None else set())
+            symbols.update(*map(symbols_of, factor.operands))
+    return symbols
+
+
+# Growth -----------------------------------------------------------------------------------------------------------
+
+# An interval of values, ends included.
+Interval = tuple[float, float]
+
+
+@cache
+def grows(size: Any) -> bool:
+    """Whether a size never gets smaller while a named one gets larger, so that what is valid fits in the bucket.
+
+    It is worked out with intervals, from what one step of one symbol adds at least and at most; a No may be wrong.
+    """
+    if not is_symbolic(size):
+        return True
+    polynomial = read_dimension(size)
+    return all(_step(polynomial, symbol)[0] >= 0 for symbol in symbols_of(polynomial))
+
+
+def _add(one: Interval, other: Interval) -> Interval:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _multiply(one: Interval, other: Interval) -> Interval:
+    products = [0.0 if 0 in (a, b) else a * b for a in one for b in other]  # 0 · inf: the end is never reached
+    return min(products), max(products)
+
+
+def _range(polynomial: Polynomial) -> Interval:
+    """The values a dimension can have, where each symbol is 1 or more."""
+    total: Interval = (0, 0)
+    for term in polynomial:
+        total = _add(total, reduce(_multiply, map(_factor_range, term.factors), (term.coefficient, term.coefficient)))
+    return total
+
+
+def _factor_range(factor: Factor) -> Interval:
+    if factor.symbol is not None:
+        return 1, math.inf
+    operands = [_range(operand) for operand in factor.operands]
+    return reduce(_multiply, [_OF_RANGES[str(factor.operation)](*operands)] * factor.exponent)
+
+
+def _step(polynomial: Polynomial, symbol: str) -> Interval:
+    """What a dimension gains when one symbol grows by 1."""
+    total: Interval = (0, 0)
+    for term in polynomial:
+        step: Interval = (0, 0)
+        value: Interval = (term.coefficient, term.coefficient)
+        for factor in term.factors:
+            for _ in range(factor.exponent):
+                # f(n+1)·g(n+1) - f(n)·g(n) = Δf·g(n+1) + f(n)·Δg
+                base = Factor(factor.symbol, factor.operation, factor.operands, 1)
+                gain = _factor_step(base, symbol)
+                step = _add(_multiply(step, _add(_factor_range(base), gain)), _multiply(value, gain))
+                value = _multiply(value, _factor_range(base))
+        total = _add(total, step)
+    return total
+
+
+def _factor_step(factor: Factor, symbol: str) -> Interval:
+    if factor.symbol is not None:
+        return (1, 1) if factor.symbol == symbol else (0, 0)
+    first, second = (_step(operand, symbol) for operand in factor.operands)
+    if factor.operation in ("max", "min"):
+        return min(first[0], second[0]), max(first[1], second[1])
+    if first == second == (0, 0):
+        return 0, 0
+    low, high = _range(factor.operands[1])
+    if factor.operation == "floordiv" and low == high > 0:
+        return _floor(first[0] / low), -_floor(-first[1] / low)
+    return -math.inf, math.inf
+
+
+def _floor(end: float) -> float:
+    return math.floor(end) if math.isfinite(end) else end
+
+
+def _mod_range(value: Interval, divisor: Interval) -> Interval:
+    return (0, divisor[1] - 1) if divisor[0] > 0 else (-math.inf, math.inf)
+
+
+def _floordiv_range(value: Interval, divisor: Interval) -> Interval:
+    low, high = divisor
+    return (_floor(value[0] / low), _floor(value[1] / low)) if low == high > 0 else (-math.inf, math.inf)
+
+
+_OF_RANGES: dict[str, Callable[[Interval, Interval], Interval]] = {
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "mod": _mod_range,
+    "floordiv": _floordiv_range,
+}

@@ -1,0 +1,91 @@
+"""A value of a padded program: an array of a bucket's size, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from explorer.aot.padding.sizes import Factors, is_symbolic
+
+# By axis, of what it was merged: (b, s) for an axis of b*s positions that lie at i_b * bucket(s) + i_s. An axis that
+# was never merged has one factor: its valid positions come first. UNIFORM: the same all along, so both at once.
+Layout = tuple[Factors, ...]
+UNIFORM: Factors = ()
+
+# What fills the padded positions of an axis, whatever the other axes' position is; None is garbage: anything at all,
+# NaN and infinities too.
+Fill = float | int | bool | None
+
+
+def unmerged(shape: Sequence[Any]) -> Layout:
+    """The layout of a shape whose axes are each in one piece."""
+    return tuple((size,) for size in shape)
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """An array of a bucket's size.
+
+    Attributes:
+        array: The elements; those at valid positions are the unpadded function's.
+        aval: Its symbolic type.
+        layout: How the valid positions lie on each axis.
+        fills: What the padded positions of each axis hold.
+        bare: The array and its fills before any mask; None if there was none.
+        filled: Masked arrays, by fill and axes: each is made once.
+    """
+
+    array: Any
+    aval: Any
+    layout: Layout
+    fills: tuple[Fill, ...]
+    bare: tuple[Any, tuple[Fill, ...]] | None = None
+    filled: dict[Any, Any] = field(default_factory=dict[Any, Any])
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return getattr(self.aval, "shape", ())
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def padded_axes(self) -> list[int]:
+        """The axes that have padded positions."""
+        return [axis for axis, size in enumerate(self.shape) if is_symbolic(size)]
+
+    def is_padded(self, axis: int) -> bool:
+        return is_symbolic(self.shape[axis])
+
+    def copy(self, array: Any) -> Value:
+        """Another array of which the same is known."""
+        return Value(array, self.aval, self.layout, self.fills)
+
+
+def make_value(array: Any, aval: Any, layout: Layout | None = None, fills: Sequence[Fill] | None = None) -> Value:
+    """A value; of one whose layout isn't given, each axis is in one piece, and its padding is garbage."""
+    shape = getattr(aval, "shape", ())
+    return Value(array, aval, unmerged(shape) if layout is None else layout, tuple(fills or (None,) * len(shape)))
+
+
+def identity(kind: str, dtype: Any) -> Fill:
+    """What changes nothing in a reduction: 0 in a sum, the lowest value in a maximum.
+
+    Args:
+        kind: `sum`, `prod`, `max`, `min`, `and`, `or` or `xor`.
+        dtype: Of the elements.
+    """
+    if kind in ("sum", "or", "xor", "prod"):
+        return bool(kind == "prod") if dtype == np.bool_ else int(kind == "prod")
+    if dtype == np.bool_:
+        return kind in ("min", "and")
+    if kind == "and":
+        return -1 if jnp.issubdtype(dtype, jnp.signedinteger) else int(jnp.iinfo(dtype).max)
+    if jnp.issubdtype(dtype, jnp.floating):
+        return -np.inf if kind == "max" else np.inf
+    return int(jnp.iinfo(dtype).min if kind == "max" else jnp.iinfo(dtype).max)

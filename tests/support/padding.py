@@ -1,0 +1,87 @@
+"""A padded program held against the function itself at each size, in float64."""
+
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export
+
+from explorer.aot.padding import Proof, padded, prove
+
+POISONS = ("nan", "inf", "lowest")
+BUCKET = {"b": 5, "s": 7}
+SIZES = ({"b": 1, "s": 1}, {"b": 3, "s": 4}, {"b": 2, "s": 7}, {"b": 5, "s": 7})
+
+Spec = tuple[Sequence[str | int], type]
+
+
+def traced(function, specs: Sequence[Spec], names=("b", "s"), constraints=()):
+    """The function as a jaxpr of symbolic sizes."""
+    dims = export.symbolic_shape(",".join(names), constraints=[f"{name} >= 1" for name in names] + [*constraints])
+    known = dict(zip(names, dims, strict=True))
+    structs = [jax.ShapeDtypeStruct(shape_at(shape, known), dtype) for shape, dtype in specs]
+    return jax.jit(function).trace(*structs).jaxpr
+
+
+def shape_at(shape, sizes):
+    return tuple(eval(size, {}, dict(sizes)) if isinstance(size, str) else size for size in shape)
+
+
+def poison(dtype, kind: str):
+    """What lies in the padding: the worst there is of its type."""
+    if dtype == np.bool_:
+        return True
+    if np.issubdtype(dtype, np.inexact):
+        return {"nan": np.nan, "inf": np.inf, "lowest": -np.inf}[kind]
+    return np.iinfo(dtype).min if kind == "lowest" else np.iinfo(dtype).max
+
+
+def sample(rng, shape, dtype):
+    if dtype == np.bool_:
+        return rng.integers(0, 2, shape).astype(bool)
+    if np.issubdtype(dtype, np.inexact):
+        return (2 * rng.standard_normal(shape)).astype(dtype)
+    return rng.integers(0, 4, shape).astype(dtype)
+
+
+def check(function, *specs: Spec, sizes=SIZES, bucket: Mapping[str, int] = BUCKET, arrays=None) -> Proof:
+    """Fail unless the padded program gives at every size what the function gives, whatever lies in the padding."""
+    with jax.enable_x64(True):
+        closed = traced(function, specs, tuple(bucket))
+        proof = prove(closed, bucket)
+        assert proof.is_exact, "\n".join(map(str, proof.refusals))
+        program = jax.jit(padded(closed, bucket))
+        rng = np.random.default_rng(0)
+        for size in sizes:
+            given = [
+                sample(rng, shape_at(shape, size), np.dtype(dtype)) if arrays is None else arrays(rng, at, size)
+                for at, (shape, dtype) in enumerate(specs)
+            ]
+            wanted = jax.tree.leaves(function(*map(jnp.asarray, given)))
+            for kind in POISONS:
+                results = program(
+                    {name: np.int32(n) for name, n in size.items()},
+                    *(in_bucket(a, shape_at(spec[0], bucket), kind) for a, spec in zip(given, specs, strict=True)),
+                )
+                for result, want in zip(results, wanted, strict=True):
+                    assert_close(result, want, f"{size}, {kind} in the padding")
+        return proof
+
+
+def in_bucket(array, shape, kind: str):
+    held = np.full(shape, poison(array.dtype, kind), array.dtype)
+    held[tuple(map(slice, array.shape))] = array
+    return held
+
+
+def assert_close(result, want, message: str):
+    if jnp.issubdtype(want.dtype, jax.dtypes.prng_key):
+        result, want = jax.random.key_data(result), jax.random.key_data(want)
+    valid = np.asarray(result)[tuple(map(slice, want.shape))]
+    np.testing.assert_allclose(valid, np.asarray(want), rtol=1e-8, atol=1e-10, err_msg=message)
+
+
+def refusals(function, *specs: Spec, names=("b", "s"), constraints=()):
+    """What prevents an exact program."""
+    return prove(traced(function, specs, names, constraints), names).refusals

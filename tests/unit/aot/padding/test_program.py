@@ -1,0 +1,104 @@
+"""A padded program gives what the function gives, whatever lies in the padding; or says all that prevents it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from explorer.aot.padding import padded, prove
+from explorer.aot.padding.registry import Refused
+from tests.support.padding import check, refusals, traced
+
+X = (("b", "s", 8), np.float64)
+MATRIX = (("b", "s"), np.float64)
+MASK = (("b", "s"), np.bool_)
+
+EXACT = {
+    "element-wise": (lambda x: jnp.sin(x) * 2 + jnp.where(x > 0, x, -1), X),
+    "integer powers": (lambda x: (x**3).sum(1), X),
+    "sum": (lambda x: x.sum(0), X),
+    "mean of all": (lambda x: x.mean(), X),
+    "variance": (lambda x: x.var(1), X),
+    "product": (lambda x: x.prod(1), X),
+    "minimum": (lambda x: x.min((0, 1)), X),
+    "any and all": (lambda m: (m.any(1), m.all(0)), MASK),
+    "softmax": (lambda x: jax.nn.softmax(x, 1), X),
+    "gradient of softmax": (jax.grad(lambda x: (jax.nn.softmax(x, 1) ** 2).sum()), X),
+    "log-sum-exp": (lambda x: jax.nn.logsumexp(x, (0, 1)), X),
+    "gelu": (jax.nn.gelu, X),
+    "attention": (lambda x: jax.nn.dot_product_attention(*[x[:, :, None]] * 3), X),
+    "layer norm over a padded axis": (lambda x: (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True)), X),
+    "cumulative sum": (lambda x: jnp.cumsum(x, 1), X),
+    "place of the largest": (lambda x: x.argmax(1), X),
+    "concatenation": (lambda x: jnp.concatenate([x, 2 * x, jax.lax.slice_in_dim(x, 0, 1, axis=1)], 1), X),
+    "stack": (lambda x: jnp.stack([x, x + 1], 1), X),
+    "padding": (lambda x: jnp.pad(x, ((0, 0), (2, 3), (0, 0)), constant_values=7), X),
+    "tile": (lambda x: jnp.tile(x, (1, 3, 1)), X),
+    "repeat": (lambda x: jnp.repeat(x, 3, 1), X),
+    "causal mask": (lambda x: jnp.tril(jnp.ones((x.shape[1], x.shape[1]))) @ x, X),
+    "remat": (jax.grad(lambda x: jax.checkpoint(lambda y: jnp.sin(jnp.sin(y)).mean())(x)), X),
+    "sizes as numbers": (lambda x: jnp.arange(x.shape[1]) * x.shape[0], MATRIX),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_it_gives_what_the_function_gives(name):
+    check(*EXACT[name])
+
+
+MERGED = {
+    "taken apart again": (lambda x: (jnp.tanh(x.reshape(-1, 8)) @ jnp.ones((8, 3))).reshape(*x.shape[:2], 3).sum(1), 0),
+    "reduced": (lambda x: jax.nn.softmax(x.reshape(-1, 8), 0).sum(0), 0),
+    "heads": (lambda x: x.reshape(*x.shape[:2], 2, 4).swapaxes(1, 2).reshape(-1, x.shape[1], 4).sum(1), 0),
+    "returned": (lambda x: x.reshape(-1, 8), 1),
+    "against an axis in one piece": (lambda x: x.reshape(-1, 8) + jnp.arange(x.shape[0] * x.shape[1])[:, None], 2),
+    "place of the largest of all": (lambda x: x.argmax(), 1),
+    "cumulative": (lambda x: jnp.cumsum(x.reshape(-1, 8), 0), 1),
+}
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_merged_axes_stay_apart_and_elements_move_only_where_they_must(name):
+    function, relayouts = MERGED[name]
+    assert check(function, X).relayouts == relayouts
+
+
+def test_what_is_masked_once_isnt_masked_again():
+    assert check(lambda x: (x.sum(1), x.mean(1), x.sum((0, 1))), X).masks == 2
+    assert check(lambda x: jax.nn.softmax(x, 1), X).masks == 2
+
+
+def test_every_equation_that_prevents_it_is_named_with_its_line():
+    def function(x):
+        first = jax.lax.reduce(x, 0.0, lambda a, b: a + b * 1, (0,))
+        return first, jax.lax.reduce(x, 0.0, lambda a, b: a - b, (1,))
+
+    found = refusals(function, (("b", "s"), np.float32))
+    first_line = function.__code__.co_firstlineno
+    assert [(r.primitive, r.line, r.file) for r in found] == [
+        ("reduce", first_line + 1, __file__),
+        ("reduce", first_line + 2, __file__),
+    ]
+    assert "of one's own" in found[0].reason
+    assert found[0].hint
+
+
+def test_a_primitive_without_a_rule_is_refused():
+    (refusal,) = refusals(lambda x: jax.pure_callback(np.sin, x, x), (("b",), np.float32))
+    assert "no rule" in refusal.reason
+
+
+def test_a_program_that_isnt_exact_isnt_made():
+    closed = traced(lambda x: jax.pure_callback(np.sin, x, x), [(("b",), np.float32)], ("b",))
+    with pytest.raises(Refused, match="no rule"):
+        jax.jit(padded(closed, {"b": 4}))({"b": np.int32(2)}, np.zeros(4, np.float32))
+
+
+def test_a_size_that_shrinks_as_another_grows_is_refused():
+    (refusal, *_) = refusals(lambda x: jnp.ones(64 - x.shape[0]).sum(), (("b",), np.float32), constraints=["b <= 64"])
+    assert "may get smaller as b grows" in refusal.reason
+
+
+def test_what_was_proven_is_counted():
+    proof = prove(traced(lambda x: x.sum(), [(("b",), np.float32)], ("b",)), ["b"])
+    assert (proof.rules, proof.masks, proof.axes, proof.is_exact) == ({"reduce_sum": 1}, 1, ("b",), True)
