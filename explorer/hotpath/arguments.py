@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import CodeType
-from typing import Any
+from types import CodeType, FunctionType
+from typing import Any, cast
 
 import jax
 import numpy as np
+from jax import tree_util
 
 from explorer.capture.safe_reading import kind_of
 from explorer.hotpath.arrays import ARRAYS
@@ -18,6 +19,7 @@ from explorer.hotpath.results import Order, in_order, order_of
 from explorer.hotpath.same_result import shared_container
 
 _tree: Any = jax.tree  # whose structures have no type
+_paths: Callable[[Any], list[tuple[Any, Any]]] = vars(tree_util)["tree_leaves_with_path"]
 _flatten: Callable[[Any], tuple[list[Any], Any]] = _tree.flatten
 # Equal values of these are one value to a program, if their texts are equal too: 0.0 and -0.0 are equal.
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
@@ -106,18 +108,20 @@ class Call:
         values: Of the parameters, in a call like those that it stands for.
 
     Attributes:
+        structure: Of the values.
+        places: Which of its leaves are arrays.
         arrays: Those of the example, as long as they are needed; then their types.
         results_order: Of the dicts in what was returned last.
     """
 
     def __init__(self, function: Callable[..., Any], parameters: Parameters, values: tuple[Any, ...]) -> None:
         self.function, self._parameters = function, parameters
-        leaves, self._structure = _flatten(values)
+        leaves, self.structure = _flatten(values)
         self._order = order_of(values)
         self.results_order: Order = None
-        self._places = frozenset(at for at, leaf in enumerate(leaves) if type(leaf) in ARRAYS)
-        self.arrays: list[Any] = [leaves[at] for at in sorted(self._places)]
-        self._others = [None if at in self._places else leaf for at, leaf in enumerate(leaves)]
+        self.places = frozenset(at for at, leaf in enumerate(leaves) if type(leaf) in ARRAYS)
+        self.arrays: list[Any] = [leaves[at] for at in sorted(self.places)]
+        self._others = [None if at in self.places else leaf for at, leaf in enumerate(leaves)]
 
     def forget(self) -> None:
         """Keep no array, only their types."""
@@ -126,8 +130,20 @@ class Call:
     def arguments(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What the function is given, with these arrays, or what stands for them, in their places."""
         rest = iter(arrays)
-        leaves = [next(rest) if at in self._places else leaf for at, leaf in enumerate(self._others)]
-        return self._parameters.handed(in_order(_tree.unflatten(self._structure, leaves), self._order))
+        leaves = [next(rest) if at in self.places else leaf for at, leaf in enumerate(self._others)]
+        return self._parameters.handed(in_order(_tree.unflatten(self.structure, leaves), self._order))
+
+    @property
+    def paths(self) -> list[str]:
+        """Each leaf of the values as Python would write it: `params['w']`."""
+        names = cast(FunctionType, self.function).__code__.co_varnames
+        leaves = _paths(_tree.unflatten(self.structure, range(len(self._others))))
+        return [names[path[0].idx] + tree_util.keystr(path[1:]) for path, _ in leaves]
+
+    def others(self) -> list[tuple[str, Any]]:
+        """The leaves that are no arrays, with their paths."""
+        pairs = zip(self.paths, self._others, strict=True)
+        return [pair for at, pair in enumerate(pairs) if at not in self.places]
 
     def __call__(self, *arrays: Any) -> Any:
         args, kwargs = self.arguments(arrays)

@@ -34,6 +34,12 @@ def code_of(function: FunctionType) -> CodeType:
     return own_code(function.__code__)
 
 
+def entered_by(code: CodeType) -> object:
+    """Who is asked before a code runs; None where nobody is."""
+    mark = code.co_consts[-1] if code.co_consts else None
+    return mark.owner if type(mark) is Entrance else None
+
+
 _COPY = "__explorer_copy__"
 
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
 import jax
 import jax.core
 
+from explorer._jax.suppress_recording import suppress_recording
 from explorer.hotpath.arguments import Call
 from explorer.hotpath.guards import Guards, guards_of
+from explorer.hotpath.origin import Origin, hot_copy
 from explorer.hotpath.proof import Proof
 from explorer.hotpath.results import Assembly, assembly_of
 from explorer.hotpath.warned import warnings_held
+from explorer.model.events.hot_copy import HotCopy, mark_hot_copy
 
 _jax: Any = jax  # whose trees and stages have no types
 _evaluate: Callable[..., Any] = vars(jax.core)["eval_jaxpr"]
 Compiled = Callable[[tuple[jax.Array, ...], list[jax.Array]], Any]
 XlaOptions = Mapping[str, bool | int | float | str]
+_UNKNOWN = Origin()
 _ROUNDS = 5  # of each set of options that is measured
 
 
@@ -30,7 +35,9 @@ class OtherSettings(Exception):
     """A call would be compiled anew: JAX's settings are others, or it has dropped what it compiled."""
 
 
-def compiled_copy(call: Call, proof: Proof, options: Sequence[XlaOptions] = ()) -> tuple[Guards, Compiled]:
+def compiled_copy(
+    call: Call, proof: Proof, options: Sequence[XlaOptions] = (), origin: Origin = _UNKNOWN
+) -> tuple[Guards, Compiled]:
     """The guards, and a `jax.jit` function of the arrays that were read and those of the arguments.
 
     The function is traced with the arrays that it reads as constants; where these come out in its jaxpr, they are known
@@ -41,21 +48,26 @@ def compiled_copy(call: Call, proof: Proof, options: Sequence[XlaOptions] = ()) 
         call: The function, with a call's arguments.
         proof: Of such a call.
         options: Sets of XLA's options, of which the fastest is kept; none for XLA's own.
+        origin: Why, for the ledger of compiles.
 
     Raises:
         NotCompiled: It has effects, warns, gives something other than arrays, or what it reads changes meanwhile.
     """
-    arrays = call.arrays
-    closed, structure = _traced(call, arrays)
+    arrays, begun = call.arrays, perf_counter()
+    with suppress_recording():  # the copy's own trace, which comes after it, stands for both
+        closed, structure = _traced(call, arrays)
+    took = perf_counter() - begun
     guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
     place = {id(value): at for at, value in enumerate(guards.arrays)}
     assembly = assembly_of(closed, structure, call.results_order, place)
     read = guards.check()
     if read is None:
         raise NotCompiled("what it reads changed while it was traced")
-    makers = [_jitted(call, closed, assembly, place, chosen) for chosen in options or ({},)]
-    for jitted, _ in makers:
-        jitted.lower(read, arrays).compile()  # which a call of the same finds
+    copy = hot_copy(call, guards, origin, took)
+    makers = [_jitted(copy, closed, assembly, place, chosen) for chosen in options or ({},)]
+    for number, (jitted, _) in enumerate(makers):
+        with suppress_recording() if number else nullcontext():  # further options are tried, which is no recompile
+            jitted.lower(read, arrays).compile()  # which a call of the same finds
     chosen = makers[0] if len(makers) == 1 else _fastest(makers, read, arrays)
     program, end = chosen
     end()
@@ -79,7 +91,7 @@ def _traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _jitted(
-    call: Call, traced: Any, assembly: Assembly, place: Mapping[int, int], options: XlaOptions
+    copy: HotCopy, traced: Any, assembly: Assembly, place: Mapping[int, int], options: XlaOptions
 ) -> tuple[Any, Callable[[], None]]:
     """A `jax.jit` function of a jaxpr, and what says that it has been traced for the last time."""
     closed = traced
@@ -97,7 +109,8 @@ def _jitted(
         nonlocal closed
         closed = None
 
-    run.__name__ = run.__qualname__ = getattr(call.function, "__name__", "hot")
+    run.__name__ = run.__qualname__ = getattr(copy.call.function, "__name__", "hot")
+    mark_hot_copy(run, copy)
     return jax.jit(run, compiler_options=dict(options) or None), end
 
 

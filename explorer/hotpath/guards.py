@@ -7,7 +7,7 @@ would take three times as long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
@@ -38,6 +38,31 @@ class Guards:
     def changed(self) -> Read | None:
         """The first read that isn't as it was, for people; None where there is none."""
         return next((read for read in self.reads if not is_unchanged(read)), None)
+
+    @property
+    def array_names(self) -> list[str]:
+        """What the source calls each of the arrays."""
+        named = [pair for read in self.reads for pair in _named_values(read)]
+        return [next((name for name, held in named if held is value), "an array that is read") for value in self.arrays]
+
+    def retyped(self) -> str | None:
+        """The name of the first array that is of another shape, dtype or place now; None where there is none."""
+        pairs = zip(self.array_names, self.arrays, self.check() or self.arrays, strict=True)
+        return next((name for name, before, now in pairs if _kind(before) != _kind(now)), None)
+
+
+def _kind(array: jax.Array) -> tuple[Any, Any]:
+    return jax.typeof(array), array.sharding
+
+
+def _named_values(read: Read) -> Iterator[tuple[str, Any]]:
+    """What a read gave, by the name of each; of dicts with keys that are plain texts or numbers."""
+    if read.where != "contents":
+        yield read.name, read.value
+        return
+    keys = [repr(key) if type(key) in (str, int) else "…" for key in read.holder]
+    names = [*keys, *keys] if isinstance(read.holder, Mapping) else [f"{at}" for at in range(len(read.value))]
+    yield from ((f"{read.name}[{name}]", value) for name, value in zip(names, read.value, strict=False))
 
 
 def guards_of(reads: Sequence[Read], used: Container[int]) -> Guards:

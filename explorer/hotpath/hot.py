@@ -27,8 +27,10 @@ from explorer.hotpath.arguments import Call, parameters_of, separated, unfit, un
 from explorer.hotpath.captured import capture_of
 from explorer.hotpath.comparison import run_both
 from explorer.hotpath.compiled import NotCompiled, OtherSettings, XlaOptions, compiled_copy
+from explorer.hotpath.origin import Origin, call_stack
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
+from explorer.hotpath.proof.reads import Read
 from explorer.hotpath.proof.refusal import refusal_of
 from explorer.hotpath.report import Journal, Times
 from explorer.hotpath.running import RunningCalls
@@ -114,6 +116,7 @@ class HotFunction:
         self._times, self._running = Times(), RunningCalls()
         self._options, self._parameters = options, parameters_of(self.original.__code__)
         self._pending: set[Any] = set()
+        self._changes: dict[Any, Read] = {}  # what a guard saw changed, by kinds of calls that aren't compiled now
         self._skip, self._stands_for = [0], 1
         self._signature = [attrgetter("aval")]
         self._code = self.original.__code__
@@ -146,6 +149,7 @@ class HotFunction:
             return
         self.state, self.refusal = "eager", refusal
         self.variants.clear()
+        self._changes.clear()
         restore(self.function, self._code)
         self._options.journal.add("eager", self, refusal.reason)
 
@@ -299,16 +303,17 @@ class HotFunction:
         calls = count_text(sum(self.calls.values()) - 1, "call")
         self._options.journal.add("trigger", self, calls, self.eager_seconds)
         settings, call = local_settings(), Call(self.original, self._parameters, values)
-        self._options.submit(lambda: self._compile(proof, key, call, settings))
+        origin = Origin(call_stack(self), self._changes.pop(key, None))
+        self._options.submit(lambda: self._compile(proof, key, call, settings, origin))
         return None
 
-    def _compile(self, proof: Proof, key: Any, call: Call, settings: Any) -> None:
+    def _compile(self, proof: Proof, key: Any, call: Call, settings: Any, origin: Origin) -> None:
         """Make the compiled copy, for the settings of the thread that the call was in."""
         begun = perf_counter()
         self._options.journal.add("compile", self)
         try:
             with with_settings(settings):
-                guards, run = compiled_copy(call, proof, self._options.xla)
+                guards, run = compiled_copy(call, proof, self._options.xla, origin)
             took = perf_counter() - begun
             self.compile_seconds += took
             if self.state != "eager":
@@ -343,7 +348,7 @@ class HotFunction:
         _jax.block_until_ready((read, arrays))  # what was begun before isn't this call's
         both = run_both(lambda: self.original(*args, **kwargs), lambda: variant.run(read, arrays), len(variant.eager))
         if isinstance(both.error, OtherSettings):
-            self._hold_back(_SETTINGS, variant, key)
+            self._hold_back(variant.guards.retyped() or _SETTINGS, variant, key)
         elif both.error is not None:
             self.leave(refusal_of(both.error))
         elif both.result is not None and _is_same(read, variant.guards.check()):  # no other thread changed it meanwhile
@@ -395,6 +400,7 @@ class HotFunction:
         """Something that was read has changed."""
         changed = variant.guards.changed()
         if changed is not None:
+            self._changes[key] = changed
             self._hold_back(changed.name, variant, key)
         else:  # the copy is as good as before for arguments like those that it was made for
             self._hold_back(_OTHER_ARGUMENTS, None, key)
@@ -416,7 +422,8 @@ class HotFunction:
         self.calls["compiled"] -= 1
         self.calls["eager"] += 1
         if isinstance(error, OtherSettings):
-            self._hold_back(_SETTINGS, self.variants.get(key), key)
+            variant = self.variants.get(key)
+            self._hold_back((variant and variant.guards.retyped()) or _SETTINGS, variant, key)
         else:
             self.leave(refusal_of(error))
         return None, self._running.begin(("eager", 1))

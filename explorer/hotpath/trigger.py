@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from explorer.hotpath.codes import Entrance
+from explorer.hotpath.codes import entered_by
 
 _KINDS = 64  # of arguments of one function, of which it is known how often they came
 _OFTEN = 3  # calls of one kind, of a function that is hot already: of sizes that come once there may be thousands
@@ -59,7 +59,7 @@ class Trigger:
             return False
         frame: FrameType | None = _frame(1)
         while frame is not None:
-            other = _owner_of(frame)
+            other = entered_by(frame.f_code)
             trigger: Any = getattr(other, "trigger", None)
             if other is not owner and isinstance(trigger, Trigger) and getattr(other, "is_undecided", False):
                 trigger.is_wanted = True
@@ -67,8 +67,3 @@ class Trigger:
                 return True
             frame = frame.f_back
         return False
-
-
-def _owner_of(frame: FrameType) -> object:
-    mark = frame.f_code.co_consts[-1] if frame.f_code.co_consts else None
-    return mark.owner if type(mark) is Entrance else None

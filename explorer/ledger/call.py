@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from explorer._jax.calls import default_devices, devices_of
 from explorer.ledger.functions import name_of
+from explorer.model.events.hot_copy import hot_copy_of
 from explorer.model.events.key import Key
 
 
@@ -71,7 +72,8 @@ class Call:
 
     def traced(self) -> None:
         # A trace inside of a transformation is not reported.
-        self.step("trace", self.seconds or perf_counter() - self.began)
+        seconds, copy = self.seconds or perf_counter() - self.began, hot_copy_of(self.function)
+        self.step("trace", seconds if copy is None else seconds + copy.trace_seconds)
 
     @property
     def name(self) -> str:

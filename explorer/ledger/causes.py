@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from explorer.analysis.recompiles.key_history import History
 from explorer.analysis.recompiles.reasons import explain, explain_raised
 from explorer.ledger.unwatched import Unwatched
-from explorer.model.events.event import Reason
+from explorer.model.events.event import Place, Reason
 from explorer.model.events.key import Function, Key
 
 _Name = TypeVar("_Name", int, str)
@@ -29,6 +29,7 @@ class CallCause(NamedTuple):
     reason: Reason
     id: str
     call: int
+    stack: tuple[Place, ...] = ()  # where it was asked for, if that isn't where it happens
 
 
 class _Ahead(NamedTuple):

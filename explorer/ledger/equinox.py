@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 import re
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from jax import tree_util
 
 from explorer.ledger.functions import argument_name
+from explorer.model.events.hot_copy import WrittenCall
 
 _trees: Any = tree_util  # its annotations are partial
 _NUMBERED = re.compile(r"dynamic_(?:no)?donate\['(first|rest|fun)'\]\[(\d+)\]")
@@ -21,25 +22,7 @@ _ORDER = ("first", "rest", "fun")
 _MANY = 4_096  # leaves
 
 
-class FilteredCall(NamedTuple):
-    """A call as it was written.
-
-    Args:
-        function: The user's.
-        paths: Of the array arguments, in JAX's order.
-        order: Their places in JAX's order, in the order of the tree.
-        tree: The structure of the arguments.
-        statics: (path, value) of all that is no array.
-    """
-
-    function: Any
-    paths: tuple[str, ...]
-    order: tuple[int, ...]
-    tree: Any
-    statics: tuple[tuple[str, Any], ...]
-
-
-def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) -> FilteredCall | None:
+def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) -> WrittenCall | None:
     """None if it is no such call, or of an Equinox that does it differently."""
     if not str(getattr(function, "__module__", "")).startswith("equinox.") or len(args) != 3 or len(paths) > _MANY:
         return None
@@ -49,7 +32,7 @@ def filtered_call(function: Any, args: tuple[Any, ...], paths: tuple[str, ...]) 
         return None
 
 
-def _read(function: Any, static: Any, paths: tuple[str, ...]) -> FilteredCall | None:
+def _read(function: Any, static: Any, paths: tuple[str, ...]) -> WrittenCall | None:
     fun, first, rest = static
     own = _own_function(fun[0])
     parameters = list(inspect.signature(own).parameters.values()) if own is not None else []
@@ -64,7 +47,7 @@ def _read(function: Any, static: Any, paths: tuple[str, ...]) -> FilteredCall | 
         return None
     leaves = {"first": first[0], "rest": rest[0], "fun": [None if leaf is own else leaf for leaf in fun[0]]}
     pairs = chain.from_iterable(zip(named[part], leaves[part], strict=False) for part in _ORDER)
-    return FilteredCall(
+    return WrittenCall(
         function if own is None else own,
         tuple(named[part][at] for part, at in places),
         tuple(sorted(range(len(places)), key=lambda i: (_ORDER.index(places[i][0]), places[i][1]))),

@@ -13,7 +13,8 @@ from typing import Any, cast
 
 from explorer._jax.arguments import pmapped
 from explorer.ledger.identity import Equals, Identities
-from explorer.model.events.key import AHEAD, Function
+from explorer.model.events.hot_copy import hot_copy_of
+from explorer.model.events.key import AHEAD, HOT, Function
 
 _COVER = "reraise_with_filtered_traceback"
 _DEEPEST = 50  # wrappers around wrappers: a cycle ends there
@@ -40,10 +41,14 @@ class Functions:
             return Function(function.__name__, identity=identity, wrapper=identity, eager=True)
         own = getattr(function, "__dict__", {}).get("explored")  # the user's, of what compile() makes of it
         made = () if own is None else (AHEAD,)
+        copy = hot_copy_of(function)
+        if copy is not None:
+            own, made = copy.call.function, (HOT,)
         function = function if own is None else own
         of_pmap = pmapped(function)  # JAX makes another one for each structure of arguments
         function = of_pmap[0] if of_pmap is not None else function
-        identity = self._numbers.of(function)
+        # Hot paths may hold the user's function as another object of the same code.
+        identity = self._numbers.of(function if copy is None else function.__code__)
         with self._lock:
             key = identity, self._wrapper(wrapper)
             description = self._read.get(key)

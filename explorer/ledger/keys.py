@@ -9,6 +9,7 @@ import re
 import reprlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,7 +21,7 @@ from explorer._jax.arguments import (
     trace_context,
 )
 from explorer._jax.uncached_traces import is_uncached_mark
-from explorer.ledger.equinox import FilteredCall, filtered_call
+from explorer.ledger.equinox import filtered_call
 from explorer.ledger.functions import (
     Functions,
     argument_name,
@@ -32,6 +33,7 @@ from explorer.ledger.identity import Equals, Identities
 from explorer.ledger.leaf_reader import LeafReader
 from explorer.ledger.pytrees import argument_paths, named_paths, read_tree
 from explorer.ledger.wrappers import Wrapper, read_wrapper
+from explorer.model.events.hot_copy import WrittenCall, hot_copy_of
 from explorer.model.events.key import Function, Key, Static
 from explorer.model.events.pytree import TreeNode
 
@@ -69,9 +71,14 @@ class Keys:
         given = program.params["donated_invars"][captured:]
         mesh = program.params.get("ctx_mesh")
         wrapped = self._wrapper(wrapper)
+        copy = hot_copy_of(function)
+        if copy is not None:
+            key = self._of_written(copy.call, wrapper, wrapped, given, values[captured:], program)
+            return replace(key, function=self.function(function, wrapper), guard=copy.guard)
         filtered = filtered_call(function, args, paths)
         if filtered is not None:
-            return self._of_filtered(filtered, wrapper, wrapped, given, values[captured:], program)
+            key = self._of_written(filtered, wrapper, wrapped, given, values[captured:], program)
+            return replace(key, wrapping=(*key.wrapping, ("filter_jit", "equinox")))
         treedef = program.in_tree
         of_pmap = pmapped(function)
         if of_pmap is not None and of_pmap[1].num_leaves == len(paths):
@@ -92,9 +99,9 @@ class Keys:
             _grown(paths, program),
         )
 
-    def _of_filtered(
+    def _of_written(
         self,
-        call: FilteredCall,
+        call: WrittenCall,
         wrapper: Any,
         wrapped: Wrapper,
         given: Sequence[bool],
@@ -111,7 +118,7 @@ class Keys:
             _donated(call.paths, given),
             self._context(program.params.get("ctx_mesh")),
             wrapped.options,
-            (*wrapped.wrapping, ("filter_jit", "equinox")),
+            wrapped.wrapping,
             structure,
             _grown(call.paths, program),
         )

@@ -20,7 +20,7 @@ def predict_recompiles(program: Any, key: Key) -> tuple[Prediction, ...]:
         program: What JAX knows of a traced call: `in_tree`, `out_tree`, and its jaxpr.
         key: The call's.
     """
-    if key.function.eager or not key.leaves:
+    if key.function.eager or key.function.is_hot or not key.leaves:
         return ()
     positional, named = program.in_tree.children()
     arguments = [*positional.children(), *named.children()]

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from explorer._jax.calls import hooks, is_inside_a_trace
 from explorer._jax.suppress_recording import suppression
+from explorer.capture.call_sites import user_places
 from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
 from explorer.ledger.causes import CallCause, Causes
 from explorer.ledger.keys import Keys
@@ -20,8 +21,8 @@ from explorer.ledger.log import EventListener
 from explorer.ledger.misses import MissCounter, Misses
 from explorer.ledger.predictions import predict_recompiles
 from explorer.ledger.replay import Replay
-from explorer.ledger.user_frames import user_places
 from explorer.model.events.event import Event
+from explorer.model.events.hot_copy import hot_copy_of
 from explorer.model.events.prediction import Prediction
 from explorer.model.events.running import Running
 
@@ -223,7 +224,9 @@ class Recorder:
             self._calls.pop(here.ident, None)
         else:
             self._calls[here.ident] = outer
-        if call.steps or not call.runs:
+        if hot_copy_of(call.function) is not None and (error is not None or not call.steps):
+            pass  # hot paths call it for the first time, or have it refuse a call: nothing that the user does
+        elif call.steps or not call.runs:
             start = thread_time()
             self._guarded(self._emit_call, call, error)
             self.spent += thread_time() - start + call.ours
@@ -256,6 +259,8 @@ class Recorder:
             return
         happened = [step.kind for step in steps]
         cause = call.cause or self._causes.explain_call(call.key, call.name, happened, _type_name(error))
+        copy = hot_copy_of(call.function)
+        cause = cause if copy is None else cause._replace(stack=copy.stack)
         if cause.reason.kind == "first":
             self._guarded(self._foresee, call)
         if call.wrapper is not None and call.key is not None:
@@ -313,7 +318,7 @@ class Recorder:
     def _events(
         self, name: str, cause: CallCause, steps: list[Step], device: str, error: BaseException | None = None
     ) -> tuple[Event, ...]:
-        stack = user_places(inspect.currentframe())
+        stack = cause.stack or user_places(inspect.currentframe())
         thread = thread_name()
         return tuple(
             Event(

@@ -26,6 +26,7 @@ from explorer.ledger.call import Call
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
 from explorer.model.events.event import Event
+from explorer.model.events.hot_copy import HotCopy, hot_copy_of
 from explorer.model.events.key import Key
 from explorer.model.events.leaves import in_columns
 
@@ -40,6 +41,7 @@ class Replay:
         self.happened = frozenset(step.kind for step in call.steps or ())
         self._wrapper = call.wrapper
         self._function = _weakly(call.function)
+        self._hot = hot_copy_of(call.function)
         self._is_executables = "explored" in getattr(call.function, "__dict__", {})
         self._program = call.program and (call.program.in_tree, call.program.in_avals)
         self._placed = _placement(call, key)
@@ -58,6 +60,8 @@ class Replay:
                 "  Hint: explore(…) the outer function."
             )
         self._check_settings()
+        if self._hot is not None:
+            return self._run_hot(self._hot)
         function = self._function()
         if function is None:
             raise NotRecordedError(
@@ -68,6 +72,15 @@ class Replay:
         args, kwargs = self._arguments()
         target: Any = _Known(function, self._wrapper)
         return compile_stages(CompileRequest(function, args, kwargs, target=target)).capture
+
+    def _run_hot(self, copy: HotCopy) -> Capture:
+        capture = copy.capture()
+        if capture is None:
+            raise NotRecordedError(
+                f"the compiled copy of {self._called} is gone: what it relies on has changed, or hot paths are gone.\n"
+                "  Hint: explore(f, …) shows what is compiled as it is now."
+            )
+        return capture
 
     @property
     def _called(self) -> str:

@@ -44,7 +44,7 @@ class Unwatched:
 
         Shapes, dtypes and the paths of arguments can be compared with, but neither static arguments nor settings.
         """
-        if key.function.eager:
+        if key.function.eager or key.function.is_hot:
             return None
         signatures = self._known_signatures().get(key.function.identity)
         if signatures is None:

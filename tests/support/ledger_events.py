@@ -62,6 +62,7 @@ FULL = Event(
         (("device", "cpu"),),
         8,
         ("x",),
+        ("RATE", "2.0", "3.0"),
     ),
     "worker",
     "cpu:0",

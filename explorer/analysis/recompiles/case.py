@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from explorer.analysis.recompiles.nearest import Difference
 from explorer.model.cached import cached_property
-from explorer.model.events.key import AHEAD, Function, Key, Leaf, Static
+from explorer.model.events.key import AHEAD, HOT, Function, Key, Leaf, Static
 from explorer.model.events.leaves import LeafColumns, in_columns
 
 # Files that a notebook makes for its cells, and an interactive session for its lines.
@@ -28,6 +28,8 @@ def maker_name(function_count: str) -> str:
     name = function_count.lstrip("_")
     if name == AHEAD:
         return "ex.compile"
+    if name == HOT:
+        return "ex.auto_compile"
     return f"jax.{name}" if name in _JAXS else function_count
 
 

@@ -29,6 +29,8 @@ def fix(case: Case) -> str:
     if case.key.function.eager and not case.is_body:
         same = f", and keep {case.chosen.leaf} the same" if case.chosen.kind == "shape" else ""
         return f"put `{case.key.function.name}` under jax.jit with the code around it{same}"
+    if case.key.function.is_hot and case.chosen.kind in _HOT_FIXES:
+        return _HOT_FIXES[case.chosen.kind](case)
     written = _FIXES[case.chosen.kind](case)
     return written.replace("jax.jit(", "eqx.filter_jit(") if _FILTERED in case.key.wrapping else written
 
@@ -129,6 +131,27 @@ def _neutral(leaf: Leaf) -> str:
     """An array of its shape and type that changes nothing, as far as its name tells."""
     kind = "ones" if leaf.dtype == "bool" or "mask" in leaf.path or "weight" in leaf.path else "zeros"
     return f"jnp.{kind}({shape_literal(leaf.shape)}, {dtype_of(leaf.dtype)})"
+
+
+def _guard(case: Case) -> str:
+    name, _, after = case.key.guard
+    if _is_number(after):
+        return f"{name} = jnp.asarray({name})  # an array may be another at each call; or pass it as an argument"
+    if after.startswith("another "):
+        return f"make `{name}` once, outside of the loop: another one is another program"
+    return f"keep `{name}` the same, or pass it as an argument: each value is a program of its own"
+
+
+def _hot_static(case: Case) -> str:
+    new, path = case.static, case.chosen.leaf
+    if new is not None and _is_number(new.value):
+        remark = "as an array, if no shape and no Python branch depends on it"
+        return with_comment(assignment(path, f"jnp.asarray({path})"), remark)
+    return f"each `{path}` is a program of its own, compiled once; what changes often should be an array"
+
+
+def _hot_function(case: Case) -> str:
+    return f"define `{case.name}` once: each function that is defined is compiled for itself"
 
 
 def _static(case: Case) -> str:
@@ -247,3 +270,5 @@ _FIXES = {
     "static": _static, "function": _function, "context": _context, "donation": _donation, "options": _options,
     "sharding": fix_placement, "device": fix_placement, "layout": fix_placement, "committed": fix_placement,
 }  # fmt: skip
+# For who wrote no jax.jit.
+_HOT_FIXES = {"guard": _guard, "static": _hot_static, "function": _hot_function}

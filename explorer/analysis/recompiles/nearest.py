@@ -192,6 +192,9 @@ def differences(new: Key, old: Key) -> tuple[Difference, ...]:
     # A derivative's program is another one for other arguments.
     if is_made_anew and "derived" not in new.function.made:
         rows.append(Difference("function"))
+    if new.guard:
+        name, before, now = new.guard
+        rows.append(Difference("guard", name, before, now))
     if new.tree is not old.tree or new.structure != old.structure:
         rows += _structures(new, old) or ([] if _now_static(new, old) else [Difference("structure")])
     rows += _leaf_differences(new, old)

@@ -17,7 +17,7 @@ from explorer.model.events.leaves import in_columns
 
 # Of several sufficient causes the one is named that the others follow from, or that would remain if they were cured.
 _ORDER = (
-    "function", "structure", "context", "rank", "dtype", "shape", "weak-type", "static",
+    "function", "guard", "structure", "context", "rank", "dtype", "shape", "weak-type", "static",
     "donation", "options", "sharding", "device", "layout", "committed",
 )  # fmt: skip
 _OF_TYPES = frozenset({"shape", "rank", "dtype", "weak-type"})
@@ -52,7 +52,8 @@ def explain(
     """
     relations = relatives(key, earlier)
     if not relations:
-        return Reason("first", text=f"the first call of {_name_text(key.function)}")
+        hot = " that hot paths compile" * key.function.is_hot
+        return Reason("first", text=f"the first call of {_name_text(key.function)}{hot}")
     old = nearest(key, relations, happened)
     every = differences(key, old)
     causes = [difference for difference in every if _can_cause(difference, happened)]
@@ -115,7 +116,8 @@ def relatives(key: Key, earlier: Sequence[Key]) -> list[Key]:
     return [
         old
         for old in earlier
-        if old.function.family == family or (cell and old.function.name == name and defined_in_a_cell(old.function))
+        if old.function.is_hot is key.function.is_hot
+        and (old.function.family == family or (cell and old.function.name == name and defined_in_a_cell(old.function)))
     ]
 
 
@@ -147,6 +149,8 @@ def _sufficient(causes: list[Difference], key: Key, earlier: Sequence[Key]) -> l
 def _was_as_now(old: Key, difference: Difference, key: Key) -> bool:
     """Whether an earlier call was as this one in what is no leaf."""
     kind = difference.kind
+    if kind == "guard":
+        return False  # each is a change
     if kind == "function":
         return old.function.identity == key.function.identity and not key.function.eager
     if kind == "structure":
@@ -180,6 +184,12 @@ def _name_text(function: Function) -> str:
 def _without_cause(key: Key, old: Key, every: tuple[Difference, ...], happened: frozenset[str]) -> Reason:
     """Nothing that JAX compares has changed, or nothing that could have caused this."""
     name = _name_text(key.function)
+    if key.function.is_hot and key.function.wrapper != old.function.wrapper:
+        return Reason(
+            "evicted",
+            fix="turn the same hot paths on again, hot.start(), or leave one ex.auto_compile() on around all calls",
+            text=f"{name} was compiled for calls like this before: other hot paths have a copy of their own",
+        )
     if happened & {"trace", "lower", "compile"}:
         steps = ", ".join(step for step in ("trace", "lower", "compile", "cache-hit") if step in happened)
         return Reason(

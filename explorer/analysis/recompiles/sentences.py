@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from explorer.analysis.recompiles.case import FUNCTIONS, Case, defined_in_a_cell, maker_name
 from explorer.analysis.recompiles.nearest import Difference
-from explorer.model.events.key import Function, Static
+from explorer.model.events.key import HOT, Function, Static
 from explorer.model.text import cut_middle, cut_middles, list_names
 
 _LISTED = 4
@@ -118,6 +118,8 @@ def _article(describe_picture: str) -> str:
 
 def _static(case: Case) -> str:
     new, old, chosen = case.static, case.old_static, case.chosen
+    if case.key.function.is_hot:  # nobody said that it is static
+        return f"`{chosen.leaf}`, which is no array and so a part of the program, {_before_after(case)}"
     if case.chosen.after == "an array":
         return f"`{chosen.leaf}` was a static argument ({cut_middle(chosen.before)}) and is now an array"
     if case.chosen.before == "an array":
@@ -148,7 +150,7 @@ def _function(case: Case) -> str:
     name = f"`{function.name}`"
     if case.is_body:
         return f"what {name} was given to run was made anew: a lambda or a function defined there is another each time"
-    made = function.made[0] if function.made else ""
+    made = next((made for made in function.made if made != HOT), "")
     if defined_in_a_cell(function) and not made:
         return f"{name} was defined again{_place(function)}: a cell that is run again makes a new function"
     times = f"{case.function_count} functions from there so far"
@@ -160,6 +162,12 @@ def _function(case: Case) -> str:
         what = f"{_MAKERS.get(made, f'{maker_name(made)}(…)')} of {name}" if made else "a callable object"
         return f"{what}{_place(function)} was made anew, which is another function each time: {times}"
     return f"{name} was defined anew{_place(function)}: {times}, and each is another one to the caches"
+
+
+def _guard(case: Case) -> str:
+    chosen = case.chosen
+    read = f"`{chosen.leaf}`, which the hot function `{case.key.function.name}` reads,"
+    return f"{read} {_before_after(case)}"
 
 
 def _place(function: Function) -> str:
@@ -198,6 +206,6 @@ def _ordinal(number: int) -> str:
 
 _SENTENCES = {
     "shape": _shape, "rank": _rank, "weak-type": _weak, "structure": _structure, "static": _static,
-    "function": _function, "context": _context, "options": _options, "donation": _donation,
+    "function": _function, "guard": _guard, "context": _context, "options": _options, "donation": _donation,
     "sharding": _placed, "device": _placed, "layout": _placed,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from explorer.model.events.key import Key
 # `miss`: a call that left jax.jit's fast path though nothing had to be compiled.
 KINDS = ("trace", "lower", "compile", "cache-hit", "miss")
 REASONS = (
-    "first", "shape", "rank", "dtype", "weak-type", "structure", "static", "function", "committed", "sharding",
+    "first", "shape", "rank", "dtype", "weak-type", "structure", "static", "function", "guard", "committed", "sharding",
     "device", "layout", "donation", "context", "options", "evicted", "raised", "unknown",
 )  # fmt: skip
 
@@ -41,7 +41,8 @@ class Reason:
     """Why something was traced or compiled again.
 
     Args:
-        kind: One of `REASONS`. `raised`: the trace ended with an error, and nothing is kept of such a one.
+        kind: One of `REASONS`. `guard`: something that a hot function reads changed. `raised`: the trace ended with an
+            error, and nothing is kept of such a one.
         leaf: What changed, as Python would write it: `batch['x'].shape[0]`, `n`; empty if it is no argument.
         before, after: Its value in the nearest earlier call, and in this one.
         fix: Code that would stop it, or one sentence; empty for a first call.

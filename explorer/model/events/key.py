@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from explorer.model.events.pytree import TreeNode
 
+HOT = "auto_compile"  # how a function was made that hot paths compile
 AHEAD = "compile"  # how a function was made that `ex.compile` builds for the shapes that it is given
 
 
@@ -38,6 +39,11 @@ class Function:
     def is_ahead(self) -> bool:
         """It is an `Executable`'s: each shape is compiled once, because somebody asked for that."""
         return self.made[:1] == (AHEAD,)
+
+    @property
+    def is_hot(self) -> bool:
+        """It is a hot function's compiled copy."""
+        return self.made[:1] == (HOT,)
 
     @property
     def family(self) -> tuple[str, str, int]:
@@ -115,6 +121,8 @@ class Key:
         grown: Paths of leaves that the function returns again, but for one size that is a little larger: of a cache.
         structure: A number for `tree`: equal for trees that are equal, as the cache sees them (what a class keeps
             beside its arrays may be unequal and print alike); 0 if it can't be had.
+        guard: Of a hot function, what a guard saw changed since its copy for such calls was compiled: name, value
+            before and now; empty for none.
     """
 
     function: Function
@@ -127,3 +135,4 @@ class Key:
     wrapping: tuple[tuple[str, str], ...] = ()
     structure: int = 0
     grown: tuple[str, ...] = ()
+    guard: tuple[str, ...] = ()
