@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import subprocess
+import sys
 from functools import cache
+from hashlib import blake2b
 from typing import Any
 
+from explorer._jax import binary_reader
 from explorer.errors import OpenError
 
-_hlo: Any
 _parse: Any
 try:
-    # Non-public: the only way from a serialized HloModuleProto to its text. It parses; it never touches a backend.
-    from jaxlib import _hlo as _bindings  # pyright: ignore
-
-    _hlo = _bindings.XlaComputation  # pyright: ignore
-    _parse = _bindings.hlo_module_from_text  # pyright: ignore
+    # Non-public: XLA's own parser of HLO text. It parses; it never touches a backend.
+    from jaxlib._hlo import hlo_module_from_text as _parse  # pyright: ignore
 except (ImportError, AttributeError):  # pragma: no cover - said when a proto is opened
-    _hlo = _parse = None
+    _parse = None
 
-_MESSAGES = 3  # a module is in an HloProto, which may be in an HloSnapshot
+_PATIENCE = 300.0  # seconds for a file of hundreds of megabytes
 
 
 def hlo_text(data: bytes) -> str:
@@ -28,17 +28,69 @@ def hlo_text(data: bytes) -> str:
     Raises:
         OpenError: The bytes are none of these, or this JAX has no reader for them.
     """
-    if _hlo is None:  # pragma: no cover - every JAX we know has it
-        raise OpenError("this JAX can't read serialized HLO. Hint: dump it as text, --xla_dump_hlo_as_text.")
-    reason = ""
-    for message in _nested(data):
-        try:
-            text: str = _hlo(message).get_hlo_module().to_string()
-        except Exception as error:  # XLA's own, of whatever kind: the next one inside may be the module
-            reason = reason or str(error).partition("\n")[0]
-            continue
-        return text
-    raise OpenError(f"these {len(data):,} bytes are no serialized HLO module: {reason}.")
+    try:
+        return _read_apart("hlo_text", data)
+    except ValueError as error:
+        raise OpenError(f"these {len(data):,} bytes are no serialized HLO module: {error}.") from error
+
+
+def mlir_text(data: bytes) -> str:
+    """The text of MLIR bytecode, with its locations: StableHLO, or a portable artifact of it.
+
+    Raises:
+        OpenError: It can't be read, because it is damaged or newer than this JAX.
+    """
+    try:
+        return _read_apart("mlir_text", data)
+    except ValueError as error:
+        raise OpenError(f"this MLIR bytecode can't be read: {error}.") from error
+
+
+_MOST_KNOWN = 256
+_known_targets: dict[bytes, frozenset[str]] = {}  # by digest: a process to read the same program again helps nobody
+
+
+def called_targets(artifact: bytes, *, is_own: bool = False) -> frozenset[str]:
+    """What a portable artifact of StableHLO calls outside of itself: the targets of its custom calls.
+
+    Args:
+        artifact: The program.
+        is_own: Whether this process wrote it: it is read here then.
+
+    Raises:
+        ValueError: It can't be read, or has operations of another dialect than what JAX exports.
+    """
+    digest = blake2b(artifact, digest_size=16).digest()
+    if (targets := _known_targets.get(digest)) is None:
+        read = binary_reader.called_targets(artifact) if is_own else _read_apart("called_targets", artifact)
+        targets = frozenset(map(ast.literal_eval, read.splitlines()))
+        if len(_known_targets) >= _MOST_KNOWN:
+            _known_targets.clear()
+        _known_targets[digest] = targets
+    return targets
+
+
+def _read_apart(reader: str, data: bytes) -> str:
+    """What a reader of `binary_reader` makes of bytes, in a process of its own: a crash of the compiler's is an error.
+
+    Raises:
+        ValueError: What the reader raised, or how its process ended.
+    """
+    command = [sys.executable, "-I", "-S", binary_reader.__file__, reader, "\n".join(filter(None, sys.path))]
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, timeout=_PATIENCE, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"reading it took more than {_PATIENCE:.0f} s") from error
+    except OSError:  # no process may be started here: it is read as safely as the compiler does
+        return binary_reader.READERS[reader](data)
+    answer = done.stdout.decode("utf-8", "surrogatepass")
+    if done.returncode < 0 or done.returncode >= 128:
+        raise ValueError("the compiler's own reader crashes on it")
+    if done.returncode or answer[:2] not in ("ok", "no"):
+        raise ValueError(f"its reader failed: {done.stderr.decode('utf-8', 'replace').strip()[-200:]}")
+    if answer.startswith("no"):
+        raise ValueError(answer[2:])
+    return answer[2:]
 
 
 def printed_hlo(text: str) -> str:
@@ -53,86 +105,6 @@ def printed_hlo(text: str) -> str:
 def is_hlo_text(text: str) -> bool:
     """Whether XLA's own parser takes a text; where there is none, it can't be told and counts as taken."""
     return _parse is None or bool(printed_hlo(text))
-
-
-def _nested(data: bytes) -> Iterator[bytes]:
-    """The message, and what its first field holds, and that one's: each of the messages around a module has it so."""
-    for _ in range(_MESSAGES):
-        yield data
-        size, at = _varint(data, 1)
-        if data[:1] != b"\x0a" or not size or at + size > len(data):
-            return
-        data = data[at : at + size]
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A protocol buffer's number, and where it ends; 0 where there is none."""
-    value = 0
-    for shift in range(0, 35, 7):
-        if at >= len(data):
-            break
-        value |= (data[at] & 0x7F) << shift
-        at += 1
-        if data[at - 1] < 0x80:
-            return value, at
-    return 0, at
-
-
-def mlir_text(data: bytes) -> str:
-    """The text of MLIR bytecode, with its locations: StableHLO, or a portable artifact of it.
-
-    Raises:
-        OpenError: It can't be read, because it is damaged or newer than this JAX.
-    """
-    try:
-        # Public, yet outside what JAX promises to keep.
-        from jax.extend.mlir import ir
-        from jax.extend.mlir.dialects import stablehlo
-        from jax.interpreters.mlir import make_ir_context
-
-        context: Any = make_ir_context()
-    except (ImportError, AttributeError) as error:  # pragma: no cover - every JAX we know has them
-        raise OpenError(f"this JAX can't read MLIR bytecode: {error}.") from error
-    with context:
-        try:
-            module: Any = ir.Module.parse(data)
-            if "!vhlo." in str(module)[:100_000]:  # a portable artifact, in the dialect that versions are kept in
-                module = stablehlo.deserialize_portable_artifact(context, data)
-        except Exception as error:  # MLIR's own
-            reason = (str(error).partition("error: ")[2] or str(error)).partition("\n")[0].removeprefix('"-":0:0: ')
-            raise OpenError(f"this MLIR bytecode can't be read: {reason}.") from error
-        text: str = module.operation.get_asm(enable_debug_info=True, large_elements_limit=64)
-        return text
-
-
-_DIALECTS = ("builtin.", "func.", "stablehlo.", "chlo.", "sdy.", "shape.")
-
-
-def called_targets(artifact: bytes) -> frozenset[str]:
-    """What a portable artifact of StableHLO calls outside of itself: the targets of its custom calls.
-
-    Raises:
-        ValueError: It can't be read, or has operations of another dialect than what JAX exports.
-    """
-    from jax.extend.mlir.dialects import stablehlo
-    from jax.interpreters.mlir import make_ir_context
-
-    context: Any = make_ir_context()
-    targets: set[str] = set()
-    with context:
-        try:
-            module: Any = stablehlo.deserialize_portable_artifact(context, artifact)
-        except Exception as error:  # MLIR's own
-            raise ValueError(str(error).partition("\n")[0]) from error
-        todo = [module.operation]
-        while todo:
-            operation = todo.pop()
-            if not operation.name.startswith(_DIALECTS):
-                raise ValueError(f"it has the operation {operation.name!r:.80}, which JAX doesn't export")
-            if operation.name.endswith(".custom_call"):
-                targets.add(str(operation.attributes["call_target_name"].value))
-            todo += [each.operation for region in operation.regions for block in region for each in block]
-    return frozenset(targets)
 
 
 @cache

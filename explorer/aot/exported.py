@@ -109,6 +109,7 @@ def _exported(
             exported = export.export(jax.jit(run), platforms=platforms)(constant_structs, *structs)
         with undecided_equalities() as undecided:  # by rules of derivatives, which may run for this
             module = exported.serialize(vjp_order=derivatives)
+        called_targets(exported.mlir_module_serialized, is_own=True)  # so that loading it here needn't ask
     except Exception as error:  # JAX raises what it likes: host callbacks, platforms, primitives without lowering
         raise ArchiveError(
             f"{name} can't be saved: {_first_line(error)}\n"

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import jax
 import numpy as np
 
 import explorer as ex
@@ -331,12 +332,8 @@ def executables(folder: Path) -> Iterator[Case]:
     yield "a constant thousands of times", written(_with_constants(about, {}, 30_000), members)
     yield "a constant of another file", written(about, {**members, constant: bytes(len(members[constant]))})
     yield "a constant that is shorter", written(about, {**members, constant: members[constant][:-4]})
-    for seed in range(60):
-        chance, data = Random(seed), bytearray(members[program])
-        for _ in range(chance.choice((1, 3, 20))):
-            data[chance.randrange(len(data))] = chance.randrange(256)
-        del data[chance.choice((len(data), chance.randrange(len(data)))) :]
-        yield f"program, seed {seed}", written(about, {**members, program: bytes(data)})
+    for done, data in _damaged(members[program], 60):
+        yield f"program, {done}", written(about, {**members, program: data})
     yield "a program of zeros", written(about, {**members, program: bytes(40 * 2**20)})
     yield "a pickle", written(about, {**members, program: b"cos\nsystem\n(S'touch hacked'\ntR."})
     function = {"name": MARKUP, "file": SECRET, "line": 1}
@@ -385,8 +382,29 @@ def modules() -> Iterator[Case]:
     yield "computations in a circle", calls.encode() + _entry("  ROOT r = f32[] call(), to_apply=c0")
     operands = "\n".join(f"  x{i} = f32[] add(x{(i + 1) % 3000}, x{(i + 2) % 3000})" for i in range(3000))
     yield "operands in a circle", _entry(operands)
+    yield from (("bytecode " + done, data) for done, data in _damaged(_bytecode()))
+    yield from (("proto " + done, data) for done, data in _damaged(_proto()))
     yield "deep type", _entry("  p = " + "(" * 50_000 + "f32[]" + ")" * 50_000 + " parameter(0)")
     yield "huge dimensions", _entry("  p = f32[9999999999999,9999999999999,99999999] parameter(0)")
+
+
+def _bytecode() -> bytes:
+    return jax.export.export(jax.jit(FUNCTIONS["while"][0]))(*FUNCTIONS["while"][1:]).mlir_module_serialized
+
+
+def _proto() -> bytes:
+    compiled = jax.jit(FUNCTIONS["while"][0]).lower(*FUNCTIONS["while"][1:]).compile()
+    return compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
+
+
+def _damaged(good: bytes, seeds: int = 40) -> Iterator[Case]:
+    """Bytes of which a few are others, or the last are missing."""
+    for seed in range(seeds):
+        chance, data = Random(seed), bytearray(good)
+        for _ in range(chance.choice((1, 3, 20))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        del data[chance.choice((len(data), chance.randrange(len(data)))) :]
+        yield f"seed {seed}", bytes(data)
 
 
 def _entry(lines: str) -> bytes:

@@ -1,5 +1,6 @@
 """A module from anywhere is opened, or refused with the reason."""
 
+import base64
 import gzip
 import io
 import os
@@ -13,6 +14,7 @@ import pytest
 from jax.export import export
 
 import explorer as ex
+from explorer._jax.modules import called_targets
 from tests.support.functions import FUNCTIONS, compiled_text, loss
 from tests.support.xla_oracle import SPELLINGS, _hlo, spelled
 
@@ -262,6 +264,26 @@ def test_a_folder_of_files_that_people_named_is_read(tmp_path, text):
 
 
 # What it may not be --------------------------------------------------------------------------------------------------
+
+
+# A program of one addition with a byte or three of its own changed: jaxlib 0.10.2 and 0.11 abort on it.
+CRASHES = gzip.decompress(
+    base64.b85decode(
+        "ABzY8000000s~c$-)a*<6vpS|<aD|WVOW+BmStE%2z3cb4H~30rs$PoMXQ%0%Ou%0TlOEjv!&koUOtHU6yAC5Y(>P2VZPtTnRC7~"
+        "Z!dp-7<@E(n<cL<-^F*!#d5WH%pf2j0VvRs-YCHMg@8GiQi_R?LOh&63d;dLwIDrfh|s=~$mNLleuOTP3b;}sS!*C&^pIQ^7<n|L"
+        "k@A6j3P{Zz?$Bp7nNm1B;VPQZxU=3|A)XFk!Vy;ke0HWLYN}3D6q3W(*9&l<*NechLy(;QCxR;w!27Qe2;T$p{>tV+F=F(RYzaRa"
+        "BN3p}w{T>Ofc?UmU101@Jw^UBI`f9occpN*ZJL?1V0VYCWO=!7vxHr@#m@c>+m%IQbYVKJ_xtXu6Vuj3r`C<B)8b~sZuR}5ZIUK#"
+        "4!TO>s?5IRWnCT8CTF?rx+vN_u5@iuliG&=ygI3}bf+73o0>SzbiUndcHhyX^&i?qY~5x0o^1ZNPi-9bmmU&)OPV$_aavrLHe{z+"
+        "uI*k`yR}2uvCnA+V!nKG{v0oU1N^@U-v<H!00"
+    )
+)
+
+
+def test_bytes_that_crash_the_compilers_reader_are_an_error():
+    with pytest.raises(ex.OpenError, match=r"can't be read: (the compiler's own reader crashes on it|failed to)"):
+        ex.open_hlo(CRASHES)
+    with pytest.raises(ValueError, match=r"crashes on it|failed to"):
+        called_targets(CRASHES)
 
 
 @pytest.mark.parametrize(
