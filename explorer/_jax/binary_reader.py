@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 _MESSAGES = 3  # a module is in an HloProto, which may be in an HloSnapshot
@@ -22,12 +23,11 @@ def hlo_text(data: bytes) -> str:
         ValueError: The bytes are none of these.
     """
     # Non-public: the only way from a serialized HloModuleProto to its text. It parses; it never touches a backend.
-    from jaxlib import _hlo  # pyright: ignore
-
+    hlo = _jaxlib("_hlo")
     reason = ""
     for message in _nested(data):
         try:
-            text: str = _hlo.XlaComputation(message).get_hlo_module().to_string()
+            text: str = hlo.XlaComputation(message).get_hlo_module().to_string()
         except Exception as error:  # XLA's own, of whatever kind: the next one inside may be the module
             reason = reason or str(error).partition("\n")[0]
             continue
@@ -64,10 +64,8 @@ def mlir_text(data: bytes) -> str:
     Raises:
         ValueError: It can't be read, because it is damaged or newer than this jaxlib.
     """
-    from jaxlib.mlir import ir  # pyright: ignore
-
     with _context():
-        module: Any = _read(ir.Module.parse, data)
+        module: Any = _read(_jaxlib("mlir.ir").Module.parse, data)
         if "!vhlo." in str(module)[:100_000]:  # a portable artifact, in the dialect that versions are kept in
             module = _artifact(data)
         text: str = module.operation.get_asm(enable_debug_info=True, large_elements_limit=64)
@@ -96,25 +94,25 @@ def called_targets(artifact: bytes) -> str:
 
 def _context() -> Any:
     """What jax.interpreters.mlir.make_ir_context makes, without JAX."""
-    from jaxlib.mlir import ir  # pyright: ignore
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext  # pyright: ignore
-    from jaxlib.mlir.dialects import chlo, sdy, stablehlo  # pyright: ignore
-
-    context: Any = ir.Context()
+    ir = _jaxlib("mlir.ir")
+    context = ir.Context()
     registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
+    _jaxlib("mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
-    for dialect in (sdy, chlo, stablehlo):
-        dialect.register_dialect(context)
+    for dialect in ("sdy", "chlo", "stablehlo"):
+        _jaxlib(f"mlir.dialects.{dialect}").register_dialect(context)
     return context
 
 
 def _artifact(data: bytes) -> Any:
-    from jaxlib.mlir import ir  # pyright: ignore
-    from jaxlib.mlir.dialects import stablehlo  # pyright: ignore
+    context = _jaxlib("mlir.ir").Context.current
+    stablehlo = _jaxlib("mlir.dialects.stablehlo")
+    return _read(lambda data: stablehlo.deserialize_portable_artifact(context, data), data)
 
-    return _read(lambda data: stablehlo.deserialize_portable_artifact(ir.Context.current, data), data)
+
+def _jaxlib(module: str) -> Any:
+    return import_module(f"jaxlib.{module}")
 
 
 def _read(reader: Callable[[bytes], Any], data: bytes) -> Any:
