@@ -31,6 +31,7 @@ ExplorerError                  anything below
 ├── OptionError                an option of compile(), lint(), time(), watch(), … is out of range (also a ValueError)
 ├── OutOfRangeError            a step or position that is not there was asked for by number (also an IndexError)
 ├── OutputError                a function returns something that is no array (also a TypeError)
+├── PaddingError               compile(dynamic="pad") of what can't be padded, line by line (also a ValueError)
 ├── ProfilerBusyError          a trace is being recorded already, and a process has one profiler
 ├── QueryError                 a query of a graph's nodes can't be read (also a ValueError)
 ├── RecompilationError         a guard saw more compiles than it allows (also an AssertionError)
@@ -88,6 +89,7 @@ __all__ = [
     "OptionError",
     "OutOfRangeError",
     "OutputError",
+    "PaddingError",
     "ProfilerBusyError",
     "QueryError",
     "RecompilationError",
@@ -244,6 +246,10 @@ class ResultFileError(ExplorerError, ValueError):
 
 class SignalsError(ExplorerError, ValueError):
     """A file of signals can't be read, has a mistake, or asks for what this machine or this function can't do."""
+
+
+class PaddingError(ExplorerError, ValueError):
+    """A function can't be padded, and `compile` was to do nothing else."""
 
 
 class StateError(ExplorerError, TypeError):

@@ -6,15 +6,19 @@ import inspect
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from threading import Lock
 from typing import Any
 
 import jax
+import numpy as np
 
 from explorer._jax import with_fast_path
 from explorer.aot.arguments import Parameter
 from explorer.aot.exported import ExportedProgram
+from explorer.aot.padding.padded_program import PaddedProgram
+from explorer.aot.padding.verdict import Dynamic
 from explorer.aot.program import Program
 from explorer.capture.explore import CompileRequest, compile_stages
 from explorer.capture.sources import ForeignSources, read_source, users_frame
@@ -59,6 +63,7 @@ class Plan:
         options: XLA's compiler options.
         donated: Names of parameters whose arrays a call may overwrite.
         limit: How many binaries are kept.
+        dynamic: How sizes that vary are served.
     """
 
     parameters: tuple[Parameter, ...]
@@ -66,6 +71,7 @@ class Plan:
     options: Mapping[str, Any]
     donated: tuple[str, ...]
     limit: int
+    dynamic: Dynamic = field(default_factory=Dynamic)
 
 
 class Binaries:
@@ -83,7 +89,7 @@ class Binaries:
         self._limit = plan.limit
         self._on_drop = on_drop
         self._names = [parameter.name for parameter in plan.parameters]
-        self._donated = [i for i, name in enumerate(self._names) if name in plan.donated]
+        self._donated = [name for name in self._names if name in plan.donated]
         self._trees: list[Any] = [jax.tree.structure(parameter.example) for parameter in plan.parameters]
         self._kept: OrderedDict[Key, Binary] = OrderedDict()
         self._differentiable: dict[Key, Any] = {}
@@ -96,6 +102,10 @@ class Binaries:
         """The value of each parameter in its own tree, arrays only: what is constant, or a size, is left out."""
         given = iter([None if isinstance(leaf, int) else leaf for leaf in leaves])
         return tuple(tree.unflatten([next(given) for _ in range(tree.num_leaves)]) for tree in self._trees)
+
+    def ready(self, sizes: Mapping[str, int]) -> Binary | None:
+        """The binary for these sizes, if there is one."""
+        return self._lookup(self._key(sizes))
 
     def binary(self, sizes: Mapping[str, int], reason: str = "called") -> Binary:
         """The binary for these sizes, compiled now if there is none."""
@@ -119,8 +129,8 @@ class Binaries:
         """A binary that was compiled elsewhere."""
         self._keep(self._key(sizes), binary)
 
-    def clear(self, keep: Binary) -> None:
-        """Let go of all but one."""
+    def clear(self, keep: Binary | None) -> None:
+        """Let go of all, or all but one."""
         with self._lock:
             dropped = [key for key, binary in self._kept.items() if binary is not keep]
             for key in dropped:
@@ -201,13 +211,39 @@ class Binaries:
             __tracebackhide__ = True
             return self._program.at(sizes)(*jax.tree.leaves(values))
 
+        why = "; ".join(filter(None, [reason, self._program.why(sizes)]))
+        return self._compile(program, self._names, self.arguments(self._symbols.structs(sizes)), sizes, why)
+
+    def compile_padded(self, padded: PaddedProgram, bucket: Mapping[str, int], reason: str) -> Binary:
+        """A new binary of a padded program, which isn't kept. It takes the true sizes before all else."""
+        __tracebackhide__ = True
+        run = padded.at(bucket)
+
+        def program(sizes: Mapping[str, Any], *values: Any) -> Any:
+            __tracebackhide__ = True
+            return jax.tree.unflatten(padded.structure, run(sizes, *jax.tree.leaves(values)))
+
+        true = {symbol: jax.ShapeDtypeStruct((), np.int32) for symbol in bucket}
+        name = next(name for i in count() if (name := "sizes" + "_" * i) not in self._names)
+        arguments = (true, *self.arguments(self._symbols.structs(bucket)))
+        return self._compile(program, [name, *self._names], arguments, bucket, reason)
+
+    def _compile(
+        self,
+        program: Callable[..., Any],
+        names: Sequence[str],
+        arguments: tuple[Any, ...],
+        sizes: Mapping[str, int],
+        why: str,
+    ) -> Binary:
+        __tracebackhide__ = True
         # JAX names the module and its arguments by these.
         program.__name__ = self._program.name
         program.__dict__["explored"] = self._program.function  # for who watches what is compiled
         kind = inspect.Parameter.POSITIONAL_ONLY
-        program.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self._names])  # pyright: ignore[reportFunctionMemberAccess]
-        target = jax.jit(program, donate_argnums=self._donated, compiler_options=self._options or None)
-        arguments = self.arguments(self._symbols.structs(sizes))
+        program.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # pyright: ignore[reportFunctionMemberAccess]
+        donated = [names.index(name) for name in self._donated]
+        target = jax.jit(program, donate_argnums=donated, compiler_options=self._options or None)
         function, named_arrays = self._program.function, self._program.named_arrays
         request = CompileRequest(
             function,
@@ -226,7 +262,6 @@ class Binaries:
             if isinstance(error.__cause__, ExplorerError):
                 raise error.__cause__ from None
             raise
-        why = "; ".join(filter(None, [reason, self._program.why(sizes)]))
         spent = capture.durations
         seconds = spent.trace + spent.lower + spent.compile
         specialization = Specialization(self._symbols.shapes(sizes), why, seconds, capture=capture)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import jax
@@ -13,11 +14,13 @@ from explorer.aot.arguments import is_input, parameters_of
 from explorer.aot.binaries import Plan
 from explorer.aot.dimensions import NamedDimension
 from explorer.aot.executable import Executable
-from explorer.aot.levels import autotune, options_of
+from explorer.aot.levels import Options, autotune, options_of
+from explorer.aot.padding.verdict import check_choice, decide
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at
-from explorer.errors import ArgumentsError, NotCallableError, OptionError, TracedPerShapeWarning
+from explorer.errors import ArgumentsError, ExploreError, NotCallableError, OptionError, TracedPerShapeWarning
+from explorer.model.results.dynamic_report import DynamicChoice
 
 
 def compile(
@@ -28,6 +31,8 @@ def compile(
     kwargs: Mapping[str, Any] | None = None,
     donate: str | int | Sequence[str | int] = (),
     max_specializations: int = 64,
+    dynamic: DynamicChoice = "specialise",
+    buckets: Mapping[str, int | Sequence[int]] | None = None,
 ) -> Executable:
     """Compile a function ahead of time.
 
@@ -50,6 +55,16 @@ def compile(
             constant of the program (`InputInfo.like(x)` makes an input of an array).
         donate: Parameters, by name or by their place in the function's signature, whose arrays a call may overwrite to
             save memory; they can't be used afterwards.
+        dynamic: How sizes that vary are served. `"specialise"`: each size that comes has a binary of its own, compiled
+            when it is first called. `"pad"`: the largest size is compiled now and serves every other, padded; smaller
+            buckets, and sizes that are called often, are compiled in the background once they pay for themselves, so
+            that no call waits for a compile (but for one with an empty dimension, which can't be padded). What the
+            padding holds never reaches a result: that is proven, equation by equation, and else it is an error. Results
+            are those of the unpadded function up to the order of sums, as with any other compile: never promised equal
+            to the last bit, and not so before and after a binary came in the background. `"auto"` pads where it is
+            proven and worthwhile, and specialises the rest; `.dynamic_report` says which, and why.
+        buckets: By dimension, the sizes to pad to, beside its largest: `{"batch": (16, 64)}`. A dimension without a
+            name has its place for one, `x_0`. None are powers of two.
         max_specializations: How many binaries are kept; past it the least recently used is let go. When that one is
             needed again, a `RecompilationWarning` says once which sizes come in turn.
 
@@ -60,7 +75,8 @@ def compile(
         NotCallableError: `function` can't be called.
         ArgumentsError: The arguments don't fit its signature, or a shape stands where an InputInfo is meant.
         InputInfoError: One name has two bounds: in two inputs, or of a dimension and of a size that is an argument.
-        OptionError: The level, a donated name or the limit is none.
+        OptionError: The level, a donated name, the limit, the choice or a bucket is none.
+        PaddingError: The function can't be padded, and `dynamic` is `"pad"`: every equation in the way, with its line.
         OutputError: The function returns something that is no array.
         ExploreError: Tracing, lowering or compiling failed; `.capture` has the steps that worked.
 
@@ -72,6 +88,9 @@ def compile(
         Executable(<lambda>(x: f32[batch,2]) → f32[batch,2])
         >>> double(jnp.ones((3, 2), "float32")).shape
         (3, 2)
+        >>> total = ex.compile(lambda x: x.sum(), args=[ex.InputInfo((batch, 2), "float32")], dynamic="pad")
+        >>> float(total(jnp.ones((3, 2), "float32"))), len(total.specializations)
+        (6.0, 1)
     """
     __tracebackhide__ = True
     if not callable(function):
@@ -84,14 +103,12 @@ def compile(
         _check_described(bound)
     donated = _donated(donate, [*bound.signature.parameters], [p.name for p in parameters])
     _check_limit(max_specializations)
+    check_choice(dynamic, buckets)
     inputs = {name: info for p in parameters for name, info in zip(p.names, p.infos, strict=True)}
     program = Program(function, bound, Symbols(inputs))
 
-    def build(options: Mapping[str, Any]) -> Executable:
-        __tracebackhide__ = True
-        return Executable(Plan(tuple(parameters), program, options, donated, max_specializations))
-
-    executable = autotune(build) if options is None else build(options)
+    verdict = decide(dynamic, buckets, program)
+    executable = _built(Plan(tuple(parameters), program, {}, donated, max_specializations, verdict), options)
     if program.why_each_shape:
         warnings.warn(
             f"{executable.__name__} is traced for each shape that comes, because one trace for all can't be:\n"
@@ -101,6 +118,25 @@ def compile(
             TracedPerShapeWarning,
             stacklevel=2,
         )
+    return executable
+
+
+def _built(plan: Plan, options: Options | None) -> Executable:
+    """The executable of a plan, with these compiler options; None measures which are best, of binaries of one size."""
+    __tracebackhide__ = True
+    exact = replace(plan, dynamic=plan.dynamic.specialised(plan.dynamic.why))
+    tuned = autotune(lambda options: Executable(replace(exact, options=options))) if options is None else None
+    options = tuned.plan.options if tuned is not None else options or {}
+    if plan.dynamic.buckets is None:
+        return tuned or Executable(replace(exact, options=options))
+    try:
+        executable = Executable(replace(plan, options=options))
+    except ExploreError as error:
+        if plan.dynamic.choice == "pad":
+            raise
+        why = f"the largest bucket doesn't compile: {str(error.__cause__).partition(chr(10))[0]}"
+        return Executable(replace(plan, options=options, dynamic=plan.dynamic.specialised(why)))
+    executable.autotuning = tuned.autotuning if tuned is not None else None
     return executable
 
 

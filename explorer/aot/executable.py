@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from types import MethodType
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Self, cast
 from weakref import WeakMethod
 
 import jax
@@ -20,6 +20,10 @@ from explorer.aot.exported import ExportedProgram
 from explorer.aot.fit import check_devices
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
 from explorer.aot.levels import Autotuning
+from explorer.aot.padding.ahead import checked_sizes, compile_ahead
+from explorer.aot.padding.padded_calls import UNPADDED, PaddedCalls
+from explorer.aot.padding.padded_program import PaddedProgram
+from explorer.aot.padding.report import dynamic_report
 from explorer.aot.saving import load, save
 from explorer.aot.surface import CompiledSurface
 from explorer.capture.donated import explain_donated, guarded
@@ -29,6 +33,7 @@ from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArchiveError, InputError, TransformationError
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
+from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.specialization import Specialization
 
 
@@ -55,9 +60,13 @@ class Executable(CompiledSurface, Displayable):
         self.autotuning: Autotuning | None = None  # what optimization level 5 measured
         for sizes, binary in ready:
             self._binaries.add(sizes, binary)
-        self._opt = self._binaries.binary(
-            program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
-        )
+        self._padded = self._make_padded()
+        if self._padded is None:
+            self._first = self._binaries.binary(
+                program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
+            )
+        else:
+            self._first = self._padded.largest.binary
         self._take_names()
         if self._dispatch.function is not None:
             self._answer_by(self._dispatch.function)
@@ -102,10 +111,40 @@ class Executable(CompiledSurface, Displayable):
         if any(isinstance(leaf, Tracer) for leaf in leaves):
             return self._call_under_transformation(sizes, leaves), None
         given = [_as_jit_takes_it(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
-        binary = self._binaries.binary(sizes)
+        binary = self._binaries.ready(sizes)
+        if binary is None:
+            if self._padded is not None and self._padded.is_for(sizes):
+                check_devices(list(self._symbols.inputs), given, self._first.devices)
+                result = self._padded.call(sizes, given, self._binaries.arguments)
+                if result is not UNPADDED:
+                    self._donate(values)
+                    return result, None
+            binary = self._binaries.binary(sizes)
         check_devices(list(self._symbols.inputs), given, binary.devices)
         result, fast_path = binary.call(*self._binaries.arguments(given))
         return result, self._dispatch.fast_path(fast_path, (args, kwargs), values, leaves, given)
+
+    def _make_padded(self) -> PaddedCalls | None:
+        __tracebackhide__ = True
+        program, dynamic = self._program, self.plan.dynamic
+        if dynamic.buckets is None or isinstance(program, ExportedProgram) or program.symbolic is None:
+            return None
+        padded, binaries = PaddedProgram.of(program.symbolic), self._binaries
+        return PaddedCalls(
+            self._symbols,
+            padded,
+            dynamic.buckets,
+            lambda bucket, reason: binaries.compile_padded(padded, bucket, reason),
+            lambda sizes, reason: binaries.binary(sizes, reason),
+        )
+
+    def _donate(self, values: Sequence[Any]) -> None:
+        """A padded call took copies: what the user gave away is gone all the same, whatever its size."""
+        for parameter, value in zip(self._parameters, values, strict=True):
+            if parameter.name in self.plan.donated:
+                for leaf in parameter.leaves(value):
+                    if isinstance(leaf, jax.Array) and not leaf.is_deleted():
+                        leaf.delete()
 
     def _explain_donated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
         """The error for a call with an array that an earlier one was given; None if it has none."""
@@ -156,15 +195,57 @@ class Executable(CompiledSurface, Displayable):
         return self.output_infos
 
     @property
+    def dynamic_report(self) -> DynamicReport:
+        """How sizes that vary are served: padded to which buckets or specialised, why, and what it costs, by now."""
+        return dynamic_report(
+            self.__name__, self._symbols, self.plan.dynamic, self._padded, self._binaries.by_sizes, self._program
+        )
+
+    def compile_ahead(self, sizes: Sequence[Mapping[str, int]] | None = None, *, progress: bool | None = None) -> Self:
+        """Compile now what calls may need later, and wait for it.
+
+        Args:
+            sizes: By dimension, each for a binary of its own. None is every bucket of what is padded; where those are
+                powers of two, the few that save most if all sizes are called alike.
+            progress: Whether to show a bar once a second has gone by; None shows it where somebody can look on.
+
+        Raises:
+            OptionError: Sizes are none.
+            ExploreError: Compiling failed.
+
+        Example:
+            >>> import explorer as ex
+            >>> batch = ex.NamedDimension("batch", 1, 8, 64)
+            >>> double = ex.compile(lambda x: x * 2, args=[ex.InputInfo((batch, 2), "float32")], dynamic="pad")
+            >>> [row.sizes["batch"] for row in double.compile_ahead().dynamic_report.binaries]
+            [64, 32, 16, 8, 4, 2, 1]
+        """
+        __tracebackhide__ = True
+        wanted = None if sizes is None else [checked_sizes(self._symbols, each) for each in sizes]
+        compile_ahead(wanted, self._padded, self._binaries, progress)
+        return self
+
+    @property
     def specializations(self) -> tuple[Specialization, ...]:
         """The binaries there are, the least recently compiled first."""
-        return tuple(binary.specialization for _, binary in self._binaries.by_sizes)
+        padded = self._padded.ready if self._padded is not None else ()
+        return tuple(
+            binary.specialization
+            for binary in (*(each.binary for each in padded), *(binary for _, binary in self._binaries.by_sizes))
+        )
 
     def explore(self, /, *args: Any, **kwargs: Any) -> Capture:
-        """What the compiler did: for the shapes of a call, or without one for those that were optimised for."""
+        """What the compiler did: for the shapes of a call, or without one for those that were optimised for.
+
+        Of what is padded it is the program of the bucket that serves the call, or of the largest.
+        """
         if not args and not kwargs:
-            return self._opt.capture
-        return self._binaries.binary(self._bound(args, kwargs)[2], "explored").capture
+            return self._first.capture
+        sizes = self._bound(args, kwargs)[2]
+        binary = self._binaries.ready(sizes)
+        if binary is None and self._padded is not None and self._padded.is_for(sizes):
+            binary = self._padded.binary(sizes)
+        return (binary or self._binaries.binary(sizes, "explored")).capture
 
     def run_opt(self, arguments: Sequence[Any]) -> Any:
         """Run the binary that was optimised for, without any check; for who measures it."""
@@ -258,6 +339,7 @@ class Executable(CompiledSurface, Displayable):
         )
         outputs = ", ".join(_short(info.dtype, info.shape) for info in self.output_infos.values())
         each = ", each shape traced by itself" if self._program.why_each_shape else ""
+        each += ", padded" if self._padded is not None else ""
         return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
 
 

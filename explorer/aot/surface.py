@@ -13,10 +13,12 @@ from explorer.aot.binaries import Binaries, Binary
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.fit import sizes_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
+from explorer.aot.padding.padded_calls import PaddedCalls
 from explorer.aot.program import Outputs, Program
 from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at
 from explorer.errors import TransformationError
+from explorer.model.cached import cached_property
 
 _ARRAY = inspect.formatannotation(jax.Array)  # by its place in jaxlib, which nobody writes
 
@@ -64,15 +66,21 @@ class CompiledSurface:
     """The parts of an executable that are no call. What is asked of one program is answered for the usual sizes.
 
     Args:
-        _opt: The binary that was optimised for.
+        _first: What was compiled first: the binary that was optimised for, or the largest padded one.
     """
 
     _program: Program | ExportedProgram
     _parameters: tuple[Parameter, ...]
     _symbols: Symbols
     _binaries: Binaries
-    _opt: Binary
+    _first: Binary
+    _padded: PaddedCalls | None
     __signature__: inspect.Signature
+
+    @cached_property
+    def _opt(self) -> Binary:
+        """The binary for the sizes that were optimised for; of what is padded it is compiled when it is asked for."""
+        return self._first if self._padded is None else self._binaries.binary(self._symbols.opt, "asked for")
 
     def _take_names(self) -> None:
         function = cast("Any", self._program.function)
@@ -80,7 +88,7 @@ class CompiledSurface:
             self.__wrapped__ = function
             self.__doc__ = getattr(function, "__doc__", None)
             self.__module__ = getattr(function, "__module__", __name__)
-        self.__name__ = self._opt.capture.function
+        self.__name__ = self._first.capture.function
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
         self.__signature__ = signature_of(self._parameters, self._program.outputs)
         named = self.__signature__.parameters.values()
@@ -165,8 +173,8 @@ class CompiledSurface:
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
-        """Let go of the binaries, but for the one that was optimised for."""
-        self._binaries.clear(keep=self._opt)
+        """Let go of the binaries, but for the one that was optimised for, or those that are padded."""
+        self._binaries.clear(keep=self._first)
 
     @property
     def compiled(self) -> jax.stages.Compiled:
@@ -187,6 +195,6 @@ class CompiledSurface:
 
     def __getattr__(self, name: str) -> Any:
         # The rest of what a jax.stages.Compiled tells: in_tree, out_avals, input_shardings, runtime_executable, ….
-        if name in _OF_COMPILED and "_opt" in self.__dict__:
+        if name in _OF_COMPILED and "_first" in self.__dict__:
             return getattr(self.compiled, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

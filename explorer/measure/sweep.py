@@ -13,11 +13,11 @@ from explorer.measure.compiled_subject import compile_subject, error_line, flops
 from explorer.measure.device import environment_with_cores
 from explorer.measure.grid import Point, grid_of
 from explorer.measure.machine import busy_note
-from explorer.measure.progress import progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.model.results.axis import Axis
 from explorer.model.results.sweep import Sweep, SweepRow
+from explorer.view.progress_bar import progress_bar
 
 
 @takes_call

@@ -19,11 +19,11 @@ from explorer.measure.calls import Calls
 from explorer.measure.device import default_device, environment_with_cores
 from explorer.measure.disturbance import Observer
 from explorer.measure.machine import busy_note
-from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import Sampler, Steps, check_confidence, check_seconds, run_to_completion
 from explorer.measure.subject import Subject, signature_of, subject_of
 from explorer.model.results.timing import Samples, Timing
 from explorer.model.units import duration_text
+from explorer.view.progress_bar import ProgressCallback, progress_bar
 
 _EAGER = 1 / 3  # of the time there is
 _WARM_UP = 0.3  # of each part's time

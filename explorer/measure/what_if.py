@@ -18,11 +18,11 @@ from explorer.measure.compiled_subject import CompiledSubject, error_line, flops
 from explorer.measure.device import environment_with_cores
 from explorer.measure.differences import difference_of
 from explorer.measure.naming import distinct_labels
-from explorer.measure.progress import ProgressCallback, progress_bar
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.variants import Change, Subject, changes_of, reusable, subject_of, together
 from explorer.model.results.what_if import Variant, WhatIf
+from explorer.view.progress_bar import ProgressCallback, progress_bar
 
 _PLAIN = Change("plain", "plain", "the function as it is")
 _UNUSED = re.compile(r"donated buffers were not usable: (.*?)\.?\s*(?:\n|$)")

@@ -1,0 +1,241 @@
+"""An executable's calls, answered by padded binaries."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+import jax
+import numpy as np
+
+from explorer.aot.binaries import Binary
+from explorer.aot.padding.background import Background
+from explorer.aot.padding.buckets import Buckets, Sizes, serves
+from explorer.aot.padding.demand import Demand, Wish
+from explorer.aot.padding.footprint import Footprint
+from explorer.aot.padding.padded_program import PaddedProgram
+from explorer.aot.padding.transfer import Resize, sizes_as_arrays
+from explorer.aot.symbols import Symbols
+
+_KEPT = 1024  # sizes for which it is known how they are padded; past it all are worked out anew
+_SECONDS = 32  # of the latest calls of each size
+_MOST = 16  # padded binaries that are compiled by demand: each takes memory, and the gain of more is small
+_FAULTS = 32  # that are remembered
+UNPADDED: Any = object()
+IN_BACKGROUND = "compiled in the background"
+_NOT_WAITED = 64  # times as long as a call took to return, where its results aren't waited for
+
+
+@dataclass(eq=False)
+class PaddedBinary:
+    """A compiled padded program, and how often it served."""
+
+    bucket: Sizes
+    binary: Binary
+    is_background: bool
+    calls: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """How calls of some sizes are served.
+
+    Args:
+        by: What serves them.
+        pad: Its inputs, arrays only.
+        cut: Its outputs.
+        true: The sizes, as the binary takes them.
+    """
+
+    by: PaddedBinary
+    pad: Resize
+    cut: Resize
+    true: dict[str, Any]
+
+
+@dataclass(eq=False)
+class Usage:
+    """The calls of some sizes that were padded."""
+
+    bucket: Sizes
+    calls: int = 0
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_SECONDS))
+
+
+class PaddedCalls:
+    """Serves every size by a few binaries; the largest bucket's at once, others when they are worth it.
+
+    Args:
+        symbols: Of the executable's inputs.
+        program: What is compiled.
+        buckets: The sizes that inputs may be padded to.
+        compile: Compiles a bucket, by name, for a reason.
+        compile_exact: Compiles exact sizes, by name, for the executable to keep.
+    """
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        program: PaddedProgram,
+        buckets: Buckets,
+        compile: Callable[[Mapping[str, int], str], Binary],
+        compile_exact: Callable[[Mapping[str, int], str], Any],
+    ) -> None:
+        self._program = program
+        self.buckets = buckets
+        self._compile = compile
+        self._compile_exact = compile_exact
+        self._lock = Lock()
+        self._ready: tuple[PaddedBinary, ...] = ()
+        self._served: dict[Sizes, Served] = {}
+        self._refused: set[Sizes] = set()
+        self.usage: dict[Sizes, Usage] = {}
+        self.faults: list[str] = []
+        self.footprint = Footprint(symbols, program, buckets)
+        self._background = Background(self, PaddedCalls._do)
+        self.largest = self._add(buckets.largest, "the largest sizes, which serve every other", is_background=False)
+        self.is_on_host = all(device.platform == "cpu" for device in self.largest.binary.devices)
+        # Other buckets that there may be.
+        self.candidates = [b for b in buckets.combinations if b != buckets.largest and self.footprint.can_be_spread(b)]
+        self._demand = Demand(self.candidates, self.footprint.elements, self.largest.binary.specialization.seconds)
+
+    @property
+    def ready(self) -> tuple[PaddedBinary, ...]:
+        """The padded binaries that there are, the largest first."""
+        return tuple(sorted(self._ready, key=lambda binary: self.footprint.elements(binary.bucket), reverse=True))
+
+    @property
+    def waiting(self) -> list[dict[str, int]]:
+        """What is to be compiled in the background."""
+        return [self.buckets.named(wish.sizes) for wish in self._background.waiting]
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for what is compiled in the background; whether it is done."""
+        return self._background.join(timeout)
+
+    def is_for(self, sizes: Mapping[str, int]) -> bool:
+        """Whether calls of these sizes can be padded: no symbol is 0, and what JAX checks must be the user's alone."""
+        config: Any = jax.config
+        if config.jax_debug_nans or config.jax_debug_infs or 0 in sizes.values():
+            return False
+        return self._key(sizes) not in self._refused
+
+    def binary(self, sizes: Mapping[str, int]) -> Binary:
+        """What serves calls of these sizes now."""
+        return self._smallest(self._key(sizes)).binary
+
+    def call(self, sizes: Mapping[str, int], given: Sequence[Any], arguments: Callable[..., Any]) -> Any:
+        """The result of a call.
+
+        Args:
+            sizes: Its own, at least 1 each.
+            given: What a binary gets for each input.
+            arguments: Makes the values of the parameters of those.
+
+        Returns:
+            `UNPADDED` where that went wrong: then calls of these sizes aren't padded any more.
+        """
+        __tracebackhide__ = True
+        key = self._key(sizes)
+        try:
+            return self._call(key, self._served.get(key) or self._serve(key), given, arguments)
+        except Exception as error:
+            if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in given):
+                raise
+            self._refused.add(key)
+            self._fault(f"a call with {_text(sizes)}", error)
+            return UNPADDED
+
+    def _call(self, key: Sizes, served: Served, given: Sequence[Any], arguments: Callable[..., Any]) -> Any:
+        start = perf_counter()
+        arrays = [leaf for leaf in given if not isinstance(leaf, int)]
+        padded = iter(served.pad.pad(arrays, self.is_on_host))
+        filled = arguments([leaf if isinstance(leaf, int) else next(padded) for leaf in given])
+        begun = perf_counter()
+        run = served.by.binary.compiled
+        if any(isinstance(array, (np.ndarray, np.generic)) for array in arrays):
+            result = run(served.true, *filled)
+        else:
+            # NumPy padded it, and to the user it was on the device all along.
+            with jax.transfer_guard("allow"):
+                result = run(served.true, *filled)
+        outputs: list[Any] = jax.tree.leaves(result)
+        if self.is_on_host and served.cut.changed:
+            jax.block_until_ready(outputs)
+        ended = perf_counter()
+        with jax.transfer_guard("allow"):
+            outputs = served.cut.cut(outputs, self.is_on_host)
+        now = perf_counter()
+        self._note(key, served.by, now - start, (begun - start) + (now - ended))
+        return jax.tree.unflatten(self._program.structure, outputs)
+
+    def _note(self, key: Sizes, by: PaddedBinary, seconds: float, overhead: float) -> None:
+        by.calls += 1
+        usage = self.usage.setdefault(key, Usage(by.bucket))
+        usage.bucket = by.bucket
+        usage.calls += 1
+        usage.seconds.append(seconds)
+        wish = self._demand.note(key, by.bucket, seconds * (1 if self.is_on_host else _NOT_WAITED), overhead)
+        if wish is not None and (not wish.is_padded or len(self._ready) < _MOST):
+            self._background.add(wish)
+
+    def _serve(self, key: Sizes) -> Served:
+        """Find the binary for these sizes, and work out what is padded and cut."""
+        by = self._smallest(key)
+        shapes = self.footprint
+        pad = Resize(shapes.inputs(key), shapes.inputs(by.bucket), shapes.shardings)
+        cut = Resize(shapes.outputs(by.bucket), shapes.outputs(key))
+        with jax.transfer_guard("allow"):
+            served = Served(by, pad, cut, sizes_as_arrays(self.buckets.symbols, key))
+        with self._lock:
+            if len(self._served) >= _KEPT:
+                self._served.clear()
+            if by is self._smallest(key):  # no other came meanwhile
+                self._served[key] = served
+        return served
+
+    def _key(self, sizes: Mapping[str, int]) -> Sizes:
+        return tuple([sizes[symbol] for symbol in self.buckets.symbols])
+
+    def _smallest(self, key: Sizes) -> PaddedBinary:
+        return min((b for b in self._ready if serves(b.bucket, key)), key=lambda b: self.footprint.elements(b.bucket))
+
+    # Compiling ---------------------------------------------------------------------------------------------------
+
+    def ensure(self, bucket: Sizes, reason: str) -> None:
+        """Compile a bucket now, unless there is one."""
+        if all(binary.bucket != bucket for binary in self._ready):
+            self._add(bucket, reason, is_background=False)
+            self._demand.add(bucket)
+
+    def _add(self, bucket: Sizes, reason: str, *, is_background: bool) -> PaddedBinary:
+        __tracebackhide__ = True
+        binary = self._compile(self.buckets.named(bucket), f"padded, {reason}")
+        padded = PaddedBinary(bucket, binary, is_background)
+        with self._lock:
+            self._ready = (*self._ready, padded)
+            self._served.clear()
+        return padded
+
+    def _do(self, wish: Wish) -> None:
+        """Compile what is worth it, in the background: whatever is raised there costs nobody a result."""
+        try:
+            if wish.is_padded:
+                self._add(wish.sizes, "for what smaller sizes waste in larger buckets", is_background=True)
+                self._demand.add(wish.sizes)
+            else:
+                self._compile_exact(self.buckets.named(wish.sizes), f"called often, {IN_BACKGROUND}")
+        except Exception as error:
+            self._fault(f"compiling for {_text(self.buckets.named(wish.sizes))}", error)
+
+    def _fault(self, what: str, error: Exception) -> None:
+        first = str(error).strip().partition("\n")[0]
+        self.faults = [*self.faults[-_FAULTS:], f"{what}: {type(error).__name__}: {first}"]
+
+
+def _text(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())

@@ -1,0 +1,143 @@
+"""Inputs into a bucket's shapes, and outputs out of them.
+
+XLA's programs have static shapes, so what pads or cuts an array on a device is a program of its own for each size: it
+takes 40 ms to compile on a CPU, and 5 µs to be called. A copy by NumPy needs no compile: with what is on a CPU, or came
+from NumPy, it is 10 to 60 µs for small arrays and as fast as the program for large ones (8 MB: 230 µs, 306 µs for the
+program; jax 0.10.2, tests/benchmarks/bench_padding.py). So that is what is done there: a size that was never seen
+costs no compile, and one that is called often gets a binary of its own in the end, which pads nothing. Arrays on
+another device, or over several, stay there, and are padded and cut by programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from explorer._jax.suppress_recording import suppress_recording
+from explorer.aot.padding.buckets import Sizes
+
+Shape = tuple[int, ...]
+
+# Bytes from which an array is handed over without a copy, which takes 30 µs of Python: 1 MB is copied in less.
+_LARGE = 2 << 20
+_ALIGNMENT = 64  # of XLA's buffers on a CPU
+
+
+class Resize:
+    """Arrays from their own shapes to a bucket's, or back: those of one call's sizes.
+
+    Args:
+        shapes, targets: Of each array the shape that it has, and that it shall have: not smaller in any dimension for
+            all of them, or not larger.
+        shardings: Of each target, where it is over several devices.
+    """
+
+    def __init__(self, shapes: Sequence[Shape], targets: Sequence[Shape], shardings: Sequence[Any] = ()) -> None:
+        self.shapes, self.targets = shapes, targets
+        self.changed = [i for i, (shape, target) in enumerate(zip(shapes, targets, strict=True)) if shape != target]
+        self._shardings = shardings
+        self._programs: dict[tuple[int, ...], Callable[..., list[Any]]] = {}
+
+    def pad(self, arrays: Sequence[Any], is_on_host: bool) -> list[Any]:
+        """The arrays with zeros behind what they hold.
+
+        Args:
+            is_on_host: Whether the devices' memory is the host's.
+        """
+        return self._resize(arrays, is_on_host, _padded_by_numpy)
+
+    def cut(self, arrays: Sequence[Any], is_on_host: bool) -> list[Any]:
+        """The front of each array."""
+        return self._resize(arrays, is_on_host, _cut_by_numpy)
+
+    def _resize(self, arrays: Sequence[Any], is_on_host: bool, by_numpy: Callable[[Any, Shape], Any]) -> list[Any]:
+        resized = list(arrays)
+        left: list[int] = []
+        for i in self.changed:
+            if isinstance(arrays[i], np.ndarray) or (is_on_host and _is_plain(arrays[i])):
+                resized[i] = by_numpy(arrays[i], self.targets[i])
+            else:
+                left.append(i)
+        if left:
+            key = tuple(left)
+            if key not in self._programs:
+                self._programs[key] = self._program(key)
+            with suppress_recording():
+                results = self._programs[key](*(arrays[i] for i in left))
+            for i, array in zip(left, results, strict=True):
+                resized[i] = array
+        return resized
+
+    def _program(self, positions: Sequence[int]) -> Callable[..., list[Any]]:
+        shardings = [self._shardings[i] for i in positions] if self._shardings else None
+        return jax.jit(partial(_resized, [self.targets[i] for i in positions]), out_shardings=shardings)
+
+
+def _resized(targets: Sequence[Shape], *arrays: Any) -> list[Any]:
+    return [_at_shape(array, target) for array, target in zip(arrays, targets, strict=True)]
+
+
+def _at_shape(array: Any, target: Shape) -> Any:
+    array = array[tuple(slice(0, size) for size in target)]
+    for axis, (size, wanted) in enumerate(zip(array.shape, target, strict=True)):
+        if size < wanted:  # a key of random numbers can't be 0, nor padded by lax.pad: the last one is repeated
+            array = array[(slice(None),) * axis + (jnp.minimum(jnp.arange(wanted), size - 1),)]
+    return array
+
+
+def _is_plain(array: Any) -> bool:
+    """Whether NumPy sees all of it: no random key, no weak type, not over several devices."""
+    return (
+        not jnp.issubdtype(array.dtype, jax.dtypes.extended)
+        and not jax.typeof(array).weak_type
+        and len(array.sharding.device_set) == 1
+    )
+
+
+def _padded_by_numpy(array: Any, target: Shape) -> Any:
+    values = np.asarray(array)
+    buffer = _empty(target, values.dtype)
+    buffer[tuple(map(slice, values.shape))] = values
+    # What is there already would serve, but may be slow to compute with (denormal numbers), and different each time.
+    for axis, (size, wanted) in enumerate(zip(values.shape, target, strict=True)):
+        if size < wanted:
+            buffer[(*map(slice, values.shape[:axis]), slice(size, None))] = 0
+    return _without_copy(buffer) if buffer.nbytes >= _LARGE else buffer
+
+
+def _cut_by_numpy(array: Any, target: Shape) -> Any:
+    view = np.asarray(array)[tuple(map(slice, target))]
+    if view.nbytes < _LARGE:
+        return jax.device_put(view)
+    buffer = _empty(target, view.dtype)
+    buffer[...] = view
+    return _without_copy(buffer)
+
+
+def _empty(shape: Shape, dtype: np.dtype[Any]) -> Any:
+    """An array of NumPy's that XLA can take as it is."""
+    size = prod(shape) * dtype.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def _without_copy(buffer: Any) -> Any:
+    """The same memory as an array of JAX's, which nobody writes to any more."""
+    # Where there are several devices it would be bound to one of them; NumPy lends out its own types alone.
+    if buffer.dtype.kind not in "iufc" or len(cast("list[Any]", jax.devices())) > 1:
+        return jax.device_put(buffer)
+    return cast("Any", jax.dlpack.from_dlpack(buffer))
+
+
+def sizes_as_arrays(symbols: Sequence[str], sizes: Sizes) -> dict[str, Any]:
+    """What a padded program takes its true sizes as."""
+    return {symbol: jax.device_put(np.int32(size)) for symbol, size in zip(symbols, sizes, strict=True)}

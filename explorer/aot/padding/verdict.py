@@ -1,0 +1,137 @@
+"""Whether an executable pads, and why.
+
+`specialise` is what compile() does by itself. Padded results differ from a specialised binary's in their last bits,
+for sums are taken in another order, and with binaries that come in the background the same call may give one or the
+other: nobody's answers are to change so without a word from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, cast, get_args
+
+from explorer.aot.padding.buckets import Buckets, chosen_buckets, default_buckets
+from explorer.aot.padding.program import prove
+from explorer.aot.padding.proof import Proof
+from explorer.aot.program import Program
+from explorer.capture.sources import called_at, place
+from explorer.errors import OptionError, PaddingError
+from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
+
+# Sizes in the whole range up to which *auto* has a binary for each: they are few, and padding gains nothing.
+_FEW = 4
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """How an executable serves sizes that vary.
+
+    Args:
+        choice: What was wished for.
+        why: Why it pads, or doesn't.
+        buckets: What it pads to; None where each size has a binary of its own.
+        proof: Where one was tried.
+        refusals: What keeps the function from being padded.
+    """
+
+    choice: DynamicChoice = "specialise"
+    why: str = "each size has a binary of its own: dynamic='auto' or 'pad' was not wished for"
+    buckets: Buckets | None = None
+    proof: Proof | None = None
+    refusals: tuple[PaddingRefusal, ...] = ()
+
+    def specialised(self, why: str) -> Dynamic:
+        """The same, but that each size has a binary of its own."""
+        return replace(self, why=why, buckets=None)
+
+
+def check_choice(choice: Any, buckets: Any) -> None:
+    """Refuse a choice that is none.
+
+    Raises:
+        OptionError: It is.
+    """
+    __tracebackhide__ = True
+    if choice not in get_args(DynamicChoice):
+        allowed = ", ".join(map(repr, get_args(DynamicChoice)))
+        raise OptionError(f"dynamic is {choice!r}; allowed are {allowed}.\n{called_at()}")
+    if choice == "specialise" and buckets is not None:
+        raise OptionError(
+            f"buckets is {buckets!r}, but nothing is padded.\n{called_at()}  Hint: dynamic='auto', or 'pad'."
+        )
+
+
+def decide(choice: DynamicChoice, buckets: Any, program: Program) -> Dynamic:
+    """Whether a program is padded.
+
+    Args:
+        choice: `pad`, or else it is an error; `auto`, where it is proven and worthwhile; `specialise`, never.
+        buckets: Sizes by dimension; None are powers of two.
+
+    Raises:
+        OptionError: A bucket is none.
+        PaddingError: The program can't be padded, and the choice is `pad`.
+    """
+    __tracebackhide__ = True
+    bounds = program.symbols.bounds
+    if choice == "specialise" or not program.symbols.is_dynamic:
+        return Dynamic(choice) if program.symbols.is_dynamic else Dynamic(choice, "no size varies")
+    wished = default_buckets(bounds) if buckets is None else chosen_buckets(bounds, buckets)
+    proof, refusals = _proof(program)
+    verdict = Dynamic(choice, "", wished, proof, refusals)
+    if refusals:
+        if choice == "pad":
+            raise PaddingError(_refused_text(program.name, refusals))
+        first = refusals[0]
+        where = f"  at  {place(first.file, first.line)}" if first.file else ""
+        return verdict.specialised(f"it can't be padded: {first.reason}{where}")
+    if choice == "auto":
+        doubt = _doubt(program, cast(Proof, proof))
+        if doubt:
+            return verdict.specialised(doubt)
+    return replace(verdict, why=_why(cast(Proof, proof), wished))
+
+
+def _proof(program: Program) -> tuple[Proof | None, tuple[PaddingRefusal, ...]]:
+    if program.symbolic is None:
+        why = f"no symbol can stand for its sizes: {program.why_each_shape}"
+        return None, (PaddingRefusal("", "", "", 0, why),)
+    proof = prove(program.symbolic.closed, program.symbols.bounds)
+    return proof, tuple(
+        PaddingRefusal(r.equation, r.primitive, r.file, r.line, r.reason, r.hint) for r in proof.refusals
+    )
+
+
+def _doubt(program: Program, proof: Proof) -> str:
+    """Why padding isn't worthwhile; empty where it is."""
+    count = prod(its.max - its.min + 1 for its in program.symbols.bounds.values())
+    if count <= _FEW:
+        return f"only {count} sizes: a binary for each is no more than padded ones would be"
+    if proof.relayouts:
+        return (
+            f"{proof.relayouts} arrays would be gathered into other places at each call, which can take several times "
+            "as long; dynamic='pad' does so"
+        )
+    return ""
+
+
+def _why(proof: Proof, buckets: Buckets) -> str:
+    equations = sum(proof.rules.values())
+    masks = f"{proof.masks} masks" if proof.masks != 1 else "1 mask"
+    sizes = " × ".join(f"{name} {', '.join(map(str, rungs))}" for name, rungs in buckets.ladder.items())
+    return f"all {equations} equations of padded arrays are proven, with {masks}; buckets: {sizes}"
+
+
+def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
+    """Every equation that is in the way, with its line and what would help."""
+    parts = [f"{name} can't be padded: {len(refusals)} equation{'s are' if len(refusals) > 1 else ' is'} in the way."]
+    for refusal in refusals:
+        equation = f": {refusal.equation}" if refusal.equation else ""
+        parts.append(f"  {refusal.reason}{equation}".replace("  at  ", "\n    at  "))
+        if refusal.file:
+            parts.append(f"    at  {place(refusal.file, refusal.line)}")
+        if refusal.hint:
+            parts.append(f"    {refusal.hint}")
+    hint = 'dynamic="auto" pads where it can, and else has a binary for each size.'
+    return "\n".join(parts) + f"\n{called_at()}  Hint: {hint}"

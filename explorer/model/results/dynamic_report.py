@@ -1,0 +1,163 @@
+"""How an executable serves sizes that vary: padded to a few buckets or specialised, why, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Literal
+
+from explorer.model.units import count_text
+
+# What `compile(…, dynamic=)` takes.
+DynamicChoice = Literal["auto", "pad", "specialise"]
+# What came of it; `static` where nothing varies.
+DynamicVerdict = Literal["padded", "specialised", "static"]
+
+
+@dataclass(frozen=True, slots=True)
+class PaddingRefusal:
+    """An equation that keeps a function from being padded.
+
+    Args:
+        equation: Its text; empty where the trace itself fails.
+        primitive: What it does.
+        file, line: Of the user; empty and 0 where nobody knows.
+        reason: Why its valid results can't be told from the padded region's.
+        hint: What would help; empty where nobody knows.
+    """
+
+    equation: str
+    primitive: str
+    file: str
+    line: int
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicBinary:
+    """A binary that serves sizes.
+
+    Args:
+        sizes: The largest that it serves where `is_padded`; else the only ones.
+        is_padded: Whether it serves smaller sizes too.
+        reason: Why it was compiled.
+        is_background: Whether that was beside the program.
+        seconds: What trace, lower and compile took.
+        when: The moment it was ready.
+        calls: Of the executable that it answered; None where JAX's own dispatcher does so, and nobody counts.
+        flops: XLA's estimate for a run; None where it has none.
+    """
+
+    sizes: Mapping[str, int]
+    is_padded: bool
+    reason: str
+    is_background: bool
+    seconds: float
+    when: datetime
+    calls: int | None
+    flops: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedSizes:
+    """Sizes that were called, and served by a padded binary.
+
+    Args:
+        sizes: Of the call's inputs.
+        bucket: What they were padded to, the last time.
+        calls: How often.
+        seconds: The latest calls, each with padding and cutting; until the results were there where `is_waited`.
+        is_waited: Whether the calls waited for their results; else they returned before.
+        bytes: Of the inputs and outputs, at these sizes.
+        padded_bytes: Of the same at the bucket's.
+        flops: Of the program at these sizes, counted from its equations; None where that can't be.
+        padded_flops: Of the same at the bucket's, counted alike.
+    """
+
+    sizes: Mapping[str, int]
+    bucket: Mapping[str, int]
+    calls: int
+    seconds: tuple[float, ...]
+    is_waited: bool
+    bytes: int
+    padded_bytes: int
+    flops: float | None
+    padded_flops: float | None
+
+    @property
+    def median_seconds(self) -> float:
+        """Of one call."""
+        return median(self.seconds)
+
+    @property
+    def wasted_bytes(self) -> int:
+        """What a call moves for nothing."""
+        return self.padded_bytes - self.bytes
+
+    @property
+    def wasted_flops(self) -> float | None:
+        """What a call computes for nothing."""
+        if self.flops is None or self.padded_flops is None:
+            return None
+        return self.padded_flops - self.flops
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DynamicReport:
+    """How an executable serves the sizes that its inputs may have.
+
+    Args:
+        function: Its name.
+        dimensions: By name, the smallest size, the one to optimise for, the largest.
+        choice: What was wished for.
+        verdict: `padded`: a few binaries serve every size; `specialised`: each size has one; `static`: nothing varies.
+        why: Why that is the verdict.
+        refusals: What keeps the function from being padded; also where it is specialised for another reason.
+        rules: The rules of the proof by name, and how often each was used; of a loop's body once.
+        masks: How often padded elements are replaced before they could reach a result; of a loop's body once.
+        buckets: By dimension, the sizes that a bucket may have.
+        binaries: Those that there are, padded ones first, the larger before the smaller.
+        waiting: Buckets and sizes that are to be compiled beside the program.
+        sizes: What was called and padded.
+        faults: What went wrong beside the program, and cost no call its result.
+    """
+
+    function: str
+    dimensions: Mapping[str, tuple[int, int, int]]
+    choice: DynamicChoice
+    verdict: DynamicVerdict
+    why: str
+    refusals: tuple[PaddingRefusal, ...] = ()
+    rules: Mapping[str, int] | None = None
+    masks: int = 0
+    buckets: Mapping[str, tuple[int, ...]] | None = None
+    binaries: tuple[DynamicBinary, ...] = ()
+    waiting: tuple[Mapping[str, int], ...] = ()
+    sizes: tuple[PaddedSizes, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """How many calls were padded."""
+        return sum(row.calls for row in self.sizes)
+
+    @property
+    def wasted_bytes(self) -> int:
+        """What all calls moved for nothing; each as its sizes are served now."""
+        return sum(row.calls * row.wasted_bytes for row in self.sizes)
+
+    @property
+    def wasted_flops(self) -> float | None:
+        """What all calls computed for nothing, each as its sizes are served now; None where that isn't known."""
+        wasted = [(row.calls, row.wasted_flops) for row in self.sizes]
+        return sum(calls * (flops or 0) for calls, flops in wasted) if all(f is not None for _, f in wasted) else None
+
+    def __repr__(self) -> str:
+        count = len(self.binaries)
+        parts = [f"{self.verdict}: {self.why}", f"{count} binar{'y' if count == 1 else 'ies'}"]
+        if self.calls:
+            parts.append(count_text(self.calls, "padded call"))
+        return f"DynamicReport({self.function}: {'; '.join(parts)})"
