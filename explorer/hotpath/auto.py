@@ -6,9 +6,7 @@ import ast
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from time import perf_counter
 from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
@@ -17,9 +15,11 @@ from explorer._jax.levels import LazyOptions, measured_options
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.journal import Journal
 from explorer.hotpath.logs import LogListener, requested_listeners
-from explorer.hotpath.report import Journal, by_time, labels_of, row_of
+from explorer.hotpath.report import by_time, labels_of, row_of
 from explorer.hotpath.sequences.cell import Compile, Prepared, compile_tree, prepare
+from explorer.hotpath.workers import at_once, beside
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
@@ -73,7 +73,7 @@ class AutoCompile(Displayable):
         self._journal = Journal(listeners)
         self._on, self._seconds, self._since = False, 0.0, 0.0
         self._functions: dict[FunctionType, HotFunction] = {}
-        submit = _beside if settings.background else _at_once
+        submit = beside if settings.background else at_once
         options = Options(
             settings.threshold,
             settings.seconds,
@@ -359,18 +359,3 @@ _lock = threading.RLock()
 def active() -> AutoCompile | None:
     """The hot paths at work; None where there are none."""
     return _stack[-1] if _stack else None
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    """One thread for all compiles: more would take the cores from the program."""
-    return ThreadPoolExecutor(1, "explorer-hot")
-
-
-def _beside(work: Callable[[], None]) -> None:
-    # The interpreter waits for the pool once the program is over; what hasn't begun by then isn't needed any more.
-    _pool().submit(lambda: work() if threading.main_thread().is_alive() else None)
-
-
-def _at_once(work: Callable[[], None]) -> None:
-    work()

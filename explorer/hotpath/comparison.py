@@ -18,12 +18,14 @@ class BothWays:
 
     Args:
         result, eager: As it was written, with its seconds; None where it raised.
+        left: Those seconds of it that it went on after it had returned.
         copy, compiled: Compiled, with its seconds.
         error: What the compiled call raised.
     """
 
     result: Any = None
     eager: float = 0.0
+    left: float = 0.0
     copy: Any = None
     compiled: float = 0.0
     error: Exception | None = None
@@ -44,14 +46,17 @@ def run_both(eager: Callable[[], Any], compiled: Callable[[], Any], turn: int) -
     for is_compiled in order:
         begun = perf_counter()
         try:
-            result = _block(compiled() if is_compiled else eager())
+            result = compiled() if is_compiled else eager()
+            returned = perf_counter()
+            _block(result)
         except Exception as error:
             if not is_compiled:
                 return BothWays()
             both.error = error
             continue
+        ended = perf_counter()
         if is_compiled:
-            both.copy, both.compiled = result, perf_counter() - begun
+            both.copy, both.compiled = result, ended - begun
         else:
-            both.result, both.eager = result, perf_counter() - begun
+            both.result, both.eager, both.left = result, ended - begun, ended - returned
     return both

@@ -9,7 +9,6 @@ user's own frames (`swap`), so nothing here stands in a traceback; and whatever 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -27,12 +26,13 @@ from explorer.hotpath.arguments import Call, parameters_of, separated, unfit, un
 from explorer.hotpath.captured import capture_of
 from explorer.hotpath.comparison import run_both
 from explorer.hotpath.compiled import NotCompiled, OtherSettings, XlaOptions, compiled_copy
+from explorer.hotpath.costs import CallCosts
+from explorer.hotpath.journal import Journal, Times
 from explorer.hotpath.origin import Origin, call_stack
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.proof.reads import Read
 from explorer.hotpath.proof.refusal import refusal_of
-from explorer.hotpath.report import Journal, Times
 from explorer.hotpath.running import RunningCalls
 from explorer.hotpath.same_result import difference
 from explorer.hotpath.swap import NotSwappable, original_of, restore, swap
@@ -46,11 +46,11 @@ _jax: Any = jax  # for what has no types
 _FASTER = 1.2  # times: less isn't worth a program's memory
 _VARIANTS = 8  # kinds of arguments and worlds of one function that are compiled; more run eagerly
 _OTHERS = 64  # eager calls, after as many kinds of calls were compiled as may be
-_CHECKED = 128  # of so many compiled calls, one is waited for and timed
-_TIMED = 16  # of so many calls of a quick function, one is timed
+_CHECKED = 8 * 17  # of so many compiled calls, one is waited for and timed
+_TIMED = 17  # of so many calls of a quick function, one is timed; JAX runs ahead by 32, of which it is no part
 _QUICK = 100e-6  # seconds of a call: to look at it and time it takes some 3 µs
 _LINE = "\n"
-_SAMPLES = 64  # seconds of calls that ran both ways, of all variants
+_KINDS = 64  # of calls whose times are kept apart
 _SETTINGS = "a setting of JAX's"
 _GO_ON: tuple[Any, Any] = (None, None)  # says to a call's entrance: run as you were written
 
@@ -112,7 +112,7 @@ class HotFunction:
         self.compile_seconds = 0.0
         self.is_background = options.is_background
         self.trigger = Trigger(options.calls, options.seconds)
-        self._both: tuple[deque[float], deque[float]] = deque(maxlen=_SAMPLES), deque(maxlen=_SAMPLES)
+        self._costs: dict[int, CallCosts] = {}
         self._times, self._running = Times(), RunningCalls()
         self._options, self._parameters = options, parameters_of(self.original.__code__)
         self._pending: set[Any] = set()
@@ -139,9 +139,11 @@ class HotFunction:
         self._settle()
         return self._times
 
-    def both_ways(self) -> tuple[list[float], list[float]]:
-        """Seconds of the calls that ran both ways: as written, and compiled; the last few of all variants."""
-        return list(self._both[0]), list(self._both[1])
+    @property
+    def costs(self) -> list[CallCosts]:
+        """What calls took, of each kind."""
+        self._settle()
+        return list(self._costs.values())
 
     def leave(self, refusal: Refusal) -> None:
         """It runs as it was written, from now on."""
@@ -250,7 +252,8 @@ class HotFunction:
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
             result = None
         if result is None:
-            return None, self._running.begin(("eager", self._stood_for()), begun)
+            is_before = key not in self._pending and key not in self.variants
+            return None, self._running.begin(("eager", self._stood_for(), hash(key) if is_before else None), begun)
         self._times.add(begun, perf_counter(), "both")
         return result, None
 
@@ -264,10 +267,21 @@ class HotFunction:
 
     def _settle(self) -> None:
         """Note the calls that ended meanwhile."""
-        for (way, stands_for), begun, ended in self._running.ended():
+        for (way, stands_for, kind), begun, ended in self._running.ended():
+            if kind is not None:
+                self._costs_of(kind).note_before(ended - begun)
             self.eager_seconds += stands_for * (ended - begun)
             self._times.count += stands_for - 1
             self._times.add(begun, ended, way)
+
+    def _costs_of(self, kind: int) -> CallCosts:
+        """What calls of a kind took; of kinds that come once, there may be thousands."""
+        costs = self._costs.get(kind)
+        if costs is None:
+            if len(self._costs) >= _KINDS:
+                self._costs = {kind: costs for kind, costs in self._costs.items() if costs.calls}
+            costs = self._costs[kind] = CallCosts()
+        return costs
 
     def _is_time(self, key: Any) -> bool:
         """Whether calls of a kind are to be compiled now."""
@@ -318,7 +332,7 @@ class HotFunction:
             self.compile_seconds += took
             if self.state != "eager":
                 call.forget()
-                self.variants[key] = Variant(guards, run, took, call, check_of(proof.facts))
+                self.variants[key] = Variant(guards, run, took, call, self._costs_of(hash(key)), check_of(proof.facts))
                 self._options.journal.add("compiled", self, seconds=took)
         except NotCompiled as error:
             self.leave(Refusal(f"{error}"))
@@ -352,9 +366,7 @@ class HotFunction:
         elif both.error is not None:
             self.leave(refusal_of(both.error))
         elif both.result is not None and _is_same(read, variant.guards.check()):  # no other thread changed it meanwhile
-            variant.note(both.eager, both.compiled)
-            self._both[0].append(both.eager)
-            self._both[1].append(both.compiled)
+            variant.note(both.eager, both.left, both.compiled)
             self._judge(variant, unfit(values, both.result) or _refusal_for(difference(both.result, both.copy)))
         return both.result
 
@@ -384,8 +396,10 @@ class HotFunction:
             _jax.block_until_ready(result)
         ended = perf_counter()
         self._times.add(begun, ended, "compiled")
+        variant.costs.calls += 1 if self.calls["compiled"] < _CHECKED else _TIMED
         if not is_checked:
             return result
+        variant.costs.note_compiled(ended - begun)
         if not variant.check(ended - begun) and not self._options.is_forced:
             variant.doubt()
         return result
@@ -394,7 +408,7 @@ class HotFunction:
         """A call that guards hold back runs as it was written."""
         self.calls["eager"] += 1
         self._note_miss(variant, key)
-        return None, self._running.begin(("missed", 1))
+        return None, self._running.begin(("missed", 1, None))
 
     def _note_miss(self, variant: Variant, key: Any) -> None:
         """Something that was read has changed."""
@@ -426,7 +440,7 @@ class HotFunction:
             self._hold_back((variant and variant.guards.retyped()) or _SETTINGS, variant, key)
         else:
             self.leave(refusal_of(error))
-        return None, self._running.begin(("eager", 1))
+        return None, self._running.begin(("eager", 1, None))
 
 
 _OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"

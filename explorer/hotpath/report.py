@@ -1,100 +1,18 @@
-"""What happened, as values: recorded while it happens, at little cost, and put together when somebody looks.
+"""What happened to hot functions, put together when somebody looks.
 
 The values themselves are `explorer/model/results/hot_paths.py`, which views and files know.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from math import isfinite, nan
-from statistics import median
-from threading import Lock
-from time import perf_counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from math import isfinite
 
 from explorer.capture.sources import label
 from explorer.hotpath.arrays import ARRAYS, may_be_replaced
-from explorer.model.results.hot_paths import CallTimes, HeldValue, HotEvent, HotEventKind, HotRow, Way
-
-if TYPE_CHECKING:
-    from explorer.hotpath.hot import HotFunction
-
-_FIRST, _LAST = 256, 256  # calls of a function whose times are kept
-_EVENTS = 4096  # that are kept
-Listener = Callable[[HotEvent], None]
-
-
-class Times:
-    """The times of one function's calls, as they come: bounded, whatever the program does."""
-
-    __slots__ = ("_first", "_last", "count")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._first: list[tuple[int, float, float, Way]] = []
-        self._last: deque[tuple[int, float, float, Way]] = deque(maxlen=_LAST)
-
-    def add(self, start: float, end: float, way: Way) -> None:
-        """A call is over; `start` and `end` are of `perf_counter`."""
-        self.count = count = self.count + 1
-        (self._first if count <= _FIRST else self._last).append((count, start, end - start, way))
-
-    def skip(self) -> None:
-        """A call is over that nobody timed."""
-        self.count += 1
-
-    def columns(self, began: float) -> CallTimes:
-        """What is kept, with seconds since `began`."""
-        rows = [*self._first, *self._last.copy()]
-        if not rows:
-            return CallTimes()
-        numbers, starts, seconds, ways = zip(*rows, strict=True)
-        return CallTimes(numbers, tuple(start - began for start in starts), seconds, ways)
-
-    def median(self, *ways: Way) -> tuple[float, int]:
-        """The median of calls that ran one of these ways, and of how many; NaN and 0 where there were none."""
-        seconds = [seconds for _, _, seconds, way in [*self._first, *self._last.copy()] if way in ways]
-        return (median(seconds), len(seconds)) if seconds else (nan, 0)
-
-
-class Journal:
-    """The steps of all functions, the last few thousand, given to listeners as they come.
-
-    Args:
-        listeners: Are given each event at once, on the thread it happens on; what they raise costs nobody anything.
-    """
-
-    def __init__(self, listeners: Iterable[Listener] = ()) -> None:
-        self.began = perf_counter()
-        self.count = 0
-        self.listeners = list(listeners)
-        self._events: deque[HotEvent] = deque(maxlen=_EVENTS)
-        self._lock = Lock()
-
-    @property
-    def events(self) -> tuple[HotEvent, ...]:
-        return tuple(self._events.copy())
-
-    @property
-    def dropped(self) -> int:
-        return self.count - len(self._events)
-
-    def add(self, kind: HotEventKind, hot: HotFunction, text: str = "", seconds: float = nan) -> None:
-        """Something happened to a function."""
-        code = hot.original.__code__
-        file, line = code.co_filename, code.co_firstlineno
-        if kind == "eager" and hot.refusal is not None and hot.refusal.line:
-            file, line = hot.refusal.file, hot.refusal.line
-        event = HotEvent(perf_counter() - self.began, hot.name, kind, text, seconds, file, line)
-        with self._lock:
-            self.count += 1
-            self._events.append(event)
-        for listener in self.listeners:
-            try:
-                listener(event)
-            except Exception:  # a log that can't be written is no fault of the user's call
-                continue
+from explorer.hotpath.costs import Estimate, FunctionCosts, together
+from explorer.hotpath.hot import HotFunction
+from explorer.model.results.hot_paths import HeldValue, HotRow
 
 
 def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
@@ -107,10 +25,7 @@ def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
     """
     code, refusal = hot.original.__code__, hot.refusal
     variants = list(hot.variants.values())
-    eager, compiled = hot.both_ways()
-    measured, basis = (median(eager), len(eager)) if eager else hot.times.median("eager", "missed"), "both ways"
-    if not eager:
-        basis = "returned" if measured[1] else ""
+    costs = _costs_of(hot)
     return HotRow(
         hot.name,
         code.co_filename,
@@ -122,11 +37,11 @@ def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
         refusal.cure if refusal is not None else "",
         hot.calls["eager"],
         hot.calls["compiled"],
-        measured[0],
-        median(compiled) if compiled else nan,
-        measured[1],
-        len(compiled),
-        basis,
+        costs.eager.seconds,
+        costs.compiled.seconds,
+        costs.eager.count,
+        costs.compiled.count,
+        costs.basis,
         hot.compile_seconds,
         hot.is_background,
         len(variants),
@@ -134,7 +49,18 @@ def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
         dict(hot.misses),
         hot.times.columns(began),
         signal,
+        (costs.eager.low, costs.eager.high),
+        (costs.compiled.low, costs.compiled.high),
     )
+
+
+def _costs_of(hot: HotFunction) -> FunctionCosts:
+    """What its calls take; of a function that was never compiled it is known only when they returned."""
+    costs = together(hot.costs)
+    if costs is not None:
+        return costs
+    seconds, count = hot.times.median("eager", "missed")
+    return FunctionCosts(Estimate(seconds, count=count), Estimate(), "returned" if count else "")
 
 
 def by_time(row: HotRow) -> float:

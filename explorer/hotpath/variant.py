@@ -10,6 +10,7 @@ from typing import Any
 
 from explorer.hotpath.arguments import Call
 from explorer.hotpath.compiled import Compiled
+from explorer.hotpath.costs import CallCosts
 from explorer.hotpath.guards import Guards
 
 _COMPARED = 3  # calls that run both ways
@@ -28,6 +29,7 @@ class Variant:
         run: Takes the arrays that it reads, and those of the arguments.
         compile_seconds: What making it took.
         call: What it was made for.
+        costs: What calls like those take.
         fits: Whether arguments are like those of the proof beyond their tree; None where that says all.
         eager, compiled: Seconds of the calls that ran both ways, with all that they compute.
         checks: Seconds of the last compiled calls that were waited for.
@@ -39,6 +41,7 @@ class Variant:
     run: Compiled
     compile_seconds: float
     call: Call
+    costs: CallCosts
     fits: Callable[[Any, Any], bool] | None = None
     eager: list[float] = field(default_factory=list[float])
     compiled: list[float] = field(default_factory=list[float])
@@ -56,8 +59,9 @@ class Variant:
         """Whether arguments are like those of the proof."""
         return self.fits is None or self.fits(args, kwargs)
 
-    def note(self, eager: float, compiled: float) -> None:
-        """A call ran both ways, and took so many seconds each."""
+    def note(self, eager: float, left: float, compiled: float) -> None:
+        """A call ran both ways, and took so many seconds each; `left` is how long it went on after it returned."""
+        self.costs.note_both(eager, left, compiled)
         self.eager.append(eager)
         self.compiled.append(compiled)
 
@@ -76,7 +80,7 @@ class Variant:
         only calls that run both ways tell.
         """
         self.checks.append(seconds)
-        return len(self.checks) < _DOUBTED or min(self.checks) <= median(self.eager)
+        return len(self.checks) < _DOUBTED or min(self.checks) <= self.costs.eager_seconds()
 
     def doubt(self) -> None:
         """The next calls run both ways again."""

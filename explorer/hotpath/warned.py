@@ -19,19 +19,19 @@ def warnings_held() -> Generator[list[str]]:
     global _warn
     here, outer = get_ident(), _noted.get(get_ident())
     held: list[str] = []
-    with _lock:
-        if not _noted:
-            _warn, warnings.warn = warnings.warn, _warn_or_note
-        _noted[here] = held
-    try:
+    try:  # around all of it: an interrupt may come anywhere
+        with _lock:
+            if not _noted:
+                _warn, warnings.warn = warnings.warn, _warn_or_note
+            _noted[here] = held
         yield held
     finally:
         with _lock:
             if outer is not None:
                 _noted[here] = outer
             else:
-                del _noted[here]
-            if not _noted:
+                _noted.pop(here, None)
+            if not _noted and warnings.warn is _warn_or_note:
                 warnings.warn = _warn
 
 

@@ -22,7 +22,7 @@ HotState = Literal["counting", "compiling", "comparing", "compiled", "eager"]
 # How a call ran: as written; both ways, to be compared; compiled; as written because a guard held it back.
 Way = Literal["eager", "both", "compiled", "missed"]
 HotEventKind = Literal["detected", "trigger", "compile", "compiled", "speedup", "miss", "eager", "restored"]
-Basis = Literal["both ways", "returned", ""]
+Basis = Literal["both ways", "before", "returned", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,13 @@ class HotRow:
         cure: What would let it be compiled; empty where nobody knows.
         eager_calls, compiled_calls: How often it ran each way, at top level; nobody counts any more once it is known
             that it stays eager.
-        eager_seconds, compiled_seconds: Of one call, the median; NaN where none was measured.
+        eager_seconds, compiled_seconds: Of one call, the median; NaN where none was measured. Of a function that runs
+            compiled it is an estimate of what a call takes until its results are there: eagerly the lower one of those
+            by two sorts of calls, as what disturbs a measurement makes it longer.
         eager_samples, compiled_samples: Of how many calls.
-        basis: What was measured: calls that ran `both ways` and waited for their results, or else eager calls until
-            they `returned`.
+        basis: What eager calls were measured: those that ran `both ways` and waited for their results; those `before`
+            it was compiled, until they returned, with what calls that ran both ways had left to do by then; or, where
+            nothing was compiled, those until they `returned`.
         compile_seconds: What tracing and compiling it took, all variants together.
         is_background: Whether that was beside the program.
         variants: How many compiled copies there are: one for each structure of arguments and static values.
@@ -100,6 +103,8 @@ class HotRow:
         misses: How often a guard held a compiled call back, by the name of what had changed.
         times: How long its calls took.
         signal: The signal that it belongs to; empty for none.
+        eager_interval, compiled_interval: Between what seconds the two lie, with 95 % confidence where there are six
+            samples or more, and as far as samples say where they are fewer; NaN where it isn't known.
     """
 
     name: str
@@ -124,6 +129,8 @@ class HotRow:
     misses: Mapping[str, int] = field(default_factory=dict[str, int])
     times: CallTimes = CallTimes()
     signal: str = ""
+    eager_interval: tuple[float, float] = (nan, nan)
+    compiled_interval: tuple[float, float] = (nan, nan)
 
     @property
     def calls(self) -> int:
@@ -137,13 +144,23 @@ class HotRow:
 
     @property
     def saved_seconds(self) -> float:
-        """An inference: the compiled calls, had they taken as long as the measured eager ones; 0 without figures.
+        """An inference: the compiled calls, had they taken as long as eager ones are estimated to; 0 without figures.
 
         Compiling is counted where the program waited for it.
         """
         saved = self.compiled_calls * (self.eager_seconds - self.compiled_seconds)
-        waited = 0.0 if self.is_background else self.compile_seconds
-        return (saved if isfinite(saved) else 0.0) - waited
+        return (saved if isfinite(saved) else 0.0) - self._waited
+
+    @property
+    def saved_interval(self) -> tuple[float, float]:
+        """Between what `saved_seconds` lies, as far as the samples say; NaN where it isn't known."""
+        least = self.eager_interval[0] - self.compiled_interval[1]
+        most = self.eager_interval[1] - self.compiled_interval[0]
+        return self.compiled_calls * least - self._waited, self.compiled_calls * most - self._waited
+
+    @property
+    def _waited(self) -> float:
+        return 0.0 if self.is_background else self.compile_seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _figures(row: HotRow) -> str:
         return f'<span class="hp-figures">{count_text(row.eager_calls, "call")}{cost}</span>'
     if not isfinite(row.speedup):
         return f'<span class="hp-figures">{count_text(row.calls, "call")}</span>'
-    saved = f" <span>{duration_text(row.saved_seconds)} saved</span>" if row.saved_seconds > 0 else ""
+    saved = f" <span>about {duration_text(row.saved_seconds)} saved</span>" if row.saved_seconds > 0 else ""
     return (
         f'<span class="hp-figures"><b>{factor_text(row.speedup)}</b> '
         f"<span>{duration_text(row.eager_seconds)} → {duration_text(row.compiled_seconds)}</span>{saved}</span>"
@@ -128,7 +128,8 @@ def _cost(row: HotRow) -> Iterable[tuple[str, str]]:
     if isfinite(row.speedup):
         many = min(row.eager_samples, row.compiled_samples)
         basis = {
-            "both ways": f"medians of {count_text(many, 'call')} that ran both ways and waited for the results",
+            "both ways": f"medians of {count_text(many, 'call')} that waited for the results",
+            "before": f"medians of {count_text(many, 'call')} or more, before it was compiled and since",
             "returned": "medians of calls until they returned, whether or not their results were there",
         }
         how = f" ({basis[row.basis]})" if row.basis in basis else ""
@@ -136,7 +137,9 @@ def _cost(row: HotRow) -> Iterable[tuple[str, str]]:
         if row.saved_seconds > 0:
             each = duration_text(row.eager_seconds - row.compiled_seconds)
             less = "" if row.is_background else f", less {duration_text(row.compile_seconds)} of compiling"
-            yield "saved", f"about {duration_text(row.saved_seconds)}: {row.compiled_calls:,} × {each}{less}"
+            least, most = row.saved_interval
+            between = f", between {duration_text(max(least, 0.0))} and {duration_text(most)}" if isfinite(most) else ""
+            yield "saved", f"about {duration_text(row.saved_seconds)}{between}: {row.compiled_calls:,} × {each}{less}"
     if row.compile_seconds:
         beside = ", beside the program" if row.is_background else ", while the program waited"
         copies = f", {count_text(row.variants, 'compiled copy').replace('copys', 'copies')}" if row.variants > 1 else ""

@@ -15,14 +15,11 @@ import pytest
 
 import explorer as ex
 from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.workers import at_once
 
 X = jnp.linspace(0.1, 1.0, 12).reshape(3, 4)
 SCALE = jnp.float32(3)
 FACTOR = 2.0
-
-
-def at_once(work):
-    work()
 
 
 @pytest.fixture
@@ -247,6 +244,7 @@ def test_a_copy_that_gets_slower_is_judged_again_and_given_up(monkeypatch):
 
     variant.run = slow
     monkeypatch.setattr("explorer.hotpath.hot._CHECKED", 4)
+    monkeypatch.setattr("explorer.hotpath.hot._TIMED", 1)
     for _ in range(100):
         scaled(X)
     assert one.state == "eager"

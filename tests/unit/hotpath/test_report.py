@@ -7,7 +7,8 @@ import pytest
 
 import explorer as ex
 from explorer.hotpath.hot import HotFunction, Options
-from explorer.hotpath.report import Journal, Times, labels_of, row_of
+from explorer.hotpath.journal import Journal, Times
+from explorer.hotpath.report import labels_of, row_of
 
 X = jnp.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)
 SCALE = jnp.float32(2)

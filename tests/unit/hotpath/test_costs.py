@@ -1,0 +1,146 @@
+"""What hot paths say that a call took, and what was saved, against what a clock outside of them shows."""
+
+import threading
+from contextlib import contextmanager
+from math import isnan
+from statistics import median
+from time import perf_counter
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import explorer as ex
+from explorer.hotpath.costs import CallCosts
+from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.report import row_of
+
+X = jnp.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)
+
+
+def chain(x):
+    for _ in range(12):
+        x = jnp.tanh(x * 1.01) + 0.1
+    return x
+
+
+@contextmanager
+def busy_machine(threads=3):
+    """Other threads take the interpreter whenever they can."""
+    over = threading.Event()
+
+    def work():
+        while not over.is_set():
+            pass
+
+    started = [threading.Thread(target=work) for _ in range(threads)]
+    for thread in started:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in started:
+            thread.join()
+
+
+def seconds_of(function, calls):
+    """What so many calls took, each with its results there."""
+    seconds = []
+    for _ in range(calls):
+        begun = perf_counter()
+        jax.block_until_ready(function(X))
+        seconds.append(perf_counter() - begun)
+    return seconds
+
+
+def twin(function):
+    return type(function)(function.__code__, function.__globals__, function.__name__)
+
+
+@pytest.fixture
+def watched():
+    """A function, hot, whose compile waits in a list."""
+    function, works = twin(chain), []
+    hot = HotFunction(function, Options(10, 0.0, works.append, is_forced=True))
+    hot.watch()
+    yield function, hot, works
+    hot.release()
+
+
+def test_what_disturbs_the_compared_calls_is_not_taken_for_what_eager_calls_take(watched):
+    function, hot, works = watched
+    as_written = twin(chain)
+    seconds_of(as_written, 3)
+    eager = sum(seconds_of(as_written, 100)) / 100
+    seconds_of(function, 12)
+    works[0]()
+    with busy_machine():
+        while hot.state != "compiled":
+            jax.block_until_ready(function(X))
+    compiled = sum(seconds_of(function, 300)) / 300
+    row = row_of(hot, 0.0)
+    assert median(seconds for _, _, seconds, way in row.times if way == "both") > 4 * eager  # it was disturbed
+    assert row.basis == "before"
+    assert row.eager_interval[0] <= row.eager_seconds <= row.eager_interval[1]
+    assert row.eager_seconds < 2 * eager
+    least, most = row.saved_interval
+    assert least <= row.saved_seconds <= most
+    assert row.saved_seconds < 2 * row.compiled_calls * (eager - compiled)
+
+
+def test_both_estimates_are_about_those_of_a_clock(watched):
+    function, hot, works = watched
+    seconds_of(function, 12)
+    works[0]()
+    while hot.state != "compiled":
+        jax.block_until_ready(function(X))
+    compiled, eager = median(seconds_of(function, 300)), median(seconds_of(twin(chain), 100))
+    row = row_of(hot, 0.0)
+    # A few samples, of other moments than the clock's, on a machine that may be busy.
+    assert eager / 5 < row.eager_seconds < 5 * eager
+    assert compiled / 5 < row.compiled_seconds < 5 * compiled
+    saved = row.saved_seconds + row.compile_seconds  # which the program waited for here
+    assert saved == pytest.approx(row.compiled_calls * (row.eager_seconds - row.compiled_seconds))
+
+
+def test_what_a_call_leaves_running_when_it_returns_is_part_of_what_it_takes():
+    costs = CallCosts()
+    for _ in range(10):
+        costs.note_before(0.001)  # JAX only puts it into its queue
+    for _ in range(3):
+        costs.note_both(eager=0.030, left=0.029, compiled=0.020)
+    eager, basis = costs.eager()
+    assert eager.seconds == pytest.approx(0.030)
+    assert basis in ("both ways", "before")
+    assert costs.compiled().seconds == 0.020
+
+
+def test_kinds_of_calls_have_costs_of_their_own():
+    small, large, function = X[:2, :2], jnp.tile(X, (8, 8)), twin(chain)
+    hot = HotFunction(function, Options(3, 0.0, lambda work: work(), is_forced=True))
+    hot.watch()
+    for x, calls in ((large, 10), (small, 200)):
+        for _ in range(calls):
+            jax.block_until_ready(function(x))
+    hot.release()
+    row = row_of(hot, 0.0)
+    assert row.variants == 2
+    as_written = twin(chain)
+    took = sum(hot_calls * median(timed(as_written, x)) for x, hot_calls in ((large, 4), (small, 194)))
+    assert row.saved_seconds < 2 * took  # not 198 times what the large ones saved
+
+
+def timed(function, x):
+    seconds = []
+    for _ in range(9):
+        begun = perf_counter()
+        jax.block_until_ready(function(x))
+        seconds.append(perf_counter() - begun)
+    return seconds
+
+
+def test_where_nothing_was_compiled_nothing_is_known_of_what_that_saved():
+    row = ex.HotRow("f", eager_calls=10, eager_seconds=0.01)
+    assert row.saved_seconds == 0.0
+    assert all(map(isnan, row.saved_interval))
