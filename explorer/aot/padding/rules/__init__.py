@@ -3,6 +3,7 @@
 from explorer.aot.padding.rules import calls as calls
 from explorer.aot.padding.rules import contraction as contraction
 from explorer.aot.padding.rules import elementwise as elementwise
+from explorer.aot.padding.rules import indexing as indexing
 from explorer.aot.padding.rules import reduction as reduction
 from explorer.aot.padding.rules import reshape as reshape
 from explorer.aot.padding.rules import shape as shape
