@@ -6,6 +6,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+import jax
+
 try:
     # What JAX's own evaluation of a jaxpr enters around each equation; without it lines point into Explorer.
     from jax._src import source_info_util as _source  # pyright: ignore
@@ -32,3 +34,15 @@ def bind_with(equation: Any, params: Mapping[str, Any], operands: Sequence[Any])
     primitive = equation.primitive
     results = primitive.bind(*operands, **primitive.get_bind_params(dict(params)))
     return list(results) if primitive.multiple_results else [results]
+
+
+def expanded(equation: Any) -> Any:
+    """What a `call_hi_primitive` equation (from 0.12) does, as a jaxpr of other primitives.
+
+    Raises:
+        AttributeError: It is of a kind that has no such form.
+        NotImplementedError: Likewise.
+    """
+    primitive = equation.params["_prim"]
+    structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
+    return jax.make_jaxpr(primitive.expand)(*jax.tree.unflatten(primitive.in_tree, structs))

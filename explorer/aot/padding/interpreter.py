@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, cast
 
 import jax
@@ -16,7 +17,7 @@ from jax.extend.core import Literal
 from explorer._jax.dimensions import read_dimension
 from explorer._jax.equations import at_equation, bind_with
 from explorer.aot.padding.registry import RULES, Refused, check_parameters
-from explorer.aot.padding.sizes import Factors, Sizes, grows, is_symbolic, symbols_of
+from explorer.aot.padding.sizes import Factors, Sizes, grows, symbols_of
 from explorer.aot.padding.substitution import at_bucket, mentions_symbols
 from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value, make_value
 
@@ -96,10 +97,8 @@ class Interpreter:
 
     def _apply(self, equation: Any, inputs: list[Value]) -> Sequence[Value]:
         name, params = equation.primitive.name, equation.params
-        for variable in equation.outvars:
-            for size in getattr(variable.aval, "shape", ()):
-                _check_size(size)
         avals = [variable.aval for variable in equation.outvars]
+        _check_sizes(avals)
         if not (any(value.padded_axes for value in inputs) or mentions_symbols(avals) or mentions_symbols(params)):
             arrays = bind_with(equation, params, [value.array for value in inputs])
             return [make_value(array, aval) for array, aval in zip(arrays, avals, strict=True)]
@@ -154,13 +153,14 @@ class Interpreter:
 
     def _placeholder(self, aval: Any) -> Value:
         shape = self.sizes.shape(getattr(aval, "shape", ()))
-        with suppress(TypeError, ValueError):
+        with suppress(TypeError, ValueError, NotImplementedError):
             return make_value(lax.full(shape, 0, aval.dtype), aval)
         return make_value(jnp.broadcast_to(jax.random.key(0), shape), aval)
 
 
-def _check_size(size: Any) -> None:
-    if is_symbolic(size) and not grows(size):
+def _check_sizes(avals: Sequence[Any]) -> None:
+    sizes = chain.from_iterable(getattr(aval, "shape", ()) for aval in avals)
+    for size in (size for size in sizes if not grows(size)):
         symbols = ", ".join(sorted(symbols_of(read_dimension(size))))
         raise Refused(
             f"the size `{size}` may get smaller as {symbols} grows, so that no bucket holds it",
@@ -207,6 +207,10 @@ class Call:
         """A result of the equation."""
         return make_value(array, self.avals[at], layout, fills)
 
+    def in_one_piece(self, value: Value, axes: Sequence[int]) -> Layout:
+        """The layout of an operand for the first result, whose `axes` have another size, in one piece."""
+        return tuple((self.shape[axis],) if axis in axes else factors for axis, factors in enumerate(value.layout))
+
     def values(self, arrays: Sequence[Any], layout: Layout | None = None) -> list[Value]:
         """Its results, all of one layout."""
         return [make_value(a, aval, layout) for a, aval in zip(arrays, self.avals, strict=True)]
@@ -226,19 +230,16 @@ class Call:
         The value is filled from then on, for who reads it later too: an array that is written twice, with and without a
         mask, would cost its computation twice.
         """
-        axes = [axis for axis in (range(value.rank) if axes is None else axes) if value.is_padded(axis)]
+        axes = [axis for axis in value.padded_axes if axes is None or axis in axes]
         if all(_same(value.fills[axis], fill) for axis in axes):
             return value.array
         # From the bare array: of one mask over another XLA would compute both.
         bare, fills = value.bare = value.bare or (value.array, value.fills)
         missing = tuple(axis for axis in axes if not _same(fills[axis], fill))
         if (fill, missing) not in value.filled:
-            value.filled[fill, missing] = self._select(value, bare, fill, missing)
+            value.filled[fill, missing] = self._select(value, bare, fill, missing) if missing else bare
         value.array = value.filled[fill, missing]
-        # At a corner, padded along two axes, the mask wrote over what another axis was filled with.
-        value.fills = tuple(
-            fill if axis in missing or _same(old, fill) else None if missing else old for axis, old in enumerate(fills)
-        )
+        value.fills = tuple(_after_mask(old, fill, axis, missing) for axis, old in enumerate(fills))
         return value.array
 
     def _select(self, value: Value, array: Any, fill: Fill, axes: Sequence[int]) -> Any:
@@ -249,6 +250,13 @@ class Call:
             one = lax.broadcast_in_dim(self.sizes.mask(value.layout[axis] or (value.shape[axis],)), shape, (axis,))
             mask = one if mask is None else lax.bitwise_and(mask, one)
         return lax.select(mask, array, lax.full(shape, cast(Any, fill), value.aval.dtype))
+
+
+def _after_mask(old: Fill, fill: Fill, axis: int, masked: Sequence[int]) -> Fill:
+    """What an axis is filled with: at a corner, padded along two, a mask writes over what the other was filled with."""
+    if axis in masked:
+        return fill
+    return old if not masked or _same(old, fill) else None
 
 
 def _same(one: Fill, other: Fill) -> bool:

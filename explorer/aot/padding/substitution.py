@@ -33,14 +33,16 @@ def mentions_symbols(value: Any) -> bool:
         return any(map(mentions_symbols, cast(tuple[Any, ...], value)))
     inner: Any = getattr(value, "jaxpr", value)
     if hasattr(inner, "eqns") and hasattr(inner, "invars"):
-        return any(
-            any(mentions_symbols(v.aval) for v in (*equation.invars, *equation.outvars))
-            or mentions_symbols(equation.params)
-            for equation in inner.eqns
-        ) or any(mentions_symbols(v.aval) for v in (*inner.invars, *inner.outvars))
-    return isinstance(value, (str, bytes)) is False and mentions_shape(value)
-
-
-def mentions_shape(value: Any) -> bool:
+        return _jaxpr_mentions(inner)
     shape: Any = getattr(value, "shape", None)
     return isinstance(shape, tuple) and any(map(is_symbolic, cast(tuple[Any, ...], shape)))
+
+
+def _jaxpr_mentions(jaxpr: Any) -> bool:
+    variables = (*jaxpr.invars, *jaxpr.outvars)
+    return any(mentions_symbols(variable.aval) for variable in variables) or any(map(_mentions, jaxpr.eqns))
+
+
+def _mentions(equation: Any) -> bool:
+    variables = (*equation.invars, *equation.outvars)
+    return any(mentions_symbols(variable.aval) for variable in variables) or mentions_symbols(equation.params)

@@ -62,6 +62,10 @@ class Value:
     def is_padded(self, axis: int) -> bool:
         return is_symbolic(self.shape[axis])
 
+    def fills_without(self, axes: Sequence[int]) -> list[Fill]:
+        """The fills, of these axes unknown."""
+        return [None if axis in axes else fill for axis, fill in enumerate(self.fills)]
+
     def copy(self, array: Any) -> Value:
         """Another array of which the same is known."""
         return Value(array, self.aval, self.layout, self.fills)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from explorer._jax.equations import expanded
 from explorer.aot.padding.interpreter import Call
 from explorer.aot.padding.registry import rule
 from explorer.aot.padding.values import Value
@@ -51,6 +52,11 @@ def remat(call: Call) -> Sequence[Value]:
         arrays = lax.optimization_barrier([value.array for value in inputs])
         inputs = [value.copy(array) for value, array in zip(inputs, arrays, strict=True)]
     return call.interpreter.run(call.params["jaxpr"], inputs)
+
+
+@rule("call_hi_primitive", "_prim")
+def high_level(call: Call) -> Sequence[Value]:
+    return call.interpreter.run(expanded(call.equation), call.inputs)
 
 
 @rule("dim_as_value", parameters="dim")

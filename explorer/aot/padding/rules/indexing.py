@@ -15,7 +15,7 @@ from jax.lax import GatherScatterMode
 from explorer.aot.padding.interpreter import Call
 from explorer.aot.padding.registry import Refused, rule
 from explorer.aot.padding.sizes import grows, is_symbolic
-from explorer.aot.padding.values import Fill, Value, identity
+from explorer.aot.padding.values import Layout, Value, identity
 
 
 class _Axis(NamedTuple):
@@ -60,9 +60,7 @@ def dynamic_slice(call: Call) -> Value:
     array = _stretched(call, operand.array, axes)
     places = _clipped(call, axes, starts)
     result = lax.dynamic_slice(array, places, call.sizes.shape(call.params["slice_sizes"]))
-    layout = tuple((call.shape[a],) if a in cut else factors for a, factors in enumerate(operand.layout))
-    fills = [None if a in cut else fill for a, fill in enumerate(operand.fills)]
-    return call.value(result, layout, fills)
+    return call.value(result, call.in_one_piece(operand, cut), operand.fills_without(cut))
 
 
 @rule("dynamic_update_slice")
@@ -105,8 +103,7 @@ def _written(call: Call, operand: Value, update: Value, axes: Sequence[_Axis], p
     written = lax.dynamic_update_slice(array, new, places)
     result = lax.slice(written, (0,) * written.ndim, call.sizes.shape(operand.shape))
     # What is written lies in the valid part, unless it is all along the axis.
-    fills = [fill if a in partial else None for a, fill in enumerate(operand.fills)]
-    return call.value(result, operand.layout, fills)
+    return call.value(result, operand.layout, operand.fills_without(whole))
 
 
 # Gather -----------------------------------------------------------------------------------------------------------
@@ -138,11 +135,16 @@ def gather(call: Call) -> Value:
         indices_are_sorted=False,
         unique_indices=False,
     )
-    batch = iter(indices.layout[:-1])
-    kept = [a.axis for a in axes if a.axis not in numbers.collapsed_slice_dims]
-    window = iter([operand.layout[a] if windows[a] == operand.shape[a] else (windows[a],) for a in kept])
-    layout = tuple(next(window) if at in numbers.offset_dims else next(batch) for at in range(len(call.shape)))
-    return call.value(result, layout)
+    return call.value(result, _gathered(call, operand, indices, [a.axis for a in axes]))
+
+
+def _gathered(call: Call, operand: Value, indices: Value, axes: Sequence[int]) -> Layout:
+    """The layout of a gather's result: the axes of the indices, and among them the windows'."""
+    numbers, windows = call.params["dimension_numbers"], call.params["slice_sizes"]
+    kept = [axis for axis in axes if axis not in numbers.collapsed_slice_dims]
+    of_window = iter([operand.layout[a] if windows[a] == operand.shape[a] else (windows[a],) for a in kept])
+    of_batch = iter(indices.layout[:-1])
+    return tuple(next(of_window if at in numbers.offset_dims else of_batch) for at in range(len(call.shape)))
 
 
 _MODES = (GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP, GatherScatterMode.PROMISE_IN_BOUNDS)
@@ -182,30 +184,33 @@ def scatter(call: Call) -> Value:
         raise Refused(f"a scatter with mode {mode}")
     operand, indices, update = call.inputs
     axes = _scatter_windows(operand, update, numbers)
-    cut = [axis.axis for axis in axes.values() if not axis.is_whole and axis.window != 1]
-    operand, indices, update = _aligned_scatter(call, call.unmerged(operand, cut), indices, update, axes)
+    operand, indices, update = _aligned_scatter(call, operand, indices, update, axes)
     ragged = [axis for axis in axes.values() if is_symbolic(axis.window) and not axis.is_whole]
     kind = _KINDS.get(call.name[len("scatter") :].strip("-_"))
     if ragged and kind is None:
         return _set_window(call, operand, indices, update, axes, mode)
-    updates = update.array
-    if ragged and kind is not None:
-        updates = call.masked(
-            update, identity(kind, update.aval.dtype), [_window_axes(operand, numbers)[a.axis] for a in ragged]
-        )
+    # What a longer window writes beyond the valid part must change nothing there.
+    of_update = _window_axes(operand, numbers)
+    neutral = identity(kind or "sum", update.aval.dtype)
+    updates = call.masked(update, neutral, [of_update[axis.axis] for axis in ragged]) if ragged else update.array
     places = _places(call, operand, indices, numbers.scatter_dims_to_operand_dims, axes, mode != GatherScatterMode.CLIP)
-    loose = [a for a in range(indices.rank - 1) if a not in numbers.scatter_indices_batching_dims]
-    places = _dropped(call, indices, places, loose)
-    array = _stretched(call, operand.array, list(axes.values()))
-    is_sure = not any(indices.is_padded(a) for a in loose)
-    result = call.bind(
-        array, places, updates,
+    result = _bind_scatter(call, _stretched(call, operand.array, list(axes.values())), indices, places, updates)
+    result = lax.slice(result, (0,) * result.ndim, call.sizes.shape(operand.shape))
+    written = [axis for axis in range(operand.rank) if axis not in axes or axes[axis].is_whole]
+    return call.value(result, operand.layout, operand.fills_without(written))
+
+
+def _bind_scatter(call: Call, array: Any, indices: Value, places: Any, updates: Any) -> Any:
+    lanes = call.params["dimension_numbers"].scatter_indices_batching_dims
+    loose = [axis for axis in range(indices.rank - 1) if axis not in lanes]
+    return call.bind(
+        array,
+        _dropped(call, indices, places, loose),
+        updates,
         mode=GatherScatterMode.FILL_OR_DROP,
         indices_are_sorted=False,
-        unique_indices=is_sure and call.params["unique_indices"],
-    )  # fmt: skip
-    result = lax.slice(result, (0,) * result.ndim, call.sizes.shape(operand.shape))
-    return call.value(result, operand.layout, _scattered_fills(operand, numbers, axes))
+        unique_indices=call.params["unique_indices"] and not any(map(indices.is_padded, loose)),
+    )
 
 
 def _window_axes(operand: Value, numbers: Any) -> dict[int, int]:
@@ -229,11 +234,10 @@ def _aligned_scatter(
     """The three with one layout wherever they share an axis."""
     numbers = call.params["dimension_numbers"]
     windows = _window_axes(operand, numbers)
-    partial = [windows[a] for a in windows if not axes[a].is_whole]
-    update = call.unmerged(update, partial)
+    whole, partial = ([a for a in windows if axes[a].is_whole == is_whole] for is_whole in (True, False))
+    operand, update = call.unmerged(operand, partial), call.unmerged(update, [windows[a] for a in partial])
     batch = [a for a in range(update.rank) if a not in numbers.update_window_dims]
     update, indices = call.aligned([update, indices], [batch, range(indices.rank - 1)])
-    whole = [a for a in windows if axes[a].is_whole]
     lanes: list[int] = [batch[at] for at in numbers.scatter_indices_batching_dims]
     operand, update = call.aligned(
         [operand, update],
@@ -257,10 +261,6 @@ def _dropped(call: Call, indices: Value, places: Any, axes: Sequence[int]) -> An
         )
         places = lax.select(mask, places, far)
     return places
-
-
-def _scattered_fills(operand: Value, numbers: Any, axes: dict[int, _Axis]) -> list[Fill]:
-    return [fill if axis in axes and not axes[axis].is_whole else None for axis, fill in enumerate(operand.fills)]
 
 
 def _set_window(call: Call, operand: Value, indices: Value, update: Value, axes: dict[int, _Axis], mode: Any) -> Value:

@@ -51,18 +51,15 @@ def _reduced(kind: str, fill: Fill, neutral: Fill) -> Fill:
 
 @rule("reduce", "computation jaxpr dimensions")
 def any_reduction(call: Call) -> Sequence[Value]:
-    operands = call.inputs[: len(call.inputs) // 2]
+    operands, starts = call.inputs[: len(call.inputs) // 2], call.inputs[len(call.inputs) // 2 :]
     axes = [int(axis) for axis in call.params["dimensions"]]
-    if any(value.is_padded(axis) for value in operands for axis in axes) or any(
-        value.padded_axes for value in call.inputs[len(operands) :]
-    ):
+    if any(operands[0].is_padded(axis) for axis in axes):
         raise Refused(
             "a reduction by a function of one's own, of which no neutral element is known, over a padded axis",
             "use a sum, product, maximum or minimum",
         )
     values = call.aligned(operands, [range(value.rank) for value in operands])
-    starts = [value.array for value in call.inputs[len(operands) :]]
-    arrays = call.bind(*(value.array for value in values), *starts)
+    arrays = call.bind(*(value.array for value in (*values, *starts)))
     layout = _settled(values[0], [axis for axis in range(values[0].rank) if axis not in axes])
     return call.values(arrays, layout)
 

@@ -11,7 +11,7 @@ from jax import lax
 from explorer.aot.padding.interpreter import Call, scalar_fill
 from explorer.aot.padding.registry import Refused, rule
 from explorer.aot.padding.sizes import Factors, grows, is_symbolic
-from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value, make_value
+from explorer.aot.padding.values import UNIFORM, Fill, Value, make_value
 
 
 @rule("broadcast_in_dim", "shape broadcast_dimensions", absent="sharding")
@@ -68,29 +68,31 @@ def empty(call: Call) -> Value:
 @rule("concatenate", "dimension")
 def concatenate(call: Call) -> Value:
     axis = int(call.params["dimension"])
-    values = [call.unmerged(value, [axis]) for value in call.inputs]
     others = [at for at in range(len(call.shape)) if at != axis]
-    values = call.aligned(values, [others] * len(values))
-    layout = _joined_layout(call, values, axis)
-    fills = [_agreed([value.fills[at] for value in values]) if at != axis else None for at in range(len(layout))]
+    values = call.aligned([call.unmerged(value, [axis]) for value in call.inputs], [others] * len(call.inputs))
+    layout = call.in_one_piece(_longest(values), [axis])
+    fills = [_agreed(fills) for fills in zip(*(value.fills for value in values), strict=True)]
     if not any(value.is_padded(axis) for value in values[:-1]):
         fills[axis] = values[-1].fills[axis]
         return call.value(lax.concatenate([value.array for value in values], axis), layout, fills)
-    # Each writes over the padding of the one before.
+    fills[axis] = None
+    return call.value(_written_in_turn(call, values, axis), layout, fills)
+
+
+def _written_in_turn(call: Call, values: Sequence[Value], axis: int) -> Any:
+    """Arrays joined where the valid part of the one before ends: each writes over the padding of that."""
     array, at = jnp.zeros(call.sizes.shape(call.shape), call.avals[0].dtype), 0
     for value in values:
         start = [jnp.int32(at if other == axis else 0) for other in range(value.rank)]
         array = lax.dynamic_update_slice(array, value.array, start)
         at = at + call.sizes.true(value.shape[axis])
-    return call.value(array, layout, fills)
+    return array
 
 
-def _joined_layout(call: Call, values: Sequence[Value], axis: int) -> Layout:
-    layouts = [list(value.layout) for value in values]
-    return tuple(
-        (size,) if at == axis else max((layout[at] for layout in layouts), key=len)
-        for at, size in enumerate(call.shape)
-    )
+def _longest(values: Sequence[Value]) -> Value:
+    """Of values laid out alike, one with the layout of all: where some are the same all along, that of the others."""
+    layout = tuple(max(factors, key=len) for factors in zip(*(value.layout for value in values), strict=True))
+    return Value(None, values[0].aval, layout, values[0].fills)
 
 
 def _agreed(fills: Sequence[Fill]) -> Fill:
@@ -120,12 +122,9 @@ def split(call: Call) -> Sequence[Value]:
     pieces: list[Value] = []
     at: Any = 0
     for size, aval in zip(call.params["sizes"], call.avals, strict=True):
-        array, fill = cut(call, value.array, value.shape[axis], at, size, axis), value.fills[axis]
-        fills = [
-            fill if old == axis and at == 0 and value.shape[axis] == size else f for old, f in enumerate(value.fills)
-        ]
-        fills[axis] = fills[axis] if value.shape[axis] == size else None
-        pieces.append(make_value(array, aval, (*value.layout[:axis], (size,), *value.layout[axis + 1 :]), fills))
+        layout = (*value.layout[:axis], (size,), *value.layout[axis + 1 :])
+        array = cut(call, value.array, value.shape[axis], at, size, axis)
+        pieces.append(make_value(array, aval, layout, value.fills_without([axis])))
         at = at + size
     return pieces
 
@@ -168,25 +167,28 @@ def cut(call: Call, array: Any, size: Any, start: Any, length: Any, axis: int) -
 
 @rule("slice", "start_indices limit_indices strides")
 def slice_(call: Call) -> Value:
-    starts = call.params["start_indices"]
-    limits, strides = call.params["limit_indices"], call.params["strides"] or (1,) * len(starts)
-    changed = [a for a, size in enumerate(call.shape) if not (size == call.inputs[0].shape[a] and strides[a] == 1)]
+    starts, limits = call.params["start_indices"], call.params["limit_indices"]
+    strides = call.params["strides"] or (1,) * len(starts)
+    source = call.inputs[0].shape
+    changed = [a for a, size in enumerate(call.shape) if not (size == source[a] and strides[a] == 1)]
     value = call.unmerged(call.inputs[0], changed)
-    array, fills = value.array, list(value.fills)
+    array = value.array
     for axis in changed:
-        start, stride, size = starts[axis], strides[axis], value.shape[axis]
-        if not is_symbolic(start) and not is_symbolic(stride):
-            count = call.sizes.bucket(call.shape[axis])
-            end = start + max(0, count - 1) * stride + min(count, 1)
-            array = lax.slice_in_dim(array, start, end, stride, axis)
-        elif stride == 1:
-            array = cut(call, array, size, start, call.shape[axis], axis)
-        else:
-            raise Refused("a slice with steps starts at a place that depends on the size")
-        # What was cut off at the end may be valid, and lies in the padding now.
-        fills[axis] = fills[axis] if limits[axis] == size else None
-    layout = tuple((call.shape[a],) if a in changed else factors for a, factors in enumerate(value.layout))
-    return call.value(array, layout, fills)
+        array = _strided(call, array, axis, starts[axis], strides[axis])
+    # What was cut off at the end may be valid, and lies in the padding now.
+    fills = value.fills_without([axis for axis in changed if limits[axis] != source[axis]])
+    return call.value(array, call.in_one_piece(value, changed), fills)
+
+
+def _strided(call: Call, array: Any, axis: int, start: Any, stride: Any) -> Any:
+    size, length = call.inputs[0].shape[axis], call.shape[axis]
+    if not is_symbolic(stride) and stride == 1:
+        return cut(call, array, size, start, length, axis)
+    if is_symbolic(start) or is_symbolic(stride):
+        raise Refused("a slice with steps whose start or step depends on the size")
+    count = call.sizes.bucket(length)
+    end = start + max(0, count - 1) * stride + min(count, 1)
+    return lax.slice_in_dim(array, start, end, stride, axis)
 
 
 @rule("rev", "dimensions")
@@ -209,27 +211,22 @@ def rev(call: Call) -> Value:
 def pad(call: Call) -> Value:
     config = call.params["padding_config"]
     changed = [axis for axis, amounts in enumerate(config) if tuple(amounts) != (0, 0, 0)]
-    value, filler = call.unmerged(call.inputs[0], changed), call.inputs[1]
     if any(is_symbolic(low) or is_symbolic(inner) for low, _, inner in config):
         raise Refused("an axis is padded in front, or inside, by an amount that depends on the size")
-    array, constant = value.array, scalar_fill(filler)
-    behind = [axis for axis in changed if value.is_padded(axis)]
-    if behind and constant is not None:
-        array = call.masked(value, constant, behind)
-    elif behind:
-        array = _filled_with(call, value, filler.array, behind)
+    value, filler = call.unmerged(call.inputs[0], changed), call.inputs[1]
+    constant = scalar_fill(filler)
+    if constant is None:
+        array = _filled_with(call, value, filler.array, changed)
+    else:
+        array = call.masked(value, constant, changed)
     fills = [constant if axis in changed else None for axis in range(value.rank)]
     widths = [(low, call.sizes.bucket(high), inner) for low, high, inner in config]
-    return call.value(lax.pad(array, filler.array, widths), _padded_layout(call, value, changed), fills)
-
-
-def _padded_layout(call: Call, value: Value, changed: Sequence[int]) -> Layout:
-    return tuple((call.shape[a],) if a in changed else factors for a, factors in enumerate(value.layout))
+    return call.value(lax.pad(array, filler.array, widths), call.in_one_piece(value, changed), fills)
 
 
 def _filled_with(call: Call, value: Value, filler: Any, axes: Sequence[int]) -> Any:
     array = value.array
-    for axis in axes:
+    for axis in (axis for axis in axes if value.is_padded(axis)):
         mask = lax.broadcast_in_dim(call.sizes.mask(value.layout[axis]), array.shape, (axis,))
         array = lax.select(mask, array, lax.broadcast(filler, array.shape))
     return array
