@@ -64,6 +64,7 @@ class Plan:
         donated: Names of parameters whose arrays a call may overwrite.
         limit: How many binaries are kept.
         dynamic: How sizes that vary are served.
+        padded: What is compiled for buckets; None where nothing is padded.
     """
 
     parameters: tuple[Parameter, ...]
@@ -72,6 +73,7 @@ class Plan:
     donated: tuple[str, ...]
     limit: int
     dynamic: Dynamic = field(default_factory=Dynamic)
+    padded: PaddedProgram | None = None
 
 
 class Binaries:
@@ -223,10 +225,13 @@ class Binaries:
             __tracebackhide__ = True
             return jax.tree.unflatten(padded.structure, run(sizes, *jax.tree.leaves(values)))
 
-        true = {symbol: jax.ShapeDtypeStruct((), np.int32) for symbol in bucket}
         name = next(name for i in count() if (name := "sizes" + "_" * i) not in self._names)
-        arguments = (true, *self.arguments(self._symbols.structs(bucket)))
-        return self._compile(program, [name, *self._names], arguments, bucket, reason)
+        return self._compile(program, [name, *self._names], self.padded_arguments(bucket), bucket, reason)
+
+    def padded_arguments(self, bucket: Mapping[str, int]) -> tuple[Any, ...]:
+        """What a padded binary takes: the true sizes, and the arguments in the bucket's shapes."""
+        true = {symbol: jax.ShapeDtypeStruct((), np.int32) for symbol in bucket}
+        return true, *self.arguments(self._symbols.structs(bucket))
 
     def _compile(
         self,

@@ -15,6 +15,7 @@ from explorer.aot.binaries import Plan
 from explorer.aot.dimensions import NamedDimension
 from explorer.aot.executable import Executable
 from explorer.aot.levels import Options, autotune, options_of
+from explorer.aot.padding.padded_program import PaddedProgram
 from explorer.aot.padding.verdict import check_choice, decide
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
@@ -108,7 +109,9 @@ def compile(
     program = Program(function, bound, Symbols(inputs))
 
     verdict = decide(dynamic, buckets, program)
-    executable = _built(Plan(tuple(parameters), program, {}, donated, max_specializations, verdict), options)
+    traced = program.symbolic if verdict.buckets is not None else None
+    padded = PaddedProgram.of(traced) if traced is not None else None
+    executable = _built(Plan(tuple(parameters), program, {}, donated, max_specializations, verdict, padded), options)
     if program.why_each_shape:
         warnings.warn(
             f"{executable.__name__} is traced for each shape that comes, because one trace for all can't be:\n"

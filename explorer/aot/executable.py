@@ -10,7 +10,6 @@ from weakref import WeakMethod
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.core import Tracer
 
 from explorer.aot.arguments import bind
@@ -19,10 +18,10 @@ from explorer.aot.dispatch import Dispatch
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.fit import check_devices
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, key_like
+from explorer.aot.leaves import as_jit_takes_it, firm
 from explorer.aot.levels import Autotuning
 from explorer.aot.padding.ahead import checked_sizes, compile_ahead
 from explorer.aot.padding.padded_calls import UNPADDED, PaddedCalls
-from explorer.aot.padding.padded_program import PaddedProgram
 from explorer.aot.padding.report import dynamic_report
 from explorer.aot.saving import load, save
 from explorer.aot.surface import CompiledSurface
@@ -49,7 +48,12 @@ class Executable(CompiledSurface, Displayable):
             them isn't what was compiled for.
     """
 
-    def __init__(self, plan: Plan, ready: Sequence[tuple[Mapping[str, int], Binary]] = ()) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        ready: Sequence[tuple[Mapping[str, int], Binary]] = (),
+        padded: Sequence[tuple[Mapping[str, int], Binary]] = (),
+    ) -> None:
         __tracebackhide__ = True
         self.plan = plan
         self._parameters = plan.parameters
@@ -60,7 +64,7 @@ class Executable(CompiledSurface, Displayable):
         self.autotuning: Autotuning | None = None  # what optimization level 5 measured
         for sizes, binary in ready:
             self._binaries.add(sizes, binary)
-        self._padded = self._make_padded()
+        self._padded = self._make_padded(padded)
         if self._padded is None:
             self._first = self._binaries.binary(
                 program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
@@ -110,7 +114,7 @@ class Executable(CompiledSurface, Displayable):
         infos = list(self._symbols.inputs.values())
         if any(isinstance(leaf, Tracer) for leaf in leaves):
             return self._call_under_transformation(sizes, leaves), None
-        given = [_as_jit_takes_it(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
+        given = [as_jit_takes_it(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
         binary = self._binaries.ready(sizes)
         if binary is None:
             if self._padded is not None and self._padded.is_for(sizes):
@@ -124,18 +128,18 @@ class Executable(CompiledSurface, Displayable):
         result, fast_path = binary.call(*self._binaries.arguments(given))
         return result, self._dispatch.fast_path(fast_path, (args, kwargs), values, leaves, given)
 
-    def _make_padded(self) -> PaddedCalls | None:
+    def _make_padded(self, ready: Sequence[tuple[Mapping[str, int], Binary]]) -> PaddedCalls | None:
         __tracebackhide__ = True
-        program, dynamic = self._program, self.plan.dynamic
-        if dynamic.buckets is None or isinstance(program, ExportedProgram) or program.symbolic is None:
+        padded, dynamic, binaries = self.plan.padded, self.plan.dynamic, self._binaries
+        if dynamic.buckets is None or padded is None:
             return None
-        padded, binaries = PaddedProgram.of(program.symbolic), self._binaries
         return PaddedCalls(
             self._symbols,
             padded,
             dynamic.buckets,
             lambda bucket, reason: binaries.compile_padded(padded, bucket, reason),
             lambda sizes, reason: binaries.binary(sizes, reason),
+            ready,
         )
 
     def _donate(self, values: Sequence[Any]) -> None:
@@ -159,7 +163,7 @@ class Executable(CompiledSurface, Displayable):
         __tracebackhide__ = True
         infos = self._symbols.inputs.values()
         try:
-            arrays = [_firm(i, leaf) for i, leaf in zip(infos, leaves, strict=True) if isinstance(i, InputInfo)]
+            arrays = [firm(i, leaf) for i, leaf in zip(infos, leaves, strict=True) if isinstance(i, InputInfo)]
             return self._binaries.differentiable(sizes)(*arrays)
         except jax.errors.UnexpectedTracerError as error:  # an argument that another trace left behind
             kind, message = explain_trace_error(error, self.__name__, "called")
@@ -265,6 +269,16 @@ class Executable(CompiledSurface, Displayable):
         """A `jax.stages.Compiled` for these sizes that has never run; for who saves it."""
         return self._binaries.compile(sizes, "saved").compiled
 
+    @property
+    def padded(self) -> PaddedCalls | None:
+        """What serves padded calls, if any are; for who saves it."""
+        return self._padded
+
+    def recompile_padded(self, bucket: Mapping[str, int]) -> Any:
+        """The same for a bucket."""
+        assert self.plan.padded is not None  # who has a bucket has a program for it
+        return self._binaries.compile_padded(self.plan.padded, bucket, "saved").compiled
+
     def save(
         self,
         path: str | PathLike[str],
@@ -277,7 +291,8 @@ class Executable(CompiledSurface, Displayable):
 
         The file is replaced at once and whole: if anything fails, what was there before is there still. A constant is
         in it once, however many shapes there are. Where each shape was traced by itself it has those that were called
-        and the one to optimise for; a `TracedPerShapeWarning` names them, if there are more.
+        and the one to optimise for; a `TracedPerShapeWarning` names them, if there are more. Of what is padded it has
+        the buckets that are compiled by now: `compile_ahead` makes them more.
 
         Args:
             path: Of the file.
@@ -352,27 +367,6 @@ def _weakly(method: Callable[..., Any]) -> Callable[..., Any]:
         return cast(Callable[..., Any], reference())(*args, **kwargs)
 
     return call
-
-
-def _as_jit_takes_it(info: InputInfo | DimensionInputInfo, leaf: Any) -> Any:
-    """A leaf that fits as jax.jit would have it, so that moving it is what `jax.transfer_guard` takes it for."""
-    if isinstance(info, DimensionInputInfo):
-        return int(leaf)
-    if isinstance(leaf, jax.Array):
-        # What isn't committed goes where the binary has it.
-        is_placed = info.sharding is None or not leaf.committed or leaf.sharding == info.sharding
-        return leaf if is_placed else jax.device_put(leaf, info.sharding)
-    is_numpy = type(leaf) is np.ndarray or isinstance(leaf, np.generic)
-    return cast(Any, leaf) if is_numpy else jnp.asarray(leaf, info.dtype)
-
-
-def _firm(info: InputInfo, leaf: Any) -> Any:
-    """A leaf that fits, of no weak type: those of a program would change by it."""
-    if isinstance(leaf, jax.Array) and not jax.typeof(leaf).weak_type:
-        array: Any = leaf
-        is_placed = info.sharding is None or isinstance(leaf, Tracer) or leaf.sharding == info.sharding
-        return array if is_placed else jax.device_put(leaf, info.sharding)
-    return jnp.asarray(leaf, info.dtype)
 
 
 def _ones(struct: jax.ShapeDtypeStruct) -> jax.Array:

@@ -200,7 +200,7 @@ class ExportedProgram:
         part = self.parts[i]
         if i not in self._modules:
             with without_held_frames():
-                self._modules[i] = _module(part.module(), self._is_trusted, self._written_by)
+                self._modules[i] = self.read_module(part.module())
         module, constants = self._modules[i], list(part.constants())
 
         def run(*arrays: Any) -> Any:
@@ -212,6 +212,14 @@ class ExportedProgram:
             call.defvjp(self._refuse_derivative, self._refuse_derivative)
         with without_held_frames():
             return jax.tree.unflatten(part.outputs.structure, call(*arrays))
+
+    def read_module(self, content: bytes) -> export.Exported:
+        """A program of the file.
+
+        Raises:
+            ArchiveError: It can't be read, is for other platforms, or calls what it may not.
+        """
+        return _module(content, self._is_trusted, self._written_by)
 
     def _refuse_derivative(self, *values: Any) -> Any:
         __tracebackhide__ = True

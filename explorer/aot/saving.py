@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from importlib.metadata import version
 from math import prod
@@ -27,6 +27,10 @@ from explorer.aot.constants import ConstantMembers, join, shared_reader
 from explorer.aot.exported import ExportedProgram, Part, parts_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo, OutputInfo, dtype_named
 from explorer.aot.levels import check_saved
+from explorer.aot.padding.padded_calls import PaddedCalls
+from explorer.aot.padding.padded_program import PaddedProgram
+from explorer.aot.padding.saved import padding_from_json, padding_to_json
+from explorer.aot.padding.verdict import Dynamic
 from explorer.aot.program import Outputs
 from explorer.aot.symbols import Symbols
 from explorer.aot.trees import tree_from_json, tree_to_json
@@ -82,6 +86,7 @@ def save(
         _warn_of_missing(program.name, program.symbols, [part.sizes for part in parts], how)
     members: dict[str, bytes] = {}
     constants = ConstantMembers(members)
+    padded = executable.padded
     about: Json = {
         "function": {"name": program.name, "file": capture.file, "line": capture.line},
         "parameters": [_parameter_to_json(parameter) for parameter in plan.parameters],
@@ -93,7 +98,10 @@ def save(
         "machine": dict(_machine()),
         "native": _native_to_json(executable, members, constants) if native else [],
     }
-    if any("constants" in each for each in about["native"]):
+    if padded is not None and plan.padded is not None:
+        about["padding"] = padding_to_json(plan.dynamic, plan.padded, padded, platforms, members, constants)
+        about["padding"]["native"] = _padded_native_to_json(padded, executable, members, constants) if native else []
+    if any("constants" in each for each in (*about["native"], *about.get("padding", {"native": ()})["native"])):
         about["machine"]["native"] = _SPLIT
     write_archive(path, about, members)
 
@@ -121,6 +129,7 @@ def load(
     try:
         plan = _plan(archive.about, archive.members, types, trust_native_code)
         ready: list[tuple[dict[str, int], Binary]] = []
+        padded: list[tuple[dict[str, int], Binary]] = []
         made_for = dict(archive.about["machine"])
         is_readable = made_for.pop("native", _SPLIT) == _SPLIT
         if trust_native_code and is_readable and made_for == _machine():
@@ -128,11 +137,14 @@ def load(
                 cast(type[Exception], jax.errors.JaxRuntimeError)
             ):  # it calls an extension that isn't loaded: compiling tells
                 ready = [_native_from_json(encoded, plan, archive.members) for encoded in archive.about["native"]]
+                if plan.padded is not None:
+                    natives = archive.about["padding"]["native"]
+                    padded = [_native_from_json(encoded, plan, archive.members, plan.padded) for encoded in natives]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, ArchiveError):
             raise
         raise ArchiveError(f"{Path(path).name} is no executable: {type(error).__name__}: {error!s:.300}.") from error
-    return kind(plan, ready)
+    return kind(plan, ready, padded)
 
 
 @cache
@@ -159,37 +171,59 @@ def _device() -> Any:
 
 
 def _native_to_json(executable: Executable, members: dict[str, bytes], constants: ConstantMembers) -> list[Json]:
-    natives: list[Json] = []
-    for i, (sizes, binary) in enumerate(executable.binaries):
-        native = native_code(binary.compiled)
-        if isinstance(native, str) and "serializ" in native:
-            # XLA can't write a sort's comparison once it has run. One that was just compiled it can.
-            native = native_code(executable.recompile(sizes))
-        if isinstance(native, str):
-            raise ArchiveError(
-                f"{executable.__name__} has no native code that can be saved: {native}.\n"
-                "  Hint: leave out native=True: it is then compiled when it is loaded."
-            )
-        name = f"native-{i}.bin"
-        members[name], cuts = constants.split(native.code)
-        natives.append(
-            {
-                "member": name,
-                **({"constants": cuts, "size": len(native.code)} if cuts else {}),
-                "sizes": sizes,
-                "seconds": binary.specialization.seconds,
-                "name": native.name,
-                "inputs": _structs_to_json(native.inputs),
-                "outputs": _structs_to_json(native.outputs),
-                "kept": list(native.kept),
-                "donated": list(native.donated),
-                "committed": native.committed,
-            }
+    return [
+        _binary_to_json(f"native-{i}.bin", sizes, binary, partial(executable.recompile, sizes), members, constants)
+        for i, (sizes, binary) in enumerate(executable.binaries)
+    ]
+
+
+def _padded_native_to_json(
+    padded: PaddedCalls, executable: Executable, members: dict[str, bytes], constants: ConstantMembers
+) -> list[Json]:
+    buckets = [(padded.buckets.named(each.bucket), each.binary) for each in padded.ready]
+    return [
+        _binary_to_json(
+            f"padded-{i}.bin", bucket, binary, partial(executable.recompile_padded, bucket), members, constants
         )
-    return natives
+        for i, (bucket, binary) in enumerate(buckets)
+    ]
 
 
-def _native_from_json(encoded: Json, plan: Plan, members: Mapping[str, bytes]) -> tuple[dict[str, int], Binary]:
+def _binary_to_json(
+    member: str,
+    sizes: Mapping[str, int],
+    binary: Binary,
+    recompile: Callable[[], Any],
+    members: dict[str, bytes],
+    constants: ConstantMembers,
+) -> Json:
+    native = native_code(binary.compiled)
+    if isinstance(native, str) and "serializ" in native:
+        # XLA can't write a sort's comparison once it has run. One that was just compiled it can.
+        native = native_code(recompile())
+    if isinstance(native, str):
+        raise ArchiveError(
+            f"{binary.capture.function} has no native code that can be saved: {native}.\n"
+            "  Hint: leave out native=True: it is then compiled when it is loaded."
+        )
+    members[member], cuts = constants.split(native.code)
+    return {
+        "member": member,
+        **({"constants": cuts, "size": len(native.code)} if cuts else {}),
+        "sizes": dict(sizes),
+        "seconds": binary.specialization.seconds,
+        "name": native.name,
+        "inputs": _structs_to_json(native.inputs),
+        "outputs": _structs_to_json(native.outputs),
+        "kept": list(native.kept),
+        "donated": list(native.donated),
+        "committed": native.committed,
+    }
+
+
+def _native_from_json(
+    encoded: Json, plan: Plan, members: Mapping[str, bytes], padded: PaddedProgram | None = None
+) -> tuple[dict[str, int], Binary]:
     """A binary from its native code. Its capture has the HLO alone: nothing else was seen."""
     program = plan.program
     sizes = {symbol: int(encoded["sizes"][symbol]) for symbol in program.symbols.bounds}
@@ -203,8 +237,12 @@ def _native_from_json(encoded: Json, plan: Plan, members: Mapping[str, bytes]) -
         tuple(encoded["donated"]),
         bool(encoded["committed"]),
     )
-    arguments = Binaries(plan, lambda: None).arguments(program.symbols.structs(sizes))
-    compiled = load_native(native, arguments, program.outputs_at(sizes).structure, _device())
+    binaries = Binaries(plan, lambda: None)
+    if padded is None:
+        arguments, structure = binaries.arguments(program.symbols.structs(sizes)), program.outputs_at(sizes).structure
+    else:
+        arguments, structure = binaries.padded_arguments(sizes), padded.structure
+    compiled = load_native(native, arguments, structure, _device())
 
     def read() -> tuple[str, Any]:
         text = compiled.as_text()
@@ -253,7 +291,11 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_t
     limit = integer(about["limit"])
     if not 1 <= limit < 2**31:
         raise ValueError(f"it keeps {limit} binaries")
-    return Plan(parameters, program, check_saved(about["options"]), tuple(texts(about["donated"])), limit)
+    dynamic, padded = Dynamic(why="a file of its binaries has none that is padded"), None
+    if "padding" in about:
+        dynamic, padded = padding_from_json(about["padding"], program, members, read, program.read_module)
+    donated = tuple(texts(about["donated"]))
+    return Plan(parameters, program, check_saved(about["options"]), donated, limit, dynamic, padded)
 
 
 def _parameter_to_json(parameter: Parameter) -> Json:

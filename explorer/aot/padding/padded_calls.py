@@ -24,6 +24,7 @@ from explorer.aot.symbols import Symbols
 _KEPT = 1024  # sizes for which it is known how they are padded; past it all are worked out anew
 _SECONDS = 32  # of the latest calls of each size
 _MOST = 16  # padded binaries that are compiled by demand: each takes memory, and the gain of more is small
+_PRICE = 0.5  # seconds of a compile where nobody knows, for the largest came from a file
 _FAULTS = 32  # that are remembered
 UNPADDED: Any = object()
 IN_BACKGROUND = "compiled in the background"
@@ -75,6 +76,7 @@ class PaddedCalls:
         buckets: The sizes that inputs may be padded to.
         compile: Compiles a bucket, by name, for a reason.
         compile_exact: Compiles exact sizes, by name, for the executable to keep.
+        ready: Binaries that were compiled elsewhere, each with its bucket.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class PaddedCalls:
         buckets: Buckets,
         compile: Callable[[Mapping[str, int], str], Binary],
         compile_exact: Callable[[Mapping[str, int], str], Any],
+        ready: Sequence[tuple[Mapping[str, int], Binary]] = (),
     ) -> None:
         self._program = program
         self.buckets = buckets
@@ -97,11 +100,23 @@ class PaddedCalls:
         self.faults: list[str] = []
         self.footprint = Footprint(symbols, program, buckets)
         self._background = Background(self, PaddedCalls._do)
-        self.largest = self._add(buckets.largest, "the largest sizes, which serve every other", is_background=False)
+        for sizes, binary in ready:
+            self._ready = (*self._ready, PaddedBinary(self._key(sizes), binary, is_background=False))
+        there = [binary for binary in self._ready if binary.bucket == buckets.largest]
+        reason = "the largest sizes, which serve every other"
+        self.largest = there[0] if there else self._add(buckets.largest, reason, is_background=False)
         self.is_on_host = all(device.platform == "cpu" for device in self.largest.binary.devices)
         # Other buckets that there may be.
-        self.candidates = [b for b in buckets.combinations if b != buckets.largest and self.footprint.can_be_spread(b)]
-        self._demand = Demand(self.candidates, self.footprint.elements, self.largest.binary.specialization.seconds)
+        saved = None if program.buckets is None else [self._key(sizes) for sizes in program.buckets]
+        self.candidates = [
+            bucket
+            for bucket in buckets.combinations
+            if self.footprint.can_be_spread(bucket)
+            and (saved is None or bucket in saved)
+            and all(binary.bucket != bucket for binary in self._ready)
+        ]
+        price = self.largest.binary.specialization.seconds or _PRICE
+        self._demand = Demand(self.candidates, self.footprint.elements, price)
 
     @property
     def ready(self) -> tuple[PaddedBinary, ...]:

@@ -1,13 +1,33 @@
-"""What is compiled for a bucket."""
+"""What is compiled for a bucket: from a trace for every size, or from a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import jax
+from jax import export
+
+from explorer._jax import without_held_frames
 from explorer.aot.padding.program import padded
+from explorer.aot.padding.sizes import Sizes
 from explorer.aot.program import Traced
+from explorer.errors import ArchiveError
+
+
+@dataclass(frozen=True)
+class SavedBucket:
+    """A bucket's program as it travels.
+
+    Args:
+        module: Gives what `jax.export.Exported.serialize` does, of a function `(constants, sizes, *arrays) → list`.
+        constants: Gives its arrays.
+    """
+
+    module: Callable[[], bytes]
+    constants: Callable[[], Sequence[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,13 +39,67 @@ class PaddedProgram:
         structure: The tree of the outputs.
         at: Of a bucket, by name, a function of true sizes by name and arrays in the bucket's shapes; it gives outputs
             in the bucket's shapes.
+        save: Of a bucket and platforms (None is the present one) how it travels.
+        buckets: Those that there are; None where there is one for any sizes.
     """
 
     outputs: Sequence[Any]
     structure: Any
     at: Callable[[Mapping[str, int]], Callable[..., Sequence[Any]]]
+    save: Callable[[Mapping[str, int], Sequence[str] | None], SavedBucket]
+    buckets: Sequence[Mapping[str, int]] | None = None
 
     @classmethod
     def of(cls, traced: Traced) -> PaddedProgram:
         """Of a trace for every size."""
-        return cls(traced.closed.out_avals, traced.outputs.structure, lambda bucket: padded(traced.closed, bucket))
+        closed = traced.closed
+
+        def save(bucket: Mapping[str, int], platforms: Sequence[str] | None) -> SavedBucket:
+            module = _exported(closed, bucket, platforms)
+            return SavedBucket(lambda: module, lambda: list(closed.consts))
+
+        return cls(closed.out_avals, traced.outputs.structure, lambda bucket: padded(closed, bucket), save)
+
+    @classmethod
+    def of_file(
+        cls,
+        outputs: Sequence[Any],
+        structure: Any,
+        saved: Sequence[tuple[Mapping[str, int], SavedBucket]],
+        read: Callable[[bytes], export.Exported],
+    ) -> PaddedProgram:
+        """Of programs for some buckets."""
+
+        def find(bucket: Mapping[str, int]) -> SavedBucket:
+            return next(program for sizes, program in saved if sizes == bucket)
+
+        def at(bucket: Mapping[str, int]) -> Callable[..., Sequence[Any]]:
+            program = find(bucket)
+
+            def run(sizes: Mapping[str, Any], *arrays: Any) -> Sequence[Any]:
+                with without_held_frames():
+                    module = cast(Any, read(program.module()))
+                    return module.call(list(program.constants()), dict(sizes), *arrays)
+
+            return run
+
+        return cls(outputs, structure, at, lambda bucket, _: find(bucket), [sizes for sizes, _ in saved])
+
+
+def _exported(closed: Any, bucket: Mapping[str, int], platforms: Sequence[str] | None) -> bytes:
+    jaxpr = getattr(closed, "jaxpr", closed)
+    shapes = Sizes(bucket, {})
+
+    def run(constants: Sequence[Any], sizes: Mapping[str, Any], *arrays: Any) -> Any:
+        # The constants are arguments, for all buckets share them in the file.
+        return padded(SimpleNamespace(jaxpr=jaxpr, consts=constants), bucket)(sizes, *arrays)
+
+    constants = [jax.ShapeDtypeStruct(jax.numpy.shape(c), jax.typeof(c).dtype) for c in closed.consts]
+    sizes = {symbol: jax.ShapeDtypeStruct((), "int32") for symbol in bucket}
+    structs = [jax.ShapeDtypeStruct(shapes.shape(aval.shape), aval.dtype) for aval in closed.in_avals]
+    try:
+        with without_held_frames():
+            return bytes(export.export(jax.jit(run), platforms=platforms)(constants, sizes, *structs).serialize())
+    except Exception as error:  # JAX raises what it likes
+        first = str(error).strip().partition("\n")[0]
+        raise ArchiveError(f"the padded program for {dict(bucket)} can't be saved: {first}") from error
