@@ -9,7 +9,7 @@ from jax import export
 
 from explorer.aot.padding import Proof, padded, prove
 
-POISONS = ("nan", "inf", "lowest")
+POISONS = ("nan", "inf", "lowest", "huge")
 BUCKET = {"b": 5, "s": 7}
 SIZES = ({"b": 1, "s": 2}, {"b": 3, "s": 5}, {"b": 5, "s": 7})
 
@@ -35,7 +35,7 @@ def poison(dtype, kind: str):
     if dtype == np.bool_:
         return True
     if np.issubdtype(dtype, np.inexact):
-        return {"nan": np.nan, "inf": np.inf, "lowest": -np.inf}[kind]
+        return {"nan": np.nan, "inf": np.inf, "lowest": -np.inf, "huge": 1e308}[kind]
     return np.iinfo(dtype).min if kind == "lowest" else np.iinfo(dtype).max
 
 

@@ -32,8 +32,10 @@ class Tally:
         self.rules: Counter[str] = Counter()
         self.masks = 0
         self.relayouts = 0
-        # By the identity of the equation, which is kept beside: a loop's body is walked more than once.
-        self.refused: dict[int, tuple[Any, Refused]] = {}
+        # The equations that are being walked, each within the one before.
+        self.path: list[Any] = []
+        # By the path to an equation, whose equations are kept: a loop's body is walked more than once.
+        self.refused: dict[tuple[int, ...], tuple[list[Any], Refused]] = {}
 
 
 class Interpreter:
@@ -70,8 +72,10 @@ class Interpreter:
         environment.update({v: make_value(c, v.aval) for v, c in zip(jaxpr.constvars, constants, strict=False)})
         environment.update(zip(jaxpr.invars, operands, strict=True))
         for equation in jaxpr.eqns:
+            self.tally.path.append(equation)
             with at_equation(equation):
                 results = self._equation(equation, [read(atom) for atom in equation.invars])
+            self.tally.path.pop()
             environment.update(zip(equation.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
@@ -92,7 +96,8 @@ class Interpreter:
             return results
         if not self.tally.collects:
             raise error
-        self.tally.refused.setdefault(id(equation), (equation, error))
+        path = list(self.tally.path)
+        self.tally.refused.setdefault(tuple(map(id, path)), (path, error))
         return [self._placeholder(variable.aval) for variable in equation.outvars]
 
     def _apply(self, equation: Any, inputs: list[Value]) -> Sequence[Value]:

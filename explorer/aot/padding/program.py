@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -68,7 +68,7 @@ def prove(closed: Any, names: Iterable[str]) -> Proof:
     except Exception as fault:  # of what isn't about one equation
         text = str(fault).strip().partition("\n")[0]
         refusals.append(Refusal("", "", "", 0, f"the program can't be walked: {type(fault).__name__}: {text}", ""))
-    refusals = [_refusal(equation, refused) for equation, refused in tally.refused.values()] + refusals
+    refusals = [_refusal(path, refused) for path, refused in tally.refused.values()] + refusals
     return Proof(tuple(refusals), dict(tally.rules), tally.masks, tally.relayouts, tuple(bucket))
 
 
@@ -83,9 +83,12 @@ def _walk(
     return [interpreter.unmerged(value).array for value in results]
 
 
-def _refusal(equation: Any, refused: Refused) -> Refusal:
-    stack = user_stack(equation.source_info.traceback)
+def _refusal(path: Sequence[Any], refused: Refused) -> Refusal:
+    # JAX traces its own functions once for all who call them: what they do is where they are called.
+    stacks = (user_stack(equation.source_info.traceback) for equation in reversed(path))
+    stack = next(filter(None, stacks), ())
     file, line = (stack[0].file, stack[0].line) if stack else ("", 0)
+    equation = path[-1]
     return Refusal(_text(equation), equation.primitive.name, file, line, refused.reason, refused.hint)
 
 

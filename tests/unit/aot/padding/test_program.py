@@ -83,6 +83,19 @@ def test_every_equation_that_prevents_it_is_named_with_its_line():
     assert found[0].hint
 
 
+def test_what_prevents_it_inside_of_a_library_function_is_where_that_is_called():
+    def function(x):
+        return jnp.fft.fft(x, axis=0) + jnp.fft.fft(2 * x, axis=0)
+
+    lines = [r.line for r in refusals(function, (("b", 4), np.float32))]
+    assert lines == [function.__code__.co_firstlineno + 1] * 2
+
+
+@pytest.mark.timeout(60)
+def test_garbage_makes_no_iteration_last():
+    check(lambda x: jax.scipy.special.gammainc(jnp.abs(x), jnp.abs(x)), (("b", 3), np.float64))
+
+
 def test_a_primitive_without_a_rule_is_refused():
     (refusal,) = refusals(lambda x: jax.pure_callback(np.sin, x, x), (("b",), np.float32))
     assert "no rule" in refusal.reason
