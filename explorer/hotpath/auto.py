@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from explorer._jax.levels import LazyOptions, measured_options
+from explorer.capture.hot_functions import HotStatus, register_lookup
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
 _THRESHOLDS: dict[Mode, int] = {"default": 10, "reduce-overhead": 3, "max-autotune": 10}  # calls
 _PREPARED = 64  # cells and scripts of which it is kept what became of their loops
+_REMEMBERED = 8  # hot paths that are asked about a function
 _NOMINATED = 3  # calls after which a function is looked at: before that, nothing of it is touched
 
 
@@ -121,6 +124,13 @@ class AutoCompile(Displayable):
             labels_of(rows),
         )
 
+    def status(self, function: FunctionType) -> HotStatus | None:
+        """What is known of a function; None if it wasn't called often."""
+        hot = self._functions.get(function)
+        if hot is None or not hot.times.count:
+            return None
+        return HotStatus(row_of(hot, self._journal.began, self._signal), self._counter is not None)
+
     def capture(self, name: str) -> Capture:
         """What the compiler made of a function that runs compiled, in every stage, for its newest kind of arguments.
 
@@ -171,6 +181,7 @@ class AutoCompile(Displayable):
                 _stack[-1]._pause()
             self._on = True
             _stack.append(self)
+            _met.append(weakref.ref(self))
             self._resume()
         return self
 
@@ -353,9 +364,19 @@ def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forc
 
 
 _stack: list[AutoCompile] = []  # those that are on; the last one is at work
+_met: deque[weakref.ref[AutoCompile]] = deque(maxlen=_REMEMBERED)  # those that were on, the latest last
 _lock = threading.RLock()
 
 
 def active() -> AutoCompile | None:
     """The hot paths at work; None where there are none."""
     return _stack[-1] if _stack else None
+
+
+def _status_of(function: Any) -> HotStatus | None:
+    """What the latest hot paths that met a function know of it."""
+    alive = (paths for paths in (kept() for kept in reversed(_met)) if paths is not None)
+    return next((status for paths in alive if (status := paths.status(function)) is not None), None)
+
+
+register_lookup(_status_of)

@@ -128,9 +128,13 @@ class SampledCalls:
 
     def _watch(self) -> None:
         while not self._ended.wait(self._EVERY):
-            for thread, frame in _frames().items():
-                if thread != self._thread.ident:
-                    self._look(frame)
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        # No frame may be held while nobody looks: what lies in a call's frame would outlive the call.
+        for thread, frame in _frames().items():
+            if thread != self._thread.ident:
+                self._look(frame)
 
     def _look(self, frame: FrameType | None) -> None:
         while frame is not None:

@@ -81,6 +81,11 @@ class Evidence:
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
+    @property
+    def is_jitted(self) -> bool:
+        """Whether its author put it under `jax.jit`, or what compiles as that does."""
+        return self.target is not self.function
+
     @cached_property
     def jaxpr(self) -> Any:
         """The closed jaxpr; None if the trace failed."""

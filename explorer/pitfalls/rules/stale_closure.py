@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from keyword import iskeyword
+from typing import Any
 
+from explorer.capture.hot_functions import hot_status
 from explorer.capture.safe_reading import is_exactly
 from explorer.model.findings.finding import Finding
 from explorer.pitfalls.evidence import Evidence
@@ -18,6 +20,8 @@ from explorer.pitfalls.writes import MUTATORS
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    if not evidence.is_jitted and is_guarded(evidence.function):
+        return
     for read in reads(evidence):
         if _is_written(evidence, read):
             continue  # `state-write` says so
@@ -33,6 +37,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield _changed_later(evidence, read, assignment)
         elif _is_changeable(read):
             yield _may_change(evidence, read)
+
+
+def is_guarded(function: Any) -> bool:
+    """Whether hot paths are on and compile this function, if anybody does: they check at each call what it reads."""
+    status = hot_status(function)
+    return status is not None and status.is_on and status.row.state != "eager"
 
 
 def _is_written(evidence: Evidence, read: Read) -> bool:

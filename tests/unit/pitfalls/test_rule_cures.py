@@ -18,7 +18,10 @@ def test_a_program_is_cured_by_what_is_told():
 
 @pytest.mark.slow
 def test_each_rule_has_its_cures_judged():
-    judged = {case.rule for case in CASES} | {"nan-gradient"}  # whose judge is `gradient_cures`
+    judged = {case.rule for case in CASES} | {
+        "nan-gradient",
+        "stays-eager",
+    }  # whose judges are `gradient_cures`, `test_cures`
     assert {rule.name for rule in all_rules()} == judged
 
 
