@@ -350,6 +350,7 @@ def _monitored(recording: Recording) -> Generator[None]:
         for event, callback in callbacks.items():
             monitoring.register_callback(tool, event, callback)
         monitoring.set_events(tool, events.PY_START)
+        monitoring.restart_events()  # what another tool of this number had enough of, as hot paths had, counts again
         yield
     finally:
         monitoring.set_events(tool, monitoring.events.NO_EVENTS)
