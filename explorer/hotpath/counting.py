@@ -90,10 +90,9 @@ class MonitoredCalls:
         _monitoring.free_tool_id(tool)
 
     def _started(self, code: CodeType, offset: int) -> Any:
-        count = self._counts.add(code)
-        if count == 1 and not may_be_hot(code):
+        if not may_be_hot(code):  # each time: any tool may restart the events of all
             return _monitoring.DISABLE
-        if count < self._calls:
+        if self._counts.add(code) < self._calls:
             return None
         with suppress(Exception):  # a fault of ours is none of the user's, whose call this is in
             for function in functions_of(code, _frame(1)):
