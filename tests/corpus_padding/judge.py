@@ -1,0 +1,156 @@
+"""Holds a padded program against the function itself, which plain JAX runs at every size: exact, refused, or wrong."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export
+
+from explorer._jax import undecided_equalities
+from explorer.aot.padding.program import padded, prove
+from tests.corpus_padding.cases import POISONS, Case, Sizes
+
+EXACT, REFUSED, UNTRACED, WRONG, CRASHED = "exact", "refused", "untraced", "wrong", "crashed"
+# XLA's optimizations would take most of the time, and what is judged is the program it is given.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+# By the size of a float in bytes, relative: the oracle's order of additions is another.
+RELATIVE = {8: 1e-8, 4: 2e-4, 2: 3e-2}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a case, and why.
+
+    Args:
+        outcome: Of those above.
+        reasons: Of a refusal each; of a wrong number the first.
+        rules: How often each of the proof's rules was used.
+        comparisons: How many outputs, at sizes and poisons, were compared.
+    """
+
+    case: Case
+    outcome: str
+    reasons: Sequence[str] = ()
+    rules: Mapping[str, int] = field(default_factory=dict)
+    comparisons: int = 0
+
+
+def trace(case: Case) -> Any:
+    """The function as a jaxpr of symbolic sizes.
+
+    Raises:
+        Exception: It can't be traced so, or only with an answer that holds for some sizes.
+    """
+    limits = [f"{s} >= {case.smallest.get(s, 1)}" for s in case.symbols]
+    limits += [f"{s} <= {largest}" for s, largest in case.bucket.items()]
+    dimensions = export.symbolic_shape(",".join(case.symbols), constraints=limits) if case.symbols else ()
+    sizes = dict(zip(case.symbols, dimensions, strict=True))
+    structs = [jax.ShapeDtypeStruct(argument.shape_at(sizes), argument.dtype) for argument in case.arguments]
+    with undecided_equalities() as undecided:
+        closed = jax.make_jaxpr(case.function)(*structs)
+    if undecided:
+        raise ValueError(f"{undecided[0].text} holds for some sizes only")
+    return closed
+
+
+def judge(case: Case, few: bool = False, options: Mapping[str, Any] = QUICKLY) -> Verdict:
+    """Prove the case, run it at every size with every poison, and compare.
+
+    Args:
+        case: The case.
+        few: Only some of its sizes.
+        options: Of XLA.
+    """
+    with warnings.catch_warnings(), jax.enable_x64(True):
+        warnings.simplefilter("ignore")  # of a complex number's part that is dropped, of empty slices: the function's own
+        try:
+            closed = trace(case)
+        except Exception as error:
+            return Verdict(case, UNTRACED, [f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"])
+        try:
+            proof = prove(closed, case.symbols)
+            if proof.refusals:
+                return Verdict(case, REFUSED, [f"{r.primitive}: {r.reason}" for r in proof.refusals])
+            run = compiled(case, padded(closed, case.bucket), options)
+        except Exception as error:
+            return Verdict(case, CRASHED, [f"{type(error).__name__}: {str(error)[:500]}"])
+        rules = dict(proof.rules)
+        count, fault = compare(case, closed, run, few, options)
+        return Verdict(case, WRONG if fault else EXACT, [fault] if fault else [], rules, count)
+
+
+def compiled(case: Case, program: Callable[..., Any], options: Mapping[str, Any]) -> Callable[..., Any]:
+    """The padded program of the case's bucket."""
+    structs = [jax.ShapeDtypeStruct(argument.shape_at(case.bucket), argument.dtype) for argument in case.arguments]
+    sizes = {symbol: jax.ShapeDtypeStruct((), np.int32) for symbol in case.symbols}
+    return jax.jit(program, keep_unused=True).lower(sizes, *structs).compile(dict(options))
+
+
+def expected(case: Case, all_sizes: Sequence[Sizes], options: Mapping[str, Any]) -> list[list[Any]]:
+    """What the function gives at each of the sizes by itself: one program of them all, as compiling takes longest."""
+    given = [case.valid(sizes) for sizes in all_sizes]
+
+    def at_each_size(given: Any) -> Any:
+        return [jax.tree.leaves(case.function(*arrays)) for arrays in given]
+
+    return jax.jit(at_each_size).lower(given).compile(dict(options))(given)
+
+
+def compare(
+    case: Case, closed: Any, run: Callable[..., Any], few: bool, options: Mapping[str, Any]
+) -> tuple[int, str]:
+    """How many outputs were compared, and the first that differs, in words; empty if none does."""
+    count = 0
+    all_sizes = list(case.sizes(few))
+    for sizes, right in zip(all_sizes, expected(case, all_sizes, options), strict=True):
+        shapes = [tuple(evaluate(size, sizes) for size in aval.shape) for aval in closed.out_avals]
+        generator = case.generator({"poison": 0, **sizes})
+        true = {symbol: np.int32(size) for symbol, size in sizes.items()}
+        valid = case.valid(sizes)
+        for poison in range(len(POISONS) if dict(sizes) != case.bucket else 1):
+            arrays = [
+                argument.poisoned(array, case.bucket, poison, generator)
+                for argument, array in zip(case.arguments, valid, strict=True)
+            ]
+            results = run(true, *arrays)
+            for i, (result, shape, wanted) in enumerate(zip(results, shapes, right, strict=True)):
+                count += 1
+                fault = difference(result, shape, wanted)
+                if fault:
+                    return count, f"output {i} at {sizes}, poison {POISONS[poison][0]}: {fault}"
+    return count, ""
+
+
+def evaluate(size: Any, sizes: Sizes) -> int:
+    return int(size._evaluate(sizes)) if export.is_symbolic_dim(size) else size
+
+
+def difference(result: Any, shape: tuple[int, ...], wanted: Any) -> str:
+    """In which way the valid region of a result isn't what is wanted; empty if it is."""
+    if result.dtype != wanted.dtype:
+        return f"its dtype is {result.dtype}, not {wanted.dtype}"
+    if shape != wanted.shape or any(a < b for a, b in zip(result.shape, shape, strict=True)):
+        return f"its shape is {shape} out of {result.shape}, not {wanted.shape}"
+    if jnp.issubdtype(wanted.dtype, jax.dtypes.prng_key):
+        result, wanted = jax.random.key_data(result), jax.random.key_data(wanted)
+    got = np.asarray(result)[tuple(slice(0, size) for size in shape)]
+    right = np.asarray(wanted)
+    if jnp.issubdtype(right.dtype, jnp.inexact):
+        relative = RELATIVE[jnp.finfo(right.dtype).bits // 8]
+        wide = np.complex128 if np.issubdtype(right.dtype, np.complexfloating) else np.float64
+        got, right = got.astype(wide), right.astype(wide)
+        finite = np.abs(right[np.isfinite(right)])
+        largest = float(finite.max()) if finite.size else 0.0
+        same = np.isclose(got, right, relative, relative * min(1.0, largest), equal_nan=True)
+    else:
+        same = got == right
+    if np.all(same):
+        return ""
+    at = tuple(int(i) for i in np.argwhere(~np.asarray(same))[0]) if np.ndim(same) else ()
+    return f"{got[at]} instead of {right[at]} at {at}, {np.sum(~same)} of {right.size} differ"
