@@ -17,6 +17,7 @@ from explorer.aot.padding.program import padded, prove
 from tests.corpus_padding.cases import POISONS, Case, Sizes
 
 EXACT, REFUSED, UNTRACED, WRONG, CRASHED = "exact", "refused", "untraced", "wrong", "crashed"
+NO_CASE = "no case"  # the function itself fails at a single size: a gradient that JAX doesn't have
 # XLA's optimizations would take most of the time, and what is judged is the program it is given.
 QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 # By the size of a float in bytes, relative: the oracle's order of additions is another.
@@ -59,6 +60,15 @@ def trace(case: Case) -> Any:
     return closed
 
 
+def runs_at_one_size(case: Case) -> bool:
+    """Whether the function itself takes such arguments."""
+    try:
+        jax.eval_shape(case.function, *case.valid(case.bucket))
+    except Exception:
+        return False
+    return True
+
+
 def judge(case: Case, few: bool = False, options: Mapping[str, Any] = QUICKLY) -> Verdict:
     """Prove the case, run it at every size with every poison, and compare.
 
@@ -72,7 +82,8 @@ def judge(case: Case, few: bool = False, options: Mapping[str, Any] = QUICKLY) -
         try:
             closed = trace(case)
         except Exception as error:
-            return Verdict(case, UNTRACED, [f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"])
+            outcome = UNTRACED if runs_at_one_size(case) else NO_CASE
+            return Verdict(case, outcome, [f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"])
         try:
             proof = prove(closed, case.symbols)
             if proof.refusals:
