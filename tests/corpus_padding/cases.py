@@ -1,8 +1,8 @@
 """A case: a function, its arguments in a line of text, and arrays for them at any sizes, valid and poisoned.
 
-    >>> case = Case("scores", lambda q, k: q @ k.T, "f[b,4] f[s,4]")
-    >>> [argument.shape_at({"b": 2, "s": 3}) for argument in case.arguments]
-    [(2, 4), (3, 4)]
+>>> case = Case("scores", lambda q, k: q @ k.T, "f[b,4] f[s,4]")
+>>> [argument.shape_at({"b": 2, "s": 3}) for argument in case.arguments]
+[(2, 4), (3, 4)]
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Case:
 
 
 def backwards(function: Callable[..., Any], positions: tuple[int, ...]) -> Callable[..., Any]:
-    """The function's vector-Jacobian product by the arguments at `positions`, of cotangents that depend on its values."""
+    """The vector-Jacobian product by the arguments at `positions`, of cotangents that depend on the function's values."""
 
     def differentiated(*arrays: Any) -> Any:
         def of_floats(*floats: Any) -> Any:

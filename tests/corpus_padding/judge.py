@@ -78,7 +78,9 @@ def judge(case: Case, few: bool = False, options: Mapping[str, Any] = QUICKLY) -
         options: Of XLA.
     """
     with warnings.catch_warnings(), jax.enable_x64(True):
-        warnings.simplefilter("ignore")  # of a complex number's part that is dropped, of empty slices: the function's own
+        warnings.simplefilter(
+            "ignore"
+        )  # of a complex number's part that is dropped, of empty slices: the function's own
         try:
             closed = trace(case)
         except Exception as error:
@@ -113,9 +115,7 @@ def expected(case: Case, all_sizes: Sequence[Sizes], options: Mapping[str, Any])
     return jax.jit(at_each_size).lower(given).compile(dict(options))(given)
 
 
-def compare(
-    case: Case, closed: Any, run: Callable[..., Any], few: bool, options: Mapping[str, Any]
-) -> tuple[int, str]:
+def compare(case: Case, closed: Any, run: Callable[..., Any], few: bool, options: Mapping[str, Any]) -> tuple[int, str]:
     """How many outputs were compared, and the first that differs, in words; empty if none does."""
     count = 0
     all_sizes = list(case.sizes(few))

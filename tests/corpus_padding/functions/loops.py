@@ -1,4 +1,4 @@
-"""Loops, branches, calls, and what sets a trap: sizes as numbers, poison times 0, conditions that read padded values."""
+"""Loops, branches, calls, and traps: sizes as numbers, poison times 0, conditions that read padded values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ jax.vmap(lambda v: lax.while_loop(lambda c: c.sum() < 9.0, lambda c: c + 1.0, v)
 jax.vmap(lambda n: lax.fori_loop(0, n, lambda i, c: c * 2 + i, n))(x) : i[s]
 lax.cond(x.sum() > 0, lambda v: v * 2, lambda v: v - 1, x) : f[s]
 lax.cond(x[0] > 0, lambda v: v.sum(), lambda v: v.max(), x) : f[s]
-lax.cond(x.shape[0] > 2, lambda v: v * 2, lambda v: v, x) if False else jnp.where(x.shape[0] > 2, x, -x) : f[4]
 lax.switch(y[0], [lambda v: v, lambda v: v.cumsum(), lambda v: v[::-1]], x) : f[s] below<3[1]
 jax.vmap(lambda p, v: lax.cond(p, jnp.sin, jnp.cos, v))(x, y) : m[s] f[s]
 jax.vmap(lambda p, v: lax.switch(p, [jnp.sin, jnp.cos, jnp.exp], v))(x, y) : i[s] f[s,b]
@@ -44,7 +43,6 @@ lax.map(lambda v: v * 2, x, batch_size=2) : f[4,s]
 jax.checkpoint(lambda v: jnp.sin(v).sum(1))(x) : f[b,s]
 jax.jit(lambda v: v - v.mean(0))(x) : f[b,s]
 jax.jit(jax.jit(lambda v: v.max()))(x) + x : f[s]
-jax.custom_jvp(lambda v: v * 2)(x) : f[s]
 jax.vmap(jax.vmap(lambda v: v * v))(x) : f[b,s]
 jax.jacfwd(lambda v: v ** 2)(x) : f[4]
 jax.vmap(jax.grad(lambda v: (v ** 3).sum()))(x) : f[b,s]
@@ -61,10 +59,11 @@ lax.associative_scan(jnp.add, x, axis=1) : f[s,4]
 lax.associative_scan(jnp.maximum, x, reverse=True, axis=1) : f[s,5]
 """
 _TRAPS = """
+jnp.where(x.shape[0] > 2, x, -x) : f[s]
+jnp.where(x == x, x, 0.0).sum() : wild[s]
 (x * 0).sum() : f[s]
 (x - x).sum(0) : f[s,b]
 jnp.where(x > 0, x, 0) @ y : f[b,s] f[s,2]
-jnp.where(m, x, 0.0).sum() if False else jnp.where(x == x, x, 0.0).sum() : wild[s]
 (x * y[:, None]).sum(0) : f[s,2] m[s]
 jnp.sum(x, where=y) : wild[b,s] m[b,s]
 jnp.mean(x, where=y) : f[s] m[s]
