@@ -15,7 +15,7 @@ from collections import Counter
 from time import perf_counter
 
 from tests.corpus_padding import coverage
-from tests.corpus_padding.functions import CASES
+from tests.corpus_padding.functions import cases
 from tests.corpus_padding.judge import CRASHED, EXACT, NO_CASE, QUICKLY, REFUSED, UNTRACED, WRONG, Verdict, judge
 
 
@@ -28,14 +28,14 @@ def main() -> None:
     parser.add_argument("texts", nargs="*")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
-    cases = [
-        case for case in CASES if not options.texts or any(t in f"{case.family}: {case.name}" for t in options.texts)
+    chosen = [
+        case for case in cases() if not options.texts or any(t in f"{case.family}: {case.name}" for t in options.texts)
     ]
     if options.gradients:
-        cases += filter(None, [case.gradient() for case in cases])
+        chosen += filter(None, [case.gradient() for case in chosen])
     verdicts: list[Verdict] = []
     start = perf_counter()
-    for case in cases[part::parts]:
+    for case in chosen[part::parts]:
         verdict = judge(case, options.few, {} if options.optimized else QUICKLY)
         verdicts.append(verdict)
         if verdict.outcome not in (EXACT, NO_CASE):

@@ -192,7 +192,7 @@ class Case:
 
 
 def backwards(function: Callable[..., Any], positions: tuple[int, ...]) -> Callable[..., Any]:
-    """The vector-Jacobian product by the arguments at `positions`, of cotangents that depend on the function's values."""
+    """The vector-Jacobian product by the arguments at `positions`, of cotangents that depend on what it gives."""
 
     def differentiated(*arrays: Any) -> Any:
         def of_floats(*floats: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which share of the public functions of `jax.nn` and `jax.numpy` is exact along a batch axis and along a reduced one."""
+"""Which share of `jax.nn` and of `jax.numpy` is exact along a batch axis, and along one that is reduced."""
 
 from __future__ import annotations
 

@@ -1,6 +1,16 @@
 """All functions of the corpus, by families."""
 
-from tests.corpus_padding.functions import arrays, libraries, loops, losses, networks, numerics, numpy_names
+import warnings
+from importlib import import_module
 
-MODULES = (numpy_names, arrays, numerics, loops, losses, networks, libraries)
-CASES = [case for module in MODULES for case in module.CASES]
+from tests.corpus_padding.cases import Case
+
+MODULES = ("numpy_names", "arrays", "numerics", "loops", "losses", "networks", "libraries")
+
+
+def cases(*modules: str) -> list[Case]:
+    """The cases of these modules, or of all. Those of `libraries` take seconds: layers are set up."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the libraries' own
+        loaded = [import_module(f"{__name__}.{module}") for module in modules or MODULES]
+    return [case for module in loaded for case in module.CASES]
