@@ -10,6 +10,7 @@ from explorer.analysis.attribution import own_frame
 from explorer.errors import OptionError
 from explorer.files.frames import frame_of
 from explorer.model.results.benchmark_comparison import Comparison, Ratio
+from explorer.model.results.dynamic_report import DynamicReport
 from explorer.model.results.hot_paths import HotPaths, HotRow
 from explorer.model.results.measured import Measured
 from explorer.model.results.memory_use import MemoryUse
@@ -87,6 +88,19 @@ def what_if_frame(what_if: WhatIf) -> pd.DataFrame:
             for row in what_if.rows
         ]
     )
+
+
+def dynamic_frame(report: DynamicReport) -> pd.DataFrame:
+    """A row for each size that was padded; a dimension whose name is also a column's gets an underscore."""
+    rows: list[dict[str, Any]] = []
+    for row in report.sizes:
+        figures = {
+            **{f"bucket_{name}": size for name, size in row.bucket.items()},
+            "calls": row.calls, "seconds": row.median_seconds, "bytes": row.bytes, "padded_bytes": row.padded_bytes,
+            "flops": row.flops, "padded_flops": row.padded_flops, "waste": row.waste,
+        }  # fmt: skip
+        rows.append({f"{name}_" if name in figures else name: size for name, size in row.sizes.items()} | figures)
+    return frame_of(rows)
 
 
 def memory_frame(use: MemoryUse) -> pd.DataFrame:

@@ -9,6 +9,7 @@ JSON has no word for some values:
 
     NaN and infinities    {"float": "nan"}, "inf" or "-inf"
     bytes                 {"size": bytes, "zlib": base64}
+    a moment              as ISO 8601 has it
     a column of numbers   the same, with its "dtype" and "shape", little-endian
     a capture             {"capture": index into "captures"}, each in the form of `Capture.wire`, once however often it
                           is referred to
@@ -27,6 +28,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
 from functools import cache
 from hashlib import blake2b
 from os import PathLike
@@ -43,6 +45,7 @@ from explorer.files.whole import write_whole
 from explorer.model.capture import Capture
 from explorer.model.results.axis import Axis
 from explorer.model.results.benchmark_comparison import Comparison
+from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes
 from explorer.model.results.hot_paths import HotPaths
 from explorer.model.results.memory_use import MemoryRow, MemoryUse
 from explorer.model.results.peaks import Peaks
@@ -60,7 +63,8 @@ _MINOR = 1  # 1: the file has a checksum; a reader of 0 passes it over
 _END = b',"blake2b":"'
 _START = b'{"explorer":"result",'
 _KINDS: Mapping[str, type[Saved]] = {
-    kind.__name__: kind for kind in (Comparison, HotPaths, MemoryUse, Peaks, Profile, Roofline, Sweep, Timing, WhatIf)
+    kind.__name__: kind
+    for kind in (Comparison, DynamicReport, HotPaths, MemoryUse, Peaks, Profile, Roofline, Sweep, Timing, WhatIf)
 }
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
@@ -174,6 +178,8 @@ def _as_json(value: Any, captures: list[Capture]) -> Any:
         return _as_json(cast("np.generic[Any]", value).item(), captures)
     if value is None or isinstance(value, str | int):
         return value
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, bytes):
@@ -212,6 +218,7 @@ def _reader(kind: Any) -> _Reader:
         float: lambda value, _: _float(value),
         bool: lambda value, _: boolean(value),
         bytes: lambda value, file: _unpacked(value, file.unpacker),
+        datetime: lambda value, _: datetime.fromisoformat(text(value)),
         Capture: _read_capture,
     }
     if kind in simple:
@@ -343,6 +350,8 @@ def _check(result: object) -> None:
                 times = row.times
                 if len({len(times), len(times.starts), len(times.seconds), len(times.ways)}) != 1:
                     raise ValueError("the columns of a function's calls are not of one length")
+        case DynamicReport():
+            _check_sizes(result.sizes)
         case Profile():
             if result.timeline is not None:
                 _check_timeline(result.timeline, len(result.ops))
@@ -350,6 +359,11 @@ def _check(result: object) -> None:
                 _check_events(result.events)
         case _:
             pass
+
+
+def _check_sizes(rows: Sequence[PaddedSizes]) -> None:
+    if any(not row.seconds or row.sizes.keys() != row.bucket.keys() for row in rows):
+        raise ValueError("sizes have no time, or a bucket of other dimensions")
 
 
 def _check_axes(axes: Sequence[Axis], rows: Sequence[SweepRow | MemoryRow]) -> None:

@@ -16,6 +16,7 @@ from explorer.view.interface import View
 _VIEWS = {
     "Capture": "explorer.view.capture:CaptureView",
     "Diff": "explorer.view.diff:DiffView",
+    "DynamicReport": "explorer.view.padding:DynamicReportView",
     "Executable": "explorer.view.executable:ExecutableView",
     "Finding": "explorer.view.findings:FindingView",
     "Findings": "explorer.view.findings:FindingsView",

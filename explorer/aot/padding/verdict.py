@@ -8,6 +8,7 @@ other: nobody's answers are to change so without a word from them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from linecache import getline
 from math import prod
 from typing import Any, cast, get_args
 
@@ -15,7 +16,7 @@ from explorer.aot.padding.buckets import Buckets, chosen_buckets, default_bucket
 from explorer.aot.padding.program import prove
 from explorer.aot.padding.proof import Proof
 from explorer.aot.program import Program
-from explorer.capture.sources import called_at, place
+from explorer.capture.sources import called_at, label, place
 from explorer.errors import OptionError, PaddingError
 from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
 
@@ -99,7 +100,10 @@ def _proof(program: Program) -> tuple[Proof | None, tuple[PaddingRefusal, ...]]:
         return None, (PaddingRefusal("", "", "", 0, why),)
     proof = prove(program.symbolic.closed, program.symbols.bounds)
     return proof, tuple(
-        PaddingRefusal(r.equation, r.primitive, r.file, r.line, r.reason, r.hint) for r in proof.refusals
+        PaddingRefusal(
+            r.equation, r.primitive, r.file, r.line, r.reason, r.hint, label(r.file), getline(r.file, r.line).strip()
+        )
+        for r in proof.refusals
     )
 
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import prod
 from statistics import median
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from explorer.model.units import count_text
+from explorer.model.attached import attached
+from explorer.model.displayable import Charted
+from explorer.model.saved import Saved
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What `compile(…, dynamic=)` takes.
 DynamicChoice = Literal["auto", "pad", "specialise"]
@@ -26,6 +32,8 @@ class PaddingRefusal:
         file, line: Of the user; empty and 0 where nobody knows.
         reason: Why its valid results can't be told from the padded region's.
         hint: What would help; empty where nobody knows.
+        label: What a person calls the file: `model.py`, or `cell [3]`.
+        text: What stands in the line.
     """
 
     equation: str
@@ -34,6 +42,13 @@ class PaddingRefusal:
     line: int
     reason: str
     hint: str = ""
+    label: str = ""
+    text: str = ""
+
+    @property
+    def place(self) -> str:
+        """`model.py, line 12`; empty where nobody knows."""
+        return f"{self.label or self.file}, line {self.line}" if self.file and self.line else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +119,16 @@ class PaddedSizes:
             return None
         return self.padded_flops - self.flops
 
+    @property
+    def waste(self) -> float:
+        """The part of what a call computes that is for nothing; where nobody knows that, of what it moves."""
+        if self.wasted_flops is None or not self.padded_flops:
+            return self.wasted_bytes / self.padded_bytes if self.padded_bytes else 0.0
+        return self.wasted_flops / self.padded_flops
+
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DynamicReport:
+class DynamicReport(Charted, Saved):
     """How an executable serves the sizes that its inputs may have.
 
     Args:
@@ -123,6 +145,16 @@ class DynamicReport:
         waiting: Buckets and sizes that are to be compiled beside the program.
         sizes: What was called and padded.
         faults: What went wrong beside the program, and cost no call its result.
+
+    Example:
+        >>> refusal = PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "", "m.py")
+        >>> DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "it can't be padded", (refusal,))
+        DynamicReport(f: Specialised: 1 equation prevents padding: `svd` at m.py, line 12)
+          can be    b = 1 … 64
+          served by a binary for each size that comes, compiled when it first does
+          `svd` has no rule
+            at        m.py, line 12
+            equation  f32[b] = svd f32[b,b]
     """
 
     function: str
@@ -155,9 +187,28 @@ class DynamicReport:
         wasted = [(row.calls, row.wasted_flops) for row in self.sizes]
         return sum(calls * (flops or 0) for calls, flops in wasted) if all(f is not None for _, f in wasted) else None
 
-    def __repr__(self) -> str:
-        count = len(self.binaries)
-        parts = [f"{self.verdict}: {self.why}", f"{count} binar{'y' if count == 1 else 'ies'}"]
-        if self.calls:
-            parts.append(count_text(self.calls, "padded call"))
-        return f"DynamicReport({self.function}: {'; '.join(parts)})"
+    @property
+    def size_count(self) -> int:
+        """How many sizes there may be, without empty ones."""
+        return prod(most - max(1, least) + 1 for least, _, most in self.dimensions.values())
+
+    @property
+    @attached
+    def headline(self) -> str:
+        """The report in a sentence: what serves which sizes, and how much of it is padding; or what prevents that."""
+        ...
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """A table for pandas, a row for each size that was called and padded.
+
+        Its columns: the dimensions by name, the bucket's as `bucket_batch`, `calls`, `seconds` (the median), `bytes`,
+        `padded_bytes`, `flops`, `padded_flops`, `waste`.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        ...
+
+    @attached
+    def __repr__(self) -> str: ...

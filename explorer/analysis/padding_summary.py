@@ -1,0 +1,227 @@
+"""In words how sizes that vary are served: a sentence, what prevents padding, and what padding costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, PaddedSizes, PaddingRefusal
+from explorer.model.results.sweep import text_table
+from explorer.model.text import list_names
+from explorer.model.units import count_text, duration_text, share_text
+
+_NAMED = 3  # refusals in the sentence
+_ROWS = 12  # of sizes, in the text
+_GAP = "  "
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Equations of one line that prevent padding for one reason.
+
+    Args:
+        first: One of them.
+        count: How many there are.
+    """
+
+    first: PaddingRefusal
+    count: int
+
+    @property
+    def reason(self) -> str:
+        """Without the line, which is told apart."""
+        return self.first.reason.partition("  at  ")[0]
+
+    @property
+    def place(self) -> str:
+        """Of the line; empty where nobody knows."""
+        return self.first.place or self.first.reason.partition("  at  ")[2]
+
+    @property
+    def name(self) -> str:
+        """What is in the way, with its line."""
+        named = f"`{self.first.primitive}`" if self.first.primitive else self.reason
+        return f"{named} at {self.first.place}" if self.first.place else named
+
+
+def obstacles(report: DynamicReport) -> list[Obstacle]:
+    """What prevents padding, each line and reason once, in the order of the program.
+
+    Example:
+        >>> svd = PaddingRefusal("f32[b] = svd f32[b,b]", "svd", "/m.py", 12, "`svd` has no rule", "", "m.py")
+        >>> report = DynamicReport("f", {"b": (1, 8, 64)}, "auto", "specialised", "", (svd, svd))
+        >>> [(each.name, each.count) for each in obstacles(report)]
+        [('`svd` at m.py, line 12', 2)]
+    """
+    together: dict[tuple[str, int, str, str], list[PaddingRefusal]] = {}
+    for refusal in report.refusals:
+        together.setdefault((refusal.file, refusal.line, refusal.primitive, refusal.reason), []).append(refusal)
+    return [Obstacle(refusals[0], len(refusals)) for refusals in together.values()]
+
+
+def headline(report: DynamicReport) -> str:
+    """What serves which sizes, and how much of it is padding; or what prevents padding."""
+    if report.verdict == "static":
+        return "Static: no size varies"
+    if report.verdict == "specialised":
+        return f"Specialised: {_not_padded(report)}"
+    return "; ".join(["Padded: " + _served(report), *_wasted(report)])
+
+
+def _not_padded(report: DynamicReport) -> str:
+    blocking = obstacles(report)
+    if not blocking:
+        return report.why
+    if not report.refusals[0].equation:
+        return blocking[0].name
+    count = len(report.refusals)
+    names = [each.name for each in blocking[:_NAMED]]
+    if len(blocking) > _NAMED:
+        names.append(f"{len(blocking) - _NAMED} more")
+    return f"{count_text(count, 'equation')} prevent{'s' * (count == 1)} padding: {list_names(names)}"
+
+
+def _served(report: DynamicReport) -> str:
+    padded = sum(binary.is_padded for binary in report.binaries)
+    serve = f"{padded:,} binar{'ies serve' if padded != 1 else 'y serves'}"
+    own = sum(not binary.is_padded for binary in report.binaries)
+    with_own = (
+        f", {own:,} of them {'have binaries' if own != 1 else 'has a binary'} of {'their' if own != 1 else 'its'} own"
+    )
+    return f"{serve} {_all(report.size_count)}{with_own if own else ''}"
+
+
+def _all(count: int) -> str:
+    return f"all {count:,} sizes" if count > 2 else "both sizes" if count == 2 else "the one size"
+
+
+def _wasted(report: DynamicReport) -> list[str]:
+    """How much of what was called is padding, and where most."""
+    if not report.sizes:
+        return ["no call was padded yet"]
+    share, what = total_waste(report)
+    if not share:
+        return [f"no padding in {count_text(report.calls, 'call')}"]
+    # Of bytes and FLOPs alike: what is wasted grows with the calls, not with the share alone.
+    worst = max(report.sizes, key=lambda row: row.calls * (row.wasted_flops or row.wasted_bytes))
+    most = f", most at {sizes_text(worst.sizes)}" if len(report.sizes) > 1 else f" at {sizes_text(worst.sizes)}"
+    return [f"{share_text(share)} of the {what} of {count_text(report.calls, 'call')} {_are(what)} padding{most}"]
+
+
+def _are(what: str) -> str:
+    return "are" if what in ("FLOPs", "bytes") else "is"
+
+
+def total_waste(report: DynamicReport) -> tuple[float, str]:
+    """The part of all calls that is padding, each as its sizes are served now, and of what: FLOPs, or else bytes."""
+    wasted = report.wasted_flops
+    all_flops = sum(row.calls * (row.padded_flops or 0) for row in report.sizes)
+    if wasted is not None and all_flops:
+        return wasted / all_flops, "FLOPs"
+    all_bytes = sum(row.calls * row.padded_bytes for row in report.sizes)
+    return (report.wasted_bytes / all_bytes if all_bytes else 0.0), "bytes"
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """`batch = 37, seq = 50`."""
+    return ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
+
+
+def bucket_text(sizes: Mapping[str, int]) -> str:
+    """`64 × 64`."""
+    return " × ".join(f"{size:,}" for size in sizes.values())
+
+
+def dimensions_text(report: DynamicReport) -> str:
+    """`batch = 1 … 64, seq = 16`."""
+    return ", ".join(
+        f"{name} = {least:,}" + f" … {most:,}" * (most > least) for name, (least, _, most) in report.dimensions.items()
+    )
+
+
+def facts(report: DynamicReport) -> Iterator[tuple[str, str]]:
+    """What is known in rows: what it is, and the text."""
+    yield "can be", dimensions_text(report)
+    if report.verdict == "padded":
+        yield from _proof(report)
+    elif report.refusals:
+        yield "served by", "a binary for each size that comes, compiled when it first does"
+    if report.waiting:
+        yield "on its way", "; ".join(sizes_text(sizes) for sizes in report.waiting)
+
+
+def _proof(report: DynamicReport) -> Iterator[tuple[str, str]]:
+    rules = report.rules or {}
+    equations = count_text(sum(rules.values()), "equation")
+    keep = f"{count_text(report.masks, 'mask')} keep{'s' * (report.masks == 1)} padding out of results"
+    yield "proven", f"all {equations} of padded arrays; {keep if report.masks else 'no mask is needed'}"
+    yield "rules", ", ".join(f"{name} {count:,}" for name, count in _by_use(rules))
+    buckets = (report.buckets or {}).items()
+    yield "buckets", "; ".join(f"{name} {', '.join(map(str, sizes))}" for name, sizes in buckets)
+
+
+def _by_use(rules: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(rules.items(), key=lambda rule: -rule[1])
+
+
+def binary_rows(report: DynamicReport) -> list[tuple[str, ...]]:
+    """The binaries as a table, under a head."""
+    return [("binary", "serves", "calls", "compiled in", "why"), *map(_binary_row, report.binaries)]
+
+
+def _binary_row(row: DynamicBinary) -> tuple[str, ...]:
+    reason = row.reason.removeprefix("padded, ")
+    beside = ", in the background" * (row.is_background and "background" not in reason)
+    return (
+        sizes_text(row.sizes),
+        "up to that" if row.is_padded else "that size",
+        "not counted" if row.calls is None else f"{row.calls:,}",
+        duration_text(row.seconds),
+        reason + beside,
+    )
+
+
+def size_rows(report: DynamicReport, rows: Sequence[PaddedSizes]) -> list[tuple[str, ...]]:
+    """Sizes that were padded as a table, under a head."""
+    waste = total_waste(report)[1]
+    head = ("size", "in the bucket", "calls", "a call took", f"padding, of the {waste}", "of the bytes")
+    return [head, *((*_size_row(row),) for row in rows)]
+
+
+def _size_row(row: PaddedSizes) -> tuple[str, ...]:
+    return (
+        sizes_text(row.sizes),
+        bucket_text(row.bucket),
+        f"{row.calls:,}",
+        duration_text(row.median_seconds),
+        share_text(row.waste),
+        share_text(row.wasted_bytes / row.padded_bytes if row.padded_bytes else 0.0),
+    )
+
+
+def report_text(report: DynamicReport) -> str:
+    """The sentence, the facts, what prevents padding, the binaries, and the sizes that waste most."""
+    lines = [f"DynamicReport({report.function}: {headline(report)})"]
+    lines += [f"{_GAP}{name.ljust(9)} {text}" for name, text in facts(report)]
+    for obstacle in obstacles(report):
+        lines += _obstacle_lines(obstacle)
+    if report.binaries:
+        lines += text_table(binary_rows(report))
+    if report.sizes:
+        worst = sorted(report.sizes, key=lambda row: -row.calls * (row.wasted_flops or row.wasted_bytes))
+        lines += text_table(size_rows(report, worst[:_ROWS]))
+        if len(worst) > _ROWS:
+            lines.append(f"{_GAP}… and {count_text(len(worst) - _ROWS, 'size')} that waste less")
+    return "\n".join([*lines, *(f"{_GAP}fault: {fault}" for fault in report.faults)])
+
+
+def _obstacle_lines(obstacle: Obstacle) -> Iterator[str]:
+    first = obstacle.first
+    times = f" ({obstacle.count:,} equations)" if obstacle.count > 1 else ""
+    yield f"{_GAP}{obstacle.reason}{times}"
+    rows = (
+        ("at", obstacle.place + (f":   {first.text}" if first.text else "")),
+        ("equation", first.equation),
+        ("cure", first.hint),
+    )
+    yield from (f"{_GAP * 2}{name.ljust(9)} {text}" for name, text in rows if text)
