@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import explorer as ex
+from explorer.aot.commands import add_padding
 from explorer.hotpath.commands import add_hot
 from explorer.hotpath.trace_commands import add_trace, add_visualize
 from explorer.ledger.commands import add_ledger, add_recompiles
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_recompiles(verbs)
     add_ledger(verbs)
     add_lint(verbs)
+    add_padding(verbs)
     add_time(verbs)
     add_profile(verbs)
     add_hot(verbs)

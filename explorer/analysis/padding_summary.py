@@ -141,7 +141,8 @@ def dimensions_text(report: DynamicReport) -> str:
 
 def facts(report: DynamicReport) -> Iterator[tuple[str, str]]:
     """What is known in rows: what it is, and the text."""
-    yield "can be", dimensions_text(report)
+    if report.dimensions:
+        yield "can be", dimensions_text(report)
     if report.verdict == "padded":
         yield from _proof(report)
     elif report.refusals:
@@ -170,10 +171,10 @@ def binary_rows(report: DynamicReport) -> list[tuple[str, ...]]:
 
 
 def _binary_row(row: DynamicBinary) -> tuple[str, ...]:
-    reason = row.reason.removeprefix("padded, ")
+    reason = row.reason.removeprefix("padded, ").partition("  at  ")[0]
     beside = ", in the background" * (row.is_background and "background" not in reason)
     return (
-        sizes_text(row.sizes),
+        sizes_text(row.sizes) or "the only one",
         "up to that" if row.is_padded else "that size",
         "not counted" if row.calls is None else f"{row.calls:,}",
         duration_text(row.seconds),

@@ -14,6 +14,7 @@ import numpy as np
 from explorer.errors import OptionError
 
 _TYPED = re.compile(r"\s*([a-z]+\d*(?:_\w+)?)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*,?)?)\s*\]\s*", re.IGNORECASE)
+_SYMBOLIC = re.compile(r"([^\[]+)\[\s*([^\]]*?)\s*,?\s*\]\s*")
 _SHORT = {"f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex", "bf": "bfloat"}
 _SCALARS: Mapping[Any, Any] = {float: 1.0, int: 1, bool: True, "float": 1.0, "int": 1, "bool": True}
 
@@ -38,6 +39,25 @@ def parse_shape_spec(text: str) -> jax.ShapeDtypeStruct | None:
     if not jnp.issubdtype(dtype, jnp.number) and dtype != np.bool_:
         return None
     return jax.ShapeDtypeStruct(tuple(int(size) for size in match[2].replace(" ", "").split(",") if size), dtype)
+
+
+def parse_symbolic_spec(text: str) -> tuple[tuple[int | str, ...], np.dtype[Any]] | None:
+    """The shape and dtype of `f32[batch,seq,64]`, some of whose sizes have a name; None if a text says none.
+
+    Example:
+        >>> parse_symbolic_spec("f32[batch,seq,64]")
+        (('batch', 'seq', 64), dtype('float32'))
+        >>> parse_symbolic_spec("f32[8]"), parse_symbolic_spec("table[row,column]")
+        (None, None)
+    """
+    match = _SYMBOLIC.fullmatch(text)
+    sizes = [size.strip() for size in match[2].split(",")] if match else []
+    if match is None or not all(size.isdecimal() or size.isidentifier() for size in sizes):
+        return None
+    # As with all names in place of numbers: so one place says which dtypes there are.
+    fixed = parse_shape_spec(f"{match[1]}[{','.join(['1'] * len(sizes))}]")
+    shape = tuple(int(size) if size.isdecimal() else size for size in sizes)
+    return (shape, fixed.dtype) if fixed is not None and any(isinstance(size, str) for size in shape) else None
 
 
 def annotated_arguments(
