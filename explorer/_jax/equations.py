@@ -7,12 +7,22 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import jax
+from jax.extend.core import Var
 
 try:
     # What JAX's own evaluation of a jaxpr enters around each equation; without it lines point into Explorer.
     from jax._src import source_info_util as _source  # pyright: ignore
 except ImportError:  # pragma: no cover - degrades to no source lines
     _source: Any = None
+
+
+def variable_of(array: Any) -> Any:
+    """What stands for a traced array in the jaxpr that it becomes part of; None where JAX doesn't say.
+
+    The attribute isn't public; without it captures of padded programs don't say what is padding.
+    """
+    variable = getattr(array, "val", None)
+    return variable if isinstance(variable, Var) else None
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import numpy as np
 from explorer._jax import with_fast_path
 from explorer.aot.arguments import Parameter
 from explorer.aot.exported import ExportedProgram
+from explorer.aot.padding.interpreter import Notes
 from explorer.aot.padding.padded_program import PaddedProgram
 from explorer.aot.padding.verdict import Dynamic
 from explorer.aot.program import Program
@@ -219,14 +220,15 @@ class Binaries:
     def compile_padded(self, padded: PaddedProgram, bucket: Mapping[str, int], reason: str) -> Binary:
         """A new binary of a padded program, which isn't kept. It takes the true sizes before all else."""
         __tracebackhide__ = True
-        run = padded.at(bucket)
+        notes: Notes = {}
+        run = padded.at(bucket, notes)
 
         def program(sizes: Mapping[str, Any], *values: Any) -> Any:
             __tracebackhide__ = True
             return jax.tree.unflatten(padded.structure, run(sizes, *jax.tree.leaves(values)))
 
         name = next(name for i in count() if (name := "sizes" + "_" * i) not in self._names)
-        return self._compile(program, [name, *self._names], self.padded_arguments(bucket), bucket, reason)
+        return self._compile(program, [name, *self._names], self.padded_arguments(bucket), bucket, reason, notes)
 
     def padded_arguments(self, bucket: Mapping[str, int]) -> tuple[Any, ...]:
         """What a padded binary takes: the true sizes, and the arguments in the bucket's shapes."""
@@ -240,6 +242,7 @@ class Binaries:
         arguments: tuple[Any, ...],
         sizes: Mapping[str, int],
         why: str,
+        notes: Notes | None = None,
     ) -> Binary:
         __tracebackhide__ = True
         # JAX names the module and its arguments by these.
@@ -257,6 +260,7 @@ class Binaries:
             target=target,
             verb="compiled",
             named_arrays=named_arrays,
+            notes={} if notes is None else notes,
             # Whoever wrote a file chose the names in it: no file but those of this project is shown with it.
             read_source=ForeignSources().read if isinstance(self._program, ExportedProgram) else read_source,
         )

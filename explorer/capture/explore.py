@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from types import MethodType
@@ -99,6 +99,7 @@ class CompileRequest:
         named_arrays: Arrays by the names that the user has for them, beside those that `function` can reach: the
             constants among its arguments.
         read_source: Gives the source of a file that frames name, or None.
+        notes: What is known of variables of the traced jaxpr, as attributes; the trace may fill it.
     """
 
     function: Callable[..., Any]
@@ -110,6 +111,7 @@ class CompileRequest:
     verb: str = "explored"
     named_arrays: Mapping[str, Any] | None = None
     read_source: Callable[[str], Source | None] = read_source
+    notes: Mapping[Any, Mapping[str, str]] = field(default_factory=dict[Any, Mapping[str, str]])
 
     @cached_property
     def unwrapped(self) -> Callable[..., Any]:
@@ -212,7 +214,7 @@ def compile_stages(request: CompileRequest) -> Compilation:
     traced, capture = run_step("trace", request.trace, request, request.empty_capture())
     capture = replace(
         capture,
-        stages=(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr)),),
+        stages=(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr, request.notes)),),
         findings=request.lint(traced),
         signature=_signature(traced.jaxpr),
         constants=name_constants(traced.jaxpr, request.unwrapped, request.named_arrays),

@@ -15,20 +15,27 @@ from jax.core import Tracer
 from jax.extend.core import Literal
 
 from explorer._jax.dimensions import read_dimension
-from explorer._jax.equations import at_equation, bind_with
+from explorer._jax.equations import at_equation, bind_with, variable_of
 from explorer.aot.padding.registry import RULES, Refused, check_parameters
 from explorer.aot.padding.sizes import Factors, Sizes, grows, symbols_of
 from explorer.aot.padding.substitution import at_bucket, mentions_symbols
 from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value, make_value
 
+Notes = dict[Any, dict[str, str]]
 HINT_OPAQUE = 'compile with dynamic="specialise", or keep this operation out of the compiled function'
 
 
 class Tally:
-    """What a walk did, shared by all of its loops and branches."""
+    """What a walk did, shared by all of its loops and branches.
 
-    def __init__(self, *, collects: bool) -> None:
+    Args:
+        collects: Whether it goes on past what is refused.
+        notes: Gets, by variable of the jaxpr that the walk becomes, what is padding in it and what a mask fills.
+    """
+
+    def __init__(self, *, collects: bool, notes: Notes | None = None) -> None:
         self.collects = collects
+        self._notes = notes
         self.rules: Counter[str] = Counter()
         self.masks = 0
         self.relayouts = 0
@@ -36,6 +43,29 @@ class Tally:
         self.path: list[Any] = []
         # By the path to an equation, whose equations are kept: a loop's body is walked more than once.
         self.refused: dict[tuple[int, ...], tuple[list[Any], Refused]] = {}
+
+    def note(self, value: Value) -> Value:
+        """Remember which axes of a value are padded, with what."""
+        if value.padded_axes:
+            axes, fills = value.padded_axes, value.fills
+            self._note(value.array, "padded", [f"{axis}={value.shape[axis]}" for axis in axes])
+            self._note(value.array, "padding", [f"{axis}={_fill_text(fills[axis])}" for axis in axes])
+        return value
+
+    def note_mask(self, array: Any, fill: Fill, axes: Sequence[int]) -> Any:
+        """Remember that an array is masked."""
+        self.masks += 1
+        self._note(array, "mask", [f"{axis}={_fill_text(fill)}" for axis in axes])
+        return array
+
+    def _note(self, array: Any, key: str, parts: Iterable[str]) -> None:
+        variable = variable_of(array) if self._notes is not None else None
+        if variable is not None and self._notes is not None:
+            self._notes.setdefault(variable, {})[key] = ",".join(parts)
+
+
+def _fill_text(fill: Fill) -> str:
+    return "anything" if fill is None else f"{fill}"
 
 
 class Interpreter:
@@ -93,7 +123,7 @@ class Interpreter:
             for variable, result in zip(equation.outvars, results, strict=True):
                 expected = self.sizes.shape(getattr(variable.aval, "shape", ()))
                 assert tuple(jnp.shape(result.array)) == expected, (equation.primitive.name, result.array, expected)
-            return results
+            return [self.tally.note(result) for result in results]
         if not self.tally.collects:
             raise error
         path = list(self.tally.path)
@@ -245,16 +275,16 @@ class Call:
             value.filled[fill, missing] = self._select(value, bare, fill, missing) if missing else bare
         value.array = value.filled[fill, missing]
         value.fills = tuple(_after_mask(old, fill, axis, missing) for axis, old in enumerate(fills))
-        return value.array
+        return self.interpreter.tally.note(value).array
 
     def _select(self, value: Value, array: Any, fill: Fill, axes: Sequence[int]) -> Any:
-        self.interpreter.tally.masks += 1
         shape = self.sizes.shape(value.shape)
         mask: Any = None
         for axis in axes:
             one = lax.broadcast_in_dim(self.sizes.mask(value.layout[axis] or (value.shape[axis],)), shape, (axis,))
             mask = one if mask is None else lax.bitwise_and(mask, one)
-        return lax.select(mask, array, lax.full(shape, cast(Any, fill), value.aval.dtype))
+        chosen = lax.select(mask, array, lax.full(shape, cast(Any, fill), value.aval.dtype))
+        return self.interpreter.tally.note_mask(chosen, fill, axes)
 
 
 def _after_mask(old: Fill, fill: Fill, axis: int, masked: Sequence[int]) -> Fill:

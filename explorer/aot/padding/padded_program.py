@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import jax
 from jax import export
 
 from explorer._jax import without_held_frames
+from explorer.aot.padding.interpreter import Notes
 from explorer.aot.padding.program import padded
 from explorer.aot.padding.sizes import Sizes
 from explorer.aot.program import Traced
@@ -38,14 +40,14 @@ class PaddedProgram:
         outputs: Of each output shape and dtype, with symbolic dimensions.
         structure: The tree of the outputs.
         at: Of a bucket, by name, a function of true sizes by name and arrays in the bucket's shapes; it gives outputs
-            in the bucket's shapes.
+            in the bucket's shapes. What comes second gets what is padding, by variable; from a file nothing.
         save: Of a bucket and platforms (None is the present one) how it travels.
         buckets: Those that there are; None where there is one for any sizes.
     """
 
     outputs: Sequence[Any]
     structure: Any
-    at: Callable[[Mapping[str, int]], Callable[..., Sequence[Any]]]
+    at: Callable[[Mapping[str, int], Notes], Callable[..., Sequence[Any]]]
     save: Callable[[Mapping[str, int], Sequence[str] | None], SavedBucket]
     buckets: Sequence[Mapping[str, int]] | None = None
 
@@ -58,7 +60,7 @@ class PaddedProgram:
             module = _exported(closed, bucket, platforms)
             return SavedBucket(lambda: module, lambda: list(closed.consts))
 
-        return cls(closed.out_avals, traced.outputs.structure, lambda bucket: padded(closed, bucket), save)
+        return cls(closed.out_avals, traced.outputs.structure, partial(padded, closed), save)
 
     @classmethod
     def of_file(
@@ -73,7 +75,7 @@ class PaddedProgram:
         def find(bucket: Mapping[str, int]) -> SavedBucket:
             return next(program for sizes, program in saved if sizes == bucket)
 
-        def at(bucket: Mapping[str, int]) -> Callable[..., Sequence[Any]]:
+        def at(bucket: Mapping[str, int], _: Notes) -> Callable[..., Sequence[Any]]:
             program = find(bucket)
 
             def run(sizes: Mapping[str, Any], *arrays: Any) -> Sequence[Any]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from explorer._jax import user_stack
 from explorer.aot.padding import rules
-from explorer.aot.padding.interpreter import Interpreter, Tally
+from explorer.aot.padding.interpreter import Interpreter, Notes, Tally
 from explorer.aot.padding.proof import Proof, Refusal
 from explorer.aot.padding.registry import Refused
 from explorer.aot.padding.sizes import Sizes
@@ -19,12 +19,13 @@ from explorer.aot.padding.values import make_value
 REGISTERED = rules  # which is imported for that
 
 
-def padded(closed: Any, bucket: Mapping[str, int]) -> Callable[..., list[Any]]:
+def padded(closed: Any, bucket: Mapping[str, int], notes: Notes | None = None) -> Callable[..., list[Any]]:
     """The program of a symbolic jaxpr for every size up to a bucket's.
 
     Args:
         closed: A closed jaxpr whose sizes are symbolic.
         bucket: By name of a dimension, its largest size.
+        notes: When it is traced, gets by variable of the new jaxpr which axes are padded, and what masks fill.
 
     Returns:
         A function of the true sizes by name, int32 scalars of at least 1 and at most the bucket's, and the arrays, in
@@ -36,7 +37,7 @@ def padded(closed: Any, bucket: Mapping[str, int]) -> Callable[..., list[Any]]:
     """
 
     def run(sizes: Mapping[str, Any], *arrays: Any) -> list[Any]:
-        return _walk(closed, bucket, sizes, arrays, Tally(collects=False))
+        return _walk(closed, bucket, sizes, arrays, Tally(collects=False, notes=notes))
 
     return run
 
@@ -77,7 +78,7 @@ def _walk(
 ) -> list[Any]:
     true = {name: jnp.asarray(size, jnp.int32) for name, size in sizes.items()}
     inputs = getattr(closed, "jaxpr", closed).invars
-    values = [make_value(array, v.aval) for array, v in zip(arrays, inputs, strict=True)]
+    values = [tally.note(make_value(array, v.aval)) for array, v in zip(arrays, inputs, strict=True)]
     interpreter = Interpreter(Sizes(bucket, true), tally)
     results = interpreter.run(closed, values)
     return [interpreter.unmerged(value).array for value in results]

@@ -25,11 +25,12 @@ _LONGEST_PARAMETER = 60
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
-def read_jaxpr(jaxpr: Any) -> tuple[str, Graph]:
+def read_jaxpr(jaxpr: Any, notes: Mapping[Any, Mapping[str, str]] | None = None) -> tuple[str, Graph]:
     """Write a jaxpr as text and read it as a graph.
 
     Args:
         jaxpr: What `jax.stages.Traced.jaxpr` gives.
+        notes: More attributes, by the variable that they are of; those of a second result have `_1` behind their key.
 
     Returns:
         The text, and one node per argument, constant and equation. An equation's inner jaxprs (jit, scan, while,
@@ -41,7 +42,7 @@ def read_jaxpr(jaxpr: Any) -> tuple[str, Graph]:
         - `returned`: as which results the jaxpr around it gives it back: `0`; with several results of its own,
           `0=1` is its second one.
     """
-    reader = _Reader()
+    reader = _Reader(notes or {})
     main = _Body(reader.builder.add_group(Group("main", "entry")))
     reader.read(getattr(jaxpr, "jaxpr", jaxpr), "main", main)
     rows = [tuple(attributes.items()) for attributes in reader.attributes]
@@ -83,7 +84,8 @@ class _Body:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, notes: Mapping[Any, Mapping[str, str]]) -> None:
+        self.notes = notes
         self.builder = GraphBuilder()
         self.lines: list[str] = []
         self.attributes: list[dict[str, str]] = []  # of each node
@@ -114,7 +116,7 @@ class _Reader:
         name, type_ = self.name_variable(), _type(variable.aval)
         node = self.builder.add(name, op, type_, scope=path, group=body.group, line=len(self.lines))
         self.builder.connect(())
-        self.attributes.append({})
+        self.attributes.append(dict(self.notes.get(variable, ())))
         body.bind(node, [variable], [name])
         return f"{name}:{type_}" + (f" ({path})" if path else "")
 
@@ -143,7 +145,7 @@ class _Reader:
         makers = body.makers(equation.invars)
         self.builder.connect(maker for maker, _ in makers)
         parameters = _parameters(equation.params, inner)
-        self.attributes.append(_attributes(parameters, equation.invars, makers))
+        self.attributes.append(_attributes(parameters, equation.invars, makers) | self.noted(equation.outvars))
         results = " ".join(map("{}:{}".format, names, types)) or "_"
         operands = " ".join(body.written(equation.invars))
         indent = "  " * (body.depth + 1)
@@ -154,6 +156,14 @@ class _Reader:
             title = f"{key}={label}" if isinstance(label, str) else key
             group = self.builder.add_group(Group(title, _kind(primitive, key), parent=body.group, caller=node))
             self.read(jaxpr, title, _Body(group, body.depth + 2, path, frame))
+
+    def noted(self, variables: Sequence[Any]) -> dict[str, str]:
+        """What is known of an equation's results."""
+        return {
+            f"{key}_{result}" if result else key: text
+            for result, variable in enumerate(variables)
+            for key, text in self.notes.get(variable, {}).items()
+        }
 
     def read_stacks(self, equations: Sequence[Any]) -> None:
         """Read the stacks of all tracebacks that are not known yet; few are, as a line makes many equations."""
