@@ -18,7 +18,7 @@ from explorer.aot.padding.buckets import Buckets, Sizes, serves
 from explorer.aot.padding.demand import Demand, Wish
 from explorer.aot.padding.footprint import Footprint
 from explorer.aot.padding.padded_program import PaddedProgram
-from explorer.aot.padding.transfer import Resize, sizes_as_arrays
+from explorer.aot.padding.transfer import Resize, sizes_as_arrays, unguarded
 from explorer.aot.symbols import Symbols
 
 _KEPT = 1024  # sizes for which it is known how they are padded; past it all are worked out anew
@@ -176,13 +176,13 @@ class PaddedCalls:
             result = run(served.true, *filled)
         else:
             # NumPy padded it, and to the user it was on the device all along.
-            with jax.transfer_guard("allow"):
+            with unguarded():
                 result = run(served.true, *filled)
         outputs: list[Any] = jax.tree.leaves(result)
         if self.is_on_host and served.cut.changed:
             jax.block_until_ready(outputs)
         ended = perf_counter()
-        with jax.transfer_guard("allow"):
+        with unguarded():
             outputs = served.cut.cut(outputs, self.is_on_host)
         now = perf_counter()
         self._note(key, served.by, now - start, (begun - start) + (now - ended))
@@ -204,7 +204,7 @@ class PaddedCalls:
         shapes = self.footprint
         pad = Resize(shapes.inputs(key), shapes.inputs(by.bucket), shapes.shardings)
         cut = Resize(shapes.outputs(by.bucket), shapes.outputs(key))
-        with jax.transfer_guard("allow"):
+        with unguarded():
             served = Served(by, pad, cut, sizes_as_arrays(self.buckets.symbols, key))
         with self._lock:
             if len(self._served) >= _KEPT:

@@ -22,6 +22,7 @@ from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
 
 # Sizes in the whole range up to which *auto* has a binary for each: they are few, and padding gains nothing.
 _FEW = 4
+_PLACES = 8  # lines of the user's that an error lists
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,36 @@ def _why(proof: Proof, buckets: Buckets) -> str:
 
 
 def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
-    """Every equation that is in the way, with its line and what would help."""
-    parts = [f"{name} can't be padded: {len(refusals)} equation{'s are' if len(refusals) > 1 else ' is'} in the way."]
+    """Every line with an equation that is in the way, why it is, and what would help."""
+    by_place: dict[tuple[str, int], list[PaddingRefusal]] = {}
     for refusal in refusals:
-        equation = f": {refusal.equation}" if refusal.equation else ""
-        parts.append(f"  {refusal.reason}{equation}".replace("  at  ", "\n    at  "))
-        if refusal.file:
-            parts.append(f"    at  {place(refusal.file, refusal.line)}")
-        if refusal.hint:
-            parts.append(f"    {refusal.hint}")
-    hint = 'dynamic="auto" pads where it can, and else has a binary for each size.'
-    return "\n".join(parts) + f"\n{called_at()}  Hint: {hint}"
+        by_place.setdefault((refusal.file, refusal.line), []).append(refusal)
+    hints = {refusal.hint for refusal in refusals}
+    if not any(refusal.equation for refusal in refusals):  # there is no trace to begin with
+        reasons = "\n".join(refusal.reason.replace("  at  ", "\n  at  ") for refusal in refusals)
+        return f"{name} can't be padded: {reasons}\n{called_at()}  Hint: dynamic=\"auto\" has a binary for each size."
+    count = f"{len(refusals)} equations are" if len(refusals) > 1 else "1 equation is"
+    parts = [f"{name} can't be padded: {count} in the way."]
+    for (file, line), there in [*by_place.items()][:_PLACES]:
+        parts += [f"  at  {place(file, line)}"] if file else []
+        parts += [f"    {text}" for text in _reasons(there, with_hints=len(hints) > 1)]
+    more = sum(map(len, [*by_place.values()][_PLACES:]))
+    if more:
+        parts.append(f"  and {more} more, on {len(by_place) - _PLACES} other lines")
+    shared = hints.pop() if len(hints) == 1 else ""
+    other = 'dynamic="auto" has a binary for each size instead, and its .dynamic_report lists all equations'
+    return "\n".join(parts) + f"\n{called_at()}  Hint: {shared + '; ' if shared else ''}{other}."
+
+
+def _reasons(refusals: list[PaddingRefusal], *, with_hints: bool) -> list[str]:
+    """Of one line each reason once, with the first equation that it is about."""
+    by_reason: dict[tuple[str, str], list[PaddingRefusal]] = {}
+    for refusal in refusals:
+        by_reason.setdefault((refusal.reason, refusal.hint), []).append(refusal)
+    lines: list[str] = []
+    for (reason, hint), alike in by_reason.items():
+        equation = f": {alike[0].equation}" if alike[0].equation else ""
+        also = f" (and {len(alike) - 1} more like it)" if len(alike) > 1 else ""
+        lines.append(f"{reason}{equation}{also}")
+        lines += [f"  {hint}"] if hint and with_hints else []
+    return lines
