@@ -17,6 +17,7 @@ from explorer.aot.padding.buckets import Sizes, serves
 # Of a call at a bucket's own size: what masks cost. Measured 0 to 20 % for most functions, 120 % for a softmax over
 # the padded axis.
 _MASKS = 0.1
+_NEVER = float("-inf")  # saved by what is there, or was tried: it isn't named again
 _REMEMBERED = 4096  # sizes whose demand is kept; past it the demand of exact sizes starts anew
 
 
@@ -43,6 +44,8 @@ class Demand:
         self._lock = Lock()
         self._saved = dict.fromkeys(candidates, 0.0)
         self._saved_exact: dict[Sizes, float] = {}
+        # What was named and isn't there yet: calls count as if it were, else every larger bucket would be named too.
+        self._pending: set[Wish] = set()
         self._shares: dict[tuple[Sizes, Sizes], tuple[float, list[tuple[Sizes, float]]]] = {}
 
     def note(self, sizes: Sizes, bucket: Sizes, seconds: float, overhead: float) -> Wish | None:
@@ -58,21 +61,38 @@ class Demand:
             What is worth compiling now; it isn't named again.
         """
         with self._lock:
-            exact_share, shares = self._shares_of(sizes, bucket)
-            for candidate, share in shares:
-                self._saved[candidate] = self._saved.get(candidate, 0.0) + (seconds - overhead) * share
-            if len(self._saved_exact) >= _REMEMBERED:
-                self._saved_exact.clear()
-            saved = self._saved_exact.get(sizes, 0.0) + overhead + (seconds - overhead) * exact_share
-            self._saved_exact[sizes] = saved
-            if saved >= self._price:
-                self._saved_exact[sizes] = float("-inf")
-                return Wish(sizes, is_padded=False)
-            best = max(shares, key=lambda pair: self._saved[pair[0]], default=None)
-            if best is None or self._saved[best[0]] < self._price:
+            if Wish(sizes, is_padded=False) in self._pending:
                 return None
-            self._saved[best[0]] = float("-inf")
-            return Wish(best[0], is_padded=True)
+            coming = [wish.sizes for wish in self._pending if wish.is_padded and serves(wish.sizes, sizes)]
+            smallest = min((bucket, *coming), key=self._work)
+            spent = (seconds - overhead) * self._work(smallest) / (self._work(bucket) or 1.0)
+            wish = self._add(sizes, smallest, spent, overhead)
+            if wish is not None:
+                self._pending.add(wish)
+            return wish
+
+    def _add(self, sizes: Sizes, bucket: Sizes, seconds: float, overhead: float) -> Wish | None:
+        """A call took so many seconds, and some more for padding and cutting."""
+        exact_share, shares = self._shares_of(sizes, bucket)
+        for candidate, share in shares:
+            self._saved[candidate] += seconds * share
+        if len(self._saved_exact) >= _REMEMBERED:
+            self._saved_exact.clear()
+        saved = self._saved_exact.get(sizes, 0.0) + overhead + seconds * exact_share
+        self._saved_exact[sizes] = saved
+        if saved >= self._price:
+            self._saved_exact[sizes] = _NEVER
+            return Wish(sizes, is_padded=False)
+        best = max(shares, key=lambda pair: self._saved[pair[0]], default=None)
+        if best is None or self._saved[best[0]] < self._price:
+            return None
+        self._saved[best[0]] = _NEVER
+        return Wish(best[0], is_padded=True)
+
+    def finish(self, wish: Wish) -> None:
+        """What was named is there, or never will be."""
+        with self._lock:
+            self._pending.discard(wish)
 
     def add(self, bucket: Sizes) -> None:
         """A bucket is there now: what others would save is counted from here on."""

@@ -64,6 +64,7 @@ class Usage:
 
     bucket: Sizes
     calls: int = 0
+    is_waited: bool = False
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_SECONDS))
 
 
@@ -185,17 +186,23 @@ class PaddedCalls:
         with unguarded():
             outputs = served.cut.cut(outputs, self.is_on_host)
         now = perf_counter()
-        self._note(key, served.by, now - start, (begun - start) + (now - ended))
+        is_waited = self.is_on_host and bool(served.cut.changed)
+        self._note(key, served.by, now - start, (begun - start) + (now - ended), is_waited)
         return jax.tree.unflatten(self._program.structure, outputs)
 
-    def _note(self, key: Sizes, by: PaddedBinary, seconds: float, overhead: float) -> None:
+    def _note(self, key: Sizes, by: PaddedBinary, seconds: float, overhead: float, is_waited: bool) -> None:
         by.calls += 1
         usage = self.usage.setdefault(key, Usage(by.bucket))
+        usage.is_waited = is_waited
         usage.bucket = by.bucket
         usage.calls += 1
         usage.seconds.append(seconds)
-        wish = self._demand.note(key, by.bucket, seconds * (1 if self.is_on_host else _NOT_WAITED), overhead)
-        if wish is not None and (not wish.is_padded or len(self._ready) < _MOST):
+        wish = self._demand.note(key, by.bucket, seconds * (1 if is_waited else _NOT_WAITED), overhead)
+        if wish is None:
+            return
+        if wish.is_padded and len(self._ready) >= _MOST:
+            self._demand.finish(wish)
+        else:
             self._background.add(wish)
 
     def _serve(self, key: Sizes) -> Served:
@@ -246,6 +253,7 @@ class PaddedCalls:
                 self._compile_exact(self.buckets.named(wish.sizes), f"called often, {IN_BACKGROUND}")
         except Exception as error:
             self._fault(f"compiling for {_text(self.buckets.named(wish.sizes))}", error)
+        self._demand.finish(wish)
 
     def _fault(self, what: str, error: Exception) -> None:
         first = str(error).strip().partition("\n")[0]

@@ -92,7 +92,7 @@ def _usage(padded: PaddedCalls, program: Program | ExportedProgram) -> tuple[Pad
             bucket=padded.buckets.named(usage.bucket),
             calls=usage.calls,
             seconds=tuple(usage.seconds),
-            is_waited=padded.is_on_host,
+            is_waited=usage.is_waited,
             bytes=padded.footprint.bytes(sizes),
             padded_bytes=padded.footprint.bytes(usage.bucket),
             flops=counted(sizes),

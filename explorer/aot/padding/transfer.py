@@ -52,17 +52,22 @@ class Resize:
         Args:
             is_on_host: Whether the devices' memory is the host's.
         """
-        return self._resize(arrays, is_on_host, _padded_by_numpy)
+        # Which type is weak was settled when the program was traced.
+        is_plain = [is_on_host and _is_plain(array) for array in arrays]
+        return self._resize(arrays, is_plain, _padded_by_numpy)
 
     def cut(self, arrays: Sequence[Any], is_on_host: bool) -> list[Any]:
         """The front of each array."""
-        return self._resize(arrays, is_on_host, _cut_by_numpy)
+        is_plain = [is_on_host and _is_plain(array) and not jax.typeof(array).weak_type for array in arrays]
+        return self._resize(arrays, is_plain, _cut_by_numpy)
 
-    def _resize(self, arrays: Sequence[Any], is_on_host: bool, by_numpy: Callable[[Any, Shape], Any]) -> list[Any]:
+    def _resize(
+        self, arrays: Sequence[Any], is_plain: Sequence[bool], by_numpy: Callable[[Any, Shape], Any]
+    ) -> list[Any]:
         resized = list(arrays)
         left: list[int] = []
         for i in self.changed:
-            if isinstance(arrays[i], np.ndarray) or (is_on_host and _is_plain(arrays[i])):
+            if is_plain[i] or isinstance(arrays[i], np.ndarray):
                 resized[i] = by_numpy(arrays[i], self.targets[i])
             else:
                 left.append(i)
@@ -94,12 +99,11 @@ def _at_shape(array: Any, target: Shape) -> Any:
 
 
 def _is_plain(array: Any) -> bool:
-    """Whether NumPy sees all of it: no random key, no weak type, not over several devices."""
-    return (
-        not jnp.issubdtype(array.dtype, jax.dtypes.extended)
-        and not jax.typeof(array).weak_type
-        and len(array.sharding.device_set) == 1
-    )
+    """Whether NumPy sees all of it: no random key, not over several devices."""
+    if not isinstance(array, jax.Array):
+        return True
+    devices: set[Any] = array.sharding.device_set
+    return not jnp.issubdtype(array.dtype, jax.dtypes.extended) and len(devices) == 1
 
 
 def _padded_by_numpy(array: Any, target: Shape) -> Any:

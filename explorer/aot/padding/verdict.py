@@ -136,7 +136,7 @@ def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:
     hints = {refusal.hint for refusal in refusals}
     if not any(refusal.equation for refusal in refusals):  # there is no trace to begin with
         reasons = "\n".join(refusal.reason.replace("  at  ", "\n  at  ") for refusal in refusals)
-        return f"{name} can't be padded: {reasons}\n{called_at()}  Hint: dynamic=\"auto\" has a binary for each size."
+        return f'{name} can\'t be padded: {reasons}\n{called_at()}  Hint: dynamic="auto" has a binary for each size.'
     count = f"{len(refusals)} equations are" if len(refusals) > 1 else "1 equation is"
     parts = [f"{name} can't be padded: {count} in the way."]
     for (file, line), there in [*by_place.items()][:_PLACES]:

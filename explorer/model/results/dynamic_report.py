@@ -85,7 +85,8 @@ class PaddedSizes:
         bucket: What they were padded to, the last time.
         calls: How often.
         seconds: The latest calls, each with padding and cutting; until the results were there where `is_waited`.
-        is_waited: Whether the calls waited for their results; else they returned before.
+        is_waited: Whether the calls waited for their results, as those do whose outputs NumPy cuts; else they returned
+            before.
         bytes: Of the inputs and outputs, at these sizes.
         padded_bytes: Of the same at the bucket's.
         flops: Of the program at these sizes, counted from its equations; None where that can't be.

@@ -49,7 +49,7 @@ def test_buckets_that_are_none_are_refused(given, message):
         chosen_buckets(BOUNDS, given)
 
 
-def simulated(calls, candidates, price):
+def simulated(calls, candidates, price, *, is_ever_ready=True):
     """What a demand wishes for, in order, when calls of 1 ms per element are padded to the smallest bucket there is."""
     demand, ready, wishes = Demand(candidates, float_of, price), [(64,)], []
     for sizes in calls:
@@ -57,6 +57,9 @@ def simulated(calls, candidates, price):
         wish = demand.note(sizes, bucket, float_of(bucket) / 1000, 0.0)
         if wish is not None:
             wishes.append(wish)
+            if not is_ever_ready:
+                continue
+            demand.finish(wish)
             if wish.is_padded:
                 ready.append(wish.sizes)
                 demand.add(wish.sizes)
@@ -76,6 +79,12 @@ def test_nothing_is_compiled_before_it_would_have_paid_for_itself():
 def test_a_bucket_that_serves_many_sizes_comes_before_an_exact_one():
     calls = [(size,) for size in range(17, 33)] * 3
     assert simulated(calls, [(8,), (16,), (32,)], price=0.5)[0] == Wish((32,), is_padded=True)
+
+
+def test_while_a_bucket_is_compiled_no_larger_one_is_named_for_the_same_calls():
+    wishes = simulated([(5,)] * 40, [(8,), (16,), (32,)], price=0.6, is_ever_ready=False)
+    assert wishes[0].sizes[0] <= 8
+    assert all(wish.sizes[0] <= 8 for wish in wishes)
 
 
 def test_a_size_that_is_called_for_ever_gets_a_binary_of_its_own_once():
