@@ -28,7 +28,14 @@ DTYPES: dict[str, Any] = {
     **dict.fromkeys(("f", "positive", "unit", "wild", "ties", "sorted"), np.float64),
     **{"f32": np.float32, "f16": np.float16, "bf16": jnp.bfloat16, "c": np.complex128, "m": np.bool_},
     **{"i": np.int64, "below": np.int64, "signed": np.int64, "i8": np.int8, "u8": np.uint8, "i32": np.int32},
-    **{"u32": np.uint32, "long": np.int64, "key": None},
+    **{"u32": np.uint32, "long": np.int64, "u64": np.uint64, "key": None, "rbg": None, "cwild": np.complex128},
+    **{
+        "f8": jnp.float8_e4m3fn,
+        "f8wide": jnp.float8_e5m2,
+        "f8uz": jnp.float8_e4m3fnuz,
+        "i4": jnp.int4,
+        "u4": jnp.uint4,
+    },
 }
 _WILD = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5)
 # What stands in the padded region, in turns: of floats, of integers (their smallest, largest, or the number), of bools.
@@ -63,20 +70,28 @@ class Argument:
 
     @property
     def dtype(self) -> Any:
-        return jax.random.key(0).dtype if self.kind == "key" else np.dtype(DTYPES[self.kind])
+        return self._key(0).dtype if self.is_key else np.dtype(DTYPES[self.kind])
+
+    @property
+    def is_key(self) -> bool:
+        return self.kind in ("key", "rbg")
+
+    def _key(self, seed: int) -> Any:
+        return jax.random.key(seed, impl="rbg" if self.kind == "rbg" else "threefry2x32")
 
     @property
     def is_differentiable(self) -> bool:
-        return self.kind != "key" and jnp.issubdtype(self.dtype, jnp.floating)
+        return not self.is_key and jnp.issubdtype(self.dtype, jnp.floating)
 
     def shape_at(self, sizes: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(size if isinstance(size, int) else sizes[size] for size in self.shape)
 
     def draw(self, sizes: Sizes, generator: np.random.Generator) -> Any:
         shape = self.shape_at(sizes)
-        if self.kind == "key":
-            keys = jax.random.split(jax.random.key(7), (int(np.prod(shape)),))
-            return keys.reshape(shape)
+        if self.is_key:
+            return jax.random.split(self._key(7), (int(np.prod(shape)),)).reshape(shape)
+        if self.kind == "cwild":
+            return generator.choice(_WILD, shape) + 1j * generator.choice(_WILD, shape)
         if self.kind == "wild":
             return generator.choice(_WILD, shape)
         if self.kind == "ties":
@@ -90,8 +105,7 @@ class Argument:
         if self.kind in ("i", "signed"):
             return generator.integers(-4 if self.kind == "signed" else 0, 5, shape)
         if jnp.issubdtype(self.dtype, jnp.integer):
-            small = {"u": 0, "l": -9}.get(self.kind[0], -9)
-            return generator.integers(small, 100, shape).astype(self.dtype)
+            return generator.integers(0 if self.kind[0] == "u" else -9, 100, shape).astype(self.dtype)
         values = generator.normal(size=shape)
         if self.kind == "c":
             return values + 1j * generator.normal(size=shape)
@@ -104,8 +118,8 @@ class Argument:
         if valid.shape == shape:
             return valid
         corner = tuple(slice(0, size) for size in valid.shape)
-        if self.kind == "key":
-            others = jax.random.split(jax.random.key(poison), int(np.prod(shape))).reshape(shape)
+        if self.is_key:
+            others = jax.random.split(self._key(poison), int(np.prod(shape))).reshape(shape)
             return others.at[corner].set(valid)
         array = np.array(self._poison(shape, bucket, poison, generator))
         array[corner] = valid
@@ -126,7 +140,7 @@ class Argument:
             largest = float(jnp.finfo(dtype).max)
             return np.where(generator.random(shape) < 0.5, largest, -largest).astype(dtype)
         filled = np.full(shape, float(of_floats), np.float64).astype(dtype)
-        return filled + 1j * filled.real if self.kind == "c" else filled
+        return filled + 1j * filled.real if self.kind[0] == "c" else filled
 
 
 @dataclass(frozen=True)
@@ -186,7 +200,7 @@ class Case:
     def gradient(self) -> Case | None:
         """This case's derivatives backwards, by every float argument; None if it has none."""
         positions = tuple(i for i, argument in enumerate(self.arguments) if argument.is_differentiable)
-        if not positions or any(argument.kind == "c" for argument in self.arguments):
+        if not positions or any(argument.kind[0] == "c" for argument in self.arguments):
             return None
         return replace(self, name=f"grad {self.name}", function=backwards(self.function, positions))
 

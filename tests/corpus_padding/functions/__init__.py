@@ -5,7 +5,7 @@ from importlib import import_module
 
 from tests.corpus_padding.cases import Case
 
-MODULES = ("numpy_names", "arrays", "numerics", "loops", "losses", "networks", "libraries")
+MODULES = ("numpy_names", "arrays", "numerics", "loops", "losses", "networks", "hard", "libraries")
 
 
 def cases(*modules: str) -> list[Case]:

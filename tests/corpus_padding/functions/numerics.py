@@ -118,9 +118,7 @@ jnp.where(random.bernoulli(x, 0.5, y.shape), y / 0.5, 0) : key[] f[b,s]
 jnp.where(random.bernoulli(x, 0.5, (y.shape[0], 1)), y, 0) : key[] f[b,s]
 random.gamma(x, 2.0, (y.shape[0],)) : key[] f[b]
 random.orthogonal(x, 3, (2,)) : key[]
-random.beta(x, y, 2.0) : key[] positive[b]
 random.poisson(x, 3.0, (y.shape[0],)) : key[] f[b]
-random.dirichlet(x, jnp.ones(3), (y.shape[0],)) : key[] f[b]
 random.multivariate_normal(x, jnp.zeros(2), jnp.eye(2), (y.shape[0],)) : key[] f[b]
 """
 _SPECIAL = """

@@ -21,7 +21,7 @@ def table(family: str, text: str, **names: Any) -> list[Case]:
     for line in filter(None, map(str.strip, text.splitlines())):
         expression, arguments, *limits = re.split(r"\s+:\s+", line)
         given = ", ".join("xyzwvu"[: len(arguments.split())])
-        function = eval(f"lambda {given}: {expression}", {**_NAMES, **names})
+        function = eval(f"lambda {given}: ({expression})", {**_NAMES, **names})
         smallest = {s: int(size) for s, size in re.findall(r"(\w)>=(\d+)", " ".join(limits))}
         largest = {s: int(size) for s, size in re.findall(r"(\w)<=(\d+)", " ".join(limits))}
         cases.append(Case(expression, function, arguments, smallest, family, largest))
