@@ -1,10 +1,10 @@
 """Judges the corpus: every function that isn't exact, with the reason, what was found, and the table of coverage.
 
-    python -m tests.corpus_padding [--few] [--gradients] [--optimized] [--part I/N] [TEXT…]
+    python -m tests.corpus_padding [--few] [--gradients] [--door] [--optimized] [--part I/N] [TEXT…]
 
 Of texts, only the cases whose `family: name` has one of them. `--few` takes the corners of each case's sizes and one in
-between instead of all, `--gradients` each case's derivatives too, `--part 0/2` every second case. The exit code is 1 if
-anything is wrong or crashes.
+between instead of all, `--gradients` each case's derivatives too, `--door` goes through `explorer.compile`, padded, and
+`--part 0/2` takes every second case. The exit code is 1 if anything is wrong or crashes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import Counter
 from time import perf_counter
 
 from tests.corpus_padding import coverage
+from tests.corpus_padding.door import judge_door
 from tests.corpus_padding.functions import cases
 from tests.corpus_padding.judge import CRASHED, EXACT, NO_CASE, QUICKLY, REFUSED, UNTRACED, WRONG, Verdict, judge
 
@@ -23,6 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--door", action="store_true")
     parser.add_argument("--optimized", action="store_true", help="with all of XLA's optimizations")
     parser.add_argument("--part", default="0/1")
     parser.add_argument("texts", nargs="*")
@@ -36,7 +38,10 @@ def main() -> None:
     verdicts: list[Verdict] = []
     start = perf_counter()
     for case in chosen[part::parts]:
-        verdict = judge(case, options.few, {} if options.optimized else QUICKLY)
+        if options.door:
+            verdict = judge_door(case, options.few)
+        else:
+            verdict = judge(case, options.few, {} if options.optimized else QUICKLY)
         verdicts.append(verdict)
         if verdict.outcome not in (EXACT, NO_CASE):
             print(f"{verdict.outcome:9} {case.family}: {case.name} : {case.text}", flush=True)

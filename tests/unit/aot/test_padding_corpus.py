@@ -4,11 +4,14 @@ from collections import Counter
 
 import jax
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from tests.corpus_padding import coverage
 from tests.corpus_padding.cases import Case
+from tests.corpus_padding.compositions import compositions
+from tests.corpus_padding.door import judge_door
 from tests.corpus_padding.functions import MODULES, cases, numpy_names
-from tests.corpus_padding.judge import CRASHED, EXACT, NO_CASE, UNTRACED, WRONG, difference, judge
+from tests.corpus_padding.judge import CRASHED, EXACT, NO_CASE, REFUSED, UNTRACED, WRONG, difference, judge
 
 # Cheap ones, of every family of rules.
 FEW = (
@@ -79,3 +82,18 @@ def test_derivatives_are_exact_or_refused():
     assert [(v.case.name, v.reasons) for v in verdicts if v.outcome in (WRONG, CRASHED)] == []
     counts = Counter(v.outcome for v in verdicts)
     assert counts[EXACT] >= 0.85 * (counts.total() - counts[NO_CASE] - counts[UNTRACED])
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(compositions())
+def test_what_is_composed_of_exact_steps_is_exact_or_refused(case):
+    verdict = judge(case, few=True)
+    assert verdict.outcome in (EXACT, REFUSED, UNTRACED, NO_CASE), verdict.reasons
+
+
+@pytest.mark.slow
+def test_compile_gives_what_jit_gives():
+    for case in cases(*MODULES[:-1])[::25]:
+        verdict = judge_door(case)
+        assert verdict.outcome in (EXACT, REFUSED), (case.name, verdict.reasons)
