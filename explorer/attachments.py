@@ -27,6 +27,7 @@ _METHODS = {
     "Capture.to_frame": "explorer.files.frames:node_frame",
     "Capture.fate_table": "explorer.analysis.fates.table:fate_table",
     "Capture.all_fates": "explorer.analysis.fates.fates:all_fates",
+    "Capture.summary": "explorer.analysis.facts.summary:summary",
     "Capture.lines": "explorer.analysis.cost.lines:line_table",
     "Capture.live_memory": "explorer.analysis.memory.live_memory:live_memory",
     "Passes.links": "explorer.analysis.passes.links:pass_links",

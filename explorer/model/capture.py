@@ -19,6 +19,7 @@ from explorer.model.cached import cached_property
 from explorer.model.compilation import Constant, Durations
 from explorer.model.displayable import Pictured
 from explorer.model.equation_sets import EquationSets
+from explorer.model.facts import Facts
 from explorer.model.fates import Fate, Fates, FateTable
 from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph, Node
@@ -326,6 +327,20 @@ class Capture(Pictured):
     def mapped(self, stage: str = "jaxpr") -> float:
         """The share of a stage's equations, 0 to 1, of which it is known what became of them."""
         return self.fates_of(stage).mapped
+
+    @cached_property
+    @attached
+    def summary(self) -> Facts:
+        """The capture in a few sentences, the most important first; each knows the nodes that it speaks of.
+
+        Only what is so: a link that is inferred, or a cost that isn't known, is in none of them.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> explorer.explore(lambda x: jnp.tanh(x) * 2, jnp.ones(8)).summary[0].text
+            '1 kernel, all of line 1.'
+        """
+        ...
 
     @attached
     def lines(self) -> LineTable:

@@ -28,4 +28,5 @@ def _description(summary: CaptureSummary) -> str:
     sizes = zip(capture.stages, summary.stages, strict=True)
     stages = ", ".join(f"{stage.name} of {size.nodes:,} nodes" for stage, size in sizes)
     failure = f". {capture.failure}" if capture.failure else ""
-    return f"{capture.function}{capture.signature}: {stages or 'no stage'}{failure}"
+    facts = f". {capture.summary}" if capture.summary and not failure else ""
+    return f"{capture.function}{capture.signature}: {stages or 'no stage'}{failure}{facts}"

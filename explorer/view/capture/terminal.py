@@ -26,6 +26,8 @@ def tree(capture: Capture) -> Tree:
     environment += [f"jax {capture.environment['jax']}"] if "jax" in capture.environment else []
     environment += [capture.environment["backend"]] if "backend" in capture.environment else []
     head = Text.assemble((capture.function, "bold"), capture.signature, "  ", (" · ".join(environment), "dim"))
+    if capture.summary:
+        head.append(f"\n{capture.summary}")
     root = Tree(head, guide_style="dim")
     for warning in filter(None, (capture.failure, summary.findings, capture.environment.get("sources"))):
         root.add(Text(warning, "yellow"))
