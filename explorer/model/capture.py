@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 
 _SMALL = 2_000  # instructions
-_FROM_RECORDING = ("links", "all_fates", "wire")  # computed before a recording, they are not what they are after it
+_FROM_RECORDING = (
+    "links",
+    "all_fates",
+    "summary",
+    "wire",
+)  # computed before a recording, they are not what they are after
 _MOMENT = 1.0  # seconds
 
 

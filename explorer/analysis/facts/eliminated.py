@@ -19,7 +19,9 @@ def eliminated(capture: Capture) -> Iterator[Fact]:
     """One fact, of those for which the compiler itself says so."""
     if not any(stage.name == "jaxpr" for stage in capture.stages) or len(capture.jaxpr.graph) > _LARGEST:
         return
-    graph, fates = capture.jaxpr.graph, capture.fates_of("jaxpr")
+    if not capture.has_passes:  # a sentence is no reason to record them
+        return
+    graph, fates = capture.jaxpr.graph, capture.all_fates["jaxpr"]
     rows = np.flatnonzero((fates.kind == KINDS.index("eliminated")) & ~fates.inferred & graph.is_equation).tolist()
     if not rows:
         return

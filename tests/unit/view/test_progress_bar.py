@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import explorer as ex
-from explorer.measure import progress
+from explorer.view import progress_bar
 
 
 class Terminal(io.StringIO):
@@ -31,10 +31,10 @@ def drawn(monkeypatch):
     def run(stream, wanted):
         clock = iter(number / 8 for number in range(-1, 1000))
         bar = Drawn()
-        monkeypatch.setattr(progress, "perf_counter", lambda: next(clock))
-        monkeypatch.setattr(progress, "terminal_bar", lambda title, wanted: bar if wanted else Drawn())
+        monkeypatch.setattr(progress_bar, "perf_counter", lambda: next(clock))
+        monkeypatch.setattr(progress_bar, "terminal_bar", lambda title, wanted: bar if wanted else Drawn())
         monkeypatch.setattr(sys, "stderr", stream)
-        with progress.progress_bar("timing", wanted) as notify:
+        with progress_bar.progress_bar("timing", wanted) as notify:
             for step in range(33):
                 notify(step / 32, f"run {step}")
         return bar
@@ -60,5 +60,5 @@ def test_it_waits_a_second_and_then_comes_five_times_a_second_at_most(drawn):
 
 
 def test_another_wish_is_refused():
-    with pytest.raises(ex.ExplorerError, match="progress is 'yes'"), progress.progress_bar("timing", "yes"):
+    with pytest.raises(ex.ExplorerError, match="progress is 'yes'"), progress_bar.progress_bar("timing", "yes"):
         pass
