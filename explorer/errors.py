@@ -50,6 +50,7 @@ UserWarning
 ├── AmbiguousOptionWarning     a keyword is the name of an option, and of a parameter of the function, which gets it
 ├── RecompilationWarning       a function is traced or compiled again and again
 ├── TracedPerShapeWarning      a function can't be traced for all its shapes at once
+├── UnknownSignalWarning       a signal isn't in the file of signals, which has one of nearly that name
 └── UnwrittenStateWarning      a function changed state that is captured as inputs only: the change is dropped
 """
 
@@ -102,6 +103,7 @@ __all__ = [
     "TracedValueError",
     "TransformationError",
     "UnknownNameError",
+    "UnknownSignalWarning",
     "UnreadableTextError",
     "UnwrittenStateWarning",
     "ViewError",
@@ -304,6 +306,10 @@ class RecompilationWarning(UserWarning):
 
 class TracedPerShapeWarning(UserWarning):
     """A function can't be traced for all its shapes at once; each that comes is traced for itself."""
+
+
+class UnknownSignalWarning(UserWarning):
+    """A signal isn't in the file of signals, which has one of nearly that name: nothing is done for it."""
 
 
 class UnwrittenStateWarning(UserWarning):

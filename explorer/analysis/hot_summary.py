@@ -18,6 +18,7 @@ def headline(paths: HotPaths) -> str:
     if not rows:
         return f"no function was called often{' so far' if paths.is_on else ''}"
     # Whoever is called by something that runs compiled isn't called any more: nothing is decided about it.
+    rows = [row for row in rows if not row.inside] or rows
     decided = rows if paths.is_on else [row for row in rows if row.state in ("compiled", "eager")] or rows
     parts = [_gained(paths, decided), *_stayed(decided)]
     if len(decided) < len(rows):
@@ -59,6 +60,11 @@ def reason_text(paths: HotPaths, row: HotRow) -> str:
     return f"{row.reason} ({where})" if where else row.reason
 
 
+def inside_text(row: HotRow) -> str:
+    """What became of a function that isn't called any more; empty for others."""
+    return f"its calls are in the compiled program of `{row.inside}`, which calls it" if row.inside else ""
+
+
 def times_text(row: HotRow) -> str:
     """What a call takes as written, and compiled; empty where it wasn't measured."""
     if isfinite(row.compiled_seconds):
@@ -74,6 +80,8 @@ def _cells(paths: HotPaths, row: HotRow) -> tuple[str, ...]:
     why = ""
     if row.reason:
         calls, why = f"after {calls}", f": {reason_text(paths, row)}"
+    if row.inside:
+        return row.name, "inside", times_text(row), "", f"{calls}: {inside_text(row)}"
     return row.name, row.state, times_text(row), _factor(row), f"{calls}{why}"
 
 

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
@@ -19,8 +19,10 @@ from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
 from explorer.hotpath.journal import Journal
 from explorer.hotpath.logs import LogListener, requested_listeners
-from explorer.hotpath.report import by_time, labels_of, row_of
+from explorer.hotpath.report import by_time, callers, labels_of, row_of
 from explorer.hotpath.sequences.cell import Compile, Prepared, compile_tree, prepare
+from explorer.hotpath.sequences.stream import Stream
+from explorer.hotpath.watched_loops import LoopOwner
 from explorer.hotpath.workers import at_once, beside
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
@@ -87,9 +89,10 @@ class AutoCompile(Displayable):
             settings.mode,
             xla,
         )
-        self._pieces = _Pieces(self._functions, options, settings.seconds, lambda: self.on)
+        self._pieces = LoopOwner(self._functions, options, settings.seconds, lambda: self.on)
         self._prepared: deque[Prepared] = deque(maxlen=_PREPARED)
         self._counter: Counter | None = None
+        self._stream: Stream | None = None
 
     # What it saw ------------------------------------------------------------------------------------------------------
 
@@ -103,7 +106,13 @@ class AutoCompile(Displayable):
         """The functions that were called often, those that take most of the time first."""
         # Who is on the stack all the time, as `main` is, was looked at and not called again.
         called = [hot for hot in list(self._functions.values()) if hot.times.count]
-        return tuple(sorted((row_of(hot, self._journal.began, self._signal) for hot in called), key=by_time))
+        inside = callers(called)
+        rows = [row_of(hot, self._journal.began, self._signal) for hot in called]
+        placed = [
+            replace(row, inside=inside.get(id(hot.function), "")) if hot.is_undecided else row
+            for hot, row in zip(called, rows, strict=True)
+        ]
+        return tuple(sorted(placed, key=by_time))
 
     @property
     def events(self) -> tuple[HotEvent, ...]:
@@ -112,7 +121,9 @@ class AutoCompile(Displayable):
 
     def report(self) -> HotPaths:
         """All that was seen as a value, as it is by now: it can be saved, shown and compared."""
-        rows = self.functions
+        rows, proposed, left = self.functions, self.proposed, self.left
+        operations, repeats = self._stream.folded() if self._stream is not None else (0, ())
+        files = [part.file for part in (*proposed, *left, *repeats)]
         return HotPaths(
             rows,
             self.events,
@@ -121,10 +132,20 @@ class AutoCompile(Displayable):
             self._settings.threshold,
             self._settings.mode,
             self._on,
-            labels_of(rows),
+            labels_of(rows, files),
+            proposed=proposed,
+            left=left,
+            operations=operations,
+            repeats=repeats,
         )
 
-    def status(self, function: FunctionType) -> HotStatus | None:
+    def record_operations(self) -> None:
+        """Also record the first single operations that this thread runs while they are on: see `HotPaths.repeats`."""
+        if self._stream is None:
+            self._stream = stream = Stream()
+            self.listen(lambda event: stream.end() if event.kind == "compiled" else None)
+
+    def _status(self, function: FunctionType) -> HotStatus | None:
         """What is known of a function; None if it wasn't called often."""
         hot = self._functions.get(function)
         if hot is None or not hot.times.count:
@@ -181,7 +202,7 @@ class AutoCompile(Displayable):
                 _stack[-1]._pause()
             self._on = True
             _stack.append(self)
-            _met.append(weakref.ref(self))
+            _met.append(weakref.WeakMethod(self._status))
             self._resume()
         return self
 
@@ -207,6 +228,8 @@ class AutoCompile(Displayable):
                 hot.watch()
         self._counter = self._new_counter()
         self._counter.start()
+        if self._stream is not None:
+            self._stream.start()
         for log in self._logs:
             log.start()
 
@@ -217,6 +240,8 @@ class AutoCompile(Displayable):
         counter, self._counter = self._counter, None
         self._seconds += perf_counter() - self._since
         counter.stop()
+        if self._stream is not None:
+            self._stream.stop()
         for log in self._logs:
             log.stop()
         for hot in list(self._functions.values()):
@@ -311,36 +336,6 @@ def auto_compile(
     return AutoCompile(settings, LazyOptions(measured_options) if mode == "max-autotune" else ())
 
 
-class _Pieces:
-    """What watched loops ask of hot paths.
-
-    Args:
-        functions: All that are watched; theirs come to these.
-        options: How each is.
-        least_seconds: Of eager time, before something is compiled.
-        is_on: Whether hot paths are on now.
-    """
-
-    def __init__(
-        self,
-        functions: dict[FunctionType, HotFunction],
-        options: Options,
-        least_seconds: float,
-        is_on: Callable[[], bool],
-    ) -> None:
-        self._functions, self._options, self.least_seconds, self._is_on = functions, options, least_seconds, is_on
-
-    @property
-    def on(self) -> bool:
-        return self._is_on()
-
-    def adopt(self, function: FunctionType) -> HotFunction:
-        """A function that stands for statements of a cell, whose turns ask it; nobody calls it."""
-        hot = self._functions[function] = HotFunction(function, self._options)
-        hot.watch()
-        return hot
-
-
 def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forced: bool = False) -> Settings:
     """Settings of those values.
 
@@ -364,7 +359,9 @@ def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forc
 
 
 _stack: list[AutoCompile] = []  # those that are on; the last one is at work
-_met: deque[weakref.ref[AutoCompile]] = deque(maxlen=_REMEMBERED)  # those that were on, the latest last
+_met: deque[weakref.WeakMethod[Callable[[Any], HotStatus | None]]] = deque(
+    maxlen=_REMEMBERED
+)  # those that were on, the latest last
 _lock = threading.RLock()
 
 
@@ -375,8 +372,9 @@ def active() -> AutoCompile | None:
 
 def _status_of(function: Any) -> HotStatus | None:
     """What the latest hot paths that met a function know of it."""
-    alive = (paths for paths in (kept() for kept in reversed(_met)) if paths is not None)
-    return next((status for paths in alive if (status := paths.status(function)) is not None), None)
+    alive = (status_of() for status_of in reversed(_met))
+    answers = (status_of(function) for status_of in alive if status_of is not None)
+    return next((status for status in answers if status is not None), None)
 
 
 register_lookup(_status_of)

@@ -68,9 +68,21 @@ def by_time(row: HotRow) -> float:
     return -row.calls * row.eager_seconds if isfinite(row.eager_seconds) else 0.0
 
 
-def labels_of(rows: Iterable[HotRow]) -> dict[str, str]:
-    """What a person calls the files of some functions."""
-    files = {file for row in rows for file in (row.file, row.reason_file) if file}
+def callers(hots: Iterable[HotFunction]) -> dict[int, str]:
+    """By the address of a function the name of one that runs compiled and has the call of it in its program."""
+    return {
+        id(read.holder): hot.name
+        for hot in hots
+        if hot.state == "compiled"
+        for variant in list(hot.variants.values())
+        for read in variant.guards.reads
+        if read.where == "code" and read.holder is not hot.original
+    }
+
+
+def labels_of(rows: Iterable[HotRow], others: Iterable[str] = ()) -> dict[str, str]:
+    """What a person calls the files of some functions, and others."""
+    files = {file for row in rows for file in (row.file, row.reason_file)}.union(others) - {""}
     return {file: label(file) for file in sorted(files)}
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import cache, wraps
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from explorer._jax.levels import LazyOptions, level_options
-from explorer.errors import NotCallableError, OptionError
+from explorer.errors import NotCallableError, OptionError, UnknownSignalWarning
 from explorer.hotpath.auto import AutoCompile
 from explorer.hotpath.codes import own_code
 from explorer.hotpath.counting import functions_of, may_be_hot
@@ -23,6 +25,7 @@ from explorer.model.signals import SignalSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_NEAR = 0.75  # how alike two names are of which one may be a slip: `foward` and `forward` 0.92, `loss` and `loss2` 0.89
 _QUIET = 3  # entries of a signal without a new function, after which nobody looks for more
 
 
@@ -186,6 +189,9 @@ def signal(name: Any) -> Any:
         SignalsError: The file has a mistake, or there are fewer devices than it splits over.
         OptionError: The name is no text, or empty.
 
+    Warns:
+        UnknownSignalWarning: The file has no such signal, but one of nearly that name.
+
     Example:
         >>> import explorer as ex, jax.numpy as jnp
         >>> with ex.signal("forward"):
@@ -200,9 +206,23 @@ def signal(name: Any) -> Any:
     return _named(name)
 
 
+def _absent(name: str) -> SignalSettings:
+    """A signal that the file says nothing of: maybe one of the two has a slip in it."""
+    (near, *_) = (*get_close_matches(name, configured(), 1, _NEAR), "")
+    if near:
+        entry = configured()[near]
+        warnings.warn(
+            f"signal {name!r} isn't in {os.path.basename(entry.file)}, so nothing is done for it; "
+            f"did you mean {near!r} (line {entry.line})?",
+            UnknownSignalWarning,
+            stacklevel=4,
+        )
+    return SignalSettings(name)
+
+
 @cache
 def _named(name: str) -> Signal:
-    settings = configured().get(name) or SignalSettings(name)
+    settings = configured().get(name) or _absent(name)
     if settings.compile is None and is_turned_on(ALL):
         settings = SignalSettings(name, True, settings.optimization_level, settings.shard, settings.file, settings.line)
     return Signal(settings)

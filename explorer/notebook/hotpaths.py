@@ -62,6 +62,7 @@ class HotPathsMagics(ShellMagics):
             hot = ex.auto_compile(background=not options.wait, **given)
             if options.name:
                 self.shell.user_ns[options.name] = hot
+            hot.record_operations()
             is_live = in_kernel()
             with hot:
                 if is_live:

@@ -49,6 +49,7 @@ class Recorder:
 
     Args:
         notify: Is given each step as it is recorded, on the thread that ran it.
+        most: After so many steps it has enough, and costs nothing any more; None for no end.
 
     Attributes:
         problem: Why nothing, or not all, is recorded; empty where nothing is known to be missing.
@@ -66,10 +67,10 @@ class Recorder:
         exp(f32[4,4]) -> f32[4,4] (2,) (3,)
     """
 
-    def __init__(self, notify: Callable[[Step], None] | None = None) -> None:
+    def __init__(self, notify: Callable[[Step], None] | None = None, most: int | None = None) -> None:
         self.problem = "" if is_seen() else "this JAX doesn't tell which operations run"
         self.seen = 0
-        self._notify = notify
+        self._notify, self._most = notify, most
         self._begun = perf_counter()
         self._numbers, self._keys = count(1), count(1)
         self._local = local()
@@ -79,17 +80,22 @@ class Recorder:
         self._operations: dict[Any, Operation] = {}
 
     def __enter__(self) -> Recorder:
-        eager_hooks.listen(self)
+        if not self._has_enough:
+            eager_hooks.listen(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.problem and not eager_hooks.is_active():
+        if not self.problem and not self._has_enough and not eager_hooks.is_active():
             self.problem = "JAX's check for NaNs was turned on or off, and took the recorder's place"
         eager_hooks.unlisten(self)
         for table in (self._arrays, self._functions, self._programs, self._operations):
             table.clear()
+
+    @property
+    def _has_enough(self) -> bool:
+        return self._most is not None and self.seen >= self._most
 
     def steps(self, thread: str | None = None) -> tuple[Step, ...]:
         """The last steps of one thread, in order; of that which asks, where none is named.
@@ -159,6 +165,8 @@ class Recorder:
         self.seen = number = next(self._numbers)
         step = (seconds, number, mine.name, operation, observed, inputs, outputs, *_place())
         mine.steps.append(step)
+        if self._has_enough:
+            eager_hooks.unlisten(self)
         if self._notify is not None:
             self._notify(Step(*step))
 

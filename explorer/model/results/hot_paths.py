@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.displayable import Charted
+from explorer.model.results.sequences import LeftStatement, ProposedFunction, RepeatedSequence
 from explorer.model.saved import Saved
 from explorer.model.units import count_text
 
@@ -105,6 +106,7 @@ class HotRow:
         signal: The signal that it belongs to; empty for none.
         eager_interval, compiled_interval: Between what seconds the two lie, with 95 % confidence where there are six
             samples or more, and as far as samples say where they are fewer; NaN where it isn't known.
+        inside: The function that runs compiled and calls it: those calls are in its program; empty for none.
     """
 
     name: str
@@ -131,6 +133,7 @@ class HotRow:
     signal: str = ""
     eager_interval: tuple[float, float] = (nan, nan)
     compiled_interval: tuple[float, float] = (nan, nan)
+    inside: str = ""
 
     @property
     def calls(self) -> int:
@@ -202,6 +205,10 @@ class HotPaths(Charted, Saved):
         labels: What a person calls each file: `train.py`, `cell [4]`.
         notes: What the reader should know.
         environment: Versions, device.
+        proposed: What loops at the top of cells and scripts do over and over, as functions: these run in its place.
+        left: The statements of such loops that run as they are written.
+        operations: How many single operations were recorded, of those that came first; 0 where none were.
+        repeats: What repeats in these.
 
     Example:
         >>> step = HotRow("step", "train.py", 12, "compiled", "", eager_calls=13, compiled_calls=987,
@@ -224,6 +231,10 @@ class HotPaths(Charted, Saved):
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    proposed: tuple[ProposedFunction, ...] = ()
+    left: tuple[LeftStatement, ...] = ()
+    operations: int = 0
+    repeats: tuple[RepeatedSequence, ...] = ()
 
     def __len__(self) -> int:
         return len(self.functions)

@@ -8,12 +8,14 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 
+from explorer.analysis.hot_summary import inside_text
 from explorer.model.results.hot_paths import HotPaths, HotRow, HotState
 from explorer.model.text import list_names
 from explorer.model.units import count_text, duration_text, factor_text
 from explorer.view.chart import Table, html_table
 from explorer.view.findings.text_parts import split_code, text_at
 from explorer.view.hotpath.curve import call_table, curve
+from explorer.view.hotpath.loops import loop_tables, proposal
 from explorer.view.page import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
@@ -51,7 +53,8 @@ def content(paths: HotPaths) -> str:
     opened = {row.name for state in ("compiled", "eager") for row in _first(hot, state)}
     rows = "".join(_function(row, paths, row.name in opened) for row in hot[:_MOST])
     notes = "".join(f'<p class="xf-fault">{_marked(note)}</p>' for note in paths.notes)
-    return f'{_head(paths)}<div class="xf-list">{rows}{_rest(hot[_MOST:], cold, paths)}</div>{notes}'
+    loops = "".join(map(_folded_table, loop_tables(paths)))
+    return f'{_head(paths)}<div class="xf-list">{rows}{_rest(hot[_MOST:], cold, paths)}{loops}</div>{notes}'
 
 
 def _first(rows: Sequence[HotRow], state: HotState) -> list[HotRow]:
@@ -71,7 +74,7 @@ def _head(paths: HotPaths) -> str:
 
 
 def _function(row: HotRow, paths: HotPaths, is_open: bool) -> str:
-    sign, state = SIGNS[row.state]
+    sign, state = ("✓", "inside") if row.inside else SIGNS[row.state]
     body = _compiled(row, paths) if row.state != "eager" else _eager(row, paths)
     what = f'<code class="hp-name">{escape(row.name)}</code> {_place(paths, row.file, row.line)}'
     # `data-key` lets a script keep open what is open when all of this is written anew.
@@ -98,14 +101,16 @@ def _figures(row: HotRow) -> str:
 
 
 def _compiled(row: HotRow, paths: HotPaths) -> str:
-    facts = [("calls", _calls_text(row)), *_cost(row), *_guards(row), *_misses(row)]
+    inside = [("inside", inside_text(row))] if row.inside else []
+    facts = [*inside, ("calls", _calls_text(row)), *_cost(row), *_guards(row), *_misses(row)]
     # The button is the script's, where somebody answers.
     act = f'<div class="xf-act" data-capture="{escape(row.name)}"></div><div class="hp-slot"></div>'
     where = (
         f'<div class="xf-fact"><b>where</b> <span>{_place(paths, row.file, row.line)}</span></div>' if row.line else ""
     )
     rows = "".join(_fact(name, text) for name, text in facts)
-    return f'{curve(row, paths.events)}<div class="hp-facts">{rows}{where}</div>' + act + call_table(row)
+    made = proposal(paths, row.name)
+    return f'{curve(row, paths.events)}<div class="hp-facts">{rows}{where}</div>{made}' + act + call_table(row)
 
 
 def _eager(row: HotRow, paths: HotPaths) -> str:
@@ -147,8 +152,8 @@ def _cost(row: HotRow) -> Iterable[tuple[str, str]]:
 
 
 def _guards(row: HotRow) -> Iterable[tuple[str, str]]:
-    held = [f"`{value.name}`" for value in row.holds if not value.is_input]
-    taken = [f"`{value.name}`" for value in row.holds if value.is_input]
+    held = _names(row, is_input=False)
+    taken = _names(row, is_input=True)
     if held:
         are = "is" if len(held) == 1 else "are"
         yield (
@@ -159,6 +164,12 @@ def _guards(row: HotRow) -> Iterable[tuple[str, str]]:
         )
     if taken:
         yield "takes", f"{_listed(taken)} as {'it is' if len(taken) == 1 else 'they are'} at each call"
+
+
+def _names(row: HotRow, *, is_input: bool) -> list[str]:
+    """What guards hold, each name once: a function is held as what its name stands for, and as its code."""
+    names = (value.name for value in row.holds if value.is_input is is_input and value.name != row.name)
+    return [f"`{name}`" for name in dict.fromkeys(names)]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -179,12 +190,16 @@ def _rest(more: Sequence[HotRow], cold: Sequence[HotRow], paths: HotPaths) -> st
         Table(f"and {count_text(len(more), 'function')} more", _HEAD, [_row(row, paths) for row in more]),
         Table(f"{count_text(len(cold), 'function')} not hot yet", _HEAD, [_row(row, paths) for row in cold]),
     ]
-    return "".join(f'<div class="hp-rest">{html_table(table)}</div>' for table in tables if table.rows)
+    return "".join(_folded_table(table) for table in tables if table.rows)
+
+
+def _folded_table(table: Table) -> str:
+    return f'<div class="hp-rest">{html_table(table)}</div>'
 
 
 def tables(paths: HotPaths) -> list[Table]:
     """All functions as a table."""
-    return [Table("the functions", _HEAD, [_row(row, paths) for row in paths.functions])]
+    return [Table("the functions", _HEAD, [_row(row, paths) for row in paths.functions]), *loop_tables(paths)]
 
 
 _HEAD = ("function", "where", "state", "calls at top level", "eager", "compiled", "why")
@@ -192,7 +207,7 @@ _HEAD = ("function", "where", "state", "calls at top level", "eager", "compiled"
 
 def _row(row: HotRow, paths: HotPaths) -> tuple[str, ...]:
     took = [duration_text(one) if isfinite(one) else "" for one in (row.eager_seconds, row.compiled_seconds)]
-    why = row.reason or ("called by other functions alone" if not row.calls else "")
+    why = row.reason or inside_text(row) or ("called by other functions alone" if not row.calls else "")
     return (row.name, paths.place(row.file, row.line), SIGNS[row.state][1], f"{row.calls:,}", *took, why)
 
 

@@ -265,3 +265,20 @@ def test_a_sharded_signal_gives_the_same_values_on_all_its_devices(configured, t
     assert rows == [["compiled", ""]]
     assert refused.startswith(f"{path}, line 3: axis 0 of argument 1 has 30 elements, which 4 workers can't share")
     assert spec in ("PartitionSpec('workers',)", "P('workers',)")
+
+
+def test_a_slip_in_a_signals_name_is_said_with_the_nearest_one_at_the_users_line(configured):
+    configured("# what is compiled\nforward:\n  compile: true\nloss: {}\n")
+    with pytest.warns(ex.UnknownSignalWarning, match=r"signal 'foward' isn't in signals.yaml") as warned:
+        slip = ex.signal("foward")
+    assert str(warned[0].message).endswith("so nothing is done for it; did you mean 'forward' (line 2)?")
+    assert warned[0].filename == __file__
+    assert repr(slip) == "Signal('foward': a name alone)"
+    with pytest.warns(ex.UnknownSignalWarning):
+
+        @ex.signal
+        def forwards(x):
+            return x
+
+    ex.signal("forward")
+    ex.signal("metrics")  # nothing like it is in the file: a name alone may be meant

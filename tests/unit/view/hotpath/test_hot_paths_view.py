@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.model.results.hot_paths import CallTimes, HeldValue, HotEvent, HotPaths, HotRow
+from explorer.model.results.operations import Operation
+from explorer.model.results.sequences import LeftStatement, ProposedFunction, RepeatedSequence
 from explorer.view.figure_svg import svg_of
 from explorer.view.hotpath.curve import curve, describe, points_of
 from explorer.view.hotpath.html import content, fragment
@@ -205,3 +207,42 @@ def test_the_figure_has_the_headline_and_the_curve():
     text = Page(svg_of(figure(PATHS))).text
     assert "train_step: 8.2× as fast, 13.1 ms → 1.6 ms" in text
     assert "log stays eager: float(…) reads a value (cell [3], line 31)" in text
+
+
+def test_what_is_held_in_two_ways_is_named_once():
+    holds = (HeldValue("train_step", "code"), HeldValue("loss", "global"), HeldValue("loss", "code"))
+    text = Page(content(HotPaths((replace(STEP, holds=holds),)))).text
+    assert "each call checks that loss is what it was compiled with" in text
+
+
+def test_a_function_that_is_in_anothers_program_says_so():
+    inner = replace(STEP, name="loss", state="comparing", inside="train_step", eager_calls=13, compiled_calls=0)
+    paths = HotPaths((STEP, inner))
+    text = Page(content(paths)).text
+    assert "comparing" not in text
+    assert "its calls are in the compiled program of train_step" in text
+    assert paths.headline.startswith("`train_step` runs compiled, 8.2× as fast")
+    assert "undecided" not in paths.headline
+    assert "loss        inside" in repr(paths)
+
+
+def test_loops_are_shown_as_functions_with_what_stays_and_with_the_stream_folded_into_repeats():
+    matmul, tanh = (Operation(at, name, inputs=("f32[8,8]",), outputs=("f32[8,8]",)) for at, name in
+                    enumerate(("matmul", "tanh")))  # fmt: skip
+    repeat = RepeatedSequence("0" * 12, (matmul, tanh), (((-1, 0),), ((0, 0),)), (1, 3, 5), "train.py", 40, 41)
+    text = "def update_x(x):\n    return jnp.tanh(x @ x)"
+    paths = replace(
+        PATHS,
+        functions=(replace(STEP, name="update_x"),),
+        proposed=(ProposedFunction("update_x", "train.py", 40, 41, text, 4),),
+        left=(LeftStatement("train.py", 43, "`step` is another number at each turn", "keep it in an array"),),
+        operations=8,
+        repeats=(repeat,),
+    )
+    page = Page(content(paths))
+    assert "made of the loop at cell [3], line 40 to 41; as a function to paste:" in page.text
+    assert "def update_x(x): return jnp.tanh(x @ x)" in page.text
+    assert "1 statement of loops left as written" in page.text
+    assert "cell [3], line 43 `step` is another number at each turn keep it in an array" in page.text
+    assert "the first 8 single operations, before anything ran compiled: 75% of them are repeats" in page.text
+    assert "3 × 2 operations matmul → tanh cell [3], line 40 to 41" in page.text
