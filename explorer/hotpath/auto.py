@@ -76,7 +76,7 @@ class AutoCompile(Displayable):
         listeners = requested_listeners(settings.background)
         self._logs = [listener for listener in listeners if isinstance(listener, LogListener)]
         self._journal = Journal(listeners)
-        self._on, self._seconds, self._since = False, 0.0, 0.0
+        self._on, self._is_pausing, self._seconds, self._since = False, False, 0.0, 0.0
         self._functions: dict[FunctionType, HotFunction] = {}
         submit = beside if settings.background else at_once
         options = Options(
@@ -198,35 +198,54 @@ class AutoCompile(Displayable):
         with _lock:
             if self._on:
                 raise HotPathsError("these hot paths are on already.\n  Hint: call ex.auto_compile() for others.")
+        try:
+            self._start()
+        except BaseException:  # nobody stops what didn't start
+            self.stop()
+            raise
+        return self
+
+    def _start(self) -> None:
+        with _lock:
             if _stack:
                 _stack[-1]._pause()
             self._on = True
             _stack.append(self)
             _met.append(weakref.WeakMethod(self._status))
             self._resume()
-        return self
 
     def stop(self) -> None:
-        """Every function is what it was; twice is as once."""
+        """Every function is what it was; twice is as once. It ends what it began, whatever interrupts it."""
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            try:
+                self._stop()
+                break
+            except KeyboardInterrupt as error:  # all of it may be done again
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+    def _stop(self) -> None:
         with _lock:
-            if not self._on:
-                return
-            self._on = False
-            is_innermost = _stack[-1] is self
-            _stack.remove(self)
             self._pause()
-            if is_innermost and _stack:
+            if self in _stack:
+                _stack.remove(self)
+            if _stack:
                 _stack[-1]._resume()
+            self._on = False
 
     def _resume(self) -> None:
-        """Count calls, and let compiled copies serve."""
+        """Count calls, and let compiled copies serve; nothing happens where that is so."""
+        if self._counter is not None:
+            return
         if not self._functions and not self._journal.count:
             self._journal.began = perf_counter()
         self._since = perf_counter()
+        self._counter = self._new_counter()  # before it starts: from here on a pause ends it all
         for hot in list(self._functions.values()):
             if hot.state != "eager":
                 hot.watch()
-        self._counter = self._new_counter()
         self._counter.start()
         if self._stream is not None:
             self._stream.start()
@@ -234,11 +253,11 @@ class AutoCompile(Displayable):
             log.start()
 
     def _pause(self) -> None:
-        """Count no more, and restore every function."""
-        if self._counter is None:
+        """Count no more, and restore every function; nothing happens where that is so."""
+        counter = self._counter
+        if counter is None:
             return
-        counter, self._counter = self._counter, None
-        self._seconds += perf_counter() - self._since
+        self._is_pausing = True  # whoever is called often now isn't looked at any more
         counter.stop()
         if self._stream is not None:
             self._stream.stop()
@@ -246,6 +265,8 @@ class AutoCompile(Displayable):
             log.stop()
         for hot in list(self._functions.values()):
             hot.release()
+        self._seconds, self._since = self._seconds + perf_counter() - self._since, perf_counter()
+        self._counter, self._is_pausing = None, False
 
     def _new_counter(self) -> Counter:
         """What sees which functions are called."""
@@ -254,8 +275,14 @@ class AutoCompile(Displayable):
 
     def nominate(self, function: FunctionType) -> None:
         """A function is called often: its calls are looked at from now on."""
-        if function not in self._functions and self._counter is not None:
-            self._pieces.adopt(function)
+        if function not in self._functions and self._is_counting:
+            hot = self._pieces.adopt(function)
+            if not self._is_counting:  # another thread's pause doesn't know it
+                hot.release()
+
+    @property
+    def _is_counting(self) -> bool:
+        return self._counter is not None and not self._is_pausing
 
     def compile_module(
         self, tree: ast.Module, file: str, namespace: dict[str, Any], compile: Compile = compile_tree

@@ -23,6 +23,7 @@ _jax: Any = jax  # whose trees and stages have no types
 _evaluate: Callable[..., Any] = vars(jax.core)["eval_jaxpr"]
 Compiled = Callable[[tuple[jax.Array, ...], list[jax.Array]], Any]
 XlaOptions = Mapping[str, bool | int | float | str]
+_Maker = tuple[Any, Callable[[], None]]  # a `jax.jit` function, and what ends its traces
 _UNKNOWN = Origin()
 _ROUNDS = 5  # of each set of options that is measured
 
@@ -64,10 +65,7 @@ def compiled_copy(
     if read is None:
         raise NotCompiled("what it reads changed while it was traced")
     copy = hot_copy(call, guards, origin, took)
-    makers = [_jitted(copy, closed, assembly, place, chosen) for chosen in options or ({},)]
-    for number, (jitted, _) in enumerate(makers):
-        with suppress_recording() if number else nullcontext():  # further options are tried, which is no recompile
-            jitted.lower(read, arrays).compile()  # which a call of the same finds
+    makers = _compilable([_jitted(copy, closed, assembly, place, chosen) for chosen in options or ({},)], read, arrays)
     chosen = makers[0] if len(makers) == 1 else _fastest(makers, read, arrays)
     program, end = chosen
     end()
@@ -90,9 +88,29 @@ def _traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
     return closed, structure
 
 
-def _jitted(
-    copy: HotCopy, traced: Any, assembly: Assembly, place: Mapping[int, int], options: XlaOptions
-) -> tuple[Any, Callable[[], None]]:
+def _compilable(makers: list[_Maker], read: Any, arrays: list[Any]) -> list[_Maker]:
+    """Those that compile, compiled: not every set of options does on every machine.
+
+    Raises:
+        Exception: The compiler's own, where none does.
+    """
+    compiled: list[_Maker] = []
+    failure: Exception | None = None
+    for maker in makers:
+        # Further options are tried, which is no recompile.
+        with suppress_recording() if maker is not makers[0] else nullcontext():
+            try:
+                maker[0].lower(read, arrays).compile()  # which a call of the same finds
+            except Exception as error:
+                failure = failure or error
+                continue
+        compiled.append(maker)
+    if failure is not None and not compiled:
+        raise failure
+    return compiled
+
+
+def _jitted(copy: HotCopy, traced: Any, assembly: Assembly, place: Mapping[int, int], options: XlaOptions) -> _Maker:
     """A `jax.jit` function of a jaxpr, and what says that it has been traced for the last time."""
     closed = traced
 
@@ -114,7 +132,7 @@ def _jitted(
     return jax.jit(run, compiler_options=dict(options) or None), end
 
 
-def _fastest(makers: list[tuple[Any, Any]], read: Any, arrays: list[Any]) -> tuple[Any, Any]:
+def _fastest(makers: list[_Maker], read: Any, arrays: list[Any]) -> _Maker:
     """The one whose runs take least, measured in turns, so that a machine that slows down slows all of them."""
     seconds: dict[int, list[float]] = {at: [] for at in range(len(makers))}
     for turn in range(_ROUNDS + 1):

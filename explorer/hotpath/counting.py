@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
+from _thread import start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
-from threading import Event, Thread
+from threading import Event, get_ident
+from time import sleep
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -82,12 +84,12 @@ class MonitoredCalls:
         _monitoring.restart_events()  # whatever an earlier counter of this number had enough of counts again
 
     def stop(self) -> None:
-        tool, self._tool = self._tool, -1
-        if tool < 0 or _monitoring.get_tool(tool) != _NAME:
-            return  # somebody took it from us
-        _monitoring.set_events(tool, 0)
-        _monitoring.register_callback(tool, _monitoring.events.PY_START, None)
-        _monitoring.free_tool_id(tool)
+        tool = self._tool
+        if tool >= 0 and _monitoring.get_tool(tool) == _NAME:  # else somebody took it from us
+            _monitoring.set_events(tool, 0)
+            _monitoring.register_callback(tool, _monitoring.events.PY_START, None)
+            _monitoring.free_tool_id(tool)
+        self._tool = -1  # last: whoever is interrupted stops again
 
     def _started(self, code: CodeType, offset: int) -> Any:
         if not may_be_hot(code):  # each time: any tool may restart the events of all
@@ -115,24 +117,28 @@ class SampledCalls:
     def __init__(self, calls: int, nominate: Callable[[FunctionType], None]) -> None:
         self._calls, self._nominate = calls, nominate
         self._counts = _Counts()
-        self._ended = Event()
-        self._thread = Thread(target=self._watch, name="explorer hot paths", daemon=True)
+        self._ended, self._is_looking = Event(), False
 
     def start(self) -> None:
-        self._thread.start()
+        start_new_thread(self._watch, ())  # in one step: a `Thread` whose start is interrupted is neither on nor off
 
     def stop(self) -> None:
         self._ended.set()
-        self._thread.join()
+        while self._is_looking:  # one that begins only now sees that it ended
+            sleep(self._EVERY / 10)
 
     def _watch(self) -> None:
-        while not self._ended.wait(self._EVERY):
-            self._look_at_all()
+        self._is_looking = True
+        try:
+            while not self._ended.wait(self._EVERY):
+                self._look_at_all()
+        finally:
+            self._is_looking = False
 
     def _look_at_all(self) -> None:
         # No frame may be held while nobody looks: what lies in a call's frame would outlive the call.
         for thread, frame in _frames().items():
-            if thread != self._thread.ident:
+            if thread != get_ident():
                 self._look(frame)
 
     def _look(self, frame: FrameType | None) -> None:

@@ -24,6 +24,7 @@ from explorer._jax.suppress_recording import suppress_recording
 from explorer.errors import NotRecordedError
 from explorer.hotpath.arguments import Call, parameters_of, separated, unfit, unfollowed
 from explorer.hotpath.captured import capture_of
+from explorer.hotpath.codes import entered_by
 from explorer.hotpath.comparison import run_both
 from explorer.hotpath.compiled import NotCompiled, OtherSettings, XlaOptions, compiled_copy
 from explorer.hotpath.costs import CallCosts
@@ -119,12 +120,11 @@ class HotFunction:
         self._changes: dict[Any, Read] = {}  # what a guard saw changed, by kinds of calls that aren't compiled now
         self._skip, self._stands_for = [0], 1
         self._signature = [attrgetter("aval")]
-        self._code = self.original.__code__
 
     def watch(self) -> None:
         """From now on it is asked at its calls."""
         try:
-            self._code = swap(self.function, self._entrance(), self)
+            swap(self.function, self._entrance(), self)
         except NotSwappable as error:
             self.leave(Refusal(f"its code can't be watched: {error}"))
 
@@ -149,17 +149,24 @@ class HotFunction:
         """It runs as it was written, from now on."""
         if self.state == "eager":
             return
+        self._restore()  # first: an interrupt may come after any line
         self.state, self.refusal = "eager", refusal
         self.variants.clear()
         self._changes.clear()
-        restore(self.function, self._code)
         self._options.journal.add("eager", self, refusal.reason)
 
     def release(self) -> None:
         """It runs as it was written; what was learned stays, and serves again once it is watched again."""
-        if self.state != "eager":
-            restore(self.function, self._code)
+        if self._restore():
             self._options.journal.add("restored", self)
+
+    def _restore(self) -> bool:
+        """Whether it was watched; it isn't any more."""
+        code = self.function.__code__
+        is_watched = entered_by(code) is self
+        if is_watched:
+            restore(self.function, code)
+        return is_watched
 
     def capture(self) -> Capture:
         """What the compiler made of it, for the calls that it was compiled for last.
@@ -311,15 +318,24 @@ class HotFunction:
             return self.leave(proof)
         if not self.variants and jax.device_count() > 1:  # where arrays lie is told apart as well
             self._signature[0] = attrgetter("aval", "sharding")
-        self._pending.add(key)
-        if self.state == "counting":
-            self.state = "compiling"
         calls = count_text(sum(self.calls.values()) - 1, "call")
         self._options.journal.add("trigger", self, calls, self.eager_seconds)
         settings, call = local_settings(), Call(self.original, self._parameters, values)
         origin = Origin(call_stack(self), self._changes.pop(key, None))
-        self._options.submit(lambda: self._compile(proof, key, call, settings, origin))
+        try:
+            self._pending.add(key)
+            if self.state == "counting":
+                self.state = "compiling"
+            self._options.submit(lambda: self._compile(proof, key, call, settings, origin))
+        except BaseException:  # interrupted before it was handed over, or while waiting
+            self._end_pending(key)
+            raise
         return None
+
+    def _end_pending(self, key: Any) -> None:
+        self._pending.discard(key)
+        if self.state == "compiling":
+            self.state = "comparing" if self.variants else "counting"
 
     def _compile(self, proof: Proof, key: Any, call: Call, settings: Any, origin: Origin) -> None:
         """Make the compiled copy, for the settings of the thread that the call was in."""
@@ -339,9 +355,7 @@ class HotFunction:
         except Exception as error:
             self.leave(refusal_of(error))
         finally:
-            self._pending.discard(key)
-            if self.state == "compiling":
-                self.state = "comparing" if self.variants else "counting"
+            self._end_pending(key)
 
     def _compared(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array], key: Any) -> Any:
         """A call both ways: what the function as it was written gives; None where it is to run by itself."""

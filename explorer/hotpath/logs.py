@@ -110,7 +110,8 @@ class LogListener:
     def start(self) -> None:
         """Write each operation from now on; nothing happens once the time is over."""
         if self._recorder is None and not self._is_over:
-            self._recorder = Recorder(self._ran).__enter__()
+            self._recorder = Recorder(self._ran)  # before it is on: an interrupt may come then
+            self._recorder.__enter__()
 
     def stop(self) -> None:
         """Write no more operations."""

@@ -125,7 +125,11 @@ class Signal:
         with self._lock:
             self._depth += 1
             if self._depth == 1 and self._paths is not None:
-                self._paths.start()
+                try:
+                    self._paths.start()
+                except BaseException:  # nobody leaves what wasn't entered
+                    self._depth -= 1
+                    raise
         return self
 
     def __exit__(
