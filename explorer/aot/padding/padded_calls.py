@@ -106,7 +106,10 @@ class PaddedCalls:
         there = [binary for binary in self._ready if binary.bucket == buckets.largest]
         reason = "the largest sizes, which serve every other"
         self.largest = there[0] if there else self._add(buckets.largest, reason, is_background=False)
-        self.is_on_host = all(device.platform == "cpu" for device in self.largest.binary.devices)
+        devices = [*self.largest.binary.devices]
+        self.is_on_host = all(device.platform == "cpu" for device in devices)
+        # Where there are others, results are bound to this one if an input is; NumPy doesn't keep that.
+        self._device = devices[0] if len(devices) == 1 < jax.device_count() else None
         # Other buckets that there may be.
         saved = None if program.buckets is None else [self._key(sizes) for sizes in program.buckets]
         self.candidates = [
@@ -185,6 +188,8 @@ class PaddedCalls:
         ended = perf_counter()
         with unguarded():
             outputs = served.cut.cut(outputs, self.is_on_host)
+            if self._device is not None and any(getattr(array, "committed", False) for array in arrays):
+                outputs = [jax.device_put(output, self._device) for output in outputs]
         now = perf_counter()
         is_waited = self.is_on_host and bool(served.cut.changed)
         self._note(key, served.by, now - start, (begun - start) + (now - ended), is_waited)

@@ -102,8 +102,8 @@ def _is_plain(array: Any) -> bool:
     """Whether NumPy sees all of it: no random key, not over several devices."""
     if not isinstance(array, jax.Array):
         return True
-    devices: set[Any] = array.sharding.device_set
-    return not jnp.issubdtype(array.dtype, jax.dtypes.extended) and len(devices) == 1
+    sharding = cast("Any", array.sharding)
+    return not jnp.issubdtype(array.dtype, jax.dtypes.extended) and len(sharding.device_set) == 1
 
 
 def _padded_by_numpy(array: Any, target: Shape) -> Any:
