@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
 from time import perf_counter
@@ -12,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from explorer._jax import is_top_level
 from explorer.aot.binaries import Binary
 from explorer.aot.padding.background import Background
 from explorer.aot.padding.buckets import Buckets, Sizes, serves
@@ -103,24 +105,29 @@ class PaddedCalls:
         self._background = Background(self, PaddedCalls._do)
         for sizes, binary in ready:
             self._ready = (*self._ready, PaddedBinary(self._key(sizes), binary, is_background=False))
-        there = [binary for binary in self._ready if binary.bucket == buckets.largest]
-        reason = "the largest sizes, which serve every other"
-        self.largest = there[0] if there else self._add(buckets.largest, reason, is_background=False)
+        self.largest = self._largest()
         devices = [*self.largest.binary.devices]
         self.is_on_host = all(device.platform == "cpu" for device in devices)
         # Where there are others, results are bound to this one if an input is; NumPy doesn't keep that.
         self._device = devices[0] if len(devices) == 1 < jax.device_count() else None
-        # Other buckets that there may be.
-        saved = None if program.buckets is None else [self._key(sizes) for sizes in program.buckets]
-        self.candidates = [
-            bucket
-            for bucket in buckets.combinations
-            if self.footprint.can_be_spread(bucket)
-            and (saved is None or bucket in saved)
-            and all(binary.bucket != bucket for binary in self._ready)
-        ]
+        self.candidates = self._candidates()
         price = self.largest.binary.specialization.seconds or _PRICE
         self._demand = Demand(self.candidates, self.footprint.elements, price)
+
+    def _largest(self) -> PaddedBinary:
+        largest = self.buckets.largest
+        there = [binary for binary in self._ready if binary.bucket == largest]
+        reason = "the largest sizes, which serve every other"
+        return there[0] if there else self._add(largest, reason, is_background=False)
+
+    def _candidates(self) -> list[Sizes]:
+        """Other buckets that there may be."""
+        compiled = {binary.bucket for binary in self._ready}
+        buckets = [b for b in self.buckets.combinations if b not in compiled and self.footprint.can_be_spread(b)]
+        if self._program.buckets is None:
+            return buckets
+        saved = [self._key(sizes) for sizes in self._program.buckets]
+        return [bucket for bucket in buckets if bucket in saved]
 
     @property
     def ready(self) -> tuple[PaddedBinary, ...]:
@@ -161,7 +168,9 @@ class PaddedCalls:
         __tracebackhide__ = True
         key = self._key(sizes)
         try:
-            return self._call(key, self._served.get(key) or self._serve(key), given, arguments)
+            # Within a trace of the user's, where all that is given here are arrays, nothing may become a part of it.
+            with nullcontext() if is_top_level() else jax.ensure_compile_time_eval():
+                return self._call(key, self._served.get(key) or self._serve(key), given, arguments)
         except Exception as error:
             if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in given):
                 raise
@@ -175,25 +184,30 @@ class PaddedCalls:
         padded = iter(served.pad.pad(arrays, self.is_on_host))
         filled = arguments([leaf if isinstance(leaf, int) else next(padded) for leaf in given])
         begun = perf_counter()
-        run = served.by.binary.compiled
-        if any(isinstance(array, (np.ndarray, np.generic)) for array in arrays):
-            result = run(served.true, *filled)
-        else:
-            # NumPy padded it, and to the user it was on the device all along.
-            with unguarded():
-                result = run(served.true, *filled)
-        outputs: list[Any] = jax.tree.leaves(result)
-        if self.is_on_host and served.cut.changed:
-            jax.block_until_ready(outputs)
+        outputs = self._run(served, arrays, filled)
         ended = perf_counter()
-        with unguarded():
-            outputs = served.cut.cut(outputs, self.is_on_host)
-            if self._device is not None and any(getattr(array, "committed", False) for array in arrays):
-                outputs = [jax.device_put(output, self._device) for output in outputs]
+        outputs = self._cut(served, arrays, outputs)
         now = perf_counter()
         is_waited = self.is_on_host and bool(served.cut.changed)
         self._note(key, served.by, now - start, (begun - start) + (now - ended), is_waited)
         return jax.tree.unflatten(self._program.structure, outputs)
+
+    def _run(self, served: Served, arrays: Sequence[Any], filled: tuple[Any, ...]) -> list[Any]:
+        """The outputs in the bucket's shapes; where NumPy is to cut them, once they are there."""
+        # What NumPy padded was on the device all along to a user who gave no NumPy array.
+        is_given_by_numpy = any(isinstance(array, (np.ndarray, np.generic)) for array in arrays)
+        with nullcontext() if is_given_by_numpy else unguarded():
+            outputs: list[Any] = jax.tree.leaves(served.by.binary.compiled(served.true, *filled))
+        if self.is_on_host and served.cut.changed:
+            jax.block_until_ready(outputs)
+        return outputs
+
+    def _cut(self, served: Served, arrays: Sequence[Any], outputs: list[Any]) -> list[Any]:
+        with unguarded():
+            outputs = served.cut.cut(outputs, self.is_on_host)
+            if self._device is None or not any(getattr(array, "committed", False) for array in arrays):
+                return outputs
+            return [jax.device_put(output, self._device) for output in outputs]
 
     def _note(self, key: Sizes, by: PaddedBinary, seconds: float, overhead: float, is_waited: bool) -> None:
         by.calls += 1

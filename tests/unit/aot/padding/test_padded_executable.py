@@ -136,6 +136,22 @@ def test_under_transformations_the_program_is_the_one_for_every_size(attended):
     same(jax.lax.scan(step, 0.0, stacked)[1], jnp.stack([attention(x)["mean"], attention(2 * x)["mean"]]))
 
 
+def test_within_a_trace_arrays_that_are_there_are_computed_with_at_once():
+    exe = padded(lambda x: x * 2, ex.InputInfo((BATCH, 8), "float32"))
+    x = jnp.asarray(normal(5, 8))
+    computed = []
+
+    @jax.jit
+    def outer(y):
+        computed.append(exe(x))
+        return y + computed[0].sum()
+
+    np.testing.assert_allclose(outer(1.0), 1 + 2 * x.sum(), rtol=1e-5)
+    np.testing.assert_array_equal(computed[0], 2 * x)
+    np.testing.assert_array_equal(exe(x), 2 * x)
+    assert exe.dynamic_report.faults == ()
+
+
 def test_an_empty_dimension_which_no_symbol_can_be_has_a_binary_of_its_own():
     exe = padded(lambda x: x.sum(1), ex.InputInfo(((0, 4, 8), 3), "float32"))
     assert exe(normal(0, 3)).shape == (0,)
