@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
+
+from jax.errors import InconclusiveDimensionOperation
 
 
 class Factor(NamedTuple):
@@ -36,6 +40,32 @@ def read_dimension(dimension: Any) -> Polynomial:
         Term(int(coefficient), tuple(_factor(factor, exponent) for factor, exponent in term._factors))
         for term, coefficient in dimension._sorted_terms
     )
+
+
+def bounds_of(dimension: Any) -> tuple[int, int | None]:
+    """The smallest size that a symbolic dimension is known to have, and the largest; None if that isn't known."""
+    least = _last(0, _FAR, lambda size: dimension >= size)
+    if not _is_surely(lambda: dimension <= _FAR):
+        return least, None
+    return least, -_last(-_FAR, -least + 1, lambda size: dimension <= -size)
+
+
+_FAR = 2**31
+
+
+def _last(holds: int, fails: int, test: Callable[[int], Any]) -> int:
+    """The last number for which a test holds, between one for which it does and one for which it doesn't."""
+    while fails - holds > 1:
+        middle = (holds + fails) // 2
+        holds, fails = (middle, fails) if _is_surely(partial(test, middle)) else (holds, middle)
+    return holds
+
+
+def _is_surely(test: Callable[[], Any]) -> bool:
+    try:
+        return bool(test())
+    except InconclusiveDimensionOperation:
+        return False
 
 
 def _factor(factor: Any, exponent: int) -> Factor:

@@ -268,6 +268,8 @@ class Call:
         axes = [axis for axis in value.padded_axes if axes is None or axis in axes]
         if all(_same(value.fills[axis], fill) for axis in axes):
             return value.array
+        if any(value.layout[axis] == UNIFORM for axis in axes):  # which it wouldn't be any more
+            return self._select(value, value.array, fill, axes)
         # From the bare array: of one mask over another XLA would compute both.
         bare, fills = value.bare = value.bare or (value.array, value.fills)
         missing = tuple(axis for axis in axes if not _same(fills[axis], fill))

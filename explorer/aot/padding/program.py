@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 
 from explorer._jax import user_stack
+from explorer._jax.dimensions import bounds_of
 from explorer.aot.padding import rules
 from explorer.aot.padding.interpreter import Interpreter, Notes, Tally
 from explorer.aot.padding.proof import Proof, Refusal
 from explorer.aot.padding.registry import Refused
-from explorer.aot.padding.sizes import Sizes
+from explorer.aot.padding.sizes import Sizes, is_symbolic
 from explorer.aot.padding.values import make_value
 
 REGISTERED = rules  # which is imported for that
@@ -52,8 +53,7 @@ def prove(closed: Any, names: Iterable[str]) -> Proof:
     It raises for nothing that is in the jaxpr.
     """
     tally = Tally(collects=True)
-    # Any bucket does: no rule looks at its numbers. Those that differ show a rule that mixes up two of them.
-    bucket = {name: 11 + 2 * at for at, name in enumerate(names)}
+    bucket = _any_bucket(closed, names)
     sizes = {name: jax.ShapeDtypeStruct((), jnp.int32) for name in bucket}
     shapes = Sizes(bucket, {})
 
@@ -71,6 +71,21 @@ def prove(closed: Any, names: Iterable[str]) -> Proof:
         refusals.append(Refusal("", "", "", 0, f"the program can't be walked: {type(fault).__name__}: {text}", ""))
     refusals = [_refusal(path, refused) for path, refused in tally.refused.values()] + refusals
     return Proof(tuple(refusals), dict(tally.rules), tally.masks, tally.relayouts, tuple(bucket))
+
+
+def _any_bucket(closed: Any, names: Iterable[str]) -> dict[str, int]:
+    """A size for each dimension, within its bounds: no rule looks at it.
+
+    Where the bounds let them they differ, which shows a rule that mixes up two of them.
+    """
+    sizes = (size for v in getattr(closed, "jaxpr", closed).invars for size in getattr(v.aval, "shape", ()))
+    scope = next((size.scope for size in sizes if is_symbolic(size)), None)
+    bucket: dict[str, int] = {}
+    for at, name in enumerate(names):
+        least, most = (1, None) if scope is None else bounds_of(jax.export.symbolic_shape(name, scope=scope)[0])
+        wish = least + 10 + 2 * at
+        bucket[name] = wish if most is None else min(wish, most)
+    return bucket
 
 
 def _walk(

@@ -12,9 +12,12 @@ import jax.numpy as jnp
 from jax import export, lax
 
 from explorer._jax.dimensions import Factor, Polynomial, read_dimension
+from explorer.aot.padding.registry import Refused
 
 # A size, or an axis that is made of several by merging them: the sizes of its factors, the outermost first.
 Factors = tuple[Any, ...]
+
+_LARGEST = 2**31 - 1
 
 
 def is_symbolic(size: Any) -> bool:
@@ -41,8 +44,19 @@ class Sizes:
         return Sizes(self._bucket, self._true)
 
     def bucket(self, size: Any) -> int:
-        """The size in the bucket."""
-        return max(0, evaluate(read_dimension(size), self._bucket, _HOST)) if is_symbolic(size) else int(size)
+        """The size in the bucket.
+
+        Raises:
+            Refused: It is more than an int32 counts, which indices are.
+        """
+        if not is_symbolic(size):
+            return int(size)
+        number = max(0, evaluate(read_dimension(size), self._bucket, _HOST))
+        if number > _LARGEST:
+            raise Refused(
+                f"the size `{size}` is {number} in the bucket, more than an int32 counts", "use smaller buckets"
+            )
+        return number
 
     def shape(self, shape: Sequence[Any]) -> tuple[int, ...]:
         """The shape in the bucket."""

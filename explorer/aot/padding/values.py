@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -66,6 +66,15 @@ class Value:
         """The fills, of these axes unknown."""
         return [None if axis in axes else fill for axis, fill in enumerate(self.fills)]
 
+    def settled(self) -> Value:
+        """The value to be written to: no axis is the same all along."""
+        return Value(self.array, self.aval, self.lasting_layout, self.fills)
+
+    @property
+    def lasting_layout(self) -> Layout:
+        """The layout, where an axis that is the same all along is in one piece."""
+        return tuple(factors or (size,) for factors, size in zip(self.layout, self.shape, strict=True))
+
     def copy(self, array: Any) -> Value:
         """Another array of which the same is known."""
         return Value(array, self.aval, self.layout, self.fills)
@@ -91,5 +100,8 @@ def identity(kind: str, dtype: Any) -> Fill:
     if kind == "and":
         return -1 if jnp.issubdtype(dtype, jnp.signedinteger) else int(jnp.iinfo(dtype).max)
     if jnp.issubdtype(dtype, jnp.floating):
-        return -np.inf if kind == "max" else np.inf
+        sign = -1 if kind == "max" else 1
+        # Some of 8 bits have no infinity.
+        has_infinity = bool(np.isinf(np.asarray(np.inf, dtype)))
+        return sign * (np.inf if has_infinity else float(cast(Any, jnp.finfo(dtype).max)))
     return int(jnp.iinfo(dtype).min if kind == "max" else jnp.iinfo(dtype).max)

@@ -113,7 +113,6 @@ _FOLDS: dict[str, Callable[..., Any]] = {
     "copy": np.positive,
     "copy_p": np.positive,
     "eq": np.equal,
-    "exp": np.exp,
     "ge": np.greater_equal,
     "gt": np.greater,
     "le": np.less_equal,
@@ -129,7 +128,6 @@ _FOLDS: dict[str, Callable[..., Any]] = {
     "square": np.square,
     "stop_gradient": np.positive,
     "sub": np.subtract,
-    "tanh": np.tanh,
 }
 
 

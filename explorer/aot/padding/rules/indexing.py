@@ -92,7 +92,7 @@ def _wide(index: Any) -> Any:
 def _written(call: Call, operand: Value, update: Value, axes: Sequence[_Axis], places: Sequence[Any]) -> Value:
     """One window written over, but for its padding."""
     partial = [axis.axis for axis in axes if not axis.is_whole]
-    operand, update = call.unmerged(operand, partial), call.unmerged(update, partial)
+    operand, update = call.unmerged(operand.settled(), partial), call.unmerged(update, partial)
     whole = [axis.axis for axis in axes if axis.is_whole]
     operand, update = call.aligned([operand, update], [whole, whole])
     array, new = _stretched(call, operand.array, axes), update.array
@@ -182,7 +182,7 @@ def scatter(call: Call) -> Value:
     numbers, mode = call.params["dimension_numbers"], GatherScatterMode.from_any(call.params["mode"])
     if mode not in _MODES:
         raise Refused(f"a scatter with mode {mode}")
-    operand, indices, update = call.inputs
+    operand, indices, update = call.inputs[0].settled(), *call.inputs[1:]
     axes = _scatter_windows(operand, update, numbers)
     operand, indices, update = _aligned_scatter(call, operand, indices, update, axes)
     ragged = [axis for axis in axes.values() if is_symbolic(axis.window) and not axis.is_whole]

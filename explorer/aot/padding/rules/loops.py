@@ -21,13 +21,9 @@ def _array(value: Value) -> Any:
     return value.array if is_key else jnp.asarray(value.array, value.aval.dtype)
 
 
-def _carried(call: Call, values: Sequence[Value]) -> list[Value]:
+def _carried(values: Sequence[Value]) -> list[Value]:
     """What a loop carries, in a layout that each turn gives again."""
-    return [call.in_layout(value, _lasting(value)) for value in values]
-
-
-def _lasting(value: Value) -> Layout:
-    return tuple(factors or (size,) for factors, size in zip(value.layout, value.shape, strict=True))
+    return [value.settled() for value in values]
 
 
 def _walk(call: Call, jaxpr: Any, like: Sequence[Value], layouts: Sequence[Layout | None]) -> Callable[..., list[Any]]:
@@ -62,7 +58,7 @@ def _without_fills(values: Sequence[Value]) -> list[Value]:
 @rule("scan", "reverse length jaxpr num_consts num_carry ft_in ft_out linear unroll _split_transpose")
 def scan(call: Call) -> list[Value]:
     constants, carries = scan_inputs(dict(call.params))
-    same, carry = call.inputs[:constants], _carried(call, call.inputs[constants : constants + carries])
+    same, carry = call.inputs[:constants], _carried(call.inputs[constants : constants + carries])
     slices = [call.unmerged(value, [0]) for value in call.inputs[constants + carries :]]
     inner = _rows(call.params["jaxpr"], slices)
     layouts = [*(value.layout for value in carry), *[None] * (len(call.avals) - carries)]
@@ -128,7 +124,7 @@ def _zeros(shape: Sequence[int], dtype: Any) -> Any:
 def while_(call: Call) -> list[Value]:
     count, more = call.params["cond_nconsts"], call.params["body_nconsts"]
     for_condition, for_body = call.inputs[:count], call.inputs[count : count + more]
-    carry = _without_fills(_carried(call, call.inputs[count + more :]))
+    carry = _without_fills(_carried(call.inputs[count + more :]))
     layouts = [value.layout for value in carry]
     condition = call.params["cond_jaxpr"]
     (predicate,) = getattr(condition, "jaxpr", condition).outvars

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import rule
+from explorer.aot.padding.registry import Refused, rule
 from explorer.aot.padding.sizes import Factors, is_symbolic
 from explorer.aot.padding.values import UNIFORM, Fill, Value, unmerged
 
@@ -111,7 +112,10 @@ def _moved(call: Call, value: Value) -> Value:
     value = call.unmerged(value)
     call.interpreter.tally.relayouts += 1
     shape = sizes.shape(call.shape)
-    position = lax.iota(jnp.int32, _product(shape))
+    length = math.prod(shape)
+    if length > 2**31 - 1:
+        raise Refused("more elements are moved than an int32 counts", "use smaller buckets")
+    position = lax.iota(jnp.int32, length)
     new, old = (tuple(chain.from_iterable(unmerged(part))) for part in (call.shape, value.shape))
     index = _renumbered(call, position, new, old)
     array = jnp.take(value.array.reshape(-1), index, mode="clip").reshape(shape)
@@ -122,10 +126,3 @@ def _renumbered(call: Call, position: Any, new: Factors, old: Factors) -> Any:
     sizes = call.sizes
     index = sizes.number(sizes.digits(position, new, sizes.bucket), new, sizes.true)
     return sizes.number(sizes.digits(index, old, sizes.true), old, sizes.bucket)
-
-
-def _product(shape: Sequence[int]) -> int:
-    product = 1
-    for size in shape:
-        product *= size
-    return product

@@ -115,3 +115,19 @@ def test_a_size_that_shrinks_as_another_grows_is_refused():
 def test_what_was_proven_is_counted():
     proof = prove(traced(lambda x: x.sum(), [(("b",), np.float32)], ("b",)), ["b"])
     assert (proof.rules, proof.masks, proof.axes, proof.is_exact) == ({"reduce_sum": 1}, 1, ("b",), True)
+
+
+def test_what_is_the_same_all_along_is_masked_without_harm_to_who_reads_it_next():
+    def function(x):
+        row = jnp.broadcast_to(x[0, 0], (x.size,))
+        return row.sum(), (row + x.reshape(-1)).sum(), (jnp.zeros(x.size).at[0].add(1.0) + x.reshape(-1)).sum()
+
+    check(function, MATRIX)
+
+
+def test_sizes_of_a_dimension_that_is_never_small_are_proven_within_its_bounds():
+    closed = traced(lambda x: x[:50].sum(), [(("b + 49",), np.float32)], ("b",))
+    assert prove(closed, ["b"]).is_exact
+    (size,) = jax.export.symbolic_shape("n", constraints=["n >= 50", "n <= 55"])
+    closed = jax.jit(lambda x: x[:50].sum()).trace(jax.ShapeDtypeStruct((size,), np.float32)).jaxpr
+    assert prove(closed, ["n"]).is_exact
