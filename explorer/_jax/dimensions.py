@@ -50,6 +50,11 @@ def bounds_of(dimension: Any) -> tuple[int, int | None]:
     return least, -_last(-_FAR, -least + 1, lambda size: dimension <= -size)
 
 
+def is_at_least(dimension: Any, number: int) -> bool:
+    """True if a size is surely no smaller than a number."""
+    return _is_surely(lambda: dimension >= number)
+
+
 _FAR = 2**31
 
 

@@ -16,7 +16,8 @@ from jax.extend.core import Literal
 
 from explorer._jax.dimensions import read_dimension
 from explorer._jax.equations import at_equation, bind_with, variable_of
-from explorer.aot.padding.registry import RULES, Refused, check_parameters
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import RULES, check_parameters
 from explorer.aot.padding.sizes import Factors, Sizes, grows, symbols_of
 from explorer.aot.padding.substitution import at_bucket, mentions_symbols
 from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value, make_value
@@ -133,13 +134,14 @@ class Interpreter:
     def _apply(self, equation: Any, inputs: list[Value]) -> Sequence[Value]:
         name, params = equation.primitive.name, equation.params
         avals = [variable.aval for variable in equation.outvars]
-        _check_sizes(avals)
         if not (any(value.padded_axes for value in inputs) or mentions_symbols(avals) or mentions_symbols(params)):
             arrays = bind_with(equation, params, [value.array for value in inputs])
             return [make_value(array, aval) for array, aval in zip(arrays, avals, strict=True)]
         if name not in RULES:
             raise Refused(f"`{name}` has no rule for padded axes", HINT_OPAQUE)
         check_parameters(name, RULES[name], params)
+        if not RULES[name].shrinks:
+            _check_sizes([*(value.aval for value in inputs), *avals])
         self.tally.rules[name] += 1
         return RULES[name].apply(Call(equation, self, inputs))
 
@@ -150,17 +152,10 @@ class Interpreter:
         array, fills = value.array, list(value.fills)
         for axis, (old, new) in enumerate(zip(value.layout, layout, strict=True)):
             if old not in (new, UNIFORM) and new != UNIFORM:
-                array = jnp.take(array, self.positions(value.shape[axis], old, new), axis=axis, mode="clip")
+                array = jnp.take(array, self.sizes.positions(new, old), axis=axis, mode="clip")
                 self.tally.relayouts += 1
                 fills[axis] = None
         return Value(array, value.aval, layout, tuple(fills))
-
-    def positions(self, size: Any, old: Factors, new: Factors) -> Any:
-        """For each position of an axis in a new layout, the one in the old layout with the same valid element."""
-        sizes = self.sizes
-        position = lax.iota(jnp.int32, sizes.bucket(size))
-        index = sizes.number(sizes.digits(position, new, sizes.bucket), new, sizes.true)
-        return sizes.number(sizes.digits(index, old, sizes.true), old, sizes.bucket)
 
     def unmerged(self, value: Value, axes: Sequence[int] | None = None) -> Value:
         """The value with the valid positions of `axes`, or of all, in one piece."""

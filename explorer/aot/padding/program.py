@@ -13,7 +13,7 @@ from explorer._jax.dimensions import bounds_of
 from explorer.aot.padding import rules
 from explorer.aot.padding.interpreter import Interpreter, Notes, Tally
 from explorer.aot.padding.proof import Proof, Refusal
-from explorer.aot.padding.registry import Refused
+from explorer.aot.padding.refused import Refused
 from explorer.aot.padding.sizes import Sizes, is_symbolic
 from explorer.aot.padding.values import make_value
 

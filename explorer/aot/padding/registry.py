@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from explorer.aot.padding.refused import Refused
+
 if TYPE_CHECKING:
     from explorer.aot.padding.interpreter import Call
     from explorer.aot.padding.values import Value
-
-
-class Refused(Exception):
-    """An equation can't be computed exactly on padded values.
-
-    Args:
-        reason: Why.
-        hint: What would help.
-    """
-
-    def __init__(self, reason: str, hint: str = "") -> None:
-        super().__init__(reason)
-        self.reason, self.hint = reason, hint
 
 
 class Rule(NamedTuple):
@@ -30,11 +19,14 @@ class Rule(NamedTuple):
         apply: Gives the results of an equation.
         parameters: Those that it takes into account, or that may have any value.
         absent: Those that it takes only where they say nothing: None, False or empty.
+        shrinks: Whether it takes sizes that get smaller as a named one grows. The largest of such a size in a bucket
+            isn't the size at the bucket, and two of them may not add up to that of their sum.
     """
 
     apply: Callable[[Call], Sequence[Value]]
     parameters: frozenset[str]
     absent: frozenset[str]
+    shrinks: bool
 
 
 RULES: dict[str, Rule] = {}
@@ -42,13 +34,14 @@ RULES: dict[str, Rule] = {}
 Apply = Callable[["Call"], "Value | Sequence[Value]"]
 
 
-def rule(names: str, parameters: str = "", absent: str = "") -> Callable[[Apply], Apply]:
+def rule(names: str, parameters: str = "", absent: str = "", *, shrinks: bool = False) -> Callable[[Apply], Apply]:
     """Register a rule for primitives; of any parameter not named here the equation is refused.
 
     Args:
         names: Of the primitives, with spaces between.
         parameters: What the rule takes into account.
         absent: What must be None, False or empty.
+        shrinks: Whether sizes may get smaller as a named one grows.
     """
 
     def register(apply: Apply) -> Apply:
@@ -57,7 +50,7 @@ def rule(names: str, parameters: str = "", absent: str = "") -> Callable[[Apply]
             return result if isinstance(result, (list, tuple)) else [result]  # pyright: ignore[reportReturnType]
 
         for name in names.split():
-            RULES[name] = Rule(results, frozenset(parameters.split()), frozenset(absent.split()))
+            RULES[name] = Rule(results, frozenset(parameters.split()), frozenset(absent.split()), shrinks)
         return apply
 
     return register

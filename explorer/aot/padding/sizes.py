@@ -9,15 +9,17 @@ from functools import cache, reduce
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import export, lax
 
 from explorer._jax.dimensions import Factor, Polynomial, read_dimension
-from explorer.aot.padding.registry import Refused
+from explorer.aot.padding.refused import Refused
 
 # A size, or an axis that is made of several by merging them: the sizes of its factors, the outermost first.
 Factors = tuple[Any, ...]
 
 _LARGEST = 2**31 - 1
+_MOST_TRIED = 4_000_000  # sizes, of which the largest is looked for in a tenth of a second
 
 
 def is_symbolic(size: Any) -> bool:
@@ -36,6 +38,7 @@ class Sizes:
     def __init__(self, bucket: Mapping[str, int], true: Mapping[str, Any]) -> None:
         self._bucket = dict(bucket)
         self._true = dict(true)
+        self._largest: dict[Any, int] = {}
         self._scalars: dict[Any, Any] = {}
         self._masks: dict[Factors, Any] = {}
 
@@ -44,19 +47,34 @@ class Sizes:
         return Sizes(self._bucket, self._true)
 
     def bucket(self, size: Any) -> int:
-        """The size in the bucket.
+        """The largest that a size can be in the bucket: where it grows with the named ones, its size there.
 
         Raises:
-            Refused: It is more than an int32 counts, which indices are.
+            Refused: It can't be worked out, or is more than an int32 counts, which indices are.
         """
         if not is_symbolic(size):
             return int(size)
-        number = max(0, evaluate(read_dimension(size), self._bucket, _HOST))
+        if size not in self._largest:
+            self._largest[size] = self._largest_of(size)
+        number = int(self._largest[size])
         if number > _LARGEST:
             raise Refused(
                 f"the size `{size}` is {number} in the bucket, more than an int32 counts", "use smaller buckets"
             )
         return number
+
+    def _largest_of(self, size: Any) -> int:
+        polynomial = read_dimension(size)
+        if grows(size):
+            return max(0, evaluate(polynomial, self._bucket, _HOST))
+        symbols = sorted(symbols_of(polynomial))
+        lengths = [self._bucket[symbol] for symbol in symbols]
+        if math.prod(lengths) > _MOST_TRIED:
+            raise Refused(
+                f"the largest `{size}` of a bucket is one of too many", "declare it as a dimension of its own"
+            )
+        grid = np.meshgrid(*(np.arange(1, length + 1) for length in lengths), indexing="ij")
+        return max(0, int(np.max(evaluate(polynomial, dict(zip(symbols, grid, strict=True)), _HOST))))
 
     def shape(self, shape: Sequence[Any]) -> tuple[int, ...]:
         """The shape in the bucket."""
@@ -94,6 +112,18 @@ class Sizes:
         """The inverse of `digits`."""
         return reduce(lambda index, pair: index * size(pair[1]) + pair[0], zip(digits, factors, strict=True), 0)
 
+    def positions(self, new: Factors, old: Factors) -> Any:
+        """For each position of an axis in a new layout, the one in an old layout with the same valid element.
+
+        Raises:
+            Refused: There are more than an int32 counts.
+        """
+        length = math.prod(map(self.bucket, new))
+        if length > _LARGEST:
+            raise Refused("more elements are moved than an int32 counts", "use smaller buckets")
+        index = self.number(self.digits(lax.iota(jnp.int32, length), new, self.bucket), new, self.true)
+        return self.number(self.digits(index, old, self.true), old, self.bucket)
+
 
 def evaluate(polynomial: Polynomial, sizes: Mapping[str, Any], operations: Mapping[str, Callable[..., Any]]) -> Any:
     """A dimension at given sizes, numbers or traced.
@@ -115,8 +145,8 @@ def evaluate(polynomial: Polynomial, sizes: Mapping[str, Any], operations: Mappi
 _HOST: dict[str, Callable[..., Any]] = {
     "floordiv": operator.floordiv,
     "mod": operator.mod,
-    "max": max,
-    "min": min,
+    "max": np.maximum,
+    "min": np.minimum,
 }
 
 

@@ -11,28 +11,30 @@ from jax import lax
 
 from explorer._jax.equations import expanded
 from explorer.aot.padding.interpreter import Call
+from explorer.aot.padding.refused import Refused
 from explorer.aot.padding.registry import rule
 from explorer.aot.padding.values import Value
 
 _JIT = "name keep_unused inline in_layouts out_layouts donated_invars ctx_mesh in_shardings out_shardings"
 
 
-@rule("jit pjit", parameters=f"jaxpr {_JIT}", absent="compiler_options_kvs")
+@rule("jit pjit", parameters=f"jaxpr {_JIT}", absent="compiler_options_kvs", shrinks=True)
 def jit(call: Call) -> Sequence[Value]:
     with jax.named_scope(f"jit({call.params['name']})"):
         return call.interpreter.run(call.params["jaxpr"], call.inputs)
 
 
-@rule("closed_call core_call", parameters="call_jaxpr name")
+@rule("closed_call core_call", parameters="call_jaxpr name", shrinks=True)
 def closed_call(call: Call) -> Sequence[Value]:
     return call.interpreter.run(call.params["call_jaxpr"], call.inputs)
 
 
 # Whose derivatives were asked for before the trace, or aren't: a padded program has none of its own.
-@rule("custom_jvp_call", parameters="call_jaxpr jvp_jaxpr_fun num_consts symbolic_zeros")
+@rule("custom_jvp_call", parameters="call_jaxpr jvp_jaxpr_fun num_consts symbolic_zeros", shrinks=True)
 @rule(
     "custom_vjp_call custom_vjp_call_jaxpr",
     parameters="call_jaxpr fun_jaxpr fwd_jaxpr_thunk num_consts bwd out_trees symbolic_zeros",
+    shrinks=True,
 )
 def custom_derivative(call: Call) -> Sequence[Value]:
     jaxpr = call.params.get("call_jaxpr", call.params.get("fun_jaxpr"))
@@ -59,7 +61,15 @@ def high_level(call: Call) -> Sequence[Value]:
     return call.interpreter.run(expanded(call.equation), call.inputs)
 
 
-@rule("dim_as_value", parameters="dim")
+@rule("device_put", "devices srcs copy_semantics")
+def device_put(call: Call) -> Sequence[Value]:
+    if any(device is not None for device in call.params["devices"]):
+        raise Refused("an array is moved to another device")
+    arrays = call.bind(*(value.array for value in call.inputs))
+    return [value.copy(array) for value, array in zip(call.inputs, arrays, strict=True)]
+
+
+@rule("dim_as_value", parameters="dim", shrinks=True)
 def dimension(call: Call) -> Value:
     size: Any = call.sizes.true(call.params["dim"])
     return call.value(jnp.asarray(size, call.avals[0].dtype))

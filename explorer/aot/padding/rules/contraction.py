@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.values import Value
 
 
-@rule("dot_general", "dimension_numbers precision preferred_element_type", absent="out_sharding")
+@rule("dot_general", "dimension_numbers precision preferred_element_type", absent="out_sharding", shrinks=True)
 def dot(call: Call) -> Value:
     (contracting_left, contracting_right), (batch_left, batch_right) = call.params["dimension_numbers"]
     left, right = call.aligned(call.inputs, [(*contracting_left, *batch_left), (*contracting_right, *batch_right)])

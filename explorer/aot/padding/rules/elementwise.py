@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from explorer.aot.padding.interpreter import Call, scalar_fill
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.sizes import is_symbolic
 from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value
 
@@ -25,6 +26,7 @@ shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradie
     _PLAIN,
     parameters="accuracy y exponent_bits mantissa_bits rounding_method name input_dtype _input_dtype",
     absent="out_dtype sharding",
+    shrinks=True,
 )
 def elementwise(call: Call) -> Sequence[Value]:
     return apply_elementwise(call, call.bind)
@@ -38,7 +40,7 @@ def iterative(call: Call) -> Sequence[Value]:
     return apply_elementwise(call, call.bind)
 
 
-@rule("convert_element_type", parameters="new_dtype weak_type", absent="sharding")
+@rule("convert_element_type", "new_dtype weak_type", "sharding", shrinks=True)
 def convert(call: Call) -> Sequence[Value]:
     return apply_elementwise(call, call.bind)
 

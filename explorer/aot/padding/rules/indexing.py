@@ -13,7 +13,8 @@ from jax import lax
 from jax.lax import GatherScatterMode
 
 from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.sizes import grows, is_symbolic
 from explorer.aot.padding.values import Layout, Value, identity
 

@@ -11,7 +11,8 @@ from jax import lax
 
 from explorer._jax import scan_inputs
 from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.sizes import is_symbolic
 from explorer.aot.padding.values import Layout, Value, make_value
 
@@ -167,7 +168,8 @@ def _select_lanes(going: Any, new: Any, old: Any) -> Any:
 # Branches ---------------------------------------------------------------------------------------------------------
 
 
-@rule("cond", "branches linear")
+# Of branches for platforms the index, which is chosen when it is lowered, says which.
+@rule("cond", "branches linear branches_platforms")
 def cond(call: Call) -> list[Value]:
     which, *operands = call.inputs
     if which.padded_axes:

@@ -1,51 +1,60 @@
-"""Random numbers: a bit depends on its key and its number in the array, so only the first axis may be padded."""
+"""Random numbers: a bit depends on its key and its number in the array, of all axes but the first."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.rules.elementwise import apply_elementwise
 from explorer.aot.padding.sizes import is_symbolic
 from explorer.aot.padding.values import Value
 
 
-def _check_position(call: Call, keys: Value, shape: Sequence[Any]) -> None:
-    """Refuse numbers whose position in memory depends on the size.
-
-    Raises:
-        Refused: It does, or the generator counts otherwise.
-    """
-    if not any(map(is_symbolic, shape)):
-        return
-    if str(keys.aval.dtype) != "key<fry>" or not jax.config.jax_threefry_partitionable:  # pyright: ignore
-        raise Refused(
-            "random numbers of a padded array, of a generator that isn't known to count by position",
-            "use threefry keys with jax_threefry_partitionable",
-        )
-    if any(map(is_symbolic, shape[1:])):
-        raise Refused(
-            "random numbers whose place in the array depends on the size: another axis than the first is padded",
-            "draw them with the padded axis first, or with a key for each row",
-        )
-
-
 @rule("random_bits", "bit_width shape")
 def bits(call: Call) -> Value:
-    (keys,) = call.inputs
-    _check_position(call, keys, call.params["shape"])
-    return call.value(call.bind(keys.array), (*keys.layout, *((size,) for size in call.params["shape"])))
+    return _drawn(call, call.params["shape"])
 
 
 @rule("random_split", "shape")
 def split(call: Call) -> Value:
+    return _drawn(call, call.params["shape"])
+
+
+def _drawn(call: Call, shape: Sequence[Any]) -> Value:
+    """What a generator gives for each key, whose position in memory is the unpadded array's."""
     (keys,) = call.inputs
-    _check_position(call, keys, call.params["shape"])
-    return call.value(call.bind(keys.array), (*keys.layout, *((size,) for size in call.params["shape"])))
+    layout = (*keys.layout, *((size,) for size in shape))
+    _check_generator(keys, shape)
+    if not any(map(is_symbolic, shape[1:])):
+        return call.value(call.bind(keys.array), layout)
+    # Drawn in one row, and gathered from where each is without padding.
+    bucket = call.sizes.shape(shape)
+    row = call.bind(keys.array, shape=(math.prod(bucket),))
+    positions = call.sizes.positions(tuple(shape), (math.prod(shape),))
+    call.interpreter.tally.relayouts += 1
+    drawn = jnp.take(row, positions, axis=keys.rank, mode="clip")
+    return call.value(drawn.reshape(*drawn.shape[: keys.rank], *bucket), layout)
+
+
+def _check_generator(keys: Value, shape: Sequence[Any]) -> None:
+    """Refuse numbers of a generator that counts otherwise than by position.
+
+    Raises:
+        Refused: It isn't known to.
+    """
+    is_known = str(keys.aval.dtype) == "key<fry>" and jax.config.jax_threefry_partitionable  # pyright: ignore
+    if any(map(is_symbolic, shape)) and not is_known:
+        raise Refused(
+            "random numbers of a padded array, of a generator that isn't known to count by position",
+            "use threefry keys with jax_threefry_partitionable",
+        )
 
 
 @rule("random_fold_in random_clone")
@@ -70,7 +79,12 @@ def gamma(call: Call) -> Value:
     keys, shape = call.inputs
     if keys.rank:
         raise Refused("gamma numbers of several keys")
-    _check_position(call, keys, shape.shape)
+    _check_generator(keys, shape.shape)
+    if any(map(shape.is_padded, range(1, shape.rank))):
+        raise Refused(
+            "gamma numbers whose place in the array depends on the size: another axis than the first is padded",
+            "draw them with the padded axis first, or with a key for each row",
+        )
     shape = call.unmerged(shape)
     # A loop until each is accepted: of 1 it ends.
     return call.value(call.bind(keys.array, call.masked(shape, 1)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.interpreter import Call, scalar_fill
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.values import Fill, Layout, Value, identity
 
 _KINDS = {
@@ -27,7 +28,12 @@ _KINDS = {
 }
 
 
-@rule("reduce_sum reduce_prod reduce_max reduce_min reduce_or reduce_and reduce_xor", "axes", absent="out_sharding")
+@rule(
+    "reduce_sum reduce_prod reduce_max reduce_min reduce_or reduce_and reduce_xor",
+    "axes",
+    absent="out_sharding",
+    shrinks=True,
+)
 def reduction(call: Call) -> Value:
     (value,) = call.inputs
     kind, axes = _KINDS[call.name], [int(axis) for axis in call.params["axes"]]
@@ -53,6 +59,14 @@ def _reduced(kind: str, fill: Fill, neutral: Fill) -> Fill:
 def any_reduction(call: Call) -> Sequence[Value]:
     operands, starts = call.inputs[: len(call.inputs) // 2], call.inputs[len(call.inputs) // 2 :]
     axes = [int(axis) for axis in call.params["dimensions"]]
+    kind = _kind(call.params["jaxpr"]) if len(operands) == 1 else None
+    neutral = None if kind is None else identity(kind, operands[0].aval.dtype)
+    # To start from anything else has no meaning in XLA: of a single element it makes that element.
+    if neutral is not None and scalar_fill(starts[0]) == neutral:
+        (value,) = operands
+        array = call.masked(value, neutral, axes)
+        kept = [axis for axis in range(value.rank) if axis not in axes]
+        return call.values(call.bind(array, starts[0].array), _settled(value, kept))
     if any(operands[0].is_padded(axis) for axis in axes):
         raise Refused(
             "a reduction by a function of one's own, of which no neutral element is known, over a padded axis",
@@ -62,6 +76,17 @@ def any_reduction(call: Call) -> Sequence[Value]:
     arrays = call.bind(*(value.array for value in (*values, *starts)))
     layout = _settled(values[0], [axis for axis in range(values[0].rank) if axis not in axes])
     return call.values(arrays, layout)
+
+
+_OPERATIONS = {"add": "sum", "mul": "prod", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}
+
+
+def _kind(closed: Any) -> str | None:
+    """The reduction that a function of two elements makes, if it is a single operation of both."""
+    jaxpr = getattr(closed, "jaxpr", closed)
+    if len(jaxpr.eqns) != 1 or list(jaxpr.eqns[0].invars) != list(jaxpr.invars):
+        return None
+    return _OPERATIONS.get(jaxpr.eqns[0].primitive.name)
 
 
 @rule("argmax argmin", "axes index_dtype")

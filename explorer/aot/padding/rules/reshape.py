@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 
 from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import Refused, rule
-from explorer.aot.padding.sizes import Factors, is_symbolic
-from explorer.aot.padding.values import UNIFORM, Fill, Value, unmerged
+from explorer.aot.padding.registry import rule
+from explorer.aot.padding.sizes import is_symbolic
+from explorer.aot.padding.values import UNIFORM, Fill, Value
 
 
 class _Piece(NamedTuple):
@@ -108,21 +106,8 @@ def _quotient(size: Any, divisor: Any) -> Any:
 
 def _moved(call: Call, value: Value) -> Value:
     """Elements gathered into their new places: the last resort, as slow as a gather is."""
-    sizes = call.sizes
     value = call.unmerged(value)
     call.interpreter.tally.relayouts += 1
-    shape = sizes.shape(call.shape)
-    length = math.prod(shape)
-    if length > 2**31 - 1:
-        raise Refused("more elements are moved than an int32 counts", "use smaller buckets")
-    position = lax.iota(jnp.int32, length)
-    new, old = (tuple(chain.from_iterable(unmerged(part))) for part in (call.shape, value.shape))
-    index = _renumbered(call, position, new, old)
-    array = jnp.take(value.array.reshape(-1), index, mode="clip").reshape(shape)
-    return call.value(array)
-
-
-def _renumbered(call: Call, position: Any, new: Factors, old: Factors) -> Any:
-    sizes = call.sizes
-    index = sizes.number(sizes.digits(position, new, sizes.bucket), new, sizes.true)
-    return sizes.number(sizes.digits(index, old, sizes.true), old, sizes.bucket)
+    index = call.sizes.positions(tuple(call.shape), tuple(value.shape))
+    array = jnp.take(value.array.reshape(-1), index, mode="clip")
+    return call.value(array.reshape(call.sizes.shape(call.shape)))

@@ -8,13 +8,15 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from explorer._jax.dimensions import is_at_least
 from explorer.aot.padding.interpreter import Call, scalar_fill
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.sizes import Factors, grows, is_symbolic
 from explorer.aot.padding.values import UNIFORM, Fill, Value, make_value
 
 
-@rule("broadcast_in_dim", "shape broadcast_dimensions", absent="sharding")
+@rule("broadcast_in_dim", "shape broadcast_dimensions", absent="sharding", shrinks=True)
 def broadcast(call: Call) -> Value:
     value = call.inputs[0]
     source = {int(axis): at for at, axis in enumerate(call.params["broadcast_dimensions"])}
@@ -35,14 +37,14 @@ def broadcast(call: Call) -> Value:
     return call.value(array, tuple(layout), fills)
 
 
-@rule("squeeze", "dimensions")
+@rule("squeeze", "dimensions", shrinks=True)
 def squeeze(call: Call) -> Value:
     (value,) = call.inputs
     dropped = {int(axis) % value.rank for axis in call.params["dimensions"]}
     return _moved(call, value, [axis for axis in range(value.rank) if axis not in dropped])
 
 
-@rule("transpose", "permutation")
+@rule("transpose", "permutation", shrinks=True)
 def transpose(call: Call) -> Value:
     return _moved(call, call.inputs[0], [int(axis) for axis in call.params["permutation"]])
 
@@ -52,7 +54,7 @@ def _moved(call: Call, value: Value, axes: Sequence[int]) -> Value:
     return call.value(call.bind(value.array), layout, [value.fills[axis] for axis in axes])
 
 
-@rule("iota", "dtype shape dimension", absent="sharding")
+@rule("iota", "dtype shape dimension", absent="sharding", shrinks=True)
 def iota(call: Call) -> Value:
     axis = int(call.params["dimension"])
     array = lax.broadcasted_iota(call.params["dtype"], call.sizes.shape(call.shape), axis)
@@ -65,14 +67,14 @@ def empty(call: Call) -> Value:
     return call.value(array, (UNIFORM,) * len(call.shape), [0] * len(call.shape))
 
 
-@rule("concatenate", "dimension")
+@rule("concatenate", "dimension", shrinks=True)
 def concatenate(call: Call) -> Value:
     axis = int(call.params["dimension"])
     others = [at for at in range(len(call.shape)) if at != axis]
     values = call.aligned([call.unmerged(value, [axis]) for value in call.inputs], [others] * len(call.inputs))
     layout = call.in_one_piece(_longest(values), [axis])
     fills = [_agreed(fills) for fills in zip(*(value.fills for value in values), strict=True)]
-    if not any(value.is_padded(axis) for value in values[:-1]):
+    if not any(value.is_padded(axis) for value in values[:-1]) and all(grows(value.shape[axis]) for value in values):
         fills[axis] = values[-1].fills[axis]
         return call.value(lax.concatenate([value.array for value in values], axis), layout, fills)
     fills[axis] = None
@@ -81,12 +83,15 @@ def concatenate(call: Call) -> Value:
 
 def _written_in_turn(call: Call, values: Sequence[Value], axis: int) -> Any:
     """Arrays joined where the valid part of the one before ends: each writes over the padding of that."""
-    array, at = jnp.zeros(call.sizes.shape(call.shape), call.avals[0].dtype), 0
+    # Room for all, or the last would be moved to fit: where sizes shrink theirs add up to more than that of their sum.
+    shape = list(call.sizes.shape(call.shape))
+    length, shape[axis] = shape[axis], sum(call.sizes.bucket(value.shape[axis]) for value in values)
+    array, at = jnp.zeros(shape, call.avals[0].dtype), 0
     for value in values:
         start = [jnp.int32(at if other == axis else 0) for other in range(value.rank)]
         array = lax.dynamic_update_slice(array, value.array, start)
         at = at + call.sizes.true(value.shape[axis])
-    return array
+    return lax.slice_in_dim(array, 0, length, axis=axis)
 
 
 def _longest(values: Sequence[Value]) -> Value:
@@ -115,7 +120,7 @@ def unstack(call: Call) -> Sequence[Value]:
     return call.values(call.bind(value.array), tuple(f for at, f in enumerate(value.layout) if at != axis))
 
 
-@rule("split", "sizes axis")
+@rule("split", "sizes axis", shrinks=True)
 def split(call: Call) -> Sequence[Value]:
     axis = int(call.params["axis"])
     value = call.unmerged(call.inputs[0], [axis])
@@ -157,15 +162,15 @@ def cut(call: Call, array: Any, size: Any, start: Any, length: Any, axis: int) -
         axis: Which.
     """
     count = call.sizes.bucket(length)
+    if not (grows(start) and grows(length) and grows(size)):  # else both together are no more than the bucket has
+        widths = [(0, count if at == axis else 0, 0) for at in range(array.ndim)]
+        array = lax.pad(array, jnp.zeros((), array.dtype), widths)
     if not is_symbolic(start):
         return lax.slice_in_dim(array, start, start + count, axis=axis)
-    if grows(start):  # so that start and length together are no more than the bucket has
-        return lax.dynamic_slice_in_dim(array, jnp.int32(call.sizes.true(start)), count, axis)
-    positions = lax.iota(jnp.int32, count) + jnp.int32(call.sizes.true(start))
-    return jnp.take(array, positions, axis=axis, mode="clip")
+    return lax.dynamic_slice_in_dim(array, jnp.int32(call.sizes.true(start)), count, axis)
 
 
-@rule("slice", "start_indices limit_indices strides")
+@rule("slice", "start_indices limit_indices strides", shrinks=True)
 def slice_(call: Call) -> Value:
     starts, limits = call.params["start_indices"], call.params["limit_indices"]
     strides = call.params["strides"] or (1,) * len(starts)
@@ -186,6 +191,8 @@ def _strided(call: Call, array: Any, axis: int, start: Any, stride: Any) -> Any:
         return cut(call, array, size, start, length, axis)
     if is_symbolic(start) or is_symbolic(stride):
         raise Refused("a slice with steps whose start or step depends on the size")
+    if not (grows(size) and grows(length)):
+        raise Refused("a slice with steps of a size that shrinks")
     count = call.sizes.bucket(length)
     end = start + max(0, count - 1) * stride + min(count, 1)
     return lax.slice_in_dim(array, start, end, stride, axis)
@@ -207,21 +214,39 @@ def rev(call: Call) -> Value:
     return call.value(array, value.layout, fills)
 
 
-@rule("pad", "padding_config")
+@rule("pad", "padding_config", shrinks=True)
 def pad(call: Call) -> Value:
     config = call.params["padding_config"]
     changed = [axis for axis, amounts in enumerate(config) if tuple(amounts) != (0, 0, 0)]
-    if any(is_symbolic(low) or is_symbolic(inner) for low, _, inner in config):
-        raise Refused("an axis is padded in front, or inside, by an amount that depends on the size")
     value, filler = call.unmerged(call.inputs[0], changed), call.inputs[1]
     constant = scalar_fill(filler)
     if constant is None:
         array = _filled_with(call, value, filler.array, changed)
     else:
         array = call.masked(value, constant, changed)
+    for axis in changed:
+        array = _padded(call, array, filler.array, axis)
     fills = [constant if axis in changed else None for axis in range(value.rank)]
-    widths = [(low, call.sizes.bucket(high), inner) for low, high, inner in config]
-    return call.value(lax.pad(array, filler.array, widths), call.in_one_piece(value, changed), fills)
+    return call.value(array, call.in_one_piece(value, changed), fills)
+
+
+def _padded(call: Call, array: Any, filler: Any, axis: int) -> Any:
+    """An array longer in front, behind and between, as it is in the bucket; or shorter."""
+    low, _, inner = call.params["padding_config"][axis]
+    if is_symbolic(inner) or (is_symbolic(low) and not is_at_least(low, 0)):
+        raise Refused("an axis is padded inside, or maybe cut in front, by an amount that depends on the size")
+    length, own = call.sizes.bucket(call.shape[axis]), array.shape[axis]
+    own += max(0, own - 1) * inner
+    front = 0 if is_symbolic(low) else low
+    widths = [(front, length - own - front, inner) if at == axis else (0, 0, 0) for at in range(array.ndim)]
+    if not is_symbolic(low):
+        return lax.pad(array, filler, widths)
+    # Put at its place in a row of the filler, with room for its padding.
+    start = [jnp.int32(call.sizes.true(low) if at == axis else 0) for at in range(array.ndim)]
+    moved = lax.pad(array, filler, [(0, 0, inner) if at == axis else (0, 0, 0) for at in range(array.ndim)])
+    row = jnp.broadcast_to(filler, [length + own if at == axis else size for at, size in enumerate(array.shape)])
+    row = lax.dynamic_update_slice(row, moved, start)
+    return lax.slice_in_dim(row, 0, length, axis=axis)
 
 
 def _filled_with(call: Call, value: Value, filler: Any, axes: Sequence[int]) -> Any:

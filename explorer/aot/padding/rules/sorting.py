@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.values import Fill, Value, identity
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import Refused, rule
+from explorer.aot.padding.refused import Refused
+from explorer.aot.padding.registry import rule
 from explorer.aot.padding.sizes import is_symbolic
 from explorer.aot.padding.values import Value, identity
 

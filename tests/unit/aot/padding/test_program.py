@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from explorer.aot.padding import padded, prove
-from explorer.aot.padding.registry import Refused
+from explorer.aot.padding.refused import Refused
 from tests.support.padding import check, refusals, traced
 
 X = (("b", "s", 8), np.float64)
@@ -44,6 +44,20 @@ EXACT = {
 @pytest.mark.parametrize("name", EXACT)
 def test_it_gives_what_the_function_gives(name):
     check(*EXACT[name])
+
+
+SHRINKING = {
+    "rolled": (lambda x: (jnp.roll(x, 1, 1), jnp.roll(x, -2, 0), jnp.roll(x, x.shape[1] // 2, 1)), X),
+    "to a fixed length": (lambda x: jnp.concatenate([x, jnp.ones((x.shape[0], 64 - x.shape[1], 8))], 1).cumsum(1), X),
+    "padded behind": (lambda x: jnp.pad(x, ((0, 0), (0, 64 - x.shape[1]), (0, 0))), X),
+    "padded in front": (lambda x: jnp.pad(x, ((0, 0), (64 - x.shape[1], 0), (0, 0)), constant_values=3), X),
+    "summed": (lambda x: jnp.ones(64 - x.shape[0]).sum() + x.sum(), X),
+}
+
+
+@pytest.mark.parametrize("name", SHRINKING)
+def test_sizes_may_shrink_where_there_is_room_for_the_largest(name):
+    check(*SHRINKING[name])
 
 
 MERGED = {
@@ -107,8 +121,8 @@ def test_a_program_that_isnt_exact_isnt_made():
         jax.jit(padded(closed, {"b": 4}))({"b": np.int32(2)}, np.zeros(4, np.float32))
 
 
-def test_a_size_that_shrinks_as_another_grows_is_refused():
-    (refusal, *_) = refusals(lambda x: jnp.ones(64 - x.shape[0]).sum(), (("b",), np.float32))
+def test_a_size_that_shrinks_as_another_grows_is_refused_where_shapes_must_add_up():
+    (refusal, *_) = refusals(lambda x: jnp.ones((64 - x.shape[0], 2)).reshape(-1), (("b",), np.float32))
     assert "may get smaller as b grows" in refusal.reason
 
 
