@@ -63,7 +63,12 @@ def check_parameters(name: str, rule: Rule, params: dict[str, Any]) -> None:
         Refused: The equation has a parameter that the rule doesn't take, or not with this value.
     """
     for key, value in params.items():
-        if key in rule.absent and value not in (None, False, ()):
+        if key in rule.absent and not _is_absent(value):
             raise Refused(f"`{name}` with {key}={value} isn't known to be exact")
         if key not in rule.absent and key not in rule.parameters:
             raise Refused(f"`{name}` has a parameter `{key}` that isn't known here")
+
+
+def _is_absent(value: Any) -> bool:
+    # An array that isn't sharded may have a sharding, of a mesh without axes.
+    return value in (None, False, ()) or getattr(getattr(value, "mesh", None), "empty", False)

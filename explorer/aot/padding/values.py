@@ -18,7 +18,7 @@ UNIFORM: Factors = ()
 
 # What fills the padded positions of an axis, whatever the other axes' position is; None is garbage: anything at all,
 # NaN and infinities too.
-Fill = float | int | bool | None
+Fill = complex | float | int | bool | None
 
 
 def unmerged(shape: Sequence[Any]) -> Layout:
@@ -99,8 +99,10 @@ def identity(kind: str, dtype: Any) -> Fill:
         return kind in ("min", "and")
     if kind == "and":
         return -1 if jnp.issubdtype(dtype, jnp.signedinteger) else int(jnp.iinfo(dtype).max)
+    sign = -1 if kind == "max" else 1
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        return complex(sign * np.inf, sign * np.inf)
     if jnp.issubdtype(dtype, jnp.floating):
-        sign = -1 if kind == "max" else 1
         # Some of 8 bits have no infinity.
         has_infinity = bool(np.isinf(np.asarray(np.inf, dtype)))
         return sign * (np.inf if has_infinity else float(cast(Any, jnp.finfo(dtype).max)))

@@ -165,7 +165,7 @@ def _selected(fills: list[Fill]) -> Fill:
     which, *cases = fills
     if which is None:
         return cases[0] if all(case == cases[0] for case in cases) else None
-    return cases[int(which)]
+    return cases[int(which.real)]
 
 
 def _exact(number: Any, dtype: Any) -> Fill:

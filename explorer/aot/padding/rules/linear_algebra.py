@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
+from jax import lax
+
 from explorer.aot.padding.interpreter import Call
 from explorer.aot.padding.refused import Refused
 from explorer.aot.padding.registry import rule
+from explorer.aot.padding.sizes import is_symbolic
 from explorer.aot.padding.values import Value
 
 _MATRICES = """
-cholesky cholesky_update eig eigh geqrf geqp3 hessenberg householder_product lu ormqr qr schur svd symmetric_product
-triangular_solve tridiagonal tridiagonal_solve
+cholesky_update eig eigh geqrf geqp3 hessenberg householder_product ormqr qr schur svd symmetric_product tridiagonal
+tridiagonal_solve
 """
+_HINT = "pad to a fixed size, or keep it out of the function"
 _PARAMETERS = """
 symmetrize_input lower sort_eigenvalues subset_by_index algorithm compute_left_eigenvectors compute_right_eigenvectors
 implementation pivoting full_matrices use_magma compute_uv left_side transpose_a conjugate_a unit_diagonal
@@ -24,6 +29,35 @@ compute_schur_vectors sort_eig_vals select_callable perturbation_m perturbation_
 @rule(_MATRICES, _PARAMETERS)
 def of_matrices(call: Call) -> Sequence[Value]:
     return _batched(call, 2)
+
+
+@rule("cholesky lu", "symmetrize_input")
+def square_factors(call: Call) -> Sequence[Value]:
+    return call.values(_results(call, [_extended(call, call.inputs[0])]))
+
+
+@rule("triangular_solve", "left_side lower transpose_a conjugate_a unit_diagonal")
+def triangular_solve(call: Call) -> Sequence[Value]:
+    matrix, right = call.inputs
+    return call.values(_results(call, [_extended(call, matrix), call.masked(call.unmerged(right), 0)]))
+
+
+def _extended(call: Call, value: Value) -> Any:
+    """A matrix, or many, extended by the identity: nothing of that mixes with what is valid.
+
+    Raises:
+        Refused: It may not be square.
+    """
+    rows, columns = value.shape[-2:]
+    array = call.masked(call.unmerged(value), 0)
+    if not is_symbolic(rows) and not is_symbolic(columns):
+        return array
+    if not rows == columns:
+        raise Refused(f"`{call.name}` of a matrix that isn't square, along a padded axis", _HINT)
+    shape, last = array.shape, array.ndim - 1
+    row, column = (lax.broadcasted_iota(jnp.int32, shape, axis) for axis in (last - 1, last))
+    is_new = (row == column) & (row >= jnp.int32(call.sizes.true(rows)))
+    return lax.select(is_new, lax.full(shape, 1, array.dtype), array)
 
 
 @rule("lu_pivots_to_permutation", "permutation_size")
@@ -40,11 +74,14 @@ def _batched(call: Call, inner: int) -> Sequence[Value]:
     """An operation on the last axes of each operand, which mustn't be padded."""
     for value in call.inputs:
         if any(axis >= value.rank - inner for axis in value.padded_axes):
-            raise Refused(f"`{call.name}` along a padded axis", "pad to a fixed size, or keep it out of the function")
-    values = [call.unmerged(value) for value in call.inputs]
+            raise Refused(f"`{call.name}` along a padded axis", _HINT)
     # Of zeros an iteration converges, of NaN it may not.
-    results: Any = call.bind(*(call.masked(value, 0) for value in values))
-    return call.values(results if call.equation.primitive.multiple_results else [results])
+    return call.values(_results(call, [call.masked(call.unmerged(value), 0) for value in call.inputs]))
+
+
+def _results(call: Call, arrays: Sequence[Any]) -> list[Any]:
+    results: Any = call.bind(*arrays)
+    return results if call.equation.primitive.multiple_results else [results]
 
 
 @rule("custom_linear_solve", "const_lengths jaxprs")

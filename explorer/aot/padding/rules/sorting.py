@@ -30,6 +30,8 @@ def sort(call: Call) -> Sequence[Value]:
 
 def _greatest(dtype: Any) -> Fill:
     """What JAX sorts behind everything else: NaN, whatever its sign."""
+    if jnp.issubdtype(dtype, np.complexfloating):
+        return complex(np.nan, np.nan)
     if jnp.issubdtype(dtype, np.inexact):
         return np.nan
     return identity("min", dtype)
@@ -45,3 +47,12 @@ def top_k(call: Call) -> Sequence[Value]:
     # Of equal elements the first are meant, and valid positions come first.
     array = call.masked(value, identity("max", value.aval.dtype), [axis])
     return call.values(call.bind(array), call.in_one_piece(value, [axis]))
+
+
+@rule("approx_top_k", "k reduction_dimension recall_target is_max_k reduction_input_size_override aggregate_to_topk")
+def approximate_top_k(call: Call) -> Sequence[Value]:
+    (operand,) = call.inputs
+    axis = int(call.params["reduction_dimension"]) % operand.rank
+    if operand.is_padded(axis):
+        raise Refused("how well the largest elements are approximated depends on the size", "use jax.lax.top_k")
+    return call.values(call.bind(operand.array), call.in_one_piece(operand, [axis]))

@@ -106,22 +106,16 @@ def _is_reached(size: Any, length: Any, stride: Any, padding: tuple[Any, Any], *
 @rule("select_and_scatter_add", "select_prim window_dimensions window_strides padding")
 def scatter_to_selected(call: Call) -> Value:
     source, operand = call.inputs
-    # Where nothing is selected by garbage: the padding loses against everything, and gives 0.
+    # The padding loses against everything, as what JAX itself puts around does, and gives 0.
     kind: Any = {"ge": "max", "le": "min"}.get(call.params["select_prim"].name)
     reached = _reached(call, operand)
-    if kind is None or any(_hangs_over(call, operand, axis) for axis in reached):
-        raise Refused("the gradient of windows that reach beyond a padded axis")
+    if kind is None:
+        raise Refused("the gradient of windows of which another element than an extreme is selected")
     source, operand = call.unmerged(source, reached), call.unmerged(operand, reached)
     others = [axis for axis in range(operand.rank) if axis not in reached]
     source, operand = call.aligned([source, operand], [others, others])
     arrays = call.masked(source, 0, reached), call.masked(operand, identity(kind, operand.aval.dtype), reached)
     return call.value(call.bind(*arrays), call.in_one_piece(operand, reached))
-
-
-def _hangs_over(call: Call, value: Value, axis: int) -> bool:
-    """Whether a valid window takes in what isn't valid: there a padded position could be selected."""
-    low, high = call.params["padding"][axis]
-    return value.is_padded(axis) and (low, high) != (0, 0)
 
 
 @rule("select_and_gather_add", f"select_prim {_WINDOW}")

@@ -61,6 +61,10 @@ def pooled(x):
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
 
+def hanging(x):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 1, 2, 1), "SAME")
+
+
 WINDOWS = {
     "same size": (convolve("SAME"), IMAGE, KERNEL),
     "no padding": (convolve("VALID"), (("b", "s+3", 6, 3), np.float64), KERNEL),
@@ -68,6 +72,7 @@ WINDOWS = {
     "gradients": (jax.grad(lambda x, w: (convolve("SAME")(x, w) ** 2).sum(), (0, 1)), IMAGE, KERNEL),
     "largest of windows": (pooled, EVEN),
     "its gradient": (jax.grad(lambda x: (pooled(x) ** 2).sum()), EVEN),
+    "gradient of windows that hang over": (jax.grad(lambda x: (hanging(x) ** 2).sum()), IMAGE),
     "sums of windows": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 3, 3, 1), (1, 1, 1, 1), "SAME"), IMAGE),
     "one window for all": (
         lambda x: lax.reduce_window(x, 0.0, lax.add, (1, x.shape[1], 6, 1), (1,) * 4, "VALID"), IMAGE),
@@ -129,9 +134,34 @@ def test_there_may_be_any_number_of_matrices(name):
     check(*MATRICES[name])
 
 
-def test_matrices_that_are_padded_themselves_are_refused():
-    (refusal,) = refusals(lambda x: jnp.linalg.cholesky(x), (("b", "b"), np.float32))
+def kernel(x):
+    return jnp.exp(-((x[:, None] - x[None]) ** 2).sum(-1)) + jnp.eye(x.shape[0])
+
+
+PADDED_MATRICES = {
+    "Cholesky": lambda x: jnp.linalg.cholesky(kernel(x)),
+    "regression": lambda x: jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(kernel(x), lower=True), x),
+    "gradient": jax.grad(lambda x: jnp.log(jnp.diag(jnp.linalg.cholesky(kernel(x)))).sum()),
+    "lower and upper": lambda x: jax.lax.linalg.lu(kernel(x) + x[:, :1] * x[:, 1]),
+}
+
+
+@pytest.mark.parametrize("name", PADDED_MATRICES)
+def test_square_matrices_may_be_padded_themselves(name):
+    check(PADDED_MATRICES[name], (("s", 4), np.float64))
+
+
+def test_eigenvalues_of_padded_matrices_are_refused():
+    (refusal,) = refusals(lambda x: jnp.linalg.eigvalsh(x, symmetrize_input=False), (("b", "b"), np.float32))
     assert "along a padded axis" in refusal.reason
+
+
+def test_complex_numbers_that_arent_any_are_sorted_as_they_are_unpadded():
+    worst = np.array([[complex(np.nan, 1), complex(1, np.nan), complex(np.nan, np.nan), complex(np.inf, 0), 1j]] * 2)
+    size = ({"b": 2, "s": 2},)
+    specs = (("b", "s+3"), np.complex128)
+    check(lambda x: (jnp.sort(x, 1), jnp.argsort(x, 1)), specs, sizes=size, arrays=lambda rng, at, size: worst)
+    check(lambda x: (x.max(1), x.min(0)), (("b", "s"), np.complex128))
 
 
 @pytest.mark.parametrize(
