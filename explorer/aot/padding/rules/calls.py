@@ -24,7 +24,7 @@ def jit(call: Call) -> Sequence[Value]:
         return call.interpreter.run(call.params["jaxpr"], call.inputs)
 
 
-@rule("closed_call core_call", parameters="call_jaxpr name", shrinks=True)
+@rule("closed_call core_call composite", parameters="call_jaxpr name attributes version", shrinks=True)
 def closed_call(call: Call) -> Sequence[Value]:
     return call.interpreter.run(call.params["call_jaxpr"], call.inputs)
 

@@ -16,15 +16,16 @@ from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value
 _PLAIN = """
 abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz complex conj copy
 copy_p cos cosh digamma div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge ge_to gt gt_to imag integer_pow
-is_finite le le_to lgamma log log1p logistic lt lt_to max min mul mulhi name ne neg nextafter not one_minus_square
-optimization_barrier or polygamma population_count pow real reduce_precision rem round rsqrt select_n shift_left
-shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh threefry2x32 xor zeta
+is_finite le le_to lgamma log log1p log2 logistic lt lt_to max min mul mulhi name ne neg nextafter not
+one_minus_square optimization_barrier or polygamma polynomial population_count pow real reduce_precision rem round
+rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan
+tanh threefry2x32 xor zeta
 """
 
 
 @rule(
     _PLAIN,
-    parameters="accuracy y exponent_bits mantissa_bits rounding_method name input_dtype _input_dtype",
+    parameters="accuracy y exponent_bits mantissa_bits rounding_method name input_dtype _input_dtype unroll",
     absent="out_dtype sharding",
     shrinks=True,
 )
@@ -42,14 +43,6 @@ def iterative(call: Call) -> Sequence[Value]:
 
 @rule("convert_element_type", "new_dtype weak_type", "sharding", shrinks=True)
 def convert(call: Call) -> Sequence[Value]:
-    return apply_elementwise(call, call.bind)
-
-
-@rule("polynomial", parameters="coefficients coeffs")
-def polynomial(call: Call) -> Sequence[Value]:
-    # Its coefficients are an operand in some versions: not element-wise.
-    if len(call.inputs) > 1 and any(value.padded_axes for value in call.inputs[1:]):
-        raise Refused("polynomial with a padded axis of coefficients")
     return apply_elementwise(call, call.bind)
 
 
