@@ -113,6 +113,9 @@ class Interpreter:
     def _equation(self, equation: Any, inputs: list[Value]) -> Sequence[Value]:
         try:
             results = self._apply(equation, inputs)
+            for variable, result in zip(equation.outvars, results, strict=True):
+                expected = self.sizes.shape(getattr(variable.aval, "shape", ()))
+                assert tuple(jnp.shape(result.array)) == expected, (equation.primitive.name, result.array, expected)
         except Refused as refused:
             error = refused
         except Exception as fault:
@@ -121,9 +124,6 @@ class Interpreter:
             text = str(fault).strip().partition("\n")[0]
             error = Refused(f"its rule fails: {type(fault).__name__}: {text}")
         else:
-            for variable, result in zip(equation.outvars, results, strict=True):
-                expected = self.sizes.shape(getattr(variable.aval, "shape", ()))
-                assert tuple(jnp.shape(result.array)) == expected, (equation.primitive.name, result.array, expected)
             return [self.tally.note(result) for result in results]
         if not self.tally.collects:
             raise error

@@ -18,14 +18,16 @@ def folded(x):
     return x.reshape(*x.shape[:-1], 2, x.shape[-1] // 2) if x.shape[-1] in (4, 8) else x
 
 
-def apart(x, rows):
-    same = x.ndim > 1 and x.shape[0] == rows[0] * rows[1]
-    return x.reshape(*rows, *x.shape[1:]) if same else x
+def apart(x):
+    """The first axis in two, whatever it is: there and back."""
+    doubled = jnp.concatenate([x, x], 0)
+    return doubled.reshape(2, *x.shape)[1]
 
 
 STEPS = {
     "merged": lambda x, rows: merged(x),
-    "apart": apart,
+    "apart": lambda x, rows: apart(x),
+    "merged and back": lambda x, rows: jnp.tanh(merged(x)).reshape(x.shape),
     "folded": lambda x, rows: folded(x),
     "moved": lambda x, rows: jnp.moveaxis(x, 0, -1),
     "reversed": lambda x, rows: jnp.flip(x, 0),
