@@ -1,6 +1,6 @@
 """JAX's own programs of symbolic shapes, each compiled here for a range of sizes and held against the function itself.
 
-    python -m tests.shape_polymorphism PATH [--log FILE] [--sample N] [--only TEXT]
+    python -m tests.shape_polymorphism PATH [--log FILE] [--sample N] [--only TEXT] [--pad]
 
 PATH is a checkout of jax-ml/jax at the tag of the JAX that is installed. Its `tests/shape_poly_test.py` lists programs
 and says which of their dimensions are symbols, and which programs JAX itself can't trace so. Each is compiled with such
@@ -173,8 +173,8 @@ def is_close(result: Any, wanted: Any, tolerance: float) -> bool:
         return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
 
 
-def examine(harness: Any) -> tuple[str, str]:
-    """The outcome of one program, and the reason."""
+def examine(harness: Any, options: Mapping[str, Any]) -> tuple[str, str]:
+    """The outcome of one program, compiled with these options, and the reason."""
     described = Described(harness)
     ranges = ranges_of(described)
     error = ranges["usual"][1]
@@ -182,7 +182,7 @@ def examine(harness: Any) -> tuple[str, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             infos = described.infos([sizes for sizes, _ in ranges.values()])
-            executable = ex.compile(described.function, LEVEL, args=[infos])
+            executable = ex.compile(described.function, LEVEL, args=[infos], **options)
             results = {which: executable(described.arrays(sizes)) for which, (sizes, _) in ranges.items()}
     except Exception as failure:
         text = f"{type(failure).__name__}: {failure}"
@@ -204,11 +204,11 @@ def examine(harness: Any) -> tuple[str, str]:
     return ("symbolic" if not why else "each shape, as in JAX" if harness.expect_error else "each shape"), why
 
 
-def run(harness: Any, context: Callable[..., Any]) -> Row:
+def run(harness: Any, context: Callable[..., Any], options: Mapping[str, Any]) -> Row:
     start = time.perf_counter()
     try:
         with context(**harness.override_jax_config_flags):
-            outcome, reason = examine(harness)
+            outcome, reason = examine(harness, options)
     except Exception as error:  # of this file, or the harness
         outcome, reason = "not run", f"{type(error).__name__}: {error}"
     return Row(harness.fullname, outcome, reason[:1000], round(time.perf_counter() - start, 2))
@@ -230,7 +230,7 @@ def harnesses(path: Path) -> tuple[list[Any], Callable[..., Any]]:
     return listed, module.jtu.thread_local_config_context
 
 
-def rows(path: Path, log: Path | None, sample: int | None, only: str) -> Iterator[Row]:
+def rows(path: Path, log: Path | None, sample: int | None, only: str, options: Mapping[str, Any]) -> Iterator[Row]:
     listed, context = harnesses(path)
     is_there = log is not None and log.exists()
     done = [Row(**json.loads(line)) for line in log.read_text().splitlines()] if is_there and log else []
@@ -240,7 +240,7 @@ def rows(path: Path, log: Path | None, sample: int | None, only: str) -> Iterato
         if left[harness.fullname]:
             left[harness.fullname] -= 1
             continue
-        row = run(harness, context)
+        row = run(harness, context, options)
         if log is not None:
             with log.open("a") as file:
                 file.write(json.dumps(asdict(row)) + "\n")
@@ -255,8 +255,10 @@ def main() -> int:
     parser.add_argument("--log", type=Path, help="a file of one JSON object for each program")
     parser.add_argument("--sample", type=int, help="how many, of all in a random order")
     parser.add_argument("--only", default="", help="those whose name has this")
+    parser.add_argument("--pad", action="store_true", help="by one binary for all sizes, or not at all")
     options = parser.parse_args()
-    all_rows = list(rows(options.path, options.log, options.sample, options.only))
+    compiled = {"dynamic": "pad"} if options.pad else {}
+    all_rows = list(rows(options.path, options.log, options.sample, options.only, compiled))
     counts = Counter(row.outcome for row in all_rows)
     for outcome in sorted(counts, key=lambda outcome: -counts[outcome]):
         print(f"{counts[outcome]:6,}  {outcome}")

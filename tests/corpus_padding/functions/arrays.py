@@ -189,7 +189,7 @@ lax.dynamic_update_slice(x, y, (z[0],)) : f[s] f[2] i[1] : s>=2
 lax.dynamic_update_slice(x, y, (z[0], 0)) : f[s,2] f[1,2] signed[1]
 lax.dynamic_update_slice(x, y, (z[0],)) : f[8] f[s] i[1]
 lax.dynamic_update_index_in_dim(x, y, z[0], 1) : f[b,s] f[b] i[1]
-lax.index_take(x, (y,), (0,)) : f[s,2] below<s[b]
+
 jax.vmap(lambda row, i: lax.dynamic_slice(row, (i,), (2,)))(x, y) : f[b,s] signed[b] : s>=2
 jax.vmap(lambda row, i: row[i])(x, y) : f[b,s] signed[b]
 jax.vmap(lambda row, i: row.at[i].set(0.0))(x, y) : f[b,s] signed[b]
