@@ -79,7 +79,7 @@ def _cells(paths: HotPaths, row: HotRow) -> tuple[str, ...]:
         calls += f", {sum(row.misses.values()):,} held back as {names} had changed"
     why = ""
     if row.reason:
-        calls, why = f"after {calls}", f": {reason_text(paths, row)}"
+        calls, why = f"after {calls}: " * (row.calls > 0), reason_text(paths, row)
     if row.inside:
         return row.name, "inside", times_text(row), "", f"{calls}: {inside_text(row)}"
     return row.name, row.state, times_text(row), _factor(row), f"{calls}{why}"

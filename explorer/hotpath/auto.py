@@ -19,7 +19,7 @@ from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction, Options
 from explorer.hotpath.journal import Journal
 from explorer.hotpath.logs import LogListener, requested_listeners
-from explorer.hotpath.report import by_time, callers, labels_of, row_of
+from explorer.hotpath.report import by_time, callers, labels_of, note_dropped, row_of
 from explorer.hotpath.sequences.cell import Compile, Prepared, compile_tree, prepare
 from explorer.hotpath.sequences.stream import Stream
 from explorer.hotpath.watched_loops import LoopOwner
@@ -105,7 +105,8 @@ class AutoCompile(Displayable):
     def functions(self) -> tuple[HotRow, ...]:
         """The functions that were called often, those that take most of the time first."""
         # Who is on the stack all the time, as `main` is, was looked at and not called again.
-        called = [hot for hot in list(self._functions.values()) if hot.times.count]
+        note_dropped(list(self._functions.values()))
+        called = [hot for hot in list(self._functions.values()) if hot.times.count or hot.state == "eager"]
         inside = callers(called)
         rows = [row_of(hot, self._journal.began, self._signal) for hot in called]
         placed = [

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import isfinite
+from sys import getrefcount
 
 from explorer.capture.sources import label
 from explorer.hotpath.arrays import ARRAYS, may_be_replaced
 from explorer.hotpath.costs import Estimate, FunctionCosts, together
 from explorer.hotpath.hot import HotFunction
+from explorer.hotpath.proof import Refusal
 from explorer.model.results.hot_paths import HeldValue, HotRow
+
+_OURS = 3  # references to a function: its HotFunction's, the table's, and that of who counts them
 
 
 def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
@@ -78,6 +82,20 @@ def callers(hots: Iterable[HotFunction]) -> dict[int, str]:
         for read in variant.guards.reads
         if read.where == "code" and read.holder is not hot.original
     }
+
+
+def note_dropped(hots: Iterable[HotFunction]) -> None:
+    """Functions that were called and then dropped, as those are that a call defines for itself, stay eager: say why.
+
+    Who holds them but their `HotFunction` and the table of all is the user.
+    """
+    for hot in hots:
+        outer = hot.name.rpartition(".<locals>.")[0]
+        if outer and hot.state == "counting" and not hot.times.count and getrefcount(hot.function) <= _OURS:
+            made = f"`{outer}` defines it anew at each call, and drops it"
+            line = hot.original.__code__.co_firstlineno
+            cure = f"define it once, outside of `{outer}`, and pass what it reads from there"
+            hot.leave(Refusal(made, hot.original.__code__.co_filename, line, cure))
 
 
 def labels_of(rows: Iterable[HotRow], others: Iterable[str] = ()) -> dict[str, str]:

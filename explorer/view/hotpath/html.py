@@ -90,7 +90,8 @@ def _figures(row: HotRow) -> str:
     """What a function gained, or what it costs as it is."""
     if row.state == "eager":
         cost = f", {duration_text(row.eager_calls * row.eager_seconds)}" if isfinite(row.eager_seconds) else ""
-        return f'<span class="hp-figures">{count_text(row.eager_calls, "call")}{cost}</span>'
+        calls = count_text(row.eager_calls, "call") if row.calls else ""
+        return f'<span class="hp-figures">{calls}{cost}</span>'
     if not isfinite(row.speedup):
         return f'<span class="hp-figures">{count_text(row.calls, "call")}</span>'
     saved = f" <span>about {duration_text(row.saved_seconds)} saved</span>" if row.saved_seconds > 0 else ""
@@ -123,6 +124,8 @@ def _eager(row: HotRow, paths: HotPaths) -> str:
 
 
 def _calls_text(row: HotRow) -> str:
+    if not row.calls:
+        return "not counted"
     if not row.compiled_calls:
         return f"{row.eager_calls:,}, all of them eager"
     return f"{row.calls:,}: {row.eager_calls:,} eager, {row.compiled_calls:,} compiled"

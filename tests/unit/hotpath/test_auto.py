@@ -182,3 +182,24 @@ def test_autotuning_tries_several_sets_of_options_and_gives_the_same(monkeypatch
         until(hot, double, "compiled")
         np.testing.assert_allclose(double(X), np.sin(X) * 2, rtol=1e-5)
     assert counted == [1]
+
+
+def test_a_function_that_each_call_defines_anew_says_so_with_its_cure():
+    with ex.auto_compile(background=False, seconds=0.0, threshold=10**6) as hot:
+        hot.nominate(made())  # as it is seen often by its code, and dropped
+        row = hot.report()["made.<locals>.chain"]
+    assert (row.state, row.reason) == ("eager", "`made` defines it anew at each call, and drops it")
+    assert "  eager" in repr(hot)
+    assert " `made` defines it anew at each call, and drops it (test_auto.py, line " in repr(hot)
+    assert row.cure == "define it once, outside of `made`, and pass what it reads from there"
+    assert (row.reason_file, row.reason_line) == (__file__, made.__code__.co_firstlineno + 3)
+
+
+def test_a_function_that_is_held_somewhere_isnt_taken_for_one_that_is_defined_anew():
+    chain = made()
+    with ex.auto_compile(background=False, seconds=0.0, threshold=10**6) as hot:
+        hot.nominate(chain)
+        assert not hot.functions
+        chain(X)
+        chain(X)
+        assert [row.state for row in hot.functions] == ["counting"]
