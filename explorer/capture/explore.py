@@ -212,9 +212,10 @@ def compile_stages(request: CompileRequest) -> Compilation:
     __tracebackhide__ = True
     request.check_arguments()
     traced, capture = run_step("trace", request.trace, request, request.empty_capture())
+    notes = request.notes  # the stage reads them later; of the request it would hold all that was compiled
     capture = replace(
         capture,
-        stages=(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr, request.notes)),),
+        stages=(Stage("jaxpr", lambda: read_jaxpr(traced.jaxpr, notes)),),
         findings=request.lint(traced),
         signature=_signature(traced.jaxpr),
         constants=name_constants(traced.jaxpr, request.unwrapped, request.named_arrays),
