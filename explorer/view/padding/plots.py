@@ -60,19 +60,28 @@ def plots_of(report: DynamicReport) -> list[Plot]:
     scale = scale_of([*map(elements, rows), *buckets], "{:,.0f}".format, most=5)
     x = without_crowding(list(zip(scale.ticks, scale.texts, strict=True)), scale, _ROOM, _LETTER)
     took, waste = [row.median_seconds for row in rows], [row.waste for row in rows]
-    waited = "until its results were there" if all(row.is_waited for row in rows) else "until it returned"
+    waited = {row.is_waited for row in rows}
+    until = "until it returned" if True not in waited else "until its results were there"
     hover = [_hover(row) for row in rows]
     what = total_waste(report)[1]
     whole = Scale(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), ("0%", "25%", "50%", "75%", "100%"))
     return [
-        Plot(f"a call, median, {waited}", x, scale_of(took, duration_text, most=5), rows, took, hover),
+        Plot(
+            f"a call, median, {until}" + ", or it returned" * (len(waited) > 1),
+            x,
+            scale_of(took, duration_text, most=5),
+            rows,
+            took,
+            hover,
+        ),
         Plot(f"padding, part of the {what}", x, whole, rows, waste, hover),
     ]
 
 
 def _hover(row: PaddedSizes) -> str:
+    until = "" if row.is_waited else " until it returned"
     return (
-        f"{sizes_text(row.sizes)} in {bucket_text(row.bucket)}: {duration_text(row.median_seconds)}, "
+        f"{sizes_text(row.sizes)} in {bucket_text(row.bucket)}: {duration_text(row.median_seconds)}{until}, "
         f"{share_text(row.waste)} padding, {count_text(row.calls, 'call')}"
     )
 

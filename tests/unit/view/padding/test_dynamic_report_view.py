@@ -98,6 +98,21 @@ def test_points_stand_where_their_figures_are():
     assert all(plot.x.low < 16 * 64 < 64 * 64 < plot.x.high for plot in (took, waste))
 
 
+@pytest.mark.parametrize(
+    ("waited", "title"),
+    [
+        ((True, True), "a call, median, until its results were there"),
+        ((False, False), "a call, median, until it returned"),
+        ((True, False), "a call, median, until its results were there, or it returned"),
+    ],
+)
+def test_what_was_measured_is_said(waited, title):
+    rows = tuple(replace(ROW, is_waited=each) for each in waited)
+    plot = plots_of(replace(PADDED, sizes=rows))[0]
+    assert plot.title == title
+    assert ["until it returned" in text for text in plot.hover] == [not each for each in waited]
+
+
 def test_names_from_elsewhere_are_text():
     odd = replace(SVD, equation=ATTACK, reason=ATTACK, hint=ATTACK, label=ATTACK, text=ATTACK)
     report = replace(
