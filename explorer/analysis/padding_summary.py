@@ -84,7 +84,8 @@ def _not_padded(report: DynamicReport) -> str:
 def _served(report: DynamicReport) -> str:
     padded = sum(binary.is_padded for binary in report.binaries)
     serve = f"{padded:,} binar{'ies serve' if padded != 1 else 'y serves'}"
-    own = sum(not binary.is_padded for binary in report.binaries)
+    # An empty size has a binary of its own, but it isn't among those that can be padded.
+    own = sum(not binary.is_padded and 0 not in binary.sizes.values() for binary in report.binaries)
     with_own = (
         f", {own:,} of them {'have binaries' if own != 1 else 'has a binary'} of {'their' if own != 1 else 'its'} own"
     )
@@ -102,8 +103,7 @@ def _wasted(report: DynamicReport) -> list[str]:
     share, what = total_waste(report)
     if not share:
         return [f"no padding in {count_text(report.calls, 'call')}"]
-    # Of bytes and FLOPs alike: what is wasted grows with the calls, not with the share alone.
-    worst = max(report.sizes, key=lambda row: row.calls * (row.wasted_flops or row.wasted_bytes))
+    worst = by_waste(report)[0]
     most = f", most at {sizes_text(worst.sizes)}" if len(report.sizes) > 1 else f" at {sizes_text(worst.sizes)}"
     return [f"{share_text(share)} of the {what} of {count_text(report.calls, 'call')} {_are(what)} padding{most}"]
 
@@ -120,6 +120,18 @@ def total_waste(report: DynamicReport) -> tuple[float, str]:
         return wasted / all_flops, "FLOPs"
     all_bytes = sum(row.calls * row.padded_bytes for row in report.sizes)
     return (report.wasted_bytes / all_bytes if all_bytes else 0.0), "bytes"
+
+
+def waste_of(row: PaddedSizes, what: str) -> float:
+    """The part of the FLOPs, or of the bytes, of a call that is padding."""
+    return row.waste if what == "FLOPs" else row.wasted_bytes / row.padded_bytes if row.padded_bytes else 0.0
+
+
+def by_waste(report: DynamicReport) -> list[PaddedSizes]:
+    """The sizes whose calls waste most first: that grows with the calls, not with the share alone."""
+    has_flops = total_waste(report)[1] == "FLOPs"
+    wasted = [row.calls * ((row.wasted_flops or 0.0) if has_flops else row.wasted_bytes) for row in report.sizes]
+    return [report.sizes[at] for at in sorted(range(len(wasted)), key=lambda at: -wasted[at])]
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
@@ -155,7 +167,8 @@ def _proof(report: DynamicReport) -> Iterator[tuple[str, str]]:
     rules = report.rules or {}
     equations = count_text(sum(rules.values()), "equation")
     keep = f"{count_text(report.masks, 'mask')} keep{'s' * (report.masks == 1)} padding out of results"
-    yield "proven", f"all {equations} of padded arrays; {keep if report.masks else 'no mask is needed'}"
+    proven = f"all {equations}" if sum(rules.values()) > 1 else equations
+    yield "proven", f"{proven} of padded arrays; {keep if report.masks else 'no mask is needed'}"
     yield "rules", ", ".join(f"{name} {count:,}" for name, count in _by_use(rules))
     buckets = (report.buckets or {}).items()
     yield "buckets", "; ".join(f"{name} {', '.join(map(str, sizes))}" for name, sizes in buckets)
@@ -184,19 +197,20 @@ def _binary_row(row: DynamicBinary) -> tuple[str, ...]:
 
 def size_rows(report: DynamicReport, rows: Sequence[PaddedSizes]) -> list[tuple[str, ...]]:
     """Sizes that were padded as a table, under a head."""
-    waste = total_waste(report)[1]
-    head = ("size", "in the bucket", "calls", "a call took", f"padding, of the {waste}", "of the bytes")
-    return [head, *((*_size_row(row),) for row in rows)]
+    has_flops = total_waste(report)[1] == "FLOPs"
+    head = ("size", "in the bucket", "calls", "a call took")
+    shares = ("padding, of the FLOPs", "of the bytes") if has_flops else ("padding, of the bytes",)
+    return [(*head, *shares), *(_size_row(row, has_flops) for row in rows)]
 
 
-def _size_row(row: PaddedSizes) -> tuple[str, ...]:
+def _size_row(row: PaddedSizes, has_flops: bool) -> tuple[str, ...]:
+    of_bytes = share_text(waste_of(row, "bytes"))
     return (
         sizes_text(row.sizes),
         bucket_text(row.bucket),
         f"{row.calls:,}",
         duration_text(row.median_seconds),
-        share_text(row.waste),
-        share_text(row.wasted_bytes / row.padded_bytes if row.padded_bytes else 0.0),
+        *((share_text(waste_of(row, "FLOPs")), of_bytes) if has_flops else (of_bytes,)),
     )
 
 
@@ -209,7 +223,7 @@ def report_text(report: DynamicReport) -> str:
     if report.binaries:
         lines += text_table(binary_rows(report))
     if report.sizes:
-        worst = sorted(report.sizes, key=lambda row: -row.calls * (row.wasted_flops or row.wasted_bytes))
+        worst = by_waste(report)
         lines += text_table(size_rows(report, worst[:_ROWS]))
         if len(worst) > _ROWS:
             lines.append(f"{_GAP}… and {count_text(len(worst) - _ROWS, 'size')} that waste less")

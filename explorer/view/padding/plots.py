@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from math import prod
 
-from explorer.analysis.padding_summary import bucket_text, sizes_text, total_waste
+from explorer.analysis.padding_summary import bucket_text, sizes_text, total_waste, waste_of
 from explorer.model.results.dynamic_report import DynamicReport, PaddedSizes
 from explorer.model.units import count_text, duration_text, share_text
 from explorer.view.scale import Scale, scale_of, without_crowding
@@ -59,11 +59,11 @@ def plots_of(report: DynamicReport) -> list[Plot]:
     buckets = [at for at, _ in bucket_places(report)]
     scale = scale_of([*map(elements, rows), *buckets], "{:,.0f}".format, most=5)
     x = without_crowding(list(zip(scale.ticks, scale.texts, strict=True)), scale, _ROOM, _LETTER)
-    took, waste = [row.median_seconds for row in rows], [row.waste for row in rows]
+    what = total_waste(report)[1]
+    took, waste = [row.median_seconds for row in rows], [waste_of(row, what) for row in rows]
     waited = {row.is_waited for row in rows}
     until = "until it returned" if True not in waited else "until its results were there"
-    hover = [_hover(row) for row in rows]
-    what = total_waste(report)[1]
+    hover = [_hover(row, what) for row in rows]
     whole = Scale(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), ("0%", "25%", "50%", "75%", "100%"))
     return [
         Plot(
@@ -78,11 +78,11 @@ def plots_of(report: DynamicReport) -> list[Plot]:
     ]
 
 
-def _hover(row: PaddedSizes) -> str:
+def _hover(row: PaddedSizes, what: str) -> str:
     until = "" if row.is_waited else " until it returned"
     return (
         f"{sizes_text(row.sizes)} in {bucket_text(row.bucket)}: {duration_text(row.median_seconds)}{until}, "
-        f"{share_text(row.waste)} padding, {count_text(row.calls, 'call')}"
+        f"{share_text(waste_of(row, what))} padding, {count_text(row.calls, 'call')}"
     )
 
 

@@ -62,6 +62,21 @@ def test_the_sentence_of_other_cases(changed, headline):
     assert replace(PADDED, **changed).headline == headline
 
 
+def test_an_empty_size_is_not_among_those_that_can_be_padded():
+    empty = replace(SMALL, sizes={"b": 0, "s": 64}, is_padded=False, calls=None)
+    assert replace(PADDED, binaries=(LARGE, empty)).headline.startswith("Padded: 1 binary serves all 4,096 sizes; ")
+
+
+def test_where_no_flops_are_known_bytes_are_told_once():
+    report = replace(PADDED, sizes=(replace(ROW, flops=None),))
+    assert "padding, of the FLOPs" in PADDED.to_text()
+    assert "padding, of the FLOPs" not in report.to_text()
+    assert report.to_text().count("of the bytes") == 2  # in the sentence, and above the column
+    assert plots_of(report)[1].values == [1000 / 1600]
+    some = replace(PADDED, sizes=(replace(ROW, flops=None), OTHER))  # one measure for all of a picture
+    assert sorted(plots_of(some)[1].values) == [0.0, 1000 / 1600]
+
+
 def test_the_sentence_names_what_prevents_padding_each_line_once_and_counts_every_equation():
     assert [(each.name, each.count) for each in obstacles(SPECIALISED)] == [("`svd` at m.py, line 12", 2), ("`fft`", 1)]
     assert SPECIALISED.headline == "Specialised: 3 equations prevent padding: `svd` at m.py, line 12 and `fft`"
