@@ -19,7 +19,7 @@ def readme():
 
 def test_the_examples_run_in_a_notebook_and_print_what_they_say(readme, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert len(blocks) == 10
+    assert len(blocks) == 9
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(block) for block in blocks])
     monkeypatch.chdir(tmp_path)  # the examples write files
     execute(notebook)
