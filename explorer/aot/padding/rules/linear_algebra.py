@@ -22,7 +22,7 @@ _HINT = "pad to a fixed size, or keep it out of the function"
 _PARAMETERS = """
 symmetrize_input lower sort_eigenvalues subset_by_index algorithm compute_left_eigenvectors compute_right_eigenvectors
 implementation pivoting full_matrices use_magma compute_uv left_side transpose_a conjugate_a unit_diagonal
-compute_schur_vectors sort_eig_vals select_callable perturbation_m perturbation_eps left transpose
+compute_schur_vectors sort_eig_vals select_callable perturbation_m perturbation_eps left transpose enable_eigvec_derivs
 """
 
 

@@ -21,9 +21,11 @@ class _Piece(NamedTuple):
     fill: Fill
 
 
-@rule("reshape", "new_sizes", absent="dimensions sharding")
+@rule("reshape", "new_sizes dimensions", absent="sharding")
 def reshape(call: Call) -> Value:
     (value,) = call.inputs
+    if call.params["dimensions"] is not None:
+        value = _transposed(value, [int(axis) for axis in call.params["dimensions"]])
     if all(factors == UNIFORM or size == 1 for factors, size in zip(value.layout, value.shape, strict=True)):
         array = lax.reshape(value.array, call.sizes.shape(call.shape))
         return call.value(array, (UNIFORM,) * len(call.shape), [_only(value.fills)] * len(call.shape))
@@ -34,6 +36,13 @@ def reshape(call: Call) -> Value:
     array = lax.reshape(value.array, call.sizes.shape(call.shape))
     fills = [_only([piece.fill for piece in axis if is_symbolic(piece.size)]) for axis in axes]
     return call.value(array, tuple(layout), fills)
+
+
+def _transposed(value: Value, axes: Sequence[int]) -> Value:
+    """Its axes in another order, in which they are merged."""
+    aval = value.aval.update(shape=tuple(value.shape[axis] for axis in axes))
+    layout, fills = tuple(value.layout[axis] for axis in axes), tuple(value.fills[axis] for axis in axes)
+    return Value(lax.transpose(value.array, axes), aval, layout, fills)
 
 
 def _only(fills: Sequence[Fill]) -> Fill:

@@ -65,6 +65,7 @@ MERGED = {
     "reduced": (lambda x: jax.nn.softmax(x.reshape(-1, 8), 0).sum(0), 0),
     "heads": (lambda x: x.reshape(*x.shape[:2], 2, 4).swapaxes(1, 2).reshape(-1, x.shape[1], 4).sum(1), 0),
     "returned": (lambda x: x.reshape(-1, 8), 1),
+    "in another order": (lambda x: jax.lax.reshape(x, (x.shape[0] * x.shape[1] * 8,), (1, 0, 2)).sum(), 0),
     "against an axis in one piece": (lambda x: x.reshape(-1, 8) + jnp.arange(x.shape[0] * x.shape[1])[:, None], 2),
     "place of the largest of all": (lambda x: x.argmax(), 1),
     "cumulative": (lambda x: jnp.cumsum(x.reshape(-1, 8), 0), 1),
