@@ -54,6 +54,7 @@ from explorer.model.attribution import Attribution, SourceLine
 from explorer.model.capture import Capture
 from explorer.model.compilation import Constant, Durations
 from explorer.model.equation_sets import EquationSets
+from explorer.model.facts import Fact
 from explorer.model.fates import KINDS as FATES
 from explorer.model.fates import Fates
 from explorer.model.findings.findings import Findings
@@ -66,6 +67,7 @@ from explorer.model.stage import Stage
 
 _COLUMNS = ("op", "type", "scope", "operand_start", "operand", "group", "frame", "line")
 _MOST_STAGES = 16  # there are three, and up to two more of a module that was opened
+_MOST_SELECTED = 1_000  # nodes of a fact
 _ATTRIBUTION = ("line", "mark", "by", "equation", "start", "node")
 
 
@@ -113,8 +115,15 @@ def encode(capture: Capture) -> bytes:
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
         "lines": lines,
         "limits": list(limits),
+        "summary": [_fact(fact) for fact in capture.summary],
     }
     return pack(header, blobs)
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    """What the view says on top; a fact about more nodes than anybody looks at leads nowhere."""
+    nodes = fact.nodes if len(fact.nodes) <= _MOST_SELECTED else ()
+    return {"text": fact.text, "stage": fact.stage, "nodes": list(nodes)}
 
 
 def save(capture: Capture, path: str | PathLike[str]) -> None:

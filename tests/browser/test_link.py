@@ -61,3 +61,14 @@ def test_what_is_searched_in_the_view_is_the_selection_in_python(lab: Lab, brows
     view.root.locator('input[type="search"]').fill("bytes > many")
     expect(view.root.locator(".hint")).to_contain_text("bytes is a number, and many is none")
     live.shut_down()
+
+
+def test_a_sentence_on_top_leads_to_what_it_speaks_of(lab: Lab, browser: Browser):
+    live = opened(lab, browser, SETUP, "cap")
+    view = View(live.page)
+    facts = view.root.locator(".summary button")
+    expect(facts.first).to_have_text(live.python("cap.summary[0].text").strip("'"))
+    facts.first.click()
+    expect(view.root).to_have_attribute("data-stage", "hlo")
+    live.wait_until("[node.index for node in cap.selection] == list(cap.summary[0].nodes)")
+    live.shut_down()

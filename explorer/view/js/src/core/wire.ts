@@ -105,6 +105,8 @@ export interface Header {
   lines: LineCost[];
   /** What the counts leave open, a sentence each. */
   limits?: string[];
+  /** What is most worth knowing, the most important first, each with the nodes that it speaks of. */
+  summary?: { text: string; stage: string; nodes: number[] }[];
 }
 
 export async function unpack(packed: Uint8Array): Promise<Uint8Array> {

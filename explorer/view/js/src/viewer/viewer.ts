@@ -16,6 +16,7 @@ import { Foot } from "./foot";
 import { type Pane, type PaneKind, paneKinds } from "./panes";
 import { Recorder } from "./recorder";
 import { SaveMenu } from "./save_menu";
+import { summary } from "./summary";
 
 const LOWEST = 330; // pixels of the panes: the details need them
 
@@ -93,6 +94,10 @@ export class Viewer {
       "div.explorer",
       { "data-capture": options.id, "data-lm-suppress-shortcuts": "true" },
       this.#bar.root,
+      summary(session, (stage, nodes) => {
+        session.focusNodes(stage, nodes, "in this sentence");
+        this.#reveal(nodes[0]!);
+      }),
       this.#panes,
       this.#foot.root,
     );
