@@ -38,7 +38,7 @@ jnp.full_like(x, 7) : f[b,s]
 jnp.zeros_like(x) : f[b,s]
 jnp.ones_like(x) : f[b,s]
 jnp.astype(x, jnp.float32) : f[b,s]
-jnp.choose(x, [y, -y]) : below<2[b,s] f[b,s]
+jnp.choose(x, [y, -y], mode='clip') : below<2[b,s] f[b,s]
 """
 # `X` is the axis that it reduces: fixed for the one table, a symbol for the other.
 _REDUCTIONS = """
@@ -113,7 +113,7 @@ nn.elu(x) : f[B,X]
 nn.gelu(x) : f[B,X]
 nn.gelu(x, approximate=False) : f[B,X]
 nn.glu(x, 0) : f[4,X,B]
-nn.glu(x) : f[B,4,X]
+nn.glu(x, 1) : f[B,4,X]
 nn.hard_sigmoid(x) : f[B,X]
 nn.hard_silu(x) : f[B,X]
 nn.hard_swish(x) : f[B,X]
