@@ -37,7 +37,11 @@ class OtherSettings(Exception):
 
 
 def compiled_copy(
-    call: Call, proof: Proof, options: Sequence[XlaOptions] = (), origin: Origin = _UNKNOWN
+    call: Call,
+    proof: Proof,
+    options: Sequence[XlaOptions] = (),
+    origin: Origin = _UNKNOWN,
+    approve: Callable[[int], object] = int,
 ) -> tuple[Guards, Compiled]:
     """The guards, and a `jax.jit` function of the arrays that were read and those of the arguments.
 
@@ -50,6 +54,7 @@ def compiled_copy(
         proof: Of such a call.
         options: Sets of XLA's options, of which the fastest is kept; none for XLA's own.
         origin: Why, for the ledger of compiles.
+        approve: Is given the number of operations once it is traced; what it raises ends it.
 
     Raises:
         NotCompiled: It has effects, warns, gives something other than arrays, or what it reads changes meanwhile.
@@ -58,6 +63,7 @@ def compiled_copy(
     with suppress_recording():  # the copy's own trace, which comes after it, stands for both
         closed, structure = _traced(call, arrays)
     took = perf_counter() - begun
+    approve(len(closed.jaxpr.eqns))
     guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
     place = {id(value): at for at, value in enumerate(guards.arrays)}
     assembly = assembly_of(closed, structure, call.results_order, place)

@@ -53,7 +53,14 @@ _QUICK = 100e-6  # seconds of a call: to look at it and time it takes some 3 µs
 _LINE = "\n"
 _KINDS = 64  # of calls whose times are kept apart
 _SETTINGS = "a setting of JAX's"
+# A single operation waits so many times as long: it costs 40 ms to compile, and mostly gains nothing.
+_PATIENT = 30
+_NOTHING: tuple[Any, Any, Any, Any] = (None, None, None, None)
 _GO_ON: tuple[Any, Any] = (None, None)  # says to a call's entrance: run as you were written
+
+
+class TooSmall(Exception):
+    """Compiling it hardly pays: JAX runs single operations compiled as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +158,8 @@ class HotFunction:
             return
         self._restore()  # first: an interrupt may come after any line
         self.state, self.refusal = "eager", refusal
+        for variant in list(self.variants.values()):
+            variant.is_trusted = False
         self.variants.clear()
         self._changes.clear()
         self._options.journal.add("eager", self, refusal.reason)
@@ -195,6 +204,19 @@ class HotFunction:
         variants, signature, calls, times, skip = self.variants, self._signature, self.calls, self._times, self._skip
         flatten: Callable[[Any], tuple[list[Any], Any]] = _jax.tree.flatten
         handed = self._parameters.handed
+        latest = _NOTHING  # most calls are of the kind of the one before: to compare two takes half of a look-up
+
+        def known(values: tuple[Any, ...]) -> tuple[list[Any], Any, Variant | None]:
+            nonlocal latest
+            arrays, structure = flatten(values)
+            types = tuple(map(signature[0], arrays))
+            if types == latest[0] and structure == latest[1]:
+                return arrays, latest[2], latest[3]
+            key = structure, types
+            variant = variants.get(key)
+            if variant is not None:
+                latest = types, structure, key, variant
+            return arrays, key, variant
 
         def enter(*values: Any) -> tuple[Any, Any]:
             if not is_top_level():
@@ -206,9 +228,7 @@ class HotFunction:
             if shows_compiled():
                 return _GO_ON
             try:
-                arrays, structure = flatten(values)
-                key = structure, tuple(map(signature[0], arrays))
-                variant = variants.get(key)
+                arrays, key, variant = known(values)
             except Exception:  # not all of them are arrays
                 arrays, key = self._kind_of(values)
                 variant = variants.get(key)
@@ -269,7 +289,8 @@ class HotFunction:
         stands_for, self._stands_for = self._stands_for, 1
         calls = self.calls["eager"]
         if calls > _CHECKED and not self.variants and self.eager_seconds < _QUICK * calls:
-            self._skip[0], self._stands_for = _TIMED - 1, _TIMED
+            every = _CHECKED if self.trigger.is_waiting else _TIMED
+            self._skip[0], self._stands_for = every - 1, every
         return stands_for
 
     def _settle(self) -> None:
@@ -340,22 +361,29 @@ class HotFunction:
     def _compile(self, proof: Proof, key: Any, call: Call, settings: Any, origin: Origin) -> None:
         """Make the compiled copy, for the settings of the thread that the call was in."""
         begun = perf_counter()
-        self._options.journal.add("compile", self)
         try:
             with with_settings(settings):
-                guards, run = compiled_copy(call, proof, self._options.xla, origin)
+                guards, run = compiled_copy(call, proof, self._options.xla, origin, self._approve)
             took = perf_counter() - begun
             self.compile_seconds += took
             if self.state != "eager":
                 call.forget()
                 self.variants[key] = Variant(guards, run, took, call, self._costs_of(hash(key)), check_of(proof.facts))
                 self._options.journal.add("compiled", self, seconds=took)
+        except TooSmall:
+            self.trigger.wait(_PATIENT * self._options.seconds)
         except NotCompiled as error:
             self.leave(Refusal(f"{error}"))
         except Exception as error:
             self.leave(refusal_of(error))
         finally:
             self._end_pending(key)
+
+    def _approve(self, operations: int) -> None:
+        """Its copy is about to be compiled, of so many operations."""
+        if operations <= 1 and not self._options.is_forced and self.eager_seconds < _PATIENT * self._options.seconds:
+            raise TooSmall
+        self._options.journal.add("compile", self)
 
     def _compared(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array], key: Any) -> Any:
         """A call both ways: what the function as it was written gives; None where it is to run by itself."""
@@ -438,6 +466,7 @@ class HotFunction:
         self._options.journal.add("miss", self, name)
         if variant is None:
             return
+        variant.is_trusted = False
         if self.variants.get(key) is variant:
             self.variants.pop(key, None)  # it may be compiled anew, for the world as it is now
         if count > _VARIANTS and name == _SETTINGS:

@@ -30,6 +30,7 @@ class Trigger:
         self.is_wanted = False
         self._calls, self._seconds = calls, seconds
         self._counts: dict[int, int] = {}
+        self._is_waiting = False
         self._waits, self._wait_until = 0, 0
 
     def is_time(self, kind: int, before: int, seconds: float) -> bool:
@@ -47,6 +48,15 @@ class Trigger:
             return before > 0
         is_often = before >= max(self._calls, self._wait_until) and count >= min(self._calls, _OFTEN)
         return is_often and seconds >= self._seconds
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was tried, and put off."""
+        return self._is_waiting
+
+    def wait(self, seconds: float) -> None:
+        """It isn't time before calls took so long in all."""
+        self._seconds, self._is_waiting, self.is_wanted = max(self._seconds, seconds), True, False
 
     def must_wait(self, owner: object, before: int) -> bool:
         """Whether a function that may be compiled calls this one just now: compiled, it would do without this one.

@@ -144,3 +144,17 @@ def test_where_nothing_was_compiled_nothing_is_known_of_what_that_saved():
     row = ex.HotRow("f", eager_calls=10, eager_seconds=0.01)
     assert row.saved_seconds == 0.0
     assert all(map(isnan, row.saved_interval))
+
+
+def test_a_single_operation_is_not_compiled_before_that_can_pay():
+    def f(x):
+        return jnp.sin(x)
+
+    f(X)
+    hot = HotFunction(f, Options(3, 0.005, lambda work: work()))
+    hot.watch()
+    for _ in range(300):
+        f(X)
+    hot.release()
+    assert hot.trigger.is_waiting
+    assert (hot.state, hot.compile_seconds, hot.calls) == ("counting", 0.0, {"eager": 300, "compiled": 0})
