@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from explorer.model.events.stack_tree import StackTree
     from explorer.model.events.storm import Storm
     from explorer.model.events.variations import Variation, Variations
+    from explorer.model.facts import Fact, Facts
     from explorer.model.fates import Fate, FateRow, Fates, FateTable
     from explorer.model.findings.finding import Finding, Fix
     from explorer.model.findings.findings import Findings
@@ -104,6 +105,8 @@ __all__ = [
     "EquationTime",
     "Event",
     "Executable",
+    "Fact",
+    "Facts",
     "FamilyCounts",
     "Fate",
     "FateRow",
@@ -243,6 +246,7 @@ _NAMES = {
     "explorer.model.events.running": "Running",
     "explorer.model.events.family_counts": "Cause FamilyCounts Summary Totals",
     "explorer.model.events.variations": "Variation Variations",
+    "explorer.model.facts": "Fact Facts",
     "explorer.model.fates": "Fate FateRow FateTable Fates",
     "explorer.model.findings.finding": "Finding Fix",
     "explorer.model.findings.findings": "Findings",

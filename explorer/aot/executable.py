@@ -64,13 +64,13 @@ class Executable(CompiledSurface, Displayable):
         self.autotuning: Autotuning | None = None  # what optimization level 5 measured
         for sizes, binary in ready:
             self._binaries.add(sizes, binary)
-        self._padded = self._make_padded(padded)
-        if self._padded is None:
+        self.padded = self._make_padded(padded)  # what serves padded calls, if any are
+        if self.padded is None:
             self._first = self._binaries.binary(
                 program.symbols.opt, "optimised for" if program.symbols.is_dynamic else "compiled"
             )
         else:
-            self._first = self._padded.largest.binary
+            self._first = self.padded.largest.binary
         self._take_names()
         if self._dispatch.function is not None:
             self._answer_by(self._dispatch.function)
@@ -117,9 +117,9 @@ class Executable(CompiledSurface, Displayable):
         given = [as_jit_takes_it(info, leaf) for info, leaf in zip(infos, leaves, strict=True)]
         binary = self._binaries.ready(sizes)
         if binary is None:
-            if self._padded is not None and self._padded.is_for(sizes):
+            if self.padded is not None and self.padded.is_for(sizes):
                 check_devices(list(self._symbols.inputs), given, self._first.devices)
-                result = self._padded.call(sizes, given, self._binaries.arguments)
+                result = self.padded.call(sizes, given, self._binaries.arguments)
                 if result is not UNPADDED:
                     self._donate(values)
                     return result, None
@@ -202,7 +202,7 @@ class Executable(CompiledSurface, Displayable):
     def dynamic_report(self) -> DynamicReport:
         """How sizes that vary are served: padded to which buckets or specialised, why, and what it costs, by now."""
         return dynamic_report(
-            self.__name__, self._symbols, self.plan.dynamic, self._padded, self._binaries.by_sizes, self._program
+            self.__name__, self._symbols, self.plan.dynamic, self.padded, self._binaries.by_sizes, self._program
         )
 
     def compile_ahead(self, sizes: Sequence[Mapping[str, int]] | None = None, *, progress: bool | None = None) -> Self:
@@ -226,13 +226,13 @@ class Executable(CompiledSurface, Displayable):
         """
         __tracebackhide__ = True
         wanted = None if sizes is None else [checked_sizes(self._symbols, each) for each in sizes]
-        compile_ahead(wanted, self._padded, self._binaries, progress)
+        compile_ahead(wanted, self.padded, self._binaries, progress)
         return self
 
     @property
     def specializations(self) -> tuple[Specialization, ...]:
         """The binaries there are, the least recently compiled first."""
-        padded = self._padded.ready if self._padded is not None else ()
+        padded = self.padded.ready if self.padded is not None else ()
         return tuple(
             binary.specialization
             for binary in (*(each.binary for each in padded), *(binary for _, binary in self._binaries.by_sizes))
@@ -247,8 +247,8 @@ class Executable(CompiledSurface, Displayable):
             return self._first.capture
         sizes = self._bound(args, kwargs)[2]
         binary = self._binaries.ready(sizes)
-        if binary is None and self._padded is not None and self._padded.is_for(sizes):
-            binary = self._padded.binary(sizes)
+        if binary is None and self.padded is not None and self.padded.is_for(sizes):
+            binary = self.padded.binary(sizes)
         return (binary or self._binaries.binary(sizes, "explored")).capture
 
     def run_opt(self, arguments: Sequence[Any]) -> Any:
@@ -268,11 +268,6 @@ class Executable(CompiledSurface, Displayable):
     def recompile(self, sizes: Mapping[str, int]) -> Any:
         """A `jax.stages.Compiled` for these sizes that has never run; for who saves it."""
         return self._binaries.compile(sizes, "saved").compiled
-
-    @property
-    def padded(self) -> PaddedCalls | None:
-        """What serves padded calls, if any are; for who saves it."""
-        return self._padded
 
     def recompile_padded(self, bucket: Mapping[str, int]) -> Any:
         """The same for a bucket."""
@@ -354,7 +349,7 @@ class Executable(CompiledSurface, Displayable):
         )
         outputs = ", ".join(_short(info.dtype, info.shape) for info in self.output_infos.values())
         each = ", each shape traced by itself" if self._program.why_each_shape else ""
-        each += ", padded" if self._padded is not None else ""
+        each += ", padded" if self.padded is not None else ""
         return f"Executable({self.__name__}({inputs}) → {outputs}{each})"
 
 

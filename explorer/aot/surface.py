@@ -74,13 +74,13 @@ class CompiledSurface:
     _symbols: Symbols
     _binaries: Binaries
     _first: Binary
-    _padded: PaddedCalls | None
+    padded: PaddedCalls | None
     __signature__: inspect.Signature
 
     @cached_property
     def _opt(self) -> Binary:
         """The binary for the sizes that were optimised for; of what is padded it is compiled when it is asked for."""
-        return self._first if self._padded is None else self._binaries.binary(self._symbols.opt, "asked for")
+        return self._first if self.padded is None else self._binaries.binary(self._symbols.opt, "asked for")
 
     def _take_names(self) -> None:
         function = cast("Any", self._program.function)

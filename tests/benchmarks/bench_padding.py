@@ -79,7 +79,7 @@ def padded_stream(count):
         exe, made, seconds = timed(
             lambda o=options: ex.compile(classifier(), args=[described()], dynamic="pad", **o), arrays
         )
-        exe._padded.join()
+        exe.padded.join()
         binaries = exe.dynamic_report.binaries
         print(
             f"{name}: {made:.2f} s to compile, {sum(seconds):.2f} s for {count} calls, {len(binaries)} binaries, "
@@ -121,7 +121,7 @@ def at_bucket(function, shape, dimensions):
     """A padded call whose size is its bucket's, over the specialised binary's."""
     info = ex.InputInfo(tuple(dimensions.get(axis, size) for axis, size in enumerate(shape)), "float32")
     padded = ex.compile(function, args=[info], dynamic="pad")
-    padded._padded._demand.note = lambda *_: None  # no exact binary may come
+    padded.padded._demand.note = lambda *_: None  # no exact binary may come
     exact = jax.jit(function)
     x = jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
     jax.block_until_ready((padded(x), exact(x)))

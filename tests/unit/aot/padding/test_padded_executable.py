@@ -194,7 +194,7 @@ def test_other_buckets_and_hot_sizes_come_in_the_background_and_results_stay():
         same(exe(x), expected)
         if any(not row.is_padded for row in exe.dynamic_report.binaries):
             break
-    assert exe._padded.join(60)
+    assert exe.padded.join(60)
     report = exe.dynamic_report
     by_background = [(row.sizes["x_0"], row.is_padded) for row in report.binaries if row.is_background]
     assert by_background[0] == (256, True)
@@ -227,8 +227,8 @@ def test_a_fault_in_the_background_costs_nobody_a_result(monkeypatch):
     def fails(*_):
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(exe._padded, "_compile", fails)
-    monkeypatch.setattr(exe._padded, "_compile_exact", fails)
+    monkeypatch.setattr(exe.padded, "_compile", fails)
+    monkeypatch.setattr(exe.padded, "_compile_exact", fails)
     x = jnp.asarray(normal(200, 256))
     expected = jax.jit(busy)(x)
     for _ in range(400):
@@ -244,7 +244,7 @@ def test_a_fault_in_padding_is_answered_by_a_binary_of_the_size(monkeypatch):
     def fails(*_):
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(exe._padded, "_serve", fails)
+    monkeypatch.setattr(exe.padded, "_serve", fails)
     x = normal(5, 8)
     np.testing.assert_allclose(exe(x), x.sum(1), rtol=1e-5)
     assert exe.dynamic_report.faults == ("a call with batch = 5: RuntimeError: no memory",)

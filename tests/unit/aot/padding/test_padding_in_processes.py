@@ -16,7 +16,7 @@ rows = ex.NamedDimension("rows", 4, 8, 16)
 softmax = lambda x: jax.nn.softmax(x @ jnp.ones((8, 8)), 0)
 spread = ex.compile(softmax, args=[ex.InputInfo((rows, 8), "float32", sharding=split)], dynamic="pad")
 double = ex.compile(lambda x: x * 2, args=[ex.InputInfo((rows, 8), "float32")], dynamic="pad")
-said = {"buckets": [size for (size,) in spread._padded.candidates]}
+said = {"buckets": [size for (size,) in spread.padded.candidates]}
 for n in (4, 12, 16):
     x = np.random.default_rng(n).normal(size=(n, 8)).astype(np.float32)
     result = spread(jax.device_put(x, split))
