@@ -449,7 +449,10 @@ class HotFunction:
     def _missed(self, variant: Variant, key: Any) -> tuple[Any, Any]:
         """A call that guards hold back runs as it was written."""
         self.calls["eager"] += 1
-        self._note_miss(variant, key)
+        try:
+            self._note_miss(variant, key)
+        except Exception as error:  # a fault of ours is none of the user's
+            self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
         return None, self._running.begin(("missed", 1, None))
 
     def _note_miss(self, variant: Variant, key: Any) -> None:

@@ -229,6 +229,24 @@ def test_defaults_that_change_are_what_is_used(hot):
     assert f(X).tolist() == (X * 5.0 + 1).tolist()
 
 
+def test_a_fault_in_looking_at_what_changed_reaches_no_call(hot, monkeypatch):
+    made = hot(scaled)
+    while made.state != "compiled":
+        scaled(X)
+    before = np.asarray(scaled(X))
+
+    def fails(self):
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr("explorer.hotpath.guards.Guards.changed", fails)
+    monkeypatch.setitem(globals(), "FACTOR", 5.0)
+    result = scaled(X)
+    assert made.state == "eager"
+    assert "ours" in made.refusal.reason
+    np.testing.assert_array_equal(result, scaled(X))
+    assert not np.allclose(result, before)
+
+
 def test_a_copy_that_gets_slower_is_judged_again_and_given_up(monkeypatch):
     one = HotFunction(scaled, Options(1, 0.0, at_once))
     monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
