@@ -16,9 +16,10 @@ from explorer._jax.levels import LazyOptions, measured_options
 from explorer.capture.hot_functions import HotStatus, register_lookup
 from explorer.errors import HotPathsError, OptionError, UnknownNameError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
-from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.hot import HotFunction
 from explorer.hotpath.journal import Journal
 from explorer.hotpath.logs import LogListener, requested_listeners
+from explorer.hotpath.options import Options
 from explorer.hotpath.report import by_time, callers, labels_of, note_dropped, row_of
 from explorer.hotpath.sequences.cell import Compile, Prepared, compile_tree, prepare
 from explorer.hotpath.sequences.stream import Stream

@@ -9,8 +9,7 @@ user's own frames (`swap`), so nothing here stands in a traceback; and whatever 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from operator import attrgetter
 from statistics import median
 from time import perf_counter
@@ -24,17 +23,18 @@ from explorer._jax.suppress_recording import suppress_recording
 from explorer.errors import NotRecordedError
 from explorer.hotpath.arguments import Call, parameters_of, separated, unfit, unfollowed
 from explorer.hotpath.captured import capture_of
+from explorer.hotpath.clock import Clock
 from explorer.hotpath.codes import entered_by
 from explorer.hotpath.comparison import run_both
-from explorer.hotpath.compiled import NotCompiled, OtherSettings, XlaOptions, compiled_copy
+from explorer.hotpath.compiled import NotCompiled, OtherSettings, compiled_copy
 from explorer.hotpath.costs import CallCosts
-from explorer.hotpath.journal import Journal, Times
+from explorer.hotpath.journal import Times
+from explorer.hotpath.options import Options
 from explorer.hotpath.origin import Origin, call_stack
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.proof.reads import Read
 from explorer.hotpath.proof.refusal import refusal_of
-from explorer.hotpath.running import RunningCalls
 from explorer.hotpath.same_result import difference
 from explorer.hotpath.swap import NotSwappable, original_of, restore, swap
 from explorer.hotpath.trigger import Trigger
@@ -51,7 +51,6 @@ _CHECKED = 8 * 17  # of so many compiled calls, one is waited for and timed
 _TIMED = 17  # of so many calls of a quick function, one is timed; JAX runs ahead by 32, of which it is no part
 _QUICK = 100e-6  # seconds of a call: to look at it and time it takes some 3 µs
 _LINE = "\n"
-_KINDS = 64  # of calls whose times are kept apart
 _SETTINGS = "a setting of JAX's"
 # A single operation waits so many times as long: it costs 40 ms to compile, and mostly gains nothing.
 _PATIENT = 30
@@ -61,32 +60,6 @@ _GO_ON: tuple[Any, Any] = (None, None)  # says to a call's entrance: run as you 
 
 class TooSmall(Exception):
     """Compiling it hardly pays: JAX runs single operations compiled as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """When a function is compiled, and how.
-
-    Args:
-        calls: So many, and
-        seconds: so long in all, before.
-        submit: What runs a compile: beside the program, or at once.
-        journal: Keeps each step.
-        is_background: Whether compiles run beside the program.
-        is_forced: Whether a copy serves though it isn't faster, as long as it gives the same.
-        mode: How much is done for a function: `default`, `reduce-overhead`, `max-autotune`.
-        xla: Sets of XLA's options, of which the fastest is kept; none for XLA's own. Arguments are never donated: that
-            nobody else holds an array can't be proven in Python, where a count of references counts borrowed ones too.
-    """
-
-    calls: int
-    seconds: float
-    submit: Callable[[Callable[[], None]], object]
-    journal: Journal = field(default_factory=Journal)
-    is_background: bool = False
-    is_forced: bool = False
-    mode: str = "default"
-    xla: Sequence[XlaOptions] = ()
 
 
 class HotFunction:
@@ -100,11 +73,11 @@ class HotFunction:
         state: How far it is.
         refusal: Why it stays eager.
         calls: How often it was called at top level, by how.
-        eager_seconds: What eager calls took, until they returned.
         misses: How often a compiled call was held back, with what had changed.
         compile_seconds: What tracing and compiling it took, all variants together.
         is_background: Whether that was beside the program.
         trigger: Says when.
+        clock: How long its calls take.
     """
 
     def __init__(self, function: FunctionType, options: Options) -> None:
@@ -114,19 +87,22 @@ class HotFunction:
         self.state: HotState = "counting"
         self.refusal: Refusal | None = None
         self.calls = {"eager": 0, "compiled": 0}
-        self.eager_seconds = 0.0
         self.misses: dict[str, int] = {}
         self.variants: dict[Any, Variant] = {}
         self.compile_seconds = 0.0
         self.is_background = options.is_background
         self.trigger = Trigger(options.calls, options.seconds)
-        self._costs: dict[int, CallCosts] = {}
-        self._times, self._running = Times(), RunningCalls()
+        self.clock = Clock()
         self._options, self._parameters = options, parameters_of(self.original.__code__)
         self._pending: set[Any] = set()
         self._changes: dict[Any, Read] = {}  # what a guard saw changed, by kinds of calls that aren't compiled now
         self._skip, self._stands_for = [0], 1
         self._signature = [attrgetter("aval")]
+
+    def ran_before(self, calls: int, seconds: float) -> None:
+        """It ran so often, and so long, before it was a function: as statements of a loop."""
+        self.calls["eager"] += calls
+        self.clock.eager_seconds += seconds
 
     def watch(self) -> None:
         """From now on it is asked at its calls."""
@@ -143,14 +119,13 @@ class HotFunction:
     @property
     def times(self) -> Times:
         """How long its calls took."""
-        self._settle()
-        return self._times
+        self.clock.settle()
+        return self.clock.times
 
     @property
     def costs(self) -> list[CallCosts]:
         """What calls took, of each kind."""
-        self._settle()
-        return list(self._costs.values())
+        return self.clock.costs
 
     def leave(self, refusal: Refusal) -> None:
         """It runs as it was written, from now on."""
@@ -201,7 +176,13 @@ class HotFunction:
 
     def _entrance(self) -> Callable[..., tuple[Any, Any]]:
         """What is asked at each call. A closure: its names are found faster than attributes."""
-        variants, signature, calls, times, skip = self.variants, self._signature, self.calls, self._times, self._skip
+        variants, signature, calls, times, skip = (
+            self.variants,
+            self._signature,
+            self.calls,
+            self.clock.times,
+            self._skip,
+        )
         flatten: Callable[[Any], tuple[list[Any], Any]] = _jax.tree.flatten
         handed = self._parameters.handed
         latest = _NOTHING  # most calls are of the kind of the one before: to compare two takes half of a look-up
@@ -270,7 +251,7 @@ class HotFunction:
             self._options.journal.add("detected", self)
         self.calls["eager"] += 1
         try:
-            self._settle()
+            self.clock.settle()
             if self._is_time(key):
                 self._learn(values, key)
             variant = self.variants.get(key)
@@ -280,36 +261,18 @@ class HotFunction:
             result = None
         if result is None:
             is_before = key not in self._pending and key not in self.variants
-            return None, self._running.begin(("eager", self._stood_for(), hash(key) if is_before else None), begun)
-        self._times.add(begun, perf_counter(), "both")
+            return None, self.clock.begin("eager", begun, self._stood_for(), hash(key) if is_before else None)
+        self.clock.times.add(begun, perf_counter(), "both")
         return result, None
 
     def _stood_for(self) -> int:
         """For how many calls the one that is timed now stands; and whether the next ones go on unseen."""
         stands_for, self._stands_for = self._stands_for, 1
         calls = self.calls["eager"]
-        if calls > _CHECKED and not self.variants and self.eager_seconds < _QUICK * calls:
+        if calls > _CHECKED and not self.variants and self.clock.eager_seconds < _QUICK * calls:
             every = _CHECKED if self.trigger.is_waiting else _TIMED
             self._skip[0], self._stands_for = every - 1, every
         return stands_for
-
-    def _settle(self) -> None:
-        """Note the calls that ended meanwhile."""
-        for (way, stands_for, kind), begun, ended in self._running.ended():
-            if kind is not None:
-                self._costs_of(kind).note_before(ended - begun)
-            self.eager_seconds += stands_for * (ended - begun)
-            self._times.count += stands_for - 1
-            self._times.add(begun, ended, way)
-
-    def _costs_of(self, kind: int) -> CallCosts:
-        """What calls of a kind took; of kinds that come once, there may be thousands."""
-        costs = self._costs.get(kind)
-        if costs is None:
-            if len(self._costs) >= _KINDS:
-                self._costs = {kind: costs for kind, costs in self._costs.items() if costs.calls}
-            costs = self._costs[kind] = CallCosts()
-        return costs
 
     def _is_time(self, key: Any) -> bool:
         """Whether calls of a kind are to be compiled now."""
@@ -317,7 +280,7 @@ class HotFunction:
         if (
             self.state == "eager"
             or key in self.variants
-            or not self.trigger.is_time(hash(key), before, self.eager_seconds)
+            or not self.trigger.is_time(hash(key), before, self.clock.eager_seconds)
         ):
             return False
         if len(self.variants) + len(self._pending) >= _VARIANTS:
@@ -340,7 +303,7 @@ class HotFunction:
         if not self.variants and jax.device_count() > 1:  # where arrays lie is told apart as well
             self._signature[0] = attrgetter("aval", "sharding")
         calls = count_text(sum(self.calls.values()) - 1, "call")
-        self._options.journal.add("trigger", self, calls, self.eager_seconds)
+        self._options.journal.add("trigger", self, calls, self.clock.eager_seconds)
         settings, call = local_settings(), Call(self.original, self._parameters, values)
         origin = Origin(call_stack(self), self._changes.pop(key, None))
         try:
@@ -368,7 +331,9 @@ class HotFunction:
             self.compile_seconds += took
             if self.state != "eager":
                 call.forget()
-                self.variants[key] = Variant(guards, run, took, call, self._costs_of(hash(key)), check_of(proof.facts))
+                self.variants[key] = Variant(
+                    guards, run, took, call, self.clock.costs_of(hash(key)), check_of(proof.facts)
+                )
                 self._options.journal.add("compiled", self, seconds=took)
         except TooSmall:
             self.trigger.wait(_PATIENT * self._options.seconds)
@@ -381,7 +346,11 @@ class HotFunction:
 
     def _approve(self, operations: int) -> None:
         """Its copy is about to be compiled, of so many operations."""
-        if operations <= 1 and not self._options.is_forced and self.eager_seconds < _PATIENT * self._options.seconds:
+        if (
+            operations <= 1
+            and not self._options.is_forced
+            and self.clock.eager_seconds < _PATIENT * self._options.seconds
+        ):
             raise TooSmall
         self._options.journal.add("compile", self)
 
@@ -437,7 +406,7 @@ class HotFunction:
         if is_checked:
             _jax.block_until_ready(result)
         ended = perf_counter()
-        self._times.add(begun, ended, "compiled")
+        self.clock.times.add(begun, ended, "compiled")
         variant.costs.calls += 1 if self.calls["compiled"] < _CHECKED else _TIMED
         if not is_checked:
             return result
@@ -453,7 +422,7 @@ class HotFunction:
             self._note_miss(variant, key)
         except Exception as error:  # a fault of ours is none of the user's
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
-        return None, self._running.begin(("missed", 1, None))
+        return None, self.clock.begin("missed")
 
     def _note_miss(self, variant: Variant, key: Any) -> None:
         """Something that was read has changed."""
@@ -486,7 +455,7 @@ class HotFunction:
             self._hold_back((variant and variant.guards.retyped()) or _SETTINGS, variant, key)
         else:
             self.leave(refusal_of(error))
-        return None, self._running.begin(("eager", 1, None))
+        return None, self.clock.begin("eager")
 
 
 _OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"

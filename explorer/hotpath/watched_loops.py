@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import FunctionType
 
-from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.hot import HotFunction
+from explorer.hotpath.options import Options
 
 
 class LoopOwner:

@@ -34,12 +34,13 @@ _NUMBERS = (bool, int, float, complex, str)
 class Hot(Protocol):
     """A function that is called often; `hot.HotFunction`."""
 
-    calls: dict[str, int]
-    eager_seconds: float
-
     @property
     def state(self) -> str:
         """`eager` once it stays as it was written."""
+        ...
+
+    def ran_before(self, calls: int, seconds: float) -> None:
+        """It ran so often, and so long, before it was a function."""
         ...
 
     def entrance(self) -> Callable[..., tuple[Any, Any]]:
@@ -227,8 +228,8 @@ class Turns:
         name = name_of(statements, {one.name: one for one in self.proposed})
         function = make_function(name, statements, parameters, self._file, self._namespace)
         hot = self._paths.adopt(function)
-        hot.calls["eager"] += loop.turns
-        hot.eager_seconds += loop.seconds * len(places) / len(loop.run.statements)  # about: it only says when
+        # About: it only says when it is compiled.
+        hot.ran_before(loop.turns, loop.seconds * len(places) / len(loop.run.statements))
         first = loop.run.first + places[0]
         self._pieces[first] = _CutPiece(first, first + len(places), parameters, names.gives, hot)
         self.proposed.append(

@@ -12,7 +12,8 @@ import pytest
 
 import explorer as ex
 from explorer.hotpath.costs import CallCosts
-from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.hot import HotFunction
+from explorer.hotpath.options import Options
 from explorer.hotpath.report import row_of
 
 X = jnp.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.hot import HotFunction
+from explorer.hotpath.options import Options
 from tests.unit.hotpath.programs import X
 
 CASES = []

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.hot import HotFunction
+from explorer.hotpath.options import Options
 from explorer.hotpath.workers import at_once
 
 X = jnp.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.hotpath.hot import HotFunction, Options
+from explorer.hotpath.hot import HotFunction
 from explorer.hotpath.journal import Journal, Times
+from explorer.hotpath.options import Options
 from explorer.hotpath.report import labels_of, row_of
 
 X = jnp.linspace(0.1, 1.0, 64 * 64).reshape(64, 64)

@@ -21,7 +21,11 @@ class Asked:
     state = "compiled"
 
     def __init__(self, function):
-        self.function, self.calls, self.eager_seconds, self.runs = function, {"eager": 0}, 0.0, 0
+        self.function, self.runs = function, 0
+
+    def ran_before(self, calls, seconds):
+        assert calls > 0
+        assert seconds >= 0
 
     def entrance(self):
         def enter(*values):
