@@ -5,7 +5,7 @@ The values themselves are `explorer/model/results/hot_paths.py`, which views and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import isfinite
 from sys import getrefcount
 
@@ -84,14 +84,18 @@ def callers(hots: Iterable[HotFunction]) -> dict[int, str]:
     }
 
 
-def note_dropped(hots: Iterable[HotFunction]) -> None:
+def note_dropped(hots: Collection[HotFunction]) -> None:
     """Functions that were called and then dropped, as those are that a call defines for itself, stay eager: say why.
 
-    Who holds them but their `HotFunction` and the table of all is the user.
+    Who holds them but their `HotFunction` and the table of all is the user. One whose like is called on isn't made anew
+    at each call: it was there from before.
     """
+    called = {hot.original.__code__ for hot in hots if hot.times.count}
     for hot in hots:
         outer = hot.name.rpartition(".<locals>.")[0]
-        if outer and hot.state == "counting" and not hot.times.count and getrefcount(hot.function) <= _OURS:
+        if not outer or hot.state != "counting" or hot.original.__code__ in called:
+            continue
+        if getrefcount(hot.function) <= _OURS:
             made = f"`{outer}` defines it anew at each call, and drops it"
             line = hot.original.__code__.co_firstlineno
             cure = f"define it once, outside of `{outer}`, and pass what it reads from there"

@@ -28,11 +28,10 @@ def copies(capture: Capture) -> Iterator[Fact]:
     if not len(copying) or share < _WORTH:
         return
     where = lines_of(capture, graph, copying.tolist())
-    only = "only copies or transposes" if len(copying) == 1 else "only copy or transpose"
-    if len(copying) == len(kernels):
-        text = f"It {only}" if len(copying) == 1 else f"All of them {only}"
+    if len(copying) == 1:
+        text = f"{'The' if len(kernels) == 1 else '1'} kernel only copies or transposes"
     else:
-        text = f"{len(copying):,} of them {only}"
+        text = f"{'All' if len(copying) == len(kernels) else f'{len(copying):,}'} kernels only copy or transpose"
     text += f", for {where}" if where else ""
     yield Fact("copies", f"{text}: {share_text(share)} of the bytes.", share, "hlo", tuple(copying.tolist()))
 

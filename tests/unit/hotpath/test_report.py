@@ -52,7 +52,9 @@ def test_a_compiled_function_has_its_way_in_events_and_calls():
     assert both >= 3  # more on a busy machine, where three don't say how fast it is
     assert repr(row.times) == "CallTimes(40 calls)"
     assert (row.state, row.eager_calls, row.compiled_calls, row.calls) == ("compiled", eager + both, compiled, 40)
-    assert (row.eager_samples, row.compiled_samples, row.basis) == (both, both, "both ways")
+    # The lower of the two estimates counts, whichever that is on this machine now.
+    assert (row.eager_samples, row.basis) in ((both, "both ways"), (eager, "before"))
+    assert row.compiled_samples >= both
     assert row.speedup > 0
     assert ex.HeldValue("SCALE", "global", is_input=True) in row.holds
     # The compile, which the program waited for here, is in the time of the call that began it.
