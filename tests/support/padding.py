@@ -94,4 +94,5 @@ def assert_close(result, want, message: str):
 
 def refusals(function, *specs: Spec, names=("b", "s")):
     """What prevents an exact program."""
-    return prove(traced(function, specs, names), names).refusals
+    with jax.enable_x64(True):
+        return prove(traced(function, specs, names), names).refusals

@@ -58,11 +58,12 @@ def test_profile_names_the_users_lines(hot):
 def test_time_measures_it_eagerly_though_it_runs_compiled(hot):
     calls = hot.report()["chain"].calls
     expected = np.asarray(jax.jit(chain)(X))
+    compiled = hot.report()["chain"].compiled_calls
     timing = ex.time(chain, X, seconds=0.1, progress=False)
+    assert timing.eager.median > 0
+    # Neither counted nor served by the copy.
     assert hot.report()["chain"].calls == calls
-    row = hot.report()["chain"]
-    # Twelve operations, one by one: eager calls that ran compiled would take as long as compiled ones.
-    assert timing.eager.median > 1.5 * row.compiled_seconds
+    assert hot.report()["chain"].compiled_calls == compiled
     np.testing.assert_allclose(chain(X), expected, rtol=1e-5)
 
 
