@@ -117,7 +117,7 @@ def expected(case: Case, all_sizes: Sequence[Sizes], options: Mapping[str, Any])
 
 def compare(case: Case, closed: Any, run: Callable[..., Any], few: bool, options: Mapping[str, Any]) -> tuple[int, str]:
     """How many outputs were compared, and the first that differs, in words; empty if none does."""
-    count = 0
+    count, width = 0, narrowest(closed)
     all_sizes = list(case.sizes(few))
     for sizes, right in zip(all_sizes, expected(case, all_sizes, options), strict=True):
         shapes = [tuple(evaluate(size, sizes) for size in aval.shape) for aval in closed.out_avals]
@@ -132,7 +132,7 @@ def compare(case: Case, closed: Any, run: Callable[..., Any], few: bool, options
             results = run(true, *arrays)
             for i, (result, shape, wanted) in enumerate(zip(results, shapes, right, strict=True)):
                 count += 1
-                fault = difference(result, shape, wanted)
+                fault = difference(result, shape, wanted, width)
                 if fault:
                     return count, f"output {i} at {sizes}, poison {POISONS[poison][0]}: {fault}"
     return count, ""
@@ -142,8 +142,18 @@ def evaluate(size: Any, sizes: Sizes) -> int:
     return int(size._evaluate(sizes)) if export.is_symbolic_dim(size) else size
 
 
-def difference(result: Any, shape: tuple[int, ...], wanted: Any) -> str:
-    """In which way the valid region of a result isn't what is wanted; empty if it is."""
+def narrowest(closed: Any) -> int:
+    """Bytes of the narrowest float that a function computes with: JAX's attention takes its softmax in f32."""
+    text = str(closed)
+    return next((size for size, name in ((1, "f8"), (2, "f16["), (4, "f32[")) if name in text), 8)
+
+
+def difference(result: Any, shape: tuple[int, ...], wanted: Any, narrowest: int = 8) -> str:
+    """In which way the valid region of a result isn't what is wanted; empty if it is.
+
+    Args:
+        narrowest: Bytes of the narrowest float on its way.
+    """
     if result.dtype != wanted.dtype:
         return f"its dtype is {result.dtype}, not {wanted.dtype}"
     if shape != wanted.shape or any(a < b for a, b in zip(result.shape, shape, strict=True)):
@@ -153,7 +163,7 @@ def difference(result: Any, shape: tuple[int, ...], wanted: Any) -> str:
     got = np.asarray(result)[tuple(slice(0, size) for size in shape)]
     right = np.asarray(wanted)
     if jnp.issubdtype(right.dtype, jnp.inexact):
-        relative = RELATIVE[jnp.finfo(right.dtype).bits // 8]
+        relative = RELATIVE[min(narrowest, jnp.finfo(right.dtype).bits // 8)]
         wide = np.complex128 if np.issubdtype(right.dtype, np.complexfloating) else np.float64
         got, right = got.astype(wide), right.astype(wide)
         finite = np.abs(right[np.isfinite(right)])

@@ -85,8 +85,8 @@ def test_what_is_masked_once_isnt_masked_again():
 
 def test_every_equation_that_prevents_it_is_named_with_its_line():
     def function(x):
-        first = jax.lax.reduce(x, 0.0, lambda a, b: a + b * 1, (0,))
-        return first, jax.lax.reduce(x, 0.0, lambda a, b: a - b, (1,))
+        first = jax.lax.reduce(x, np.float32(0), lambda a, b: a + b * 1, (0,))
+        return first, jax.lax.reduce(x, np.float32(0), lambda a, b: a - b, (1,))
 
     found = refusals(function, (("b", "s"), np.float32))
     first_line = function.__code__.co_firstlineno
