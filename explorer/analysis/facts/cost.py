@@ -16,7 +16,7 @@ from explorer.model.line_table import LineRow, LineTable
 from explorer.model.units import count_text, share_text
 
 INTENSE = 10
-"""FLOPs a byte: above, arithmetic takes the time, below, memory does; the view has the same."""
+"""FLOPs a byte: above, arithmetic takes the time, below, memory does; the viewer has the same."""
 _WORTH = 0.2  # of the whole: a line with less is none that stands out
 
 

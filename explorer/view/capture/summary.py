@@ -10,6 +10,7 @@ import numpy as np
 from explorer.analysis.cost.kernels import BOUNDARY, running_nodes
 from explorer.analysis.cost.limits import count_limits
 from explorer.analysis.coverage import StageCoverage, stage_coverages
+from explorer.analysis.facts.cost import INTENSE
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import GRADES, UNKNOWN
 from explorer.model.graph import Floats, Group
@@ -22,7 +23,6 @@ from explorer.view.findings.text_parts import summarize_rules
 _TITLES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "before": "HLO before", "hlo": "HLO"}
 _UNITS = {"jaxpr": "equations", "stablehlo": "operations", "before": "instructions", "hlo": "instructions"}
 _NAMED_BY_KIND = ("body", "condition", "branch")
-_INTENSE = 10  # FLOPs a byte: above, arithmetic takes the time, below, memory does; as the viewer has it
 _FEW = 16  # operations: a stage without groups is shown by those
 _PHASES = ("forward", "backward", "update")
 
@@ -111,7 +111,7 @@ def _costs(stage: Stage) -> tuple[str, Floats]:
         measure, values = "time", measures["time"]
     elif flops is None or moved is None or (not flops.any() and not moved.any()):
         measure, values = _UNITS.get(stage.name, "nodes"), np.ones(len(kernels))
-    elif flops.sum() > _INTENSE * moved.sum():  # not where some kernel's FLOPs are unknown: the sum is NaN then
+    elif flops.sum() > INTENSE * moved.sum():  # not where some kernel's FLOPs are unknown: the sum is NaN then
         measure, values = "FLOPs", flops
     else:
         measure, values = "bytes", moved
