@@ -17,7 +17,6 @@ import numpy as np
 from explorer._jax import with_fast_path
 from explorer.aot.arguments import Parameter
 from explorer.aot.exported import ExportedProgram
-from explorer.aot.padding.interpreter import Notes
 from explorer.aot.padding.padded_program import PaddedProgram
 from explorer.aot.padding.verdict import Dynamic
 from explorer.aot.program import Program
@@ -27,6 +26,7 @@ from explorer.errors import ExploreError, ExplorerError, RecompilationWarning
 from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.specialization import Specialization
+from explorer.padding.interpreter import Notes
 
 Key = tuple[int, ...]
 

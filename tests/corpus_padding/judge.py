@@ -13,7 +13,7 @@ import numpy as np
 from jax import export
 
 from explorer._jax import undecided_equalities
-from explorer.aot.padding.program import padded, prove
+from explorer.padding.program import padded, prove
 from tests.corpus_padding.cases import POISONS, Case, Sizes
 
 EXACT, REFUSED, UNTRACED, WRONG, CRASHED = "exact", "refused", "untraced", "wrong", "crashed"

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
-from explorer.aot.padding import Proof, padded, prove
+from explorer.padding import Proof, padded, prove
 
 POISONS = ("nan", "inf", "lowest", "huge")
 BUCKET = {"b": 5, "s": 7}

@@ -7,8 +7,8 @@ from math import prod
 from explorer.aot.inputs import InputInfo
 from explorer.aot.padding.buckets import Buckets, Sizes
 from explorer.aot.padding.padded_program import PaddedProgram
-from explorer.aot.padding.sizes import Sizes as SymbolicSizes
 from explorer.aot.symbols import Symbols
+from explorer.padding.sizes import Sizes as SymbolicSizes
 
 Shapes = list[tuple[int, ...]]
 

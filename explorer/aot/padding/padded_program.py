@@ -12,11 +12,11 @@ import jax
 from jax import export
 
 from explorer._jax import without_held_frames
-from explorer.aot.padding.interpreter import Notes
-from explorer.aot.padding.program import padded
-from explorer.aot.padding.sizes import Sizes
 from explorer.aot.program import Traced
 from explorer.errors import ArchiveError
+from explorer.padding.interpreter import Notes
+from explorer.padding.program import padded
+from explorer.padding.sizes import Sizes
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from contextlib import suppress
 from explorer.aot.binaries import Binary
 from explorer.aot.exported import ExportedProgram
 from explorer.aot.padding.buckets import Sizes
-from explorer.aot.padding.flops import count_flops
 from explorer.aot.padding.padded_calls import IN_BACKGROUND, PaddedCalls
 from explorer.aot.padding.verdict import Dynamic
 from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
 from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, DynamicVerdict, PaddedSizes
+from explorer.padding.flops import count_flops
 
 
 def dynamic_report(

@@ -13,12 +13,12 @@ from math import prod
 from typing import Any, cast, get_args
 
 from explorer.aot.padding.buckets import Buckets, chosen_buckets, default_buckets
-from explorer.aot.padding.program import prove
-from explorer.aot.padding.proof import Proof
 from explorer.aot.program import Program
 from explorer.capture.sources import called_at, label, place
 from explorer.errors import OptionError, PaddingError
 from explorer.model.results.dynamic_report import DynamicChoice, PaddingRefusal
+from explorer.padding.program import prove
+from explorer.padding.proof import Proof
 
 # Sizes in the whole range up to which *auto* has a binary for each: they are few, and padding gains nothing.
 _FEW = 4

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 
 from explorer._jax import user_stack
 from explorer._jax.dimensions import bounds_of
-from explorer.aot.padding import rules
-from explorer.aot.padding.interpreter import Interpreter, Notes, Tally
-from explorer.aot.padding.proof import Proof, Refusal
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.sizes import Sizes, is_symbolic
-from explorer.aot.padding.values import make_value
+from explorer.padding import rules
+from explorer.padding.interpreter import Interpreter, Notes, Tally
+from explorer.padding.proof import Proof, Refusal
+from explorer.padding.refused import Refused
+from explorer.padding.sizes import Sizes, is_symbolic
+from explorer.padding.values import make_value
 
 REGISTERED = rules  # which is imported for that
 

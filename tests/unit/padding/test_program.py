@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from explorer.aot.padding import padded, prove
-from explorer.aot.padding.refused import Refused
+from explorer.padding import padded, prove
+from explorer.padding.refused import Refused
 from tests.support.padding import check, refusals, traced
 
 X = (("b", "s", 8), np.float64)

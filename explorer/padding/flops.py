@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from explorer._jax import inner_jaxprs
-from explorer.aot.padding.sizes import Sizes
+from explorer.padding.sizes import Sizes
 
 
 def count_flops(closed: Any, sizes: Mapping[str, int]) -> float:

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 from jax import lax
 from jax.lax import GatherScatterMode
 
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.sizes import grows, is_symbolic
-from explorer.aot.padding.values import Layout, Value, identity
+from explorer.padding.interpreter import Call
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.sizes import grows, is_symbolic
+from explorer.padding.values import Layout, Value, identity
 
 
 class _Axis(NamedTuple):

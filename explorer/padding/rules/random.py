@@ -9,12 +9,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.rules.elementwise import apply_elementwise
-from explorer.aot.padding.sizes import is_symbolic
-from explorer.aot.padding.values import Value
+from explorer.padding.interpreter import Call
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.rules.elementwise import apply_elementwise
+from explorer.padding.sizes import is_symbolic
+from explorer.padding.values import Value
 
 
 @rule("random_bits", "bit_width shape")

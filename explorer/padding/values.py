@@ -9,7 +9,7 @@ from typing import Any, cast
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.aot.padding.sizes import Factors, is_symbolic
+from explorer.padding.sizes import Factors, is_symbolic
 
 # By axis, of what it was merged: (b, s) for an axis of b*s positions that lie at i_b * bucket(s) + i_s. An axis that
 # was never merged has one factor: its valid positions come first. UNIFORM: the same all along, so both at once.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from explorer.aot.padding.refused import Refused
+from explorer.padding.refused import Refused
 
 if TYPE_CHECKING:
-    from explorer.aot.padding.interpreter import Call
-    from explorer.aot.padding.values import Value
+    from explorer.padding.interpreter import Call
+    from explorer.padding.values import Value
 
 
 class Rule(NamedTuple):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from explorer.aot.padding.interpreter import Call, scalar_fill
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.sizes import is_symbolic
-from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value
+from explorer.padding.interpreter import Call, scalar_fill
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.sizes import is_symbolic
+from explorer.padding.values import UNIFORM, Fill, Layout, Value
 
 _PLAIN = """
 abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz complex conj copy

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.sizes import is_symbolic
-from explorer.aot.padding.values import Value, identity
+from explorer.padding.interpreter import Call
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.sizes import is_symbolic
+from explorer.padding.values import Value, identity
 
 _FRONT = "the padding in front depends on the size"
 _FRONT_HINT = "give the padding as numbers, or use stride 1"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.values import Value
+from explorer.padding.interpreter import Call
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.values import Value
 
 
 @rule("dot_general", "dimension_numbers precision preferred_element_type", absent="out_sharding", shrinks=True)

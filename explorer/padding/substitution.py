@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from explorer.aot.padding.sizes import Sizes, is_symbolic
+from explorer.padding.sizes import Sizes, is_symbolic
 
 
 def at_bucket(params: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.values import Fill, Value, identity
+from explorer.padding.interpreter import Call
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.values import Fill, Value, identity
 
 
 @rule("sort", "dimension is_stable num_keys")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import export
 
-from explorer.aot.padding.sizes import Sizes, grows
+from explorer.padding.sizes import Sizes, grows
 
 TEXTS = (
     "b", "b*s", "b + 2*s - 1", "floordiv(b, 2)", "b - floordiv(b, 2)", "-1*floordiv(-1*b, 2)", "max(b, s)",

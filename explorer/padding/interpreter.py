@@ -16,11 +16,11 @@ from jax.extend.core import Literal
 
 from explorer._jax.dimensions import read_dimension
 from explorer._jax.equations import at_equation, bind_with, variable_of
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import RULES, check_parameters
-from explorer.aot.padding.sizes import Factors, Sizes, grows, symbols_of
-from explorer.aot.padding.substitution import at_bucket, mentions_symbols
-from explorer.aot.padding.values import UNIFORM, Fill, Layout, Value, make_value
+from explorer.padding.refused import Refused
+from explorer.padding.registry import RULES, check_parameters
+from explorer.padding.sizes import Factors, Sizes, grows, symbols_of
+from explorer.padding.substitution import at_bucket, mentions_symbols
+from explorer.padding.values import UNIFORM, Fill, Layout, Value, make_value
 
 Notes = dict[Any, dict[str, str]]
 HINT_OPAQUE = 'compile with dynamic="specialise", or keep this operation out of the compiled function'

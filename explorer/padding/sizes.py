@@ -13,7 +13,7 @@ import numpy as np
 from jax import export, lax
 
 from explorer._jax.dimensions import Factor, Polynomial, read_dimension
-from explorer.aot.padding.refused import Refused
+from explorer.padding.refused import Refused
 
 # A size, or an axis that is made of several by merging them: the sizes of its factors, the outermost first.
 Factors = tuple[Any, ...]

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.sizes import is_symbolic
-from explorer.aot.padding.values import UNIFORM, Fill, Value
+from explorer.padding.interpreter import Call
+from explorer.padding.registry import rule
+from explorer.padding.sizes import is_symbolic
+from explorer.padding.values import UNIFORM, Fill, Value
 
 
 class _Piece(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.aot.padding.interpreter import Call, scalar_fill
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.values import Fill, Layout, Value, identity
+from explorer.padding.interpreter import Call, scalar_fill
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.values import Fill, Layout, Value, identity
 
 _KINDS = {
     "reduce_sum": "sum",

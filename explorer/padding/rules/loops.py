@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from explorer._jax import scan_inputs
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.sizes import is_symbolic
-from explorer.aot.padding.values import Layout, Value, make_value
+from explorer.padding.interpreter import Call
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.sizes import is_symbolic
+from explorer.padding.values import Layout, Value, make_value
 
 
 def _array(value: Value) -> Any:

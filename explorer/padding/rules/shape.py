@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from explorer._jax.dimensions import is_at_least
-from explorer.aot.padding.interpreter import Call, scalar_fill
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.sizes import Factors, grows, is_symbolic
-from explorer.aot.padding.values import UNIFORM, Fill, Value, make_value
+from explorer.padding.interpreter import Call, scalar_fill
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.sizes import Factors, grows, is_symbolic
+from explorer.padding.values import UNIFORM, Fill, Value, make_value
 
 
 @rule("broadcast_in_dim", "shape broadcast_dimensions", absent="sharding", shrinks=True)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from explorer._jax.equations import expanded
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.values import Value
+from explorer.padding.interpreter import Call
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.values import Value
 
 _JIT = "name keep_unused inline in_layouts out_layouts donated_invars ctx_mesh in_shardings out_shardings"
 

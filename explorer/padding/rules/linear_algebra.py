@@ -8,11 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from explorer.aot.padding.interpreter import Call
-from explorer.aot.padding.refused import Refused
-from explorer.aot.padding.registry import rule
-from explorer.aot.padding.sizes import is_symbolic
-from explorer.aot.padding.values import Value
+from explorer.padding.interpreter import Call
+from explorer.padding.refused import Refused
+from explorer.padding.registry import rule
+from explorer.padding.sizes import is_symbolic
+from explorer.padding.values import Value
 
 _MATRICES = """
 cholesky_update eig eigh geqrf geqp3 hessenberg householder_product ormqr qr schur svd symmetric_product tridiagonal
