@@ -1,29 +1,42 @@
-"""A graph as another tool reads it: the JSON of Model Explorer (`ai-edge-model-explorer`, written for 0.1.34)."""
+"""A graph as another tool reads it: the JSON of Model Explorer (`ai-edge-model-explorer`, written for 0.1.34).
+
+Beside the graphs goes a file for each measure, as its *per-node data*: what a kernel takes, which it paints and sums up
+for each layer. It has no place for them in the file of the graphs.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.cost.limits import is_one_iteration
+from explorer.files.model_explorer_layers import Layers
 from explorer.model.capture import Capture
 from explorer.model.count_limits import ONE_ITERATION
 from explorer.model.equation_sets import GRADES
 from explorer.model.graph import Graph
 from explorer.model.links import Links
 
+# White where little is done, and the darker the more.
+_GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f59e5b"}]
+_MEASURES = ("time", "bytes", "flops")
+
 
 def write_capture(capture: Capture, path: str | PathLike[str]) -> Path:
-    """Write the stages of a capture, the last first, as one collection; returns the path."""
+    """Write the stages of a capture, the last first, as one collection, and its measures beside it; the path."""
     links = capture.links
     linked = {name: _links(links, name) for name in links.graphs}
-    graphs = ((stage.name, stage.graph, linked[stage.name]) for stage in reversed(capture.stages))
-    return _write(Path(path), capture.function, graphs)
+    graphs = [(stage.name, stage.graph, linked[stage.name]) for stage in reversed(capture.stages)]
+    written = _write(Path(path), capture.function, graphs)
+    _write_measures(written, [(name, graph) for name, graph, _ in graphs])
+    return written
 
 
 def _links(links: Links, stage: str) -> list[dict[str, str]]:
@@ -39,8 +52,10 @@ def _links(links: Links, stage: str) -> list[dict[str, str]]:
 
 
 def write_graph(graph: Graph, path: str | PathLike[str], name: str = "graph") -> Path:
-    """Write one graph as a collection; returns the path."""
-    return _write(Path(path), name, [(name, graph, ())])
+    """Write one graph as a collection, and its measures beside it; returns the path."""
+    written = _write(Path(path), name, [(name, graph, ())])
+    _write_measures(written, [(name, graph)])
+    return written
 
 
 def _write(path: Path, label: str, graphs: Iterable[tuple[str, Graph, Sequence[Mapping[str, str]]]]) -> Path:
@@ -50,23 +65,49 @@ def _write(path: Path, label: str, graphs: Iterable[tuple[str, Graph, Sequence[M
     `model_explorer.graph_builder`.
     """
     collection = {"label": label, "graphs": [model_explorer_graph(graph, name, more) for name, graph, more in graphs]}
-    path.write_text(json.dumps(collection, separators=(",", ":"), allow_nan=False), encoding="utf-8")
+    _dump(path, collection)
     return path
+
+
+def _write_measures(path: Path, graphs: Sequence[tuple[str, Graph]]) -> None:
+    """Beside `attention.json` write `attention.bytes.json`, … : what each kernel takes, where that is known."""
+    for measure in _MEASURES:
+        data = {name: values for name, graph in graphs if (values := node_data(graph, measure))}
+        if data:
+            _dump(path.with_name(f"{path.stem}.{measure}.json"), data)
+
+
+def node_data(graph: Graph, measure: str) -> dict[str, Any]:
+    """What each kernel takes, in the form of `model_explorer.node_data_builder.GraphNodeData`; empty if unknown.
+
+    Of kernels alone: Model Explorer sums up what is in a layer, and what an instruction inside of a kernel takes is in
+    the kernel's figure already.
+    """
+    values = graph.measures.get(measure)
+    if values is None:
+        return {}
+    kernels = running_nodes(graph)
+    kernels = kernels[np.isfinite(values[kernels]) & (values[kernels] > 0)]
+    results = {str(node): {"value": float(f"{values[node]:.6g}")} for node in kernels.tolist()}
+    return {"name": measure, "results": results, "gradient": _GRADIENT} if results else {}
+
+
+def _dump(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, separators=(",", ":"), allow_nan=False), encoding="utf-8")
 
 
 def model_explorer_graph(graph: Graph, name: str, more: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
     """One graph: its groups become namespaces, and what is known of a node its attributes; `more` has others."""
-    tree = graph.hierarchy
-    namespaces = _namespaces([(group.name, group.parent) for group in tree.groups])
+    layers = Layers(graph)
     measures = {key: values.tolist() for key, values in graph.measures.items()}
     one_iteration = is_one_iteration(graph).tolist()
-    starts, operands = graph.operand_start.tolist(), graph.operand.tolist()
     nodes: list[dict[str, Any]] = []
-    columns: list[list[int]] = [c.tolist() for c in (graph.op, graph.type, graph.scope, tree.group)]
-    for i, (op, code, scope, group) in enumerate(zip(*columns, strict=True)):
+    columns: list[list[int]] = [c.tolist() for c in (graph.op, graph.type, graph.scope)]
+    for i, (op, code, scope) in enumerate(zip(*columns, strict=True)):
         type_ = str(graph.types[code])
         attributes: dict[str, str] = {
             "name": str(graph.names[i]),
+            "op": str(graph.ops[op]),
             "type": type_,
             "scope": str(graph.scopes[scope]),
             "source": str(graph.attribution.place(i) or ""),
@@ -78,35 +119,22 @@ def model_explorer_graph(graph: Graph, name: str, more: Sequence[Mapping[str, st
             attributes.setdefault(key if key not in attributes else f"{key} (attribute)", value)  # jit has a `name` too
         node: dict[str, Any] = {
             "id": str(i),
-            "label": graph.ops[op],
-            "namespace": namespaces[group] if group >= 0 else "",
+            "label": layers.label(i),
+            "namespace": layers.path(i),
             "attrs": _pairs(attributes),
             "incomingEdges": [
                 {"sourceNodeId": str(source), "sourceNodeOutputId": "0", "targetNodeInputId": str(k)}
-                for k, source in enumerate(operands[starts[i] : starts[i + 1]])
+                for k, source in enumerate(layers.sources(i))
             ],
         }
         if type_:
             node["outputsMetadata"] = [{"id": "0", "attrs": _pairs({"tensor_shape": type_})}]
         nodes.append(node)
-    kinds = {namespaces[i]: {"kind": group.kind} for i, group in enumerate(tree.groups)}
-    return {"id": name, "nodes": nodes, "groupNodeAttributes": kinds}
-
-
-def _namespaces(groups: list[tuple[str, int]]) -> list[str]:
-    """Of each group, the path of names down to it, separated by `/`; two of one name side by side are numbered."""
-    paths: list[str] = []
-    used: Counter[str] = Counter()
-    for name, parent in groups:
-        # A slash would be a level of its own; its font has no triangle.
-        step = name.replace("/", "∕").replace("▸", ">").strip() or "group"
-        path = f"{paths[parent]}/{step}" if parent >= 0 else step
-        used[path] += 1
-        while used[path] > 1:
-            path = f"{path} ({used[path]})"
-            used[path] += 1
-        paths.append(path)
-    return paths
+    return {
+        "id": name,
+        "nodes": nodes,
+        "groupNodeAttributes": {path: {"kind": kind} for path, kind in layers.kinds.items()},
+    }
 
 
 def _pairs(values: dict[str, str]) -> list[dict[str, str]]:

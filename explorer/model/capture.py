@@ -403,7 +403,12 @@ class Capture(Pictured):
     def to_model_explorer_json(self, path: str | PathLike[str]) -> Path:
         """Write the stages as one file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
 
-        Groups become its layers; type, scope, source line and measures the attributes of its nodes.
+        Groups become its layers, with what a fusion, a loop or a call does inside of it; type, scope, source line and
+        measures the attributes of its nodes. What each kernel takes is written beside `f.json`, as `f.bytes.json`,
+        `f.flops.json` and, of a profile, `f.time.json`: there *Add per-node data*, or `config.add_node_data_from_path`.
+
+        Raises:
+            OSError: The files can't be written.
         """
         ...
 

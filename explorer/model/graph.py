@@ -291,7 +291,10 @@ class Graph:
 
     @attached
     def to_model_explorer_json(self, path: str | PathLike[str], name: str = "graph") -> Path:
-        """Write the graph as a file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path."""
+        """Write the graph as a file that Model Explorer (`ai-edge-model-explorer`) opens, and return its path.
+
+        What its kernels take goes beside it: see `Capture.to_model_explorer_json`.
+        """
         ...
 
     @attached

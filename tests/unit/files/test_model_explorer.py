@@ -1,12 +1,14 @@
 """What Model Explorer is given is what its own data classes hold."""
 
 import json
+from collections import Counter
 
+import jax
 import jax.numpy as jnp
 import pytest
 
 import explorer as ex
-from explorer.files.model_explorer import _namespaces
+from explorer.files.model_explorer_layers import Layers
 from tests.support.functions import loss
 
 # As `model_explorer.graph_builder` of ai-edge-model-explorer 0.1.34 has them: the required fields, and all.
@@ -20,6 +22,7 @@ FIELDS = {
     "pair": ({"key", "value"}, {"key", "value"}),
     "metadata": ({"id"}, {"id", "attrs"}),
 }
+GROUPS = [("", "a/b"), ("a|b", "c"), ("a|b", "c"), ("", ""), ("a|b", "c (2)")]
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +56,94 @@ def test_every_object_has_the_fields_that_model_explorer_knows(written):
                 assert_fields("metadata", metadata)
 
 
+def attributes_of(node):
+    return {pair["key"]: pair["value"] for pair in node["attrs"]}
+
+
 def test_the_graph_is_the_one_we_show(capture, written):
     assert [graph["id"] for graph in written["graphs"]] == ["hlo", "stablehlo", "jaxpr"]
     graph, nodes = capture.hlo.graph, written["graphs"][0]["nodes"]
-    assert [node["label"] for node in nodes] == [node.op for node in graph.nodes]
     for node, theirs in zip(graph.nodes, nodes, strict=True):
-        assert [int(edge["sourceNodeId"]) for edge in theirs["incomingEdges"]] == [o.index for o in node.operands]
-        attributes = {pair["key"]: pair["value"] for pair in theirs["attrs"]}
+        attributes = attributes_of(theirs)
         assert attributes["name"] == node.name
+        assert attributes["op"] == node.op
         assert attributes["type"] == node.type
+        assert theirs["label"] == (node.name if node.op in ("parameter", "fusion") else node.op)
         if node.place:
             assert attributes["source"] == str(node.place)
     kinds = written["graphs"][0]["groupNodeAttributes"]
     assert any(kinds[node["namespace"]]["kind"] == "fusion" for node in nodes if node["namespace"])
+
+
+def into(node):
+    return [int(edge["sourceNodeId"]) for edge in node["incomingEdges"]]
+
+
+def test_a_kernel_is_a_layer_with_its_body_inside_and_its_operands_lead_into_it(capture, written):
+    graph, nodes = capture.hlo.graph, written["graphs"][0]["nodes"]
+    fusions = [node for node in graph.nodes if node.op == "fusion"]
+    assert fusions
+    for fusion in fusions:
+        body = [node for node in graph.nodes if node.group and node.group.caller == fusion.index]
+        layer = nodes[fusion.index]["namespace"]
+        assert layer.endswith(f"({fusion.name})")
+        assert all(nodes[node.index]["namespace"].startswith(layer) for node in body)
+        (root,) = (node for node in body if "root" in node.attributes)
+        assert into(nodes[fusion.index]) == [root.index]
+        parameters = sorted(
+            (node for node in body if node.op == "parameter"), key=lambda node: int(node.attributes["parameter_number"])
+        )
+        assert [into(nodes[node.index]) for node in parameters] == [[operand.index] for operand in fusion.operands]
+
+
+def test_loops_and_branches_are_layers_of_their_own(tmp_path):
+    def looped(x, w):
+        x = jax.lax.fori_loop(0, 8, lambda i, x: jnp.tanh(x @ w) + i, x)
+        return jax.lax.cond(x.sum() > 0, lambda x: x * 2, lambda x: jnp.sin(x) @ w, x)
+
+    capture = ex.explore(looped, jnp.ones((8, 8)), jnp.ones((8, 8)))
+    written = json.loads(capture.to_model_explorer_json(tmp_path / "looped.json").read_text())
+    for graph in written["graphs"]:
+        ids = {node["id"] for node in graph["nodes"]}
+        assert all(str(source) in ids for node in graph["nodes"] for source in into(node))
+        # Whatever computes leads somewhere, or is what the program returns: no island but one.
+        assert len(islands(graph["nodes"])) == 1, graph["id"]
+    hlo = written["graphs"][0]
+    layers = {node["namespace"] for node in hlo["nodes"]}
+    assert {layer.partition("/")[2].partition("/")[0] for layer in layers if layer.startswith("while")} >= {
+        "body x8",
+        "condition",
+    }
+
+
+def islands(nodes):
+    """The sets of nodes that edges connect, of more than one node."""
+    parent = list(range(len(nodes)))
+
+    def root(node):
+        while parent[node] != node:
+            node = parent[node]
+        return node
+
+    for number, node in enumerate(nodes):
+        for source in into(node):
+            parent[root(number)] = root(source)
+    sizes = Counter(root(node) for node in range(len(nodes)))
+    return [size for size in sizes.values() if size > 1]
+
+
+def test_what_kernels_take_is_its_per_node_data(capture, written, tmp_path):
+    capture.to_model_explorer_json(tmp_path / "loss.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["loss.bytes.json", "loss.flops.json", "loss.json"]
+    data = json.loads((tmp_path / "loss.bytes.json").read_text())["hlo"]
+    # As `model_explorer.node_data_builder.GraphNodeData` has them.
+    assert set(data) <= {"results", "name", "thresholds", "gradient"}
+    nodes = written["graphs"][0]["nodes"]
+    said = {number: attributes_of(nodes[int(number)])["bytes"] for number in data["results"]}
+    assert {number: f"{result['value']:,.6g}" for number, result in data["results"].items()} == said
+    # Each byte is told once, at the kernel that moves it.
+    inner = {node.index for node in capture.hlo.graph.nodes if node.group and node.group.kind in ("fusion", "apply")}
+    assert not inner & {int(key) for key in data["results"]}
 
 
 def test_a_graph_alone_is_written_too(capture, tmp_path):
@@ -80,19 +158,20 @@ def test_a_graph_without_nodes_is_written_too(tmp_path):
 
 
 def test_groups_of_one_name_stay_apart():
-    assert _namespaces([("a/b", -1), ("c", 0), ("c", 0), ("", -1), ("c (2)", 0)]) == [
-        "a∕b",
-        "a∕b/c",
-        "a∕b/c (2)",
+    layers = Layers(ex.open_hlo("no module\nat all").hlo.graph)
+    assert [layers._add(parent, name, "scope") for parent, name in GROUPS] == [
+        "a|b",
+        "a|b/c",
+        "a|b/c (2)",
         "group",
-        "a∕b/c (2) (2)",
+        "a|b/c (2) (2)",
     ]
 
 
 def test_every_node_says_its_equations_and_how_sure_that_is(written, capture):
     stage = next(graph for graph in written["graphs"] if graph["id"] == "hlo")
     for exported, node in zip(stage["nodes"], capture.hlo.graph.nodes, strict=True):
-        attributes = {pair["key"]: pair["value"] for pair in exported["attrs"]}
+        attributes = attributes_of(exported)
         assert attributes["link"] == capture.links.grade(node, "jaxpr")
         equations = ", ".join(equation.name for equation in capture.links.linked(node, "jaxpr"))
         assert attributes.get("equations", "") == equations
