@@ -58,7 +58,7 @@ def test_the_timeline_tells_what_each_pass_did(timeline: Page, capture: ex.Captu
     expect(title).to_contain_text(f"of {len(capture.passes)} that changed something, of {len(capture.passes.all)}")
     timeline.locator(".change-text").press("ArrowRight")
     expect(title.locator("b")).to_have_text(capture.passes[1].name)
-    timeline.locator(".strip").press("End")
+    timeline.locator(".pass-steps").press("End")
     expect(title.locator("b")).to_have_text(capture.passes[-1].name)
     timeline.locator('.controls input[type="range"]').fill("0")
     expect(title.locator("b")).to_have_text(capture.passes[0].name)
@@ -94,7 +94,7 @@ def test_the_history_of_an_instruction_leads_to_its_passes_and_its_line(timeline
     timeline.locator(".change-text").press("Escape")
     expect(history).to_be_hidden()
     # And by the keyboard alone.
-    timeline.locator(".strip").press("Home")
+    timeline.locator(".pass-steps").press("Home")
     rows = timeline.locator(".change-text")
     rows.focus()
     for _ in range(9):

@@ -14,7 +14,7 @@ const STATIC = resolve(ROOT, "../static");
 const LONGEST = 120; // characters of a line
 // Bytes at most: a bundle travels inside every saved output.
 const BUNDLES = [
-  { name: "viewer.js", from: "src/viewer/main.ts", limit: 208_000 },
+  { name: "viewer.js", from: "src/viewer/main.ts", limit: 220_000 },
   { name: "ledger.js", from: "src/ledger/main.ts", limit: 40_960 },
   { name: "profile.js", from: "src/profile/main.ts", limit: 40_960 },
   { name: "findings.js", from: "src/findings/main.ts", limit: 10_240 },

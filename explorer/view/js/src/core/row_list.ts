@@ -49,6 +49,11 @@ export class Rows {
     this.#drawn.clear();
   }
 
+  /** Mark the rows that are drawn, and draw none anew: for what changes with every move of the pointer. */
+  each(mark: (row: HTMLElement, index: number) => void): void {
+    for (const [index, row] of this.#drawn) mark(row, index);
+  }
+
   /** Draw the rows in sight again where they are. */
   redraw(): void {
     this.clear();

@@ -121,7 +121,7 @@ export class Session {
     if (line) this.focus = this.#ofLine(line);
     else if (query) this.focus = this.#ofQuery(query);
     else if (nodes.size) {
-      const linked = new Set([...nodes].flatMap((node) => this.capture.linked(from, node, to)));
+      const linked = this.#linked(from, nodes);
       const item = linked.size === 1 ? nodeItem([...linked][0]!) : undefined;
       this.focus = { nodes: linked, lines: this.focus.lines, ...(item === undefined ? {} : { item }) };
     }
@@ -152,11 +152,7 @@ export class Session {
   focusNodes(stage: string, nodes: Iterable<number>, name?: string): void {
     const to = this.capture.stage(stage);
     const nodeSet = new Set(nodes);
-    const lines = new Set<string>();
-    for (const node of nodeSet) {
-      const place = this.lines.place(to.graph, node);
-      if (place) lines.add(lineKey(place.file, place.line));
-    }
+    const lines = this.#linesOf(to, nodeSet);
     const goes = to !== this.stage;
     this.stage = to;
     this.preview = NOTHING;
@@ -188,17 +184,34 @@ export class Session {
     this.#notify("preview");
   }
 
+  /** What a sentence, or a node of another stage, speaks of: its nodes where they are in this stage, else its lines. */
+  previewNodes(stage: string, nodes: Iterable<number>): void {
+    const of = this.capture.stage(stage);
+    const lines = this.#linesOf(of, nodes);
+    this.preview = { nodes: new Set(of === this.stage ? nodes : this.#linked(of, nodes)), lines };
+    this.#notify("preview");
+  }
+
   #ofItem(item: Item): Focus {
     const { graph } = this.stage;
     const nodes = new Set(Array.from(graph.nodesOf(item)));
     // A group's lines are its whole program: only a kernel's are worth lighting.
-    const lines = new Set<string>();
-    if (!isGroup(item) || nodes.size < 400)
-      for (const node of nodes) {
-        const place = this.lines.place(graph, node);
-        if (place) lines.add(lineKey(place.file, place.line));
-      }
+    const lines = !isGroup(item) || nodes.size < 400 ? this.#linesOf(this.stage, nodes) : new Set<string>();
     return { nodes, lines, item };
+  }
+
+  #linesOf({ attribution }: Stage, nodes: Iterable<number>): Set<string> {
+    const lines = new Set<string>();
+    for (const node of nodes) {
+      const place = attribution.place(node);
+      if (place) lines.add(lineKey(place.file, place.line));
+    }
+    return lines;
+  }
+
+  /** The same operations in the stage that is shown. */
+  #linked(from: Stage, nodes: Iterable<number>): Set<number> {
+    return new Set(Array.from(nodes, (node) => this.capture.linked(from, node, this.stage)).flat());
   }
 
   /** What belongs to a line; or every node whose stack goes through it: for a call, all that it led to. */

@@ -200,12 +200,8 @@ export class LinesPane {
       const row = at(event);
       if (row) session.previewLine(...place(row));
       else session.previewItem(undefined);
-      this.light();
     });
-    this.#body.addEventListener("pointerleave", () => {
-      session.previewItem(undefined);
-      this.light();
-    });
+    this.#body.addEventListener("pointerleave", () => session.previewItem(undefined));
     this.#body.addEventListener("keydown", (event) => {
       const row = at(event);
       if (!row) return;

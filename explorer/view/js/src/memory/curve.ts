@@ -28,16 +28,27 @@ export class MemoryCurve {
   /** The bytes of each kind, from the bottom of the stack. */
   #layers: [kind: string, bytes: Float64Array][] = [];
   readonly #marks = svg("g");
+  readonly #share = svg("g");
   #lit?: { bytes: Float64Array; colour: number };
+  #joined?: ReturnType<typeof columns>;
 
-  constructor(private readonly moved: () => void) {
+  /**
+   * @param moved the moment is another one
+   * @param over the pointer is over a step that it doesn't choose; without one, it left
+   */
+  constructor(
+    private readonly moved: () => void,
+    over: (step?: number) => void,
+  ) {
     this.root.addEventListener("pointerdown", (event) => {
       this.root.setPointerCapture(event.pointerId);
       this.#toPointer(event);
     });
     this.root.addEventListener("pointermove", (event) => {
       if (event.buttons & 1) this.#toPointer(event);
+      else over(this.#stepAt(event));
     });
+    this.root.addEventListener("pointerleave", () => over());
     this.root.addEventListener("keydown", (event) => this.#key(event));
     new ResizeObserver(() => {
       if (this.root.clientWidth !== this.width) this.#draw();
@@ -57,7 +68,7 @@ export class MemoryCurve {
   /** Draw a share of what is alive over the rest: of what is in focus, in its line's colour. */
   light(bytes?: Float64Array, colour = -1): void {
     this.#lit = bytes && { bytes, colour };
-    this.#draw();
+    this.#drawShare();
   }
 
   move(step: number): void {
@@ -70,8 +81,12 @@ export class MemoryCurve {
   }
 
   #toPointer(event: PointerEvent): void {
+    this.move(this.#stepAt(event));
+  }
+
+  #stepAt(event: PointerEvent): number {
     const { left, width } = this.root.getBoundingClientRect();
-    this.move(Math.floor(((event.clientX - left) / Math.max(width, 1)) * (this.memory?.steps ?? 1)));
+    return Math.floor(((event.clientX - left) / Math.max(width, 1)) * (this.memory?.steps ?? 1));
   }
 
   #key(event: KeyboardEvent): void {
@@ -100,10 +115,11 @@ export class MemoryCurve {
     const width = (this.width = root.clientWidth);
     if (!memory || !width) return;
     this.#height = Math.min(Math.max(Math.round((root.parentElement?.clientHeight ?? 0) * 0.28), 90), 210);
-    const joined = columns(memory.total, width);
+    const joined = (this.#joined = columns(memory.total, width));
     const picture = svg("svg", { width, height: TOP + this.#height + STRIP, "aria-hidden": "true" });
-    picture.append(...this.#stack(joined), ...this.#grid(width), ...this.#phases(), this.#marks);
+    picture.append(...this.#stack(joined), this.#share, ...this.#grid(width), ...this.#phases(), this.#marks);
     root.replaceChildren(picture);
+    this.#drawShare();
     this.#mark();
   }
 
@@ -127,19 +143,17 @@ export class MemoryCurve {
       areas.push(svg("path", { class: `area ${name}`, d: this.#area(first, above, below) }));
       below.set(above);
     }
-    if (this.#lit) {
-      const { bytes, colour } = this.#lit;
-      areas.push(
-        svg("path", {
-          class: `area lit k${colour}`,
-          d: this.#area(
-            first,
-            Float64Array.from(top, (step) => bytes[step]!),
-          ),
-        }),
-      );
-    }
     return areas;
+  }
+
+  /** It changes with every move of the pointer: the rest of the picture stays. */
+  #drawShare(): void {
+    this.#share.replaceChildren();
+    if (!this.#lit || !this.#joined) return;
+    const { bytes, colour } = this.#lit;
+    const { first, top } = this.#joined;
+    const high = Float64Array.from(top, (step) => bytes[step]!);
+    this.#share.append(svg("path", { class: `area lit k${colour}`, d: this.#area(first, high) }));
   }
 
   /** Each column as wide as its steps, flat on top: bytes don't change within a step. */

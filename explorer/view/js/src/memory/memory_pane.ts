@@ -36,7 +36,10 @@ export class MemoryPane {
   readonly root: HTMLElement;
   readonly #head = element("div.memory-head");
   readonly #moment = element("div.memory-moment");
-  readonly #curve = new MemoryCurve(() => this.#list());
+  readonly #curve = new MemoryCurve(
+    () => this.#list(),
+    (step) => this.session.previewNode(step ? this.memory?.c.order[step] : undefined),
+  );
   readonly #rows: Rows;
   readonly #switch = element("div.switch", { role: "group", "aria-label": "list" });
   readonly #heading = element("div.row.head", { role: "row" });
@@ -72,9 +75,6 @@ export class MemoryPane {
       this.#switch.append(button);
     }
     this.#follow();
-    session.listen((change) => {
-      if (change === "preview" && session.mode === "memory") this.#lightCurve();
-    });
   }
 
   private get memory(): Memory | undefined {
@@ -107,6 +107,26 @@ export class MemoryPane {
     if (!this.memory) return;
     this.#lightCurve();
     this.#rows.redraw();
+  }
+
+  hover(): void {
+    if (!this.memory) return;
+    this.#lightCurve();
+    const { nodes, lines } = this.session.preview;
+    const { node } = this.memory.c;
+    const makers = this.#makers(nodes);
+    this.#rows.each((row, index) => {
+      const entry = this.#entries[index];
+      const isOver = this.#byLine
+        ? lines.has(keyOf(entry?.place) ?? "")
+        : entry?.rows.some((at) => makers.has(node[at]!));
+      row.classList.toggle("over", isOver === true);
+    });
+  }
+
+  /** What is inside a kernel has no buffer: its kernel's are. */
+  #makers(nodes: ReadonlySet<number>): ReadonlySet<number> {
+    return nodes.size ? new Set([...nodes, ...kernelsOf(this.graph, nodes)]) : nodes;
   }
 
   #fillHead(memory: Memory): void {
@@ -355,8 +375,7 @@ export class MemoryPane {
 
   #share(focus: Focus): Float64Array {
     const memory = this.memory!;
-    // What is inside a kernel has no buffer: its kernel's are.
-    const nodes = new Set([...focus.nodes, ...kernelsOf(this.graph, focus.nodes)]);
+    const nodes = this.#makers(focus.nodes);
     return memory.sum((row) => nodes.has(memory.c.node[row]!));
   }
 

@@ -6,7 +6,7 @@ import type { Frame } from "../core/graph";
 import { number, secondsText } from "../core/labels";
 import { Layouter } from "../layout/layouter";
 import { ChangeGraph } from "./graph";
-import { HistoryList } from "./history";
+import { HistoryList, linesOf } from "./history";
 import type { Key, Pass, Passes } from "./passes";
 import { Strip } from "./strip";
 import { ChangeText } from "./text";
@@ -26,7 +26,13 @@ export interface Around {
   ran(position: number): string;
   /** What the two sides are called, where the change is no pass. */
   sides?: [string, string];
+  /** The pointer is over an instruction; without one, it left. */
+  over?(name?: string, place?: Frame): void;
+  /** What is chosen elsewhere: instructions by name, and lines of the source. */
+  chosen?(): { names: ReadonlySet<string>; lines: ReadonlySet<string> };
 }
+
+const FEW = 6; // changes whose names stand beside each other
 
 interface Step {
   pass: Pass;
@@ -34,7 +40,7 @@ interface Step {
 }
 
 export class ChangesPane {
-  readonly root = element("div.explorer-passes");
+  readonly root = element("div.explorer-passes.recorded");
   readonly #steps: Step[];
   #position = 0;
   #look: Look = "unified";
@@ -52,6 +58,8 @@ export class ChangesPane {
   readonly #graph = new ChangeGraph(this.#layouter, (key) => this.#choose(key));
   readonly #histories = new Map<Passes, HistoryList>();
   readonly #history = element("div.history-place");
+  readonly #touched = element("button", { type: "button", class: "touched", "aria-pressed": "false" });
+  #kept: ReadonlySet<number> | undefined;
 
   /** The changes of several recordings, those that changed something. */
   constructor(
@@ -70,7 +78,7 @@ export class ChangesPane {
     this.#strip.reset(this.#steps.map(({ pass }) => pass));
     const step = (by: number, sign: string, label: string) => {
       const button = element("button", { type: "button", class: "tool", "aria-label": label, title: label }, sign);
-      button.addEventListener("click", () => this.#go(this.#position + by));
+      button.addEventListener("click", () => this.#step(by));
       return button;
     };
     const controls = element(
@@ -82,8 +90,15 @@ export class ChangesPane {
       element("span.stretch"),
       this.#looks,
     );
+    this.root.classList.toggle("few", this.#steps.length <= FEW);
+    this.#touched.addEventListener("click", () => {
+      this.#touched.setAttribute("aria-pressed", String(this.#touched.getAttribute("aria-pressed") !== "true"));
+      this.refilter();
+    });
+    this.#text.root.addEventListener("pointerover", (event) => this.#over(event));
+    this.#text.root.addEventListener("pointerleave", () => around.over?.());
     this.root.replaceChildren(
-      this.#strip.root,
+      element("div.pass-list", ...(around.chosen ? [this.#touched] : []), this.#strip.root),
       controls,
       element("div.change", this.#text.root, this.#graph.root),
       this.#history,
@@ -105,8 +120,46 @@ export class ChangesPane {
     if (this.#look !== "graph") this.#text.light(true);
   }
 
+  /** Mark the instructions of some names, and those that come from some lines of the source. */
+  hover(names: ReadonlySet<string>, lines: ReadonlySet<string>): void {
+    const { c } = this.#steps[this.#position]!.passes.versions;
+    const isOfLine = linesOf(c, lines);
+    this.#text.hover((row) => names.has(c.names[c.key[row]!] ?? "") || isOfLine(row));
+  }
+
+  #over(event: Event): void {
+    const { c } = this.#steps[this.#position]!.passes.versions;
+    const row = this.#text.rowAt(event.target as Element);
+    this.around.over?.(c.names[c.key[row]!], c.frames[c.own[c.frame[row]!] ?? -1]);
+  }
+
+  /** Leave out the passes that did nothing to what is chosen, here or elsewhere, where that is asked for. */
+  refilter(): void {
+    if (!this.around.chosen || !this.#steps.length) return;
+    const { names, lines } = this.around.chosen();
+    const isAny = this.#chosen >= 0 || names.size > 0 || lines.size > 0;
+    const isAsked = this.#touched.getAttribute("aria-pressed") === "true";
+    this.#touched.disabled = !isAny && !isAsked;
+    this.#touched.title = isAny ? "" : "choose an instruction, a box or a line of the source first";
+    this.#kept = undefined;
+    if (isAsked && isAny) {
+      const history = this.#historyOf(this.#steps[this.#position]!.passes);
+      const keys = this.#chosen >= 0 ? [this.#chosen] : history.keys(names, lines);
+      this.#kept = new Set(keys.flatMap((key) => history.touched(key)));
+    }
+    this.#strip.filter(this.#kept);
+    const shown = this.#kept && this.#steps.filter((_, i) => this.#kept!.has(i)).length;
+    this.#touched.textContent = shown === undefined ? "touched what I chose" : `${number(shown)} touched what I chose`;
+  }
+
   dispose(): void {
     this.#layouter.dispose();
+  }
+
+  #step(by: number): void {
+    let next = this.#position + by;
+    while (this.#kept && this.#steps[next] && !this.#kept.has(next)) next += by;
+    if (this.#steps[next]) this.#go(next);
   }
 
   #go(position: number): void {
@@ -162,6 +215,7 @@ export class ChangesPane {
       this.#text.light(true);
     }
     this.#notify();
+    this.refilter();
   }
 
   /** What happened to the chosen instruction. */
@@ -169,6 +223,12 @@ export class ChangesPane {
     this.root.classList.toggle("has-history", this.#chosen >= 0);
     if (this.#chosen < 0) return;
     const { passes } = this.#steps[this.#position]!;
+    const history = this.#historyOf(passes);
+    history.show(this.#chosen, this.#position - this.#steps.findIndex((step) => step.passes === passes));
+    this.#history.replaceChildren(history.root);
+  }
+
+  #historyOf(passes: Passes): HistoryList {
     let history = this.#histories.get(passes);
     if (!history) {
       const first = this.#steps.findIndex((step) => step.passes === passes);
@@ -178,12 +238,12 @@ export class ChangesPane {
       };
       this.#histories.set(passes, (history = new HistoryList(passes, this.around, go)));
     }
-    history.show(this.#chosen, this.#position - this.#steps.findIndex((step) => step.passes === passes));
-    this.#history.replaceChildren(history.root);
+    return history;
   }
 
   #choose(key: Key): void {
     this.#chosen = key;
+    this.refilter();
     if (this.#look === "graph") {
       this.#draw();
       return;
@@ -195,11 +255,15 @@ export class ChangesPane {
 
   #key(event: KeyboardEvent): void {
     const acts: Record<string, () => void> = {
-      ArrowLeft: () => this.#go(this.#position - 1),
-      ArrowRight: () => this.#go(this.#position + 1),
+      ArrowLeft: () => this.#step(-1),
+      ArrowRight: () => this.#step(1),
       Home: () => this.#go(0),
       End: () => this.#go(Infinity),
     };
+    if (event.target === this.#strip.root) {
+      acts.ArrowUp = acts.ArrowLeft!;
+      acts.ArrowDown = acts.ArrowRight!;
+    }
     if (this.#chosen >= 0) acts.Escape = () => this.#choose(-1);
     const act =
       event.ctrlKey || event.metaKey || event.altKey || event.target === this.#slider ? undefined : acts[event.key];

@@ -1,9 +1,10 @@
 // Where an instruction was born, what it became and where it died: what explorer/analysis/passes/history.py tells, for
 // one of them.
 
+import { lineKey } from "../core/attribution";
 import { element } from "../core/dom";
 import type { Around } from "./changes";
-import type { Key, Link, Passes } from "./passes";
+import type { Key, Link, Passes, Row, VersionColumns } from "./passes";
 
 const MOST = 40; // events shown
 
@@ -40,6 +41,20 @@ export class HistoryList {
     passes.shown.forEach((pass, position) => {
       for (let shot = pass.first + 1; shot <= pass.snapshot; shot++) this.#positionOf[shot] = position;
     });
+  }
+
+  /** The positions of the passes that made, rewrote or ended an instruction, or what it came from or became. */
+  touched(key: Key): number[] {
+    return this.#family(key).flatMap((member) => this.#events(member).map(({ position }) => position));
+  }
+
+  /** The keys of the instructions that have one of some names, or come from one of some lines of the source. */
+  keys(names: ReadonlySet<string>, lines: ReadonlySet<string>): Key[] {
+    const { c } = this.passes.versions;
+    const isOfLine = linesOf(c, lines);
+    return [...this.#rowsOf].flatMap(([key, rows]) =>
+      names.has(c.names[key]!) || (lines.size && rows.some((row) => isOfLine(row))) ? [key] : [],
+    );
   }
 
   show(key: Key, position: number): void {
@@ -174,6 +189,12 @@ export class HistoryList {
     }
     return low;
   }
+}
+
+/** Whether a row comes from one of some lines of the source. */
+export function linesOf({ frame, frames, own }: VersionColumns, lines: ReadonlySet<string>): (row: Row) => boolean {
+  const passes = frames.map(({ file, line }) => lines.has(lineKey(file, line)));
+  return (row) => passes[own[frame[row]!] ?? -1] === true;
 }
 
 const list = (names: string[]): string =>

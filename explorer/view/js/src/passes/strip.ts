@@ -1,14 +1,14 @@
-// The passes as a film strip: how much each did, in the order in which they ran, by pipeline.
+// The passes as a list: how much each did, in the order in which they ran, by pipeline.
 
 import { element } from "../core/dom";
 import { count, secondsText } from "../core/labels";
 import type { Pass } from "./passes";
 
-const TALLEST = 20; // pixels of one bar
+const LONGEST = 26; // pixels of one bar
 
 export class Strip {
   readonly root = element("div", {
-    class: "strip",
+    class: "pass-steps",
     role: "listbox",
     tabindex: "0",
     "aria-label": "what changed, step by step",
@@ -36,11 +36,16 @@ export class Strip {
             element("div.cells"),
           ),
         );
-      const group = groups[groups.length - 1]!;
-      group.lastElementChild!.append(this.#cells[i]!);
-      group.style.flexGrow = String(Number(group.style.flexGrow || 0) + 1);
+      groups[groups.length - 1]!.lastElementChild!.append(this.#cells[i]!);
     });
     this.root.replaceChildren(...groups);
+  }
+
+  /** Leave out those that are not among some; undefined for all. */
+  filter(kept: ReadonlySet<number> | undefined): void {
+    for (const [i, cell] of this.#cells.entries()) cell.hidden = kept !== undefined && !kept.has(i);
+    for (const group of this.root.children as Iterable<Element> & HTMLCollection)
+      (group as HTMLElement).hidden = !group.querySelector(".cell:not([hidden])");
   }
 
   mark(position: number): void {
@@ -52,7 +57,7 @@ export class Strip {
 function cell(pass: Pass, position: number, most: number): HTMLElement {
   const bar = (kind: string, amount: number) => {
     const bar = element("span", { class: kind });
-    bar.style.height = `${amount ? Math.max((TALLEST * Math.log1p(amount)) / most, 2) : 0}px`;
+    bar.style.width = `${amount ? Math.max((LONGEST * Math.log1p(amount)) / most, 2) : 0}px`;
     return bar;
   };
   return element(
@@ -65,9 +70,9 @@ function cell(pass: Pass, position: number, most: number): HTMLElement {
       "aria-label": summary(pass),
       "aria-selected": "false",
     },
-    element("div.up", bar("new", pass.born), bar("changed", pass.changed)),
-    element("div.down", ...(pass.moved ? ["↕"] : [bar("gone", pass.died)])),
     element("b", pass.name),
+    element("div.gone-bars", ...(pass.moved ? ["↕"] : [bar("gone", pass.died)])),
+    element("div.new-bars", bar("new", pass.born), bar("changed", pass.changed)),
   );
 }
 

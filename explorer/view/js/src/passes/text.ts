@@ -62,10 +62,24 @@ export class ChangeText {
     if (at >= 0) this.#rows.show(at);
   }
 
+  /** Mark the drawn lines of instructions that pass. */
+  hover(passes: (row: Row) => boolean): void {
+    this.#rows.each((made, index) => {
+      const { old, new: row } = this.#lines[index]!;
+      made.classList.toggle("over", (row >= 0 && passes(row)) || (old >= 0 && passes(old)));
+    });
+  }
+
+  /** The row of the instruction that an element shows, -1 for none. */
+  rowAt(target: Element): Row {
+    const line = this.#lines[Number(target.closest<HTMLElement>("[data-row]")?.dataset.row ?? -1)];
+    return !line ? -1 : line.half === "gone" || line.new < 0 ? line.old : line.new;
+  }
+
   #draw(index: number): HTMLElement {
     const line = this.#lines[index]!;
     if (line.skipped) return element("div.row.skipped", `⋯ ${line.skipped} equal lines`);
-    const made = element("div", { class: `row ${line.kind}` });
+    const made = element("div", { class: `row ${line.kind}`, "data-row": index });
     const half = line.half ?? (line.new >= 0 ? "new" : "gone");
     if (this.split || half === "gone") made.append(this.#side(line, line.old, line.new, "gone"));
     if (this.split || half === "new") made.append(this.#side(line, line.new, line.old, "new"));

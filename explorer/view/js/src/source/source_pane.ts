@@ -197,7 +197,7 @@ export class SourcePane {
     });
     this.root.addEventListener("pointerover", (event) => {
       const row = rowOf(event.target);
-      if (row?.classList.contains("used")) this.session.previewLine(...place(row));
+      if (row) this.session.previewLine(...place(row));
       else this.session.previewItem(undefined);
     });
     this.root.addEventListener("pointerleave", () => this.session.previewItem(undefined));

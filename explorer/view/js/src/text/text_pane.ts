@@ -2,14 +2,17 @@
 
 import type { SourceLine } from "../core/attribution";
 import { element, spans } from "../core/dom";
-import { bytesOf, bytesText, shortType } from "../core/labels";
+import { total } from "../core/kernel_titles";
+import { bytesOf, bytesText, isInKernel, shortType } from "../core/labels";
 import { Rows } from "../core/row_list";
 import type { Session } from "../core/session";
+import { Costs, type Measure, percent } from "../lines/line_costs";
 
 // What a person rarely reads: where it came from is shown beside the line, the rest is in the details.
 const NOISE = /, metadata=\{[^}]*\}|, backend_config=\{.*?\}(?=$|, )|, sharding=\{[^}]*\}| loc\(#?\w+\)$/g;
 const PARTS = /(%[\w.-]+)|\b([a-z]+\d+[a-z0-9]*\[[^\]]*\](?:\{[^}]*\})?|tensor<[^>]*>)|("(?:[^"\\]|\\.)*")/g;
 const KINDS = ["name", "type", "string"];
+const ABOVE = 2; // lines before the first instruction: its computation's head
 const LONGEST = 600;
 const LONGEST_READ = 8000; // of a line: the rest of a large constant has no metadata to leave out
 
@@ -29,11 +32,19 @@ export class TextPane {
   }
 
   reset(): void {
-    this.#rows.reset(this.session.stage.lines.length);
+    const { lines, graph } = this.session.stage;
+    this.#rows.reset(lines.length);
+    // HLO's text begins with tables of files and frames, which nobody came for.
+    const first = graph.c.line.find((line) => line >= 0) ?? 0;
+    this.#rows.root.scrollTop = (Math.max(first - ABOVE, 0) * this.#rows.root.scrollHeight) / lines.length;
   }
 
   light(): void {
     this.#rows.redraw();
+  }
+
+  hover(): void {
+    this.#rows.each(hovered(this.session));
   }
 
   scroll(): void {
@@ -100,14 +111,15 @@ export class TablePane {
     this.#arrange();
   }
 
-  /** What is found comes first: a table is where one reads a result. */
+  /** What is found is all that is there: a table is where one reads a result. */
   #arrange(): void {
     const { graph } = this.session.stage;
     const { nodes } = this.session.focus;
     const all = nodes.size ? [...nodes].sort((a, b) => a - b) : Array.from({ length: graph.size }, (_, i) => i);
     const { column, down } = this.#sort;
     const key = COLUMNS[column]?.value;
-    if (key) {
+    if (!key) byCost(this.session, all);
+    else {
       const values = new Map(all.map((node) => [node, key(this.session, node)]));
       all.sort((a, b) => {
         const [x, y] = [values.get(a)!, values.get(b)!];
@@ -121,13 +133,17 @@ export class TablePane {
 
   #sortBy(column: number): void {
     // Numbers are sorted from the largest.
-    this.#sort = { column, down: this.#sort.column === column ? !this.#sort.down : column >= 3 };
+    this.#sort = { column, down: this.#sort.column === column ? !this.#sort.down : column >= NUMBERS };
     this.#arrange();
   }
 
   light(): void {
     if (this.session.focus.item === undefined) this.#arrange();
     else this.#rows.redraw();
+  }
+
+  hover(): void {
+    this.#rows.each(hovered(this.session));
   }
 
   #draw(row: number): HTMLElement {
@@ -137,6 +153,7 @@ export class TablePane {
       const v = value(this.session, node);
       made.append(element("span", { role: "cell" }, text ? text(v as number) : String(v)));
     }
+    if (isKernel(this.session, node)) made.classList.add("kernel");
     return marked(made, this.session, node);
   }
 }
@@ -147,19 +164,54 @@ interface Column {
   text?: (value: number) => string;
 }
 
+const NUMBERS = 3; // the columns from here on hold numbers
 const COLUMNS: Column[] = [
   { title: "name", value: (s, n) => s.stage.graph.name(n) },
   { title: "operation", value: (s, n) => s.stage.graph.op(n) },
   { title: "type", value: (s, n) => shortType(s.stage.graph.type(n)) },
+  { title: "cost", value: shareOf, text: percent },
   { title: "bytes", value: (s, n) => bytesOf(s.stage.graph.type(n)), text: (v) => (v ? bytesText(v) : "") },
   { title: "line", value: (s, n) => s.lines.place(s.stage.graph, n)?.line ?? 0, text: (v) => (v ? String(v) : "") },
 ];
+
+const isKernel = ({ stage }: Session, node: number): boolean => stage.name === "hlo" && stage.graph.isKernel(node);
+
+const measures = new WeakMap<Session, Measure>();
+
+/** The share of a node, of what takes the program's time: the same measure for all, so that they are 1 together. */
+function shareOf(session: Session, node: number): number {
+  if (session.stage.name !== "hlo") return 0;
+  const { graph } = session.stage;
+  if (!measures.has(session)) measures.set(session, new Costs(session.capture.header.lines).first);
+  const measure = measures.get(session)!;
+  const name = measure === "seconds" ? "time" : measure;
+  return (graph.c.measures[name]?.[node] ?? 0) / total(graph, name) || 0;
+}
+
+/** What runs comes first, the costliest at the top; what is inside of it after, and what only passes values on last. */
+function byCost(session: Session, nodes: number[]): void {
+  const { graph, name } = session.stage;
+  if (name !== "hlo") return;
+  const rank = new Float64Array(graph.size);
+  for (const node of nodes)
+    rank[node] = shareOf(session, node) + (graph.isKernel(node) ? 4 : isInKernel(graph, node) ? 2 : 0);
+  nodes.sort((a, b) => rank[b]! - rank[a]! || a - b);
+}
+
+/** Marks a drawn row that the pointer is over, wherever that is. */
+const hovered =
+  ({ preview }: Session) =>
+  (row: HTMLElement): void => {
+    const { at } = row.dataset;
+    row.classList.toggle("over", at !== undefined && preview.nodes.has(Number(at)));
+  };
 
 function marked(row: HTMLElement, session: Session, node: number): HTMLElement {
   if (node >= 0) {
     row.dataset.at = String(node);
     if (session.focus.nodes.has(node)) row.classList.add("lit");
     if (session.chosenNode === node) row.classList.add("chosen");
+    hovered(session)(row);
   }
   return row;
 }

@@ -31,6 +31,7 @@ const KINDS = [
 export class DiffViewer {
   readonly root: HTMLElement;
   readonly #changes: ChangesPane;
+  readonly #stages: Passes[];
   readonly #stop: () => void;
 
   constructor(
@@ -38,7 +39,7 @@ export class DiffViewer {
     blobs: Uint8Array,
     id: string,
   ) {
-    const stages: Passes[] = header.stages.map((stage) => readPasses(stage, blobs));
+    const stages = (this.#stages = header.stages.map((stage) => readPasses(stage, blobs)));
     const [a, b] = header.functions;
     const sides: [string, string] = a === b ? ["before", "after"] : [a, b];
     this.#changes = new ChangesPane(stages, { ran: () => "", sides });
@@ -62,8 +63,25 @@ export class DiffViewer {
   }
 
   async start(): Promise<void> {
-    this.#changes.show();
+    this.#changes.show(this.#telling());
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
+  }
+
+  /** The first stage where more than shapes differs: other operations, or equal ones that say something else. */
+  #telling(): number {
+    const isTelling = (stage: Passes) => {
+      const { versions, shown } = stage;
+      return shown.some(({ first, snapshot }) => {
+        const { born, died, changed } = versions.effect(first, snapshot);
+        const ops = (rows: number[]) => rows.map(versions.op).sort().join();
+        return (
+          ops(born) !== ops(died) ||
+          changed.some(([a, b]) => versions.op(a) !== versions.op(b) || versions.type(a) === versions.type(b))
+        );
+      });
+    };
+    const steps = this.#stages.flatMap((stage) => stage.shown.map(() => stage));
+    return Math.max(steps.findIndex(isTelling), 0);
   }
 
   dispose(): void {

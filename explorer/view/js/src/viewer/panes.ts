@@ -15,6 +15,8 @@ export interface Pane {
   reset(): void | Promise<void>;
   /** Mark what is in focus, and what the pointer is over. */
   light(): void;
+  /** Mark what the pointer is over alone, where `light` does much more. */
+  hover?(): void;
   /** Bring what is in focus into sight. */
   scroll?(): void;
   dispose?(): void;

@@ -11,7 +11,11 @@ export function summary(session: Session, choose: (stage: string, nodes: number[
     const fact = leads
       ? element("button", { type: "button", title: "show what this is about" }, text)
       : element("span", text);
-    if (leads) fact.addEventListener("click", () => choose(stage, nodes));
+    if (leads) {
+      fact.addEventListener("click", () => choose(stage, nodes));
+      fact.addEventListener("pointerenter", () => session.previewNodes(stage, nodes));
+      fact.addEventListener("pointerleave", () => session.previewItem(undefined));
+    }
     root.append(fact, " ");
   }
   return root;

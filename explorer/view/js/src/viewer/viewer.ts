@@ -108,7 +108,7 @@ export class Viewer {
     session.listen((change) => {
       if (change === "preview") {
         this.#source.light();
-        if (session.mode === "graph") this.#light();
+        if (this.#fresh.has(session.mode)) this.pane.hover ? this.pane.hover() : this.pane.light();
       } else if (change === "look") this.#light();
       else if (change === "stage") void this.#showStage();
       else if (change === "mode") void this.#showMode().then(() => this.#follow());

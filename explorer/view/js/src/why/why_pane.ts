@@ -1,7 +1,7 @@
 // Why an equation left no instruction: which pass took it away, with the line before and after; and the other way
 // round, what each pass did to the user's lines.
 
-import type { SourceLine } from "../core/attribution";
+import { lineKey, type SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
 import { number, opText, units } from "../core/labels";
 import type { Session } from "../core/session";
@@ -34,6 +34,11 @@ export class WhyPane {
       if (row) this.#pick(Number(row.dataset.at));
     });
     this.#list.addEventListener("keydown", (event) => this.#key(event));
+    this.#list.addEventListener("pointerover", (event) => {
+      const at = (event.target as Element).closest<HTMLElement>("[data-at]")?.dataset.at;
+      session.previewNodes(this.#endings.stage.name, at === undefined ? [] : [Number(at)]);
+    });
+    this.#list.addEventListener("pointerleave", () => session.previewItem(undefined));
   }
 
   reset(): void {
@@ -50,6 +55,15 @@ export class WhyPane {
         ? focus.line && all.find(({ place }) => place?.line === focus.line!.line && place.file === focus.line!.file)
         : stage === own && all.find(({ node }) => node === chosenNode);
     if (asked && asked.node !== this.#chosen) this.#answerTo(asked.node);
+  }
+
+  hover(): void {
+    const { nodes, lines } = this.session.preview;
+    const isSame = this.#endings.stage === this.session.stage;
+    for (const { node, place } of this.#endings.all) {
+      const isOver = (isSame && nodes.has(node)) || (place !== undefined && lines.has(lineKey(place.file, place.line)));
+      this.#rows.get(node)?.classList.toggle("over", isOver);
+    }
   }
 
   scroll(): void {
