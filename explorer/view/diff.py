@@ -7,7 +7,6 @@ from html import escape
 
 from explorer.analysis.diff.diff import Diff, Fusion
 from explorer.files.diff import encode_diff
-from explorer.view.bundle_placement import includes_bundle
 from explorer.view.interface import View
 from explorer.view.page import interactive
 
@@ -25,14 +24,14 @@ class DiffView(View[Diff]):
         return fragment(value)
 
     def output(self, value: Diff) -> dict[str, str]:
-        return {"text/html": fragment(value, includes_bundle())}
+        return {"text/html": fragment(value)}
 
 
-def fragment(diff: Diff, has_bundle: bool = True) -> str:
-    """The HTML of one notebook output; `has_bundle`: the viewer's code is in it, or is found in another output."""
+def fragment(diff: Diff) -> str:
+    """The HTML of one notebook output."""
     data = encode_diff(diff)
     static = f'<div class="explorer-static">{table(diff)}</div>'
-    return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, has_bundle, "diff")
+    return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, "diff", ("diff_viewer", "passes_pane"))
 
 
 def table(diff: Diff) -> str:

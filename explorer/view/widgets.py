@@ -12,7 +12,7 @@ import anywidget
 import traitlets
 
 from explorer.model.capture import Capture
-from explorer.view.page import bundle
+from explorer.view.scripts import module
 
 _REGISTER = """
 export default {
@@ -66,7 +66,7 @@ class Viewer(SelectionWire):
     `highlight`, `filter`, `colour` and `stage` are those of the capture's `view`.
     """
 
-    _esm = bundle()
+    _esm = module()
     wire = traitlets.Bytes().tag(sync=True)
     selection = traitlets.List(traitlets.Unicode())
     highlight, filter, colour, color, stage = _OfView(), _OfView(), _OfView(), _OfView(), _OfView()

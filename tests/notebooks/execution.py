@@ -17,7 +17,7 @@ from explorer.view.base85 import unpack
 __all__ = ["NOTEBOOKS", "captures", "execute", "output_problems", "saved_problems"]
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-LARGEST = 480_000  # bytes of a notebook: two outputs with the viewer (90 kB each), and the capture of a training step
+LARGEST = 1_000_000  # bytes of a notebook: each view in it stands alone, with the code that it shows
 SECONDS = 120  # for one cell
 
 # Where a machine keeps its users, programs and scraps; the lookbehind leaves addresses on the web alone.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
 from weakref import WeakSet
 
 from explorer.model.capture import Capture
-from explorer.view.bundle_placement import includes_bundle
 from explorer.view.capture.html import fragment
 from explorer.view.capture.live_view import LiveView
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
 from explorer.view.interface import View
-from explorer.view.page import packed_bundle
+from explorer.view.scripts import answer_code
 from explorer.view.session import in_kernel, open_wire
 
 __all__ = ["CaptureView", "live_view"]
@@ -33,7 +31,7 @@ class CaptureView(View[Capture]):
     def output(self, value: Capture) -> dict[str, str]:
         value.record_small()
         _connect(value)
-        return {"text/html": fragment(value, includes_bundle())}
+        return {"text/html": fragment(value)}
 
     def svg(self, value: Capture) -> str:
         return picture(summarize(value))
@@ -50,11 +48,5 @@ def _connect(capture: Capture) -> None:
         return
     _connected.add(capture)
     wire = open_wire(capture.id, "SelectionWire")
-    wire.on_msg(_send_bundle)
+    wire.on_msg(answer_code)
     capture.view.attach(wire)
-
-
-def _send_bundle(wire: Any, message: Any, _: object) -> None:
-    """Answer an output that found the viewer's code nowhere in its page."""
-    if isinstance(message, dict) and message.get("ask") == "viewer":  # pyright: ignore[reportUnknownMemberType]
-        wire.send({"viewer": packed_bundle()})

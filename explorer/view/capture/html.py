@@ -9,10 +9,17 @@ from explorer.view.chart import Table, static_html
 from explorer.view.page import interactive
 
 
-def fragment(capture: Capture, includes_bundle: bool = True) -> str:
-    """The HTML of one output; `includes_bundle`: the viewer's code is in it, or is found in another output."""
+def fragment(capture: Capture) -> str:
+    """The HTML of one output, with all the code that it can show."""
     static = _static(capture)
-    return interactive(capture.id, capture.wire, static, includes_bundle) if capture.stages else static
+    return interactive(capture.id, capture.wire, static, chunks=_chunks(capture)) if capture.stages else static
+
+
+def _chunks(capture: Capture) -> tuple[str, ...]:
+    """The parts of the viewer that this capture can show; a kernel sends others if they come to be needed."""
+    kernels = any(stage.name == "hlo" for stage in capture.stages)
+    panes = {"why_pane": len(capture.stages) > 1, "memory_pane": kernels, "passes_pane": capture.has_passes}
+    return ("viewer", "text_pane", "lines_pane", *(name for name, can_show in panes.items() if can_show))
 
 
 def _static(capture: Capture) -> str:

@@ -21,7 +21,7 @@ from explorer.view.findings.text_parts import (
     silencing,
     split_code,
 )
-from explorer.view.page import bundle
+from explorer.view.scripts import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
 _OPEN = 4  # findings that are unfolded

@@ -16,7 +16,7 @@ from explorer.view.chart import Table, html_table
 from explorer.view.findings.text_parts import split_code, text_at
 from explorer.view.hotpath.curve import call_table, curve
 from explorer.view.hotpath.loops import loop_tables, proposal
-from explorer.view.page import bundle
+from explorer.view.scripts import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
 _MOST = 24  # functions that are shown whole

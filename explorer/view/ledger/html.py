@@ -24,11 +24,11 @@ def fragment(ledger: Ledger, link: Link | None = None, invites: bool = True) -> 
     """The HTML of one output; through the link, a page asks Python."""
     if link is not None:
         data = encode_message(link.data())
-        return interactive(link.id, data, static(link.tables.fold.calls, invites), True, "ledger")
+        return interactive(link.id, data, static(link.tables.fold.calls, invites), "ledger")
     tables, left_out = tables_of(ledger)
     data = encode_message(message(ledger, tables, None, left_out))
     name = blake2b(data, digest_size=8).hexdigest()
-    return interactive(name, data, static(tables.fold.calls, invites), True, "ledger")
+    return interactive(name, data, static(tables.fold.calls, invites), "ledger")
 
 
 def static(calls: Sequence[Call], invites: bool = True) -> str:

@@ -13,7 +13,7 @@ from explorer.model.units import count_text
 from explorer.view.chart import Table, html_table
 from explorer.view.findings.text_parts import split_code
 from explorer.view.padding.plots import plots_html
-from explorer.view.page import bundle
+from explorer.view.scripts import bundle
 
 _STATIC = Path(__file__).parents[1] / "static"
 _OPEN = 4  # obstacles that are unfolded

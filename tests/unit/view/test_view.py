@@ -20,12 +20,12 @@ from explorer.errors import NotRecordedError
 from explorer.files.capture import decode
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
+from explorer.view import diff as diff_view
 from explorer.view.base85 import ALPHABET, pack, unpack
-from explorer.view.bundle_placement import includes_bundle
 from explorer.view.capture.html import fragment
 from explorer.view.capture.picture import picture, table_rows
 from explorer.view.capture.summary import summarize
-from explorer.view.page import bundle
+from explorer.view.scripts import bundle, chunks, module
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -72,7 +72,8 @@ def test_a_display_has_text_and_html(capture):
 def test_the_page_carries_the_whole_capture_and_the_viewer(capture):
     html = fragment(capture)
     assert part(html, "capture") == capture.wire
-    assert gzip.decompress(part(html, "viewer")).decode() == bundle()
+    code = gzip.decompress(part(html, "viewer")).decode().split("\f")
+    assert code == [bundle("viewer"), *(bundle(f"viewer.{name}") for name in chunks_of(html)[1:])]
 
 
 @given(st.binary(max_size=300))
@@ -88,70 +89,49 @@ def test_the_alphabet_has_85_letters():
     assert len(set(ALPHABET)) == 85
 
 
-def test_the_bundle_ends_with_the_export_that_the_loader_looks_for():
-    assert re.search(r"export\s*\{[^}]*?([\w$]+) as mount\s*\};?\s*$", bundle())
-
-
-class Kernel:
-    """A notebook that runs one cell after the other, as JupyterLab tells its kernel."""
-
-    def __init__(self, monkeypatch):
-        self.metadata = {}
-        self.content = {"allow_stdin": True, "code": "the same in every cell"}
-        monkeypatch.setitem(sys.modules, "IPython", self)
-        monkeypatch.setattr("explorer.view.bundle_placement._carriers", [])
-        self.kernel = self
-
-    def get_ipython(self):
-        return self
-
-    def get_parent(self):
-        return {"metadata": self.metadata, "content": self.content}
-
-    def run(self, cell, deleted=()):
-        self.metadata = {"cellId": cell, "deletedCells": list(deleted)}
-        return includes_bundle()
-
-
-def test_two_cells_carry_the_viewer_and_carry_it_again(monkeypatch):
-    kernel = Kernel(monkeypatch)
-    assert [kernel.run(cell) for cell in "abcdabc"] == [True, True, False, False, True, True, False]
-
-
-def test_for_a_deleted_carrier_the_next_cell_stands_in(monkeypatch):
-    kernel = Kernel(monkeypatch)
-    assert [kernel.run("a"), kernel.run("b"), kernel.run("c"), kernel.run("c", deleted="a")] == [
-        True,
-        True,
-        False,
-        True,
-    ]
-
-
-def test_where_cells_are_unknown_or_outputs_apart_each_carries_the_viewer(monkeypatch):
-    assert includes_bundle()
-    kernel = Kernel(monkeypatch)
-    assert [kernel.run(None) for _ in range(5)] == [True] * 5
-    monkeypatch.setitem(sys.modules, "google.colab", kernel)
-    assert [kernel.run(cell) for cell in "abcd"] == [True] * 4
-
-
-def test_a_run_without_a_person_goes_by_the_cells_text(monkeypatch):
-    kernel = Kernel(monkeypatch)
-    shown = []
-    for code in "abcab":
-        kernel.content = {"allow_stdin": False, "code": code}
-        shown.append(kernel.run(None))
-    assert shown == [True, True, False, True, True]
-
-
 @pytest.mark.slow
-def test_ten_small_views_fit_a_megabyte(monkeypatch):
+def test_each_of_ten_small_views_stands_alone():
     captures = [ex.explore(two_steps, jnp.ones((8, n))) for n in range(16, 26)]
-    kernel = Kernel(monkeypatch)
-    shown = [fragment(capture, kernel.run(str(n))) for n, capture in enumerate(captures)]
-    assert sum('data-part="viewer" data-version' in html for html in shown) == 2
-    assert sum(len(json.dumps(html)) for html in shown) <= 1_000_000
+    shown = [capture._repr_mimebundle_()["text/html"] for capture in captures]
+    assert {html.count('data-part="viewer" data-version') for html in shown} == {1}
+    assert sum(len(json.dumps(html)) for html in shown) <= 1_200_000
+
+
+def scripts_of(html):
+    """All scripts of a page, unpacked."""
+    packed = re.findall(r'data-part="viewer" [^>]*>([^<]+)<', html)
+    texts = [gzip.decompress(unpack(text)).decode() for text in packed]
+    return texts + re.findall(r'<script type="module">(.*?)</script>', html, re.DOTALL)
+
+
+def chunks_of(html):
+    return re.findall(r'data-chunks="([^"]*)"', html)[0].split()
+
+
+def test_the_scripts_of_a_page_fit_220_kB(capture):
+    capture.record_small()
+    assert chunks_of(fragment(capture)) == [
+        "core", "viewer", "text_pane", "lines_pane", "why_pane", "memory_pane", "passes_pane",
+    ]  # fmt: skip
+    assert 100_000 < sum(len(text.encode()) for text in scripts_of(fragment(capture))) <= 220_000
+
+
+def test_what_a_page_does_not_show_is_not_in_it(capture):
+    opened = fragment(ex.open_hlo(capture.hlo.text))
+    assert chunks_of(opened) == ["core", "viewer", "text_pane", "lines_pane", "memory_pane"]
+    compared = diff_view.fragment(ex.diff(capture, capture))
+    assert chunks_of(compared) == ["core", "diff_viewer", "passes_pane"]
+    capture.record_small()
+    everything = scripts_of(fragment(capture))
+    for html, absent in ((opened, "why-answer"), (opened, "history-place"), (compared, "save the picture")):
+        assert any(absent in text for text in everything)
+        assert not any(absent in text for text in scripts_of(html))
+
+
+def test_every_chunk_is_shown_by_some_page(capture):
+    capture.record_small()
+    shown = {*chunks_of(fragment(capture)), *chunks_of(diff_view.fragment(ex.diff(capture, capture)))}
+    assert shown == {"core", *chunks()}
 
 
 def test_nothing_is_loaded_from_anywhere(capture, tmp_path):
@@ -165,8 +145,7 @@ def test_nothing_is_loaded_from_anywhere(capture, tmp_path):
     Loads().feed(html)
     assert sources
     assert all(source.startswith("data:") for source in sources)
-    assert not re.search(r"https?://(?!www\.w3\.org/)", bundle())
-    assert len(bundle().encode()) < 220_000
+    assert not re.search(r"https?://(?!www\.w3\.org/)", module())
 
 
 def test_the_picture_names_every_stage_and_function(capture):

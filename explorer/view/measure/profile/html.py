@@ -22,7 +22,7 @@ def fragment(profile: Profile, wire: str | None = None, invites: bool = True) ->
     """The HTML of one output; through the wire, a page asks Python for what was compiled."""
     data = packed(message(profile))
     name = wire or blake2b(data, digest_size=8).hexdigest()
-    return interactive(name, data, static(profile, invites), True, "profile")
+    return interactive(name, data, static(profile, invites), "profile")
 
 
 def static(profile: Profile, invites: bool = True) -> str:

@@ -58,7 +58,6 @@ export class Wire {
           of,
           call: call.number,
           process: call.process,
-          viewers: [...(window.explorerViewers?.keys() ?? [])],
         })
       )
         resolve({ failed: NO_KERNEL });
@@ -82,11 +81,5 @@ export class Wire {
       this.#model = undefined;
       return false;
     }
-  }
-}
-
-declare global {
-  interface Window {
-    explorerViewers?: Map<string, unknown>;
   }
 }

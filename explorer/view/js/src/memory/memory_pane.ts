@@ -7,8 +7,12 @@ import { isNode } from "../core/item";
 import { bytesText, count, kernelsOf, number } from "../core/labels";
 import { Rows } from "../core/row_list";
 import type { Focus, Session } from "../core/session";
+import { addSheet } from "../core/style";
 import { MemoryCurve, STACK } from "./curve";
 import type { Memory } from "./memory";
+import sheet from "./memory.css";
+
+addSheet(sheet);
 
 const NAMES: Record<string, string> = {
   argument: "arguments",

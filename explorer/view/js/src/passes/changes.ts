@@ -4,12 +4,19 @@
 import { element } from "../core/dom";
 import type { Frame } from "../core/graph";
 import { number, secondsText } from "../core/labels";
+import { addSheet } from "../core/style";
 import { Layouter } from "../layout/layouter";
 import { ChangeGraph } from "./graph";
+import graphSheet from "./graph.css";
 import { HistoryList, linesOf } from "./history";
+import historySheet from "./history.css";
 import type { Key, Pass, Passes } from "./passes";
+import passesSheet from "./passes.css";
 import { Strip } from "./strip";
 import { ChangeText } from "./text";
+import textSheet from "./text.css";
+
+for (const sheet of [passesSheet, textSheet, graphSheet, historySheet]) addSheet(sheet);
 
 type Look = "unified" | "split" | "graph";
 const LOOKS: [Look, string][] = [

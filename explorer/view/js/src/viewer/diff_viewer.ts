@@ -2,10 +2,14 @@
 
 import { element } from "../core/dom";
 import { count } from "../core/labels";
+import { addSheet } from "../core/style";
 import { followTheme } from "../core/theme";
-import { ChangesPane } from "../passes/changes";
+import type { ChangesPane } from "../passes/changes";
 import type { Passes } from "../passes/passes";
 import { type PassesHeader, readPasses } from "../passes/wire";
+import sheet from "./diff.css";
+
+addSheet(sheet);
 
 type Value = [name: string, a: string, b: string, ratio: number | null];
 type Fusion = [name: string, holds: string, lines: string];
@@ -30,8 +34,10 @@ const KINDS = [
 
 export class DiffViewer {
   readonly root: HTMLElement;
-  readonly #changes: ChangesPane;
+  readonly #middle = element("div.middle");
   readonly #stages: Passes[];
+  readonly #sides: [string, string];
+  #changes?: ChangesPane;
   readonly #stop: () => void;
 
   constructor(
@@ -41,9 +47,7 @@ export class DiffViewer {
   ) {
     const stages = (this.#stages = header.stages.map((stage) => readPasses(stage, blobs)));
     const [a, b] = header.functions;
-    const sides: [string, string] = a === b ? ["before", "after"] : [a, b];
-    this.#changes = new ChangesPane(stages, { ran: () => "", sides });
-    this.#changes.root.classList.add("shown");
+    this.#sides = a === b ? ["before", "after"] : [a, b];
     const [from, to] = header.titles;
     const title = element(
       "span.function",
@@ -51,7 +55,7 @@ export class DiffViewer {
       element("b", `${a} → ${b}`),
       element("small", `  what differs`),
     );
-    const panes = element("div.panes.diff-panes", this.#facts(stages), element("div.middle", this.#changes.root));
+    const panes = element("div.panes.diff-panes", this.#facts(stages), this.#middle);
     this.root = element(
       "div.explorer",
       { "data-diff": id, "data-mode": "passes", "data-lm-suppress-shortcuts": "true" },
@@ -63,6 +67,10 @@ export class DiffViewer {
   }
 
   async start(): Promise<void> {
+    const { ChangesPane } = await import("../passes/passes_pane");
+    this.#changes = new ChangesPane(this.#stages, { ran: () => "", sides: this.#sides });
+    this.#changes.root.classList.add("shown");
+    this.#middle.append(this.#changes.root);
     this.#changes.show(this.#telling());
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
   }
@@ -86,7 +94,7 @@ export class DiffViewer {
 
   dispose(): void {
     this.#stop();
-    this.#changes.dispose();
+    this.#changes?.dispose();
   }
 
   #facts(stages: Passes[]): HTMLElement {
@@ -119,7 +127,7 @@ export class DiffViewer {
         ...(lines ? [element("small", lines)] : []),
       ),
     );
-    made.addEventListener("click", () => this.#changes.reveal("hlo", name));
+    made.addEventListener("click", () => this.#changes?.reveal("hlo", name));
     return made;
   }
 }

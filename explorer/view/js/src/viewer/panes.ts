@@ -1,13 +1,12 @@
-// The ways to look at a stage: each a pane in the middle, made at first use.
+// The ways to look at a stage: each a pane in the middle, made at first use. All but the graph are chunks of their own:
+// explorer/view/capture/html.py says which a capture brings.
 
+import type { Capture } from "../core/capture";
+import { element } from "../core/dom";
 import { number } from "../core/labels";
 import type { Mode, Session } from "../core/session";
 import type { GraphPane } from "../graph/graph_pane";
-import { LinesPane } from "../lines/lines_pane";
-import { MemoryPane } from "../memory/memory_pane";
-import { PassesPane } from "../passes/passes_pane";
-import { TablePane, TextPane } from "../text/text_pane";
-import { WhyPane } from "../why/why_pane";
+import { unrecorded } from "../passes/unrecorded";
 
 export interface Pane {
   readonly root: HTMLElement;
@@ -29,21 +28,58 @@ export interface PaneKind {
   stage?: string;
   /** Stands among the stages instead, before its own, with this count: it is a stage to the eye. */
   count?: (session: Session) => string;
-  make(session: Session, reveal: (node: number) => void): Pane;
+  make(session: Session, reveal: (node: number) => void): Pane | Promise<Pane>;
 }
 
+/** Of a module from a file nobody knows what it was lowered from. */
+const why: PaneKind = {
+  mode: "why",
+  title: "Why",
+  make: async (session) => new (await import("../why/why_pane")).WhyPane(session),
+};
+
 /** In the order of their buttons; the graph comes first and is made by the viewer, which moves it. */
-export const paneKinds = (graph: GraphPane): PaneKind[] => [
+export const paneKinds = (graph: GraphPane, capture: Capture): PaneKind[] => [
   { mode: "graph", title: "Graph", make: () => graph },
-  { mode: "text", title: "Text", make: (session) => new TextPane(session) },
-  { mode: "table", title: "Table", make: (session) => new TablePane(session) },
-  { mode: "lines", title: "Lines", make: (session) => new LinesPane(session) },
-  { mode: "why", title: "Why", make: (session) => new WhyPane(session) },
-  { mode: "memory", title: "Memory", stage: "hlo", make: (session) => new MemoryPane(session) },
-  { mode: "passes", title: "passes", stage: "hlo", count: passCount, make: (session) => new PassesPane(session) },
+  { mode: "text", title: "Text", make: async (session) => new (await import("../text/text_pane")).TextPane(session) },
+  {
+    mode: "table",
+    title: "Table",
+    make: async (session) => new (await import("../text/text_pane")).TablePane(session),
+  },
+  {
+    mode: "lines",
+    title: "Lines",
+    make: async (session) => new (await import("../lines/lines_pane")).LinesPane(session),
+  },
+  ...(capture.stages.length > 1 ? [why] : []),
+  {
+    mode: "memory",
+    title: "Memory",
+    stage: "hlo",
+    make: async (session) => new (await import("../memory/memory_pane")).MemoryPane(session),
+  },
+  { mode: "passes", title: "passes", stage: "hlo", count: passCount, make: passes },
 ];
 
 /** How many changed something, of how many ran; nothing where they were not recorded. */
 function passCount({ capture: { passes } }: Session): string {
   return passes ? `${number(passes.shown.length)} of ${number(passes.all.length)}` : "";
+}
+
+/** A pane, or one line of why there is none: its code is not in this output, say, and no kernel answers. */
+export async function makePane(kind: PaneKind, session: Session, reveal: (node: number) => void): Promise<Pane> {
+  try {
+    return await kind.make(session, reveal);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { root: element("div.explorer-missing", element("p.empty", why)), reset() {}, light() {} };
+  }
+}
+
+async function passes(session: Session): Promise<Pane> {
+  const { passes } = session.capture;
+  if (!passes) return unrecorded();
+  const { PassesPane } = await import("../passes/passes_pane");
+  return new PassesPane(session, passes);
 }

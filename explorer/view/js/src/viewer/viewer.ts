@@ -5,6 +5,7 @@ import { element } from "../core/dom";
 import { followPython, type Model, type Steering, sendSelection } from "../core/kernel_link";
 import { count } from "../core/labels";
 import { type Mode, Session } from "../core/session";
+import { addSheet } from "../core/style";
 import { followTheme } from "../core/theme";
 import { DetailsPane } from "../details/details_pane";
 import { GraphPane } from "../graph/graph_pane";
@@ -13,10 +14,13 @@ import { SourcePane } from "../source/source_pane";
 import { Bar } from "./bar";
 import { Extractor } from "./extractor";
 import { Foot } from "./foot";
-import { type Pane, type PaneKind, paneKinds } from "./panes";
+import { makePane, type Pane, type PaneKind, paneKinds } from "./panes";
 import { Recorder } from "./recorder";
 import { SaveMenu } from "./save_menu";
+import sheets from "./sheets";
 import { summary } from "./summary";
+
+addSheet(sheets);
 
 const LOWEST = 330; // pixels of the panes: the details need them
 
@@ -56,7 +60,7 @@ export class Viewer {
     const session = (this.session = new Session(capture, options.stage));
     session.mode = options.mode ?? session.mode;
     this.#graph = new GraphPane(session);
-    this.#kinds = paneKinds(this.#graph);
+    this.#kinds = paneKinds(this.#graph, capture);
     this.#source = new SourcePane(session);
     this.#extractor = new Extractor(options.id, options.model, () => this.#details?.fill());
     this.#details = new DetailsPane(
@@ -84,7 +88,7 @@ export class Viewer {
       });
     this.#bar = new Bar(session, this.#kinds, tools, (node) => this.#reveal(node));
     this.#save = new SaveMenu(
-      () => this.pane.root.querySelector("svg"),
+      () => this.pane?.root.querySelector("svg") ?? null,
       () => `${capture.header.function}-${session.stage.name}-${session.mode}`.replace(/[^\w.-]+/g, "_"),
     );
     this.#bar.root.append(this.#save.root);
@@ -108,7 +112,7 @@ export class Viewer {
     session.listen((change) => {
       if (change === "preview") {
         this.#source.light();
-        if (this.#fresh.has(session.mode)) this.pane.hover ? this.pane.hover() : this.pane.light();
+        if (this.#fresh.has(session.mode)) this.pane?.hover ? this.pane?.hover() : this.pane?.light();
       } else if (change === "look") this.#light();
       else if (change === "stage") void this.#showStage();
       else if (change === "mode") void this.#showMode().then(() => this.#follow());
@@ -173,15 +177,20 @@ export class Viewer {
     this.#graph.refit();
   }
 
-  /** The pane of the current mode. */
-  private get pane(): Pane {
-    const { mode } = this.session;
-    let pane = this.#paneOf.get(mode);
-    if (!pane) {
-      const kind = this.#kinds.find((kind) => kind.mode === mode)!;
-      this.#paneOf.set(mode, (pane = kind.make(this.session, (node) => this.#reveal(node))));
-      this.#middle.append(pane.root);
-    }
+  /** The pane of the current mode; not there while its code is on its way. */
+  private get pane(): Pane | undefined {
+    return this.#paneOf.get(this.session.mode);
+  }
+
+  async #made(mode: Mode): Promise<Pane> {
+    const there = this.#paneOf.get(mode);
+    if (there) return there;
+    const made = await makePane(this.#kinds.find((kind) => kind.mode === mode)!, this.session, (node) =>
+      this.#reveal(node),
+    );
+    const pane = this.#paneOf.get(mode) ?? made; // chosen twice while it was made
+    this.#paneOf.set(mode, pane);
+    this.#middle.append(pane.root);
     return pane;
   }
 
@@ -199,12 +208,12 @@ export class Viewer {
   }
 
   async #showMode(): Promise<void> {
-    const { pane } = this;
-    const { mode } = this.session;
+    const { mode, stage } = this.session;
     this.root.dataset.mode = mode;
     this.#bar.mark();
+    const pane = await this.#made(mode);
+    if (mode !== this.session.mode) return; // another was chosen meanwhile
     for (const [other, { root }] of this.#paneOf) root.classList.toggle("shown", other === mode);
-    const { stage } = this.session;
     if (!this.#fresh.has(mode)) await pane.reset();
     // Another stage may have been chosen meanwhile.
     if (stage !== this.session.stage) return;
@@ -215,7 +224,7 @@ export class Viewer {
 
   /** Mark what is in focus, unless the pane still shows another stage. */
   #light(): void {
-    if (this.#fresh.has(this.session.mode)) this.pane.light();
+    if (this.#fresh.has(this.session.mode)) this.pane?.light();
   }
 
   #showFocus(): void {
@@ -224,7 +233,7 @@ export class Viewer {
     this.#source.light();
     this.#details.fill();
     if (session.focus.item !== undefined || session.focus.line) this.#source.scroll();
-    this.pane.scroll?.();
+    this.pane?.scroll?.();
     if (!session.focus.query) this.#bar.forget();
     sendSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
   }
@@ -233,7 +242,7 @@ export class Viewer {
   #follow(): void {
     const { focus, mode, firstNode } = this.session;
     if (firstNode === undefined) return;
-    if (mode !== "graph") this.pane.scroll?.();
+    if (mode !== "graph") this.pane?.scroll?.();
     else if (focus.item !== undefined) void this.#graph.reveal(firstNode);
   }
 
@@ -246,7 +255,7 @@ export class Viewer {
 
   #reveal(node: number): void {
     if (this.session.mode === "graph") void this.#graph.reveal(node).then(() => this.#graph.light());
-    else this.pane.scroll?.();
+    else this.pane?.scroll?.();
   }
 
   #key(event: KeyboardEvent): void {

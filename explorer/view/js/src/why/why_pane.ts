@@ -5,7 +5,11 @@ import { lineKey, type SourceLine } from "../core/attribution";
 import { element } from "../core/dom";
 import { number, opText, units } from "../core/labels";
 import type { Session } from "../core/session";
+import { addSheet } from "../core/style";
 import { counted, type Ending, Endings } from "./endings";
+import sheet from "./why.css";
+
+addSheet(sheet);
 
 const MOST = 2000; // rows
 

@@ -1,0 +1,76 @@
+"""The scripts of a page: code of the views, as each output carries it.
+
+An output holds all that it can show, and nothing else: it needs no other output, no kernel and no network. So the
+viewer is a core and a chunk for each pane (explorer/view/js/build.mjs makes them). Where a page holds several outputs,
+each piece of code runs once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from explorer.view.base85 import ALPHABET, pack
+
+STATIC = Path(__file__).parent / "static"
+
+
+@cache
+def bundle(name: str) -> str:
+    """A file of code: a view's (`viewer`: captures and diffs, `ledger`, `profile`), or a chunk (`viewer.why_pane`)."""
+    return (STATIC / f"{name}.js").read_text(encoding="utf-8").rstrip()
+
+
+@cache
+def chunks(name: str = "viewer") -> tuple[str, ...]:
+    """All chunks of a view."""
+    return tuple(sorted(file.name.split(".")[1] for file in STATIC.glob(f"{name}.*.js")))
+
+
+@cache
+def packed(name: str = "viewer", names: tuple[str, ...] = ("core",)) -> str:
+    """The core of a view and chunks of it, in one packed text."""
+    texts = [bundle(name if chunk == "core" else f"{name}.{chunk}") for chunk in names]
+    return pack(gzip.compress("\f".join(texts).encode(), 9, mtime=0))
+
+
+@cache
+def version(name: str = "viewer") -> str:
+    """Tells bundles apart when a page holds outputs of several views or versions."""
+    code = "".join(bundle(file) for file in (name, *(f"{name}.{chunk}" for chunk in chunks(name))))
+    return blake2b(code.encode(), digest_size=6).hexdigest()
+
+
+@cache
+def element(name: str, names: tuple[str, ...]) -> str:
+    """The core of a view and chunks of it, as an element of an output."""
+    names = ("core", *names)
+    return (
+        f'<script type="text/plain" data-part="viewer" data-version="{version(name)}" data-chunks="{" ".join(names)}">'
+        f"{packed(name, names)}</script>"
+    )
+
+
+def loader(output: str, name: str) -> str:
+    """The script that starts a view in the output of this name."""
+    constants = {"ID": output, "VERSION": version(name), "ALPHABET": ALPHABET}
+    return f"const {', '.join(f'{key}={json.dumps(value)}' for key, value in constants.items())};{bundle('loader')}"
+
+
+@cache
+def module() -> str:
+    """The viewer with all its panes as the module of a widget."""
+    texts = (bundle("viewer"), *(bundle(f"viewer.{chunk}") for chunk in chunks()))
+    return "".join(f"{text}\n" for text in texts) + "export default core.widget;\n"
+
+
+def answer_code(wire: Any, message: Any, _: object = None) -> None:
+    """Send a chunk to a page that has no output with it: `{"ask": "code", "chunk": name}`."""
+    request: dict[str, Any] = message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    chunk = request.get("chunk")
+    if request.get("ask") == "code" and chunk in chunks():
+        wire.send({"chunk": chunk, "code": packed("viewer", (chunk,))})
