@@ -138,9 +138,12 @@ def test_the_foot_tells_of_how_many_equations_the_fate_is_unknown(view: View, ca
         int(grades["inferred"] + 1e-6),
         ceil(grades["unknown"] - 1e-6),
     )
-    parts = [f"{share}% {grade}" for grade, share in zip(grades, (exact, inferred, missing), strict=True) if share]
-    said = f"HLO: {' · '.join(parts)} · {unknown} of unknown fate"
-    expect(view.root.locator(".explorer-foot")).to_contain_text(said)
+    foot = view.root.locator(".explorer-foot")
+    expect(foot).to_contain_text(f"links: exact {exact}% · inferred {inferred}% · unknown {missing}%")
+    if unknown:
+        expect(foot).to_contain_text(f"fates: {unknown} of {len(capture.jaxpr.graph)} unknown")
+    else:
+        expect(foot).not_to_contain_text("fates:")
 
 
 def test_without_the_optimised_program_lines_count_their_operations(

@@ -10,8 +10,8 @@ const LONGEST_VALUE = 20; // characters of an attribute's value that fit beside 
 export const MOST = 40; // rows of a list; the rest is counted
 
 export const title = (text: string, colour = -1): Node =>
-  element("div", { class: colour >= 0 ? `title k${colour}` : "title" }, text);
-export const heading = (text: string, ...more: Node[]): Node => element("div.heading", text, ...more);
+  element("h3", { class: colour >= 0 ? `title k${colour}` : "title" }, text);
+export const heading = (text: string, ...more: Node[]): Node => element("h4.heading", text, ...more);
 export const note = (text: string): Node => element("div.note", text);
 
 export function facts(rows: [string, string][]): Node {

@@ -127,7 +127,7 @@ export class GraphInput {
 
   /** Arrows go along the edges, or from box to box where there is none; Enter opens, [ and ] step through a repeat. */
   #key(event: KeyboardEvent): void {
-    const { acts, canvas, session, current } = this;
+    const { acts, canvas, current } = this;
     const { boxes, lines } = canvas.scene;
     const at = boxes.findIndex((box) => box.item === current);
     const go = (item: Item | undefined) => this.#go(item);
@@ -152,15 +152,12 @@ export class GraphInput {
       p: () => this.#wayFromHere(),
       n: () => acts.widen(1),
       N: () => acts.widen(-1),
-      Escape: () => {
-        this.start = undefined;
-        session.focusItem(undefined);
-      },
       "+": () => acts.zoom(1.25),
       "=": () => acts.zoom(1.25),
       "-": () => acts.zoom(0.8),
       "0": () => acts.fitAll(),
     };
+    if (event.key === "Escape") this.start = undefined; // the rest of it is the viewer's
     const action = event.ctrlKey || event.metaKey || event.altKey ? undefined : actions[event.key];
     if (!action) return;
     event.preventDefault();

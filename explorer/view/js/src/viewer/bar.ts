@@ -1,13 +1,16 @@
-// Above the panes: the function, its stages, the ways to look at one, the search field and the tools.
+// Above everything: the function, its stages, the search field and the tools. It never changes its height.
 
 import { element } from "../core/dom";
 import { count, number, STAGE_TITLES } from "../core/labels";
+import { rove } from "../core/roving";
 import type { Session } from "../core/session";
 import type { PaneKind } from "./panes";
+import { button, markTab, tab, tabList } from "./tabs";
 
 export interface Tool {
+  /** What it does, with its key. */
   label: string;
-  sign: string;
+  text: string;
   act: () => void;
 }
 
@@ -15,47 +18,82 @@ export class Bar {
   readonly root: HTMLElement;
   readonly search = element("input", {
     type: "search",
-    placeholder: "find  op:dot  bytes>1MB",
-    "aria-label": "find",
+    placeholder: "ask or find: op:dot  bytes>1MB",
+    "aria-label": "ask or find",
     spellcheck: "false",
     title: HELP,
   });
-  readonly #stages = element("div.switch", { role: "tablist", "aria-label": "stage" });
-  readonly #modes = element("div.switch.modes", { role: "tablist", "aria-label": "representation" });
+  readonly #stages: HTMLElement;
+  readonly #tools = element("div.tools", { role: "toolbar", "aria-label": "tools" });
+  readonly #markTool = rove(this.#tools, "button");
+  readonly #more = button("more", "more tools", "⋯");
 
   constructor(
     private readonly session: Session,
     private readonly kinds: PaneKind[],
+    panel: string,
     tools: Tool[],
     reveal: (node: number) => void,
   ) {
     const { capture } = session;
+    const tabs: HTMLElement[] = [];
     for (const { name, size } of capture.stages) {
-      for (const kind of kinds) if (kind.count && kind.stage === name) this.#stages.append(this.#between(kind));
+      for (const kind of kinds) if (kind.count && kind.stage === name) tabs.push(this.#between(kind, panel));
       const counted = name === "hlo" ? count(capture.stage(name).graph.kernelsIn(), "kernel") : number(size);
-      this.#stages.append(this.#tab({ stage: name }, STAGE_TITLES[name] ?? name, counted, () => this.#toStage(name)));
+      tabs.push(tab(panel, { stage: name }, STAGE_TITLES[name] ?? name, counted, () => this.#toStage(name)));
     }
-    for (const { mode, title, count: isStage } of kinds)
-      if (!isStage) this.#modes.append(this.#tab({ mode }, title, "", () => session.setMode(mode)));
+    this.#stages = tabList("stage", tabs);
     this.#listen(reveal);
     const { function: name, signature } = capture.header;
     this.root = element(
       "div.bar",
-      element("span.function", { title: name + signature }, element("b", name), element("small", signature)),
+      element("h2.function", { title: name + signature }, element("b", name), element("small", signature)),
       this.#stages,
-      this.#modes,
-      this.search,
-      ...tools.map(({ label, sign, act }) => {
-        const button = element("button", { type: "button", class: "tool", title: label, "aria-label": label }, sign);
-        button.addEventListener("click", act);
-        return button;
+      element("div.ask", { role: "search", "aria-label": `in ${name}` }, this.search, element("kbd", "Ctrl K")),
+      element("div.more-tools", this.#more, this.#tools),
+    );
+    this.setTools(tools);
+    this.#listenToMore();
+  }
+
+  setTools(tools: Tool[]): void {
+    this.#tools.replaceChildren(
+      ...tools.map(({ label, text, act }) => {
+        const made = button("tool", label, text);
+        made.addEventListener("click", act);
+        return made;
       }),
     );
+    this.#markTool();
+  }
+
+  /** Where there is no place for the tools, they lie in a sheet behind one button. */
+  #listenToMore(): void {
+    const open = (isOpen: boolean) => {
+      this.#tools.classList.toggle("open", isOpen);
+      this.#more.setAttribute("aria-expanded", String(isOpen));
+    };
+    open(false);
+    this.#more.addEventListener("click", () => {
+      open(!this.#tools.classList.contains("open"));
+      this.#tools.querySelector<HTMLElement>("button[tabindex='0']")?.focus();
+    });
+    this.#tools.addEventListener("click", () => open(false));
+    const around = this.#more.parentElement!;
+    around.addEventListener("focusout", ({ relatedTarget }) => {
+      if (!around.contains(relatedTarget as Node | null)) open(false);
+    });
+    around.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !this.#tools.classList.contains("open")) return;
+      event.stopPropagation();
+      open(false);
+      this.#more.focus();
+    });
   }
 
   /** What a stage went through on its way, between the stage before it and itself. */
-  #between({ mode, title, stage, count: counted }: PaneKind): HTMLElement {
-    return this.#tab({ mode }, title, counted!(this.session), () => {
+  #between({ mode, title, stage, count: counted }: PaneKind, panel: string): HTMLElement {
+    return tab(panel, { mode }, title, counted!(this.session), () => {
       this.session.setStage(stage!);
       this.session.setMode(mode);
     });
@@ -67,36 +105,18 @@ export class Bar {
     if (this.kinds.find(({ mode }) => mode === session.mode)?.count) session.setMode("graph");
   }
 
-  /** Mark the stage and the mode that are shown; a mode that the stage doesn't have goes. */
-  mark(): void {
+  /** Mark the stage that is shown; its tab. */
+  mark(): HTMLElement | undefined {
     const { stage, mode } = this.session;
     const between = this.kinds.some((kind) => kind.mode === mode && kind.count);
-    for (const button of this.#stages.querySelectorAll("button")) {
-      const { mode: own, stage: name } = button.dataset;
-      button.setAttribute("aria-selected", String(own !== undefined ? own === mode : name === stage.name && !between));
-    }
-    for (const button of this.#modes.querySelectorAll("button")) {
-      const kind = this.kinds.find((kind) => kind.mode === button.dataset.mode);
-      button.hidden = kind?.stage !== undefined && kind.stage !== stage.name;
-      button.setAttribute("aria-selected", String(button.dataset.mode === mode));
-    }
+    return markTab(this.#stages, ({ mode: own, stage: name }) =>
+      own !== undefined ? own === mode : name === stage.name && !between,
+    );
   }
 
   /** What is chosen otherwise is no longer what was searched. */
   forget(): void {
     if (document.activeElement !== this.search) this.search.value = "";
-  }
-
-  #tab(data: Record<string, string>, title: string, counted: string, choose: () => void): HTMLElement {
-    const button = element(
-      "button",
-      { type: "button", role: "tab" },
-      title,
-      ...(counted ? [element("i", counted)] : []),
-    );
-    Object.assign(button.dataset, data);
-    button.addEventListener("click", choose);
-    return button;
   }
 
   /** Enter goes from hit to hit, Escape leaves. */

@@ -50,15 +50,15 @@ export class DiffViewer {
     this.#sides = a === b ? ["before", "after"] : [a, b];
     const [from, to] = header.titles;
     const title = element(
-      "span.function",
+      "h2.function",
       { title: `${from} → ${to}` },
       element("b", `${a} → ${b}`),
       element("small", `  what differs`),
     );
     const panes = element("div.panes.diff-panes", this.#facts(stages), this.#middle);
     this.root = element(
-      "div.explorer",
-      { "data-diff": id, "data-mode": "passes", "data-lm-suppress-shortcuts": "true" },
+      "section.explorer",
+      { "data-diff": id, "aria-label": `${a} → ${b}`, "data-mode": "passes", "data-lm-suppress-shortcuts": "true" },
       element("div.bar", title),
       panes,
     );
@@ -102,16 +102,16 @@ export class DiffViewer {
     const parts: Node[] = [];
     if (!values.length && stages.every((stage) => !stage.shown.length))
       parts.push(element("p.note", "Nothing differs but times and the numbers in names."));
-    if (values.length) parts.push(element("h4", "facts and figures"), table(values));
+    if (values.length) parts.push(element("h3", "facts and figures"), table(values));
     for (const [kind, style, sign] of KINDS)
       if (fusions[kind].length)
         parts.push(
-          element("h4", `${count(fusions[kind].length, "fusion")} ${kind}`),
+          element("h3", `${count(fusions[kind].length, "fusion")} ${kind}`),
           ...grouped(fusions[kind])
             .slice(0, MOST)
             .map(([fusion, amount]) => this.#fusion(fusion, amount, style, sign)),
         );
-    parts.push(element("h4", "what compiling took"), table(durations));
+    parts.push(element("h3", "what compiling took"), table(durations));
     return element("div.diff-facts", ...parts);
   }
 

@@ -1,10 +1,14 @@
 // Under the panes: what the compile cost, how surely the stage is linked, and with what it was compiled.
 
 import { element } from "../core/dom";
-import { number, STAGE_TITLES, secondsText, units } from "../core/labels";
+import { number, secondsText, units } from "../core/labels";
 import type { Session } from "../core/session";
 
-const STEPS = ["trace", "lower", "compile"];
+const STEPS = [
+  ["trace", "trace"],
+  ["lower", "lower"],
+  ["compile", "XLA"],
+] as const;
 
 export class Foot {
   readonly root = element("div.explorer-foot");
@@ -21,72 +25,64 @@ export class Foot {
       header.failure || (jax ? `jax ${jax} · ${backend ?? "?"}` : Object.values(header.environment).join(" · "));
     this.root.replaceChildren(
       ...this.#times(),
-      this.#linked(),
+      this.#links(),
+      ...this.#fates(),
       this.recorder,
       element("span.stretch"),
       element("span", about),
     );
   }
 
-  /** The equations whose fate is unknown; in HLO, of those that it was made of. */
-  get #unknown(): { text: string; title: string } {
+  /** Of how many equations nobody knows what became; in HLO, of those that it was made of. */
+  #fates(): Node[] {
     const { stage, capture } = this.session;
     const { fates, name } = stage.fates ? stage : (capture.stages[0] ?? stage);
-    if (!fates) return { text: "", title: "" };
+    if (!fates) return [];
     const counts = fates.counts();
     const all = counts.reduce((sum, [, nodes]) => sum + nodes.length, 0);
     const missing = counts.find(([kind]) => kind === "unknown")?.[1].length ?? 0;
-    const what = units(name, all);
-    return {
-      text: ` · ${number(missing)} of unknown fate`,
-      title: `; of ${what}, ${counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`).join(", ")}`,
-    };
+    const kinds = counts.map(([kind, nodes]) => `${number(nodes.length)} ${kind}`);
+    const title = `of ${units(name, all)}, ${kinds.join(", ")}`;
+    return missing ? [element("span", { title }, `fates: ${number(missing)} of ${number(all)} unknown`)] : [];
   }
 
   /** Nothing where nothing was timed: a module from a file. */
   #times(): Node[] {
     const { durations } = this.session.capture.header;
-    const steps = STEPS.map((step) => [step, durations[step] ?? 0] as const);
-    const total = steps.reduce((all, [, seconds]) => all + seconds, 0);
+    const steps = STEPS.map(([step, name]) => [step, name, durations[step] ?? 0] as const);
+    const total = steps.reduce((all, [, , seconds]) => all + seconds, 0);
     if (!total) return [];
-    const bar = element("span", {
-      class: "time",
-      role: "img",
-      "aria-label": steps.map(([step, seconds]) => `${step} ${secondsText(seconds)}`).join(", "),
-    });
-    for (const [step, seconds] of steps) {
-      const share = seconds / total;
-      const label = step === "compile" ? "XLA" : step;
-      const part = element(
-        "span",
-        { class: step, title: `${step} ${secondsText(seconds)}` },
-        share > 0.3 ? `${label} ${secondsText(seconds)}` : share > 0.12 ? label : "",
-      );
-      part.style.width = `${Math.max(share * 100, 1.5)}%`;
+    const bar = element("span.time", { "aria-hidden": "true" });
+    for (const [step, , seconds] of steps) {
+      const part = element("span", { class: step });
+      part.style.width = `${Math.max((seconds / total) * 100, 1.5)}%`;
       bar.append(part);
     }
-    return [bar];
+    const texts = steps.map(([, name, seconds]) => [name, secondsText(seconds)] as const);
+    const text = texts.map(([name, duration], i) => {
+      const [value, unit] = duration.split(" ");
+      // A unit that the next one says too is said once.
+      return `${name} ${texts[i + 1]?.[1].split(" ")[1] === unit ? value : duration}`;
+    });
+    return [element("span.times", { title: "what the compile took" }, bar, text.join(" · "))];
   }
 
-  #linked(): Node {
-    const { coverage } = this.session.stage;
-    const lines = `${Math.floor(coverage * 100 + 1e-6)}% with a source line`;
-    const title = `of what does something (no parameters, constants, tuples): ${lines}${this.#unknown.title}`;
-    return element("span", { title }, `${this.#grades ?? lines}${this.#unknown.text}`);
-  }
-
-  /** How surely the stage's nodes are linked to equations: what does something counts, no parameters and tuples. */
-  get #grades(): string | undefined {
-    const { sets, grades, name } = this.session.stage;
-    if (!sets || !grades) return undefined;
+  /** How surely the stage's nodes are linked to equations, or else how many have a line. */
+  #links(): Node {
+    const { coverage, sets, grades } = this.session.stage;
     // Never more than there is: what is not whole is not 100%.
-    const [exact, inferred] = [grades.exact, grades.inferred].map((share) => Math.floor(share * 100 + 1e-6));
-    const parts = [
-      [exact, "exact"],
-      [inferred, "inferred"],
-      [Math.ceil(grades.unknown * 100 - 1e-6), "unknown"],
-    ] as const;
-    const shown = parts.filter(([share]) => share);
-    return `${STAGE_TITLES[name] ?? name}: ${shown.map(([share, grade]) => `${share}% ${grade}`).join(" · ")}`;
+    const [lines, exact, inferred] = [coverage, grades?.exact ?? 0, grades?.inferred ?? 0].map(
+      (share) => `${Math.floor(share * 100 + 1e-6)}%`,
+    );
+    const title = `of what does something (no parameters, constants, tuples): ${lines} with a source line`;
+    if (!sets || !grades) return element("span", { title }, `source lines: ${lines}`);
+    const unknown = Math.ceil(grades.unknown * 100 - 1e-6);
+    return element(
+      "span",
+      { title },
+      "links: ",
+      element("b", `exact ${exact}`),
+      ` · inferred ${inferred} · unknown ${unknown}%`,
+    );
   }
 }

@@ -9,12 +9,14 @@ import { captureOf, opened } from "../core/wire";
 import graphEdges from "../graph/edges.css";
 import graph from "../graph/graph.css";
 import rows from "../text/text.css";
+import bar from "./bar.css";
+import panes from "./panes.css";
 import type { Options } from "./viewer";
 import frame from "./viewer.css";
 
 export { has, load, provide, receive } from "../core/chunks";
 
-for (const sheet of [tokens, frame, graph, graphEdges, rows]) addSheet(sheet);
+for (const sheet of [tokens, frame, bar, panes, graph, graphEdges, rows]) addSheet(sheet);
 
 /** Show a capture or a diff in an element; what is given back ends it. */
 export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<{ dispose(): void }> {

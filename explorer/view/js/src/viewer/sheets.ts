@@ -1,9 +1,11 @@
 // The style sheets of a capture's frame and of what every capture shows.
 
 import details from "../details/details.css";
+import sheet from "../details/sheet.css";
 import lines from "../lines/lines.css";
 import source from "../source/source.css";
 import foot from "./foot.css";
+import help from "./help.css";
 import saveMenu from "./save_menu.css";
 
-export default [source, details, foot, lines, saveMenu].join("");
+export default [source, details, sheet, foot, help, lines, saveMenu].join("");

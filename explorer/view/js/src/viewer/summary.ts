@@ -1,6 +1,7 @@
 // The sentence on top: each fact leads to what it speaks of.
 
 import { element } from "../core/dom";
+import { rove } from "../core/roving";
 import type { Session } from "../core/session";
 
 /** Nothing where nothing is known, as of a file of an earlier version. */
@@ -18,5 +19,6 @@ export function summary(session: Session, choose: (stage: string, nodes: number[
     }
     root.append(fact, " ");
   }
+  rove(root, "button");
   return root;
 }

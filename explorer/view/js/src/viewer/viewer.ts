@@ -8,12 +8,17 @@ import { type Mode, Session } from "../core/session";
 import { addSheet } from "../core/style";
 import { followTheme } from "../core/theme";
 import { DetailsPane } from "../details/details_pane";
+import { Sheet } from "../details/sheet";
 import { GraphPane } from "../graph/graph_pane";
 import { tally } from "../source/finding_badge";
 import { SourcePane } from "../source/source_pane";
 import { Bar } from "./bar";
 import { Extractor } from "./extractor";
 import { Foot } from "./foot";
+import { Frame } from "./frame";
+import { FullScreen } from "./full_screen";
+import { Help } from "./help";
+import { PanelHead } from "./panel_head";
 import { makePane, type Pane, type PaneKind, paneKinds } from "./panes";
 import { Recorder } from "./recorder";
 import { SaveMenu } from "./save_menu";
@@ -22,7 +27,9 @@ import { summary } from "./summary";
 
 addSheet(sheets);
 
-const LOWEST = 330; // pixels of the panes: the details need them
+const LOWEST = 366; // pixels of the panes: the details need them
+
+let made = 0; // views of this page: each has names of its own
 
 export interface Options {
   id: string;
@@ -40,15 +47,19 @@ export class Viewer {
   readonly #source: SourcePane;
   readonly #graph: GraphPane;
   readonly #details: DetailsPane;
+  readonly #sheet: Sheet;
   readonly #bar: Bar;
+  readonly #head: PanelHead;
+  readonly #full: FullScreen;
+  readonly #help: Help;
   readonly #foot: Foot;
   readonly #recorder: Recorder;
   readonly #extractor: Extractor;
   readonly #save: SaveMenu;
   readonly #kinds: PaneKind[];
   readonly #paneOf = new Map<Mode, Pane>();
-  readonly #middle = element("div.middle");
-  readonly #panes: HTMLElement;
+  readonly #middle: HTMLElement;
+  readonly #frame: Frame;
   readonly #stops: (() => void)[];
   /** The modes whose pane shows the current stage. */
   readonly #fresh = new Set<Mode>();
@@ -74,39 +85,42 @@ export class Viewer {
     );
     this.#recorder = new Recorder(options.id, options.model, (wire) => this.#recorded(wire));
     this.#foot = new Foot(session, this.#recorder.root);
-    const tools = [
-      { label: "zoom in (+)", sign: "+", act: () => this.#graph.zoom(1.25) },
-      { label: "zoom out (−)", sign: "−", act: () => this.#graph.zoom(0.8) },
-      { label: "fit (0)", sign: "⤢", act: () => this.#graph.fitAll() },
-    ];
-    const { findings } = capture.header.findings ?? { findings: [] };
-    if (findings.length && session.lines.sources.length)
-      tools.unshift({
-        label: `${count(findings.length, "pitfall")}: show the next`,
-        sign: tally(findings),
-        act: () => this.#source.showPitfall(),
-      });
-    this.#bar = new Bar(session, this.#kinds, tools, (node) => this.#reveal(node));
+    const id = `explorer-${++made}`;
+    const panel = `${id}-panel`;
+    this.#middle = element("div.middle", { id: panel, role: "tabpanel" });
+    this.#sheet = new Sheet(this.#details.root, () => this.#moved());
     this.#save = new SaveMenu(
       () => this.pane?.root.querySelector("svg") ?? null,
       () => `${capture.header.function}-${session.stage.name}-${session.mode}`.replace(/[^\w.-]+/g, "_"),
     );
-    this.#bar.root.append(this.#save.root);
-    this.#panes = element("div.panes", this.#source.root, this.#middle, this.#details.root);
+    this.#head = new PanelHead(session, this.#kinds, panel, this.#graph, this.#save.root);
+    this.#bar = new Bar(session, this.#kinds, panel, [], (node) => this.#reveal(node));
+    const isRead = session.lines.sources.length > 0;
+    const parts = { head: this.#head.root, middle: this.#middle, sheet: this.#sheet.root };
+    this.#frame = new Frame({ ...parts, ...(isRead && { source: this.#source.root }) }, () => this.#moved());
+    this.#help = new Help(id);
+    const { function: name } = capture.header;
     // Lab's own shortcuts must not take the keys typed here.
     this.root = element(
-      "div.explorer",
-      { "data-capture": options.id, "data-lm-suppress-shortcuts": "true" },
+      "section.explorer",
+      {
+        "data-capture": options.id,
+        "data-lm-suppress-shortcuts": "true",
+        "aria-label": made > 1 ? `${name}, view ${made}` : name,
+      },
       this.#bar.root,
       summary(session, (stage, nodes) => {
         session.focusNodes(stage, nodes, "in this sentence");
         this.#reveal(nodes[0]!);
       }),
-      this.#panes,
+      this.#frame.root,
+      this.#frame.height.root,
       this.#foot.root,
+      this.#help.root,
     );
-    // Without a text there is nothing to stand on the left: a module from a file, its sources elsewhere.
-    this.root.classList.toggle("sourceless", !session.lines.sources.length);
+    this.root.classList.toggle("sourceless", !isRead);
+    this.#full = new FullScreen(this.root, () => this.#fillTools());
+    this.#fillTools();
     this.#stops = [followTheme(this.root)];
     this.root.addEventListener("keydown", (event) => this.#key(event));
     session.listen((change) => {
@@ -123,7 +137,8 @@ export class Viewer {
   /** Draw everything once; resolves when the graph is on the screen. */
   async start(): Promise<void> {
     await this.#showStage();
-    this.#shrink();
+    this.#frame.shrink(this.#needed);
+    this.#graph.refit();
     this.#source.toFunction();
     this.#stops.push(followPython(this.options.id, this.options.model, (changed) => this.#show(changed)));
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
@@ -136,6 +151,8 @@ export class Viewer {
 
   dispose(): void {
     this.#recorder.dispose();
+    this.#full.dispose();
+    this.#frame.dispose();
     this.#extractor.dispose();
     for (const stop of this.#stops) stop();
     for (const pane of this.#paneOf.values()) pane.dispose?.();
@@ -167,14 +184,35 @@ export class Viewer {
     if (lit.length) this.#reveal(lit[0]!);
   }
 
+  #fillTools(): void {
+    const { findings } = this.capture.header.findings ?? { findings: [] };
+    const tools = [
+      {
+        label: this.#full.isOn ? "leave the full screen (f)" : "use the full screen (f)",
+        text: this.#full.isOn ? "leave full screen" : "full screen",
+        act: () => void this.#full.toggle(),
+      },
+      { label: "keys and marks (?)", text: "?", act: () => this.#help.toggle() },
+    ];
+    if (findings.length && this.session.lines.sources.length)
+      tools.unshift({
+        label: `${count(findings.length, "pitfall")}: show the next`,
+        text: tally(findings),
+        act: () => this.#source.showPitfall(),
+      });
+    this.#bar.setTools(tools);
+  }
+
   /** A small program needs no tall panes. They can be pulled to any height afterwards. */
-  #shrink(): void {
+  get #needed(): number {
     const source = this.#source.root.lastElementChild;
     const lines = source instanceof HTMLElement ? source.offsetTop + source.offsetHeight + 8 : 0;
-    const needed = Math.max(lines, this.#graph.height + 24, LOWEST);
-    if (needed >= this.#panes.clientHeight) return;
-    this.#panes.style.height = `${needed}px`;
-    this.#graph.refit();
+    return Math.max(lines, this.#graph.height + 24 + this.#head.root.offsetHeight, LOWEST);
+  }
+
+  /** After the panes got another size: what is chosen stays in sight. */
+  #moved(): void {
+    if (this.root.dataset.ready) requestAnimationFrame(() => this.#follow());
   }
 
   /** The pane of the current mode; not there while its code is on its way. */
@@ -210,7 +248,8 @@ export class Viewer {
   async #showMode(): Promise<void> {
     const { mode, stage } = this.session;
     this.root.dataset.mode = mode;
-    this.#bar.mark();
+    const tabs = [this.#bar.mark(), this.#head.mark()];
+    this.#middle.setAttribute("aria-labelledby", tabs.flatMap((tab) => tab?.id ?? []).join(" "));
     const pane = await this.#made(mode);
     if (mode !== this.session.mode) return; // another was chosen meanwhile
     for (const [other, { root }] of this.#paneOf) root.classList.toggle("shown", other === mode);
@@ -232,6 +271,7 @@ export class Viewer {
     this.#light();
     this.#source.light();
     this.#details.fill();
+    this.#sheet.filled(session.focus.nodes.size > 0 || session.focus.line !== undefined);
     if (session.focus.item !== undefined || session.focus.line) this.#source.scroll();
     this.pane?.scroll?.();
     if (!session.focus.query) this.#bar.forget();
@@ -260,9 +300,22 @@ export class Viewer {
 
   #key(event: KeyboardEvent): void {
     event.stopPropagation();
-    if (event.key === "/") {
-      event.preventDefault();
-      this.#bar.search.focus();
-    } else if (event.key === "Escape") this.session.focusItem(undefined);
+    const { key } = event;
+    const isTyped = (event.target as Element).matches("input, select, textarea");
+    const isCommand = event.ctrlKey || event.metaKey;
+    if (this.#help.root.open) {
+      if (key === "?") this.#help.root.close();
+      return;
+    }
+    if (isCommand ? key === "k" : key === "/" && !isTyped) this.#bar.search.focus();
+    else if (key === "Escape") {
+      const { nodes, lines } = this.session.focus;
+      if (this.#full.isOn && !nodes.size && !lines.size) this.#full.leave();
+      else this.session.focusItem(undefined);
+    } else if (isTyped || isCommand || event.altKey) return;
+    else if (key === "f") void this.#full.toggle();
+    else if (key === "?") this.#help.toggle();
+    else return;
+    event.preventDefault();
   }
 }

@@ -162,7 +162,7 @@ export class WhyPane {
     if (step > 0 && session.capture.passes) links.push(link(`open ${by}`, () => session.showPass(step - 1)));
     if (by) links.push(link("what else it did to your lines", () => this.#show(true)));
     return [
-      element("h4", `${kind}${by && ` by ${by}`}${fates.isInferred(at) ? " (inferred)" : ""}`),
+      element("h3", `${kind}${by && ` by ${by}`}${fates.isInferred(at) ? " (inferred)" : ""}`),
       element("p.formula", fates.why(at)),
       ...change("the equation", own),
       ...change("before", before, "gone"),

@@ -1,0 +1,62 @@
+// Above the panel in the middle: the ways to look at the stage, and the tools of its picture.
+
+import { element } from "../core/dom";
+import { rove } from "../core/roving";
+import type { Session } from "../core/session";
+import type { PaneKind } from "./panes";
+import { button, markTab, tab, tabList } from "./tabs";
+
+interface Zoom {
+  zoom(factor: number): void;
+  fitAll(): void;
+}
+
+export class PanelHead {
+  readonly root: HTMLElement;
+  readonly #modes: HTMLElement;
+  readonly #zoom: HTMLElement;
+
+  constructor(
+    private readonly session: Session,
+    private readonly kinds: PaneKind[],
+    panel: string,
+    graph: Zoom,
+    save: HTMLElement,
+  ) {
+    const ways = kinds.filter((kind) => !kind.count);
+    this.#modes = tabList(
+      "representation",
+      ways.map(({ mode, title }) => tab(panel, { mode }, title, "", () => session.setMode(mode))),
+    );
+    this.#modes.classList.add("modes");
+    const tools = [
+      { label: "zoom out (−)", sign: "−", act: () => graph.zoom(0.8) },
+      { label: "zoom in (+)", sign: "+", act: () => graph.zoom(1.25) },
+      { label: "fit the whole picture (0)", sign: "fit", act: () => graph.fitAll() },
+    ];
+    this.#zoom = element(
+      "span.zoom",
+      ...tools.map(({ label, sign, act }) => {
+        const made = button("tool", label, sign);
+        made.addEventListener("click", act);
+        return made;
+      }),
+    );
+    const picture = element("div.picture-tools", { role: "toolbar", "aria-label": "picture" }, this.#zoom, save);
+    rove(picture, ".tool");
+    this.root = element("div.panel-head", this.#modes, picture);
+  }
+
+  /** Mark the mode that is shown, and give its tab; a mode that the stage doesn't have goes. */
+  mark(): HTMLElement | undefined {
+    const { stage, mode } = this.session;
+    for (const item of this.#modes.querySelectorAll("button"))
+      item.hidden = ![undefined, stage.name].includes(this.#kind(item.dataset.mode)?.stage);
+    this.#zoom.classList.toggle("away", mode !== "graph");
+    return markTab(this.#modes, (data) => data.mode === mode);
+  }
+
+  #kind(mode: string | undefined): PaneKind | undefined {
+    return this.kinds.find((kind) => kind.mode === mode);
+  }
+}
