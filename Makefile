@@ -7,12 +7,13 @@ NEWEST := $(VENV)-newest
 PEERS := $(VENV)-peers
 JS := explorer/view/js
 
-.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks browser bench bench-peers clean
+.PHONY: help lab demo test lint lint-js types contracts bundle unit coverage slow unit-newest notebooks browser compilers bench bench-peers clean
 
 help:
 	@echo "make lab          open the tutorial in JupyterLab"
 	@echo "make demo         explore a training step, write report.html"
 	@echo "make test         run every check: lint types contracts bundle unit slow unit-newest notebooks browser"
+	@echo "make compilers    install XLA's compilers for GPUs and TPUs (340 MB), without which their tests are skipped"
 	@echo "make bench        measure what Explorer costs, against its targets"
 	@echo "make bench-peers  measure XLA, torch and mlx side by side, write docs/peers.json and the README's table of it"
 	@echo "make clean        remove what these made"
@@ -41,6 +42,9 @@ QUICKLY := XLA_FLAGS=--xla_backend_optimization_level=0
 
 unit: $(VENV)/ready
 	$(QUICKLY) $(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds
+
+compilers: $(VENV)/ready
+	$(BIN)/python -m explorer targets install cuda tpu
 
 coverage: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto -m "not slow" tests/unit tests/seeds --cov=explorer --cov-report=term

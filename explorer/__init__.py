@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from explorer.capture.call import Call
     from explorer.capture.explore import explore
     from explorer.capture.open import open_hlo
+    from explorer.hardware.table import targets
     from explorer.hotpath.auto import AutoCompile, auto_compile
     from explorer.hotpath.signals import Signal, signal
     from explorer.jitted import Jitted, disable_compile, enable_compile, jit
@@ -68,11 +69,13 @@ if TYPE_CHECKING:
     from explorer.model.results.roofline import Loss, Roofline
     from explorer.model.results.sequences import LeftStatement, ProposedFunction
     from explorer.model.results.sweep import Series, Sweep, SweepRow
+    from explorer.model.results.targets import TargetRow, Targets
     from explorer.model.results.timing import Samples, Timing
     from explorer.model.results.what_if import Variant, WhatIf
     from explorer.model.source import Source
     from explorer.model.specialization import Specialization
     from explorer.model.stage import Stage, WrittenLine
+    from explorer.model.target import Hardware, Target
     from explorer.model.types import TypeSizes
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
     from explorer.pitfalls.lint import lint
@@ -121,6 +124,7 @@ __all__ = [
     "Graph",
     "Group",
     "Guard",
+    "Hardware",
     "HeldValue",
     "Hierarchy",
     "History",
@@ -174,6 +178,9 @@ __all__ = [
     "Summary",
     "Sweep",
     "SweepRow",
+    "Target",
+    "TargetRow",
+    "Targets",
     "Timing",
     "Totals",
     "TypeSizes",
@@ -204,6 +211,7 @@ __all__ = [
     "roofline",
     "signal",
     "sweep",
+    "targets",
     "time",
     "unload_ipython_extension",
     "watch",
@@ -269,14 +277,17 @@ _NAMES = {
     "explorer.model.results.roofline": "Loss Roofline",
     "explorer.model.results.sequences": "LeftStatement ProposedFunction",
     "explorer.model.results.sweep": "Series Sweep SweepRow",
+    "explorer.model.results.targets": "TargetRow Targets",
     "explorer.model.results.timing": "Samples Timing",
     "explorer.model.results.what_if": "Variant WhatIf",
     "explorer.model.source": "Source",
     "explorer.model.specialization": "Specialization",
     "explorer.model.stage": "Stage WrittenLine",
+    "explorer.model.target": "Hardware Target",
     "explorer.model.types": "TypeSizes",
     "explorer.notebook": "load_ipython_extension unload_ipython_extension",
     "explorer.pitfalls.lint": "lint",
+    "explorer.hardware.table": "targets",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

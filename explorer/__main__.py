@@ -10,6 +10,7 @@ from typing import Any
 
 import explorer as ex
 from explorer.aot.commands import add_padding
+from explorer.hardware.commands import add_targets
 from explorer.hotpath.commands import add_hot
 from explorer.hotpath.trace_commands import add_trace, add_visualize
 from explorer.ledger.commands import add_ledger, add_recompiles
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_hot(verbs)
     add_trace(verbs)
     add_visualize(verbs)
+    add_targets(verbs)
     given = parser.parse_args(arguments)
     try:
         return given.run(given)

@@ -24,6 +24,7 @@ ExplorerError                  anything below
 ├── InputInfoError             a shape or dtype that no input can have (also a ValueError)
 ├── LeakedStateError           an outer trace doesn't capture some state that is read or written (also a ValueError)
 ├── LedgerFileError            a file of a ledger is none, altered, or newer; or one is in the way (also a ValueError)
+├── MissingCompilerError       the compiler for some hardware is not installed, or can't run here
 ├── MissingPackageError        what was asked for needs a package that is not installed (also an ImportError)
 ├── NotCallableError           a function was expected and something else came (also a TypeError)
 ├── NotRecordedError           what was asked for is not in a capture, a dump or a ledger (also a LookupError)
@@ -39,8 +40,10 @@ ExplorerError                  anything below
 ├── SignalsError               a file of signals has a mistake, or asks for what can't be (also a ValueError)
 ├── StateError                 what jit() shall capture holds no arrays that it could (also a TypeError)
 ├── StaticArgumentError        a static argument of jit() can't be hashed or compared (also a ValueError)
+├── TargetCompileError         the compiler of other hardware refused a program, or ended
 ├── TransformationError        an executable from a file has no derivative, or no batch, of the kind (also a TypeError)
 ├── UnknownNameError           no stage, node, pass, variant, … has the name that was asked for (also a KeyError)
+├── UnknownTargetError         `target=` names no hardware that is known (also a ValueError)
 ├── UnreadableTextError        text given as HLO, or as findings, is none (also a ValueError)
 └── ViewError                  a view was told to show what it can't (also a ValueError)
 
@@ -82,6 +85,7 @@ __all__ = [
     "LeakedStateError",
     "LedgerFileError",
     "MissingArgumentError",
+    "MissingCompilerError",
     "MissingPackageError",
     "NotAnArrayError",
     "NotCallableError",
@@ -99,11 +103,13 @@ __all__ = [
     "SignalsError",
     "StateError",
     "StaticArgumentError",
+    "TargetCompileError",
     "TracedPerShapeWarning",
     "TracedValueError",
     "TransformationError",
     "UnknownNameError",
     "UnknownSignalWarning",
+    "UnknownTargetError",
     "UnreadableTextError",
     "UnwrittenStateWarning",
     "ViewError",
@@ -218,6 +224,10 @@ class MissingPackageError(ExplorerError, ImportError):
     """What was asked for needs a package that is not installed."""
 
 
+class MissingCompilerError(ExplorerError):
+    """The compiler for some hardware is not installed, or can't run here."""
+
+
 class NotCallableError(ExplorerError, TypeError):
     """A function was expected."""
 
@@ -262,6 +272,10 @@ class StaticArgumentError(ExplorerError, ValueError):
     """A static argument of jit() has no hash, or can't be compared."""
 
 
+class TargetCompileError(ExplorerError):
+    """The compiler of hardware that is not here refused a program, ended, or took longer than it may."""
+
+
 class TransformationError(ExplorerError, TypeError):
     """An executable from a file is under a transformation that it can't follow: it has no Python to trace anew."""
 
@@ -278,6 +292,10 @@ class UnknownNameError(ExplorerError, KeyError):
     """There is no stage, node, pass or variant of this name; the message lists those that there are, or close ones."""
 
     __str__ = Exception.__str__  # a KeyError would show the repr of its message
+
+
+class UnknownTargetError(ExplorerError, ValueError):
+    """`target=` names no hardware that is known, or a number or topology that it has not."""
 
 
 class UnreadableTextError(ExplorerError, ValueError):

@@ -34,7 +34,7 @@ from explorer.aot.padding.verdict import Dynamic
 from explorer.aot.program import Outputs
 from explorer.aot.symbols import Symbols
 from explorer.aot.trees import tree_from_json, tree_to_json
-from explorer.capture.explore import environment
+from explorer.capture.backends import environment
 from explorer.capture.readers.hlo import read_hlo
 from explorer.errors import ArchiveError, TracedPerShapeWarning
 from explorer.files.executable_archive import read_archive, write_archive

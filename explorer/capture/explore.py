@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
+from explorer.capture.backends import Backend, HereBackend, TargetBackend
 from explorer.capture.call import Call, takes_call
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
@@ -22,6 +23,7 @@ from explorer.capture.recording import Program, recorder
 from explorer.capture.sources import read_source
 from explorer.capture.trace_errors import explain_trace_error
 from explorer.errors import ArgumentsError, NotCallableError
+from explorer.hardware.names import parse_target
 from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
@@ -29,10 +31,13 @@ from explorer.model.findings.findings import Findings
 from explorer.model.graph import Graph
 from explorer.model.source import Source
 from explorer.model.stage import Stage
+from explorer.model.target import Target
 
 
 @takes_call
-def explore(function: Callable[..., Any] | Call, /, *args: Any, **kwargs: Any) -> Capture:
+def explore(
+    function: Callable[..., Any] | Call, /, *args: Any, target: str | Target | None = None, **kwargs: Any
+) -> Capture:
     """Compile a function for these arguments and keep every stage of it.
 
     The function's Python runs once, to be traced; the compiled program is not run.
@@ -40,6 +45,8 @@ def explore(function: Callable[..., Any] | Call, /, *args: Any, **kwargs: Any) -
     Args:
         function: Any callable, a `jax.jit` function, or an `Executable` (which was compiled already: no arguments).
         args, kwargs: Arrays, `jax.ShapeDtypeStruct`, `InputInfo`, or trees of them, as for a call.
+        target: Hardware to compile for that need not be here, one of `explorer.targets()`: `"h100"`, `"8xh100"`,
+            `"v5e:4x4"`. Its own compiler does it, in a process of its own; the devices that are here, if not given.
 
     Raises:
         NotCallableError: `function` can't be called.
@@ -47,6 +54,8 @@ def explore(function: Callable[..., Any] | Call, /, *args: Any, **kwargs: Any) -
         ExploreError: Tracing, lowering or compiling failed. It has the capture of the steps that worked as
             `.capture`, and the error itself as `__cause__`. A `TracedValueError`: it needs the value of something
             that has none while it is traced.
+        UnknownTargetError: `target` names no hardware that is known.
+        MissingCompilerError: The compiler for `target` is not installed; the message says how to install it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -62,10 +71,11 @@ def explore(function: Callable[..., Any] | Call, /, *args: Any, **kwargs: Any) -
             "Hint: write explore(f, x), not explore(f(x))."
         )
     subject: object = function
-    if isinstance(subject, Explored) and not args and not kwargs:
+    if isinstance(subject, Explored) and not args and not kwargs and target is None:
         return subject.explore()
+    backend = HereBackend() if target is None else TargetBackend(parse_target(target))
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
-    return compile_stages(CompileRequest(function, args, kwargs)).capture
+    return compile_stages(CompileRequest(function, args, kwargs, backend=backend)).capture
 
 
 @runtime_checkable
@@ -100,6 +110,7 @@ class CompileRequest:
             constants among its arguments.
         read_source: Gives the source of a file that frames name, or None.
         notes: What is known of variables of the traced jaxpr, as attributes; the trace may fill it.
+        backend: What lowers and compiles it.
     """
 
     function: Callable[..., Any]
@@ -112,6 +123,7 @@ class CompileRequest:
     named_arrays: Mapping[str, Any] | None = None
     read_source: Callable[[str], Source | None] = read_source
     notes: Mapping[Any, Mapping[str, str]] = field(default_factory=dict[Any, Mapping[str, str]])
+    backend: Backend = field(default_factory=HereBackend)
 
     @cached_property
     def unwrapped(self) -> Callable[..., Any]:
@@ -183,7 +195,7 @@ class CompileRequest:
             line=code.co_firstlineno if code else 0,
             stages=(),
             durations=Durations(),
-            environment=environment(),
+            environment=self.backend.environment(),
             failure=failure,
             read_source=self.read_source,
         )
@@ -193,7 +205,7 @@ class Compilation(NamedTuple):
     """JAX's objects for each step, and the capture of all of them.
 
     Attributes:
-        traced, lowered, compiled: Those of `jax.stages`.
+        traced, lowered, compiled: Those of `jax.stages`; `compiled` is None where no device is here to load it.
     """
 
     traced: Any
@@ -220,21 +232,19 @@ def compile_stages(request: CompileRequest) -> Compilation:
         signature=_signature(traced.jaxpr),
         constants=name_constants(traced.jaxpr, request.unwrapped, request.named_arrays),
     )
-    lowered, capture = run_step("lower", traced.lower, request, capture)
+    lowered, capture = run_step("lower", partial(request.backend.lower, traced), request, capture)
     stablehlo = Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo))
     capture = replace(capture, stages=(*capture.stages, stablehlo))
-    compiled, capture = run_step(
-        "compile", partial(lowered.compile, compiler_options=request.options), request, capture
-    )
-    hlo = Stage("hlo", lambda: _read_text(compiled.as_text(), read_hlo))
+    program, capture = run_step("compile", partial(request.backend.compile, lowered, request.options), request, capture)
+    hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
     capture = replace(
         capture,
         stages=(*capture.stages, hlo),
-        cost=_cost(compiled),
-        memory=_memory(compiled),
-        record=recorder(Program(traced, lowered, hlo, request.options)),
+        cost=program.cost,
+        memory=program.memory,
+        record=recorder(Program(traced, lowered, hlo, request.backend, request.options)),
     )
-    return Compilation(traced, lowered, compiled, capture)
+    return Compilation(traced, lowered, program.compiled, capture)
 
 
 def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture: Capture) -> tuple[Any, Capture]:
@@ -281,31 +291,3 @@ def _signature(jaxpr: Any) -> str:
         leaves.setdefault(root, []).append(aval.str_short(short_dtypes=True))
     parts = (f"{name}: {types[0] if len(types) == 1 else f'{len(types)} arrays'}" for name, types in leaves.items())
     return f"({', '.join(parts)})"
-
-
-def _cost(compiled: Any) -> dict[str, float]:
-    """XLA's estimate of the whole program; a backend may have none."""
-    try:
-        analysis: dict[str, Any] = compiled.cost_analysis() or {}
-    except Exception:  # a backend without it raises whatever it likes, and a view can do without
-        return {}
-    wanted = ("flops", "transcendentals", "bytes accessed")
-    return {key: float(analysis[key]) for key in wanted if float(analysis.get(key, -1)) >= 0}
-
-
-def _memory(compiled: Any) -> dict[str, int]:
-    """Bytes by use; a backend may not tell."""
-    try:
-        stats = compiled.memory_analysis()
-    except Exception:  # as above
-        return {}
-    uses = ("argument", "output", "temp", "alias", "generated_code")
-    return {
-        use.replace("_", " "): size
-        for use in uses
-        if (size := getattr(stats, f"{use}_size_in_bytes", None)) is not None
-    }
-
-
-def environment() -> dict[str, str]:
-    return {"jax": jax.__version__, "backend": jax.default_backend(), "device": jax.devices()[0].device_kind}

@@ -22,6 +22,7 @@ import jax
 from explorer._jax import number_equations
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.analysis.links.folding import folded_equations, with_folded
+from explorer.capture.backends import Backend
 from explorer.capture.equation_paths import NUMBERED_SCOPE, EquationPaths, equation_sets, is_numbered
 from explorer.capture.pass_times import Run, timed
 from explorer.capture.passes import modules_in, read_passes
@@ -32,9 +33,6 @@ from explorer.errors import NotRecordedError
 from explorer.model.recording import Recording
 from explorer.model.stage import Stage
 
-# A CPU's code is generated after the last pass that is recorded, and that takes most of the time. The option also tells
-# the compilation from the user's own for JAX's persistent cache, which knows no dump options.
-_LIGHT = {"xla_backend_optimization_level": 0}
 _PATIENCE = 2.0  # seconds
 _MEMORY = "/dev/shm"  # where Linux has a file system in memory
 _SMALL = 10_000  # instructions: 40 to 60 MB of text
@@ -48,12 +46,14 @@ class Program:
     Args:
         traced, lowered: Those of `jax.stages`.
         hlo: The optimised program as it is shown; read when its instructions are compared.
+        backend: What lowered and compiled it.
         options: XLA's compiler options that it was compiled with.
     """
 
     traced: Any
     lowered: Any
     hlo: Stage
+    backend: Backend
     options: Mapping[str, Any] | None = None
 
 
@@ -81,7 +81,7 @@ def record(program: Program) -> Recording:
     numbered = number_equations(program.traced, NUMBERED_SCOPE)
     if numbered is None:
         return _record_plain(program, "this JAX's equations can't be numbered")
-    lowered: Any = numbered.traced.lower()
+    lowered: Any = program.backend.lower(numbered.traced)
     if lowered.as_text() != program.lowered.as_text():
         return _record_plain(program, "with its equations numbered, this is another program")
     with _dumped(lowered, program) as dump:
@@ -146,16 +146,16 @@ def _dumped(lowered: Any, program: Program) -> Generator[_Dump]:
     place = _in_memory(len(program.hlo.graph.names))
     with TemporaryDirectory(prefix="explorer-passes-", dir=place, ignore_cleanup_errors=True) as folder:
         dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True}
-        light = _LIGHT if jax.default_backend() == "cpu" else {}
+        options = {**program.backend.light_options, **(program.options or {}), **dump}
         with _nothing_cached(), timed() as recording:
-            compiled = lowered.compile(compiler_options={**light, **(program.options or {}), **dump})
+            compiled = program.backend.compile(lowered, options)
         _settle(Path(folder))
         if not modules_in(folder):
             raise NotRecordedError(
                 "the compiler wrote nothing of its passes.\n  Hint: if JAX keeps compiled programs on disk, it took "
                 'this one from there: jax.config.update("jax_enable_compilation_cache", False) and explore again.'
             )
-        yield _Dump(Path(folder), compiled.as_text(), recording.runs)
+        yield _Dump(Path(folder), compiled.text(), recording.runs)
 
 
 def _in_memory(instructions: int) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from explorer.capture.explore import environment
+from explorer.capture.backends import environment
 from explorer.measure.machine import cores
 
 

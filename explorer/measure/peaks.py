@@ -19,6 +19,7 @@ import numpy as np
 
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.errors import ResultFileError
+from explorer.files.cache_folder import cache_folder
 from explorer.measure import probes
 from explorer.measure.device import default_device
 from explorer.measure.machine import cores, last_cache, load, memory_bytes, processor
@@ -69,14 +70,6 @@ def peaks(*, refresh: bool = False) -> Peaks:
         _write(file, kept)
     _kept[key] = kept
     return kept
-
-
-def cache_folder() -> Path:
-    """Where what was measured is kept; it need not be there."""
-    if own := os.environ.get("EXPLORER_CACHE_DIR"):
-        return Path(own)
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path(os.path.expanduser("~"), ".cache")) / "explorer"
 
 
 def _environment() -> dict[str, str]:

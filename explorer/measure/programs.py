@@ -12,7 +12,8 @@ import jax
 
 from explorer._jax.profiling import live_programs
 from explorer._jax.traces import calls_compiled
-from explorer.capture.explore import CompileRequest, Described, Explored, compile_stages, environment
+from explorer.capture.backends import environment
+from explorer.capture.explore import CompileRequest, Described, Explored, compile_stages
 from explorer.capture.open import open_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.errors import ArgumentsError

@@ -33,19 +33,21 @@ class Call:
     Args:
         assigned: The user wants the value too: `y = f(x)`. Then the function is also called, even where it can't be
             compiled: nothing that their cell computes may be lost.
+        target: The hardware to compile for, where that isn't what is here.
     """
 
-    def __init__(self, assigned: bool) -> None:
-        self.assigned = assigned
+    def __init__(self, assigned: bool, target: str | None = None) -> None:
+        self.assigned, self.target = assigned, target
         self.capture: Capture | None = None
         self.failure: ExploreError | None = None
 
     def __call__(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves such a frame out of a traceback
+        from explorer.capture.call import Call as FunctionCall
         from explorer.capture.explore import explore
 
         try:
-            self.capture = explore(function, *args, **kwargs)
+            self.capture = explore(FunctionCall(function, *args, **kwargs), target=self.target)
         except ExploreError as error:
             self.failure = error
             if not self.assigned:

@@ -44,8 +44,9 @@ class ExplorerMagics(ShellMagics):
     )
     @argument("--html", metavar="FILE", type=writable_file, help="also write the view as one self-contained page")
     @argument("--passes", action="store_true", help="also record the compiler's passes, however large the program is")
+    @argument("--target", metavar="HARDWARE", help="compile for hardware that needn't be here: h100, 8xh100, v5e:4x4")
     # The call is no argument of the parser: IPython then completes inside it as in any code.
-    @kwds(usage="%(prog)s [--save FILE] [--html FILE] [--passes] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
+    @kwds(usage="%(prog)s [--save FILE] [--html FILE] [--passes] [--target HARDWARE] f(x, y=1)")  # pyright: ignore[reportUntypedFunctionDecorator] - IPython's
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
@@ -72,31 +73,35 @@ class ExplorerMagics(ShellMagics):
                         f"%%explore takes only options on its first line.\n  given:  {rest}\n"
                         f"  Hint: make it the last line of the cell, or write %explore {rest}"
                     )
-                return _written(self._explore_cell(line, cell, frame), options)
-            return _written(self._explore_line(rest, frame, local_ns), options)
+                return _written(self._explore_cell(line, cell, frame, options.target), options)
+            return _written(self._explore_line(rest, frame, local_ns, options.target), options)
         except ExplorerError as error:
             raise error.with_traceback(users_traceback(error, frame))  # noqa: B904 - the same error, its cause is kept
 
-    def _explore_line(self, expression: str, frame: FrameType | None, local_ns: Mapping[str, Any] | None) -> Capture:
+    def _explore_line(
+        self, expression: str, frame: FrameType | None, local_ns: Mapping[str, Any] | None, target: str | None
+    ) -> Capture:
         __tracebackhide__ = True
         file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("<explore>", 1)
         statement = single_call(expression, line, typed_column(file, line, expression))
         namespace = self.shell.user_ns
         if local_ns is not None and local_ns is not namespace:  # the magic stands in a function
             namespace = {**namespace, **local_ns}
-        return self._explore_statement(statement, file, namespace)
+        return self._explore_statement(statement, file, namespace, target)
 
-    def _explore_cell(self, line: str, cell: str, frame: FrameType | None) -> Capture:
+    def _explore_cell(self, line: str, cell: str, frame: FrameType | None, target: str | None) -> Capture:
         __tracebackhide__ = True
         tree, file = parse_cell(self.shell, frame, f"%%explore {line}", cell)
         statement = last_call(tree)
         exec(self.shell.compile(tree, file, "exec"), self.shell.user_ns)
-        return self._explore_statement(statement, file, self.shell.user_ns)
+        return self._explore_statement(statement, file, self.shell.user_ns, target)
 
-    def _explore_statement(self, statement: ast.stmt, file: str, namespace: dict[str, Any]) -> Capture:
+    def _explore_statement(
+        self, statement: ast.stmt, file: str, namespace: dict[str, Any], target: str | None
+    ) -> Capture:
         """Run a statement whose call goes to explore(); what was captured before a failure is displayed."""
         __tracebackhide__ = True
-        call = Call(assigns(statement))
+        call = Call(assigns(statement), target)
         namespace[CALLEE] = call
         try:
             exec(self.shell.compile(redirect(statement), file, "exec"), namespace)

@@ -31,6 +31,7 @@ _VIEWS = {
     "OperationTimeline": "explorer.view.hotpath.log:OperationTimelineView",
     "Peaks": "explorer.view.measure.peaks:PeaksView",
     "Sweep": "explorer.view.measure.sweep:SweepView",
+    "Targets": "explorer.view.targets:TargetsView",
     "WhatIf": "explorer.view.measure.what_if:WhatIfView",
 }
 
@@ -43,6 +44,7 @@ _TERMINAL: dict[str, str] = {
     "Ledger": "explorer.view.ledger.terminal:tree",
     "Peaks": "explorer.view.measure.peaks:peaks_text",
     "Profile": "explorer.view.measure.profile.terminal:tree",
+    "Targets": "explorer.view.targets:targets_text",
 }
 # What `to_text` gives where that is not what a terminal shows, by class: a function of the value and a width.
 _TEXT = {

@@ -1,0 +1,96 @@
+"""Compiles for hardware that is not here. Only the process that `explorer.hardware` starts for it imports this.
+
+The topology is JAX's own (`jax.experimental.topologies`). The program comes as the session lowered it, and its
+compiler is called as `jax.stages.Lowered.compile` calls it: through `jax.export`, which is public, everything would be
+inlined from another function, donation lost, and lowered twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jax._src import compiler as jax_compiler  # non-public: the options that JAX itself compiles with
+from jax._src.interpreters import mlir  # non-public: a context that knows JAX's dialects
+from jax.experimental import topologies
+from jaxlib import xla_client  # non-public: DeviceList, which a compile-only client wants
+from jaxlib.mlir import ir
+
+_USES = ("argument", "output", "temp", "alias", "generated_code")
+_COSTS = ("flops", "transcendentals", "bytes accessed", "optimal_seconds")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a compiler made of a program.
+
+    Args:
+        text: The optimised HLO of the module, or of all of them.
+        memory: Bytes by use, of one device.
+        cost: What the compiler estimates of the whole; empty where it doesn't.
+    """
+
+    text: str
+    memory: Mapping[str, int]
+    cost: Mapping[str, float]
+
+
+def devices_of(platform: str, topology: str, config: str) -> Sequence[Any]:
+    """The devices of a topology, none of which need be here.
+
+    Args:
+        platform: `cuda`, `rocm`, `tpu`.
+        topology: As the platform's plugin takes it: `v5e:4x4`; of GPUs processes, hosts and devices, `1x1x8`.
+        config: A `GpuTargetConfigProto` as text; empty for a TPU.
+    """
+    if platform == "tpu":
+        described: Any = topologies.get_topology_desc(topology, "tpu")
+    else:
+        described = topologies.get_topology_desc("", platform, target_config=config, topology=topology)
+    return described.devices
+
+
+def compile_for(devices: Sequence[Any], program: bytes, options: Mapping[str, Any]) -> Compiled:
+    """Compile a module in StableHLO for devices that make one program between them.
+
+    Args:
+        devices: As many as the module has partitions.
+        program: MLIR bytecode.
+        options: XLA's compiler options.
+    """
+    client: Any = devices[0].client
+    assignment = np.array(devices, dtype=object).reshape(1, len(devices))
+    compile_options: Any = jax_compiler.get_compile_options(  # pyright: ignore
+        num_replicas=1,
+        num_partitions=len(devices),
+        device_assignment=assignment,
+        env_options_overrides=dict(options),
+        backend=client,
+    )
+    with mlir.make_ir_context():  # pyright: ignore
+        module: Any = ir.Module.parse(program)  # pyright: ignore
+        compiled: Any = client.compile(
+            module,
+            executable_devices=xla_client.DeviceList(tuple(devices)),  # pyright: ignore
+            compile_options=compile_options,
+        )
+    text = "\n".join(module.to_string() for module in compiled.hlo_modules())
+    return Compiled(text, _memory(compiled), _cost(compiled))
+
+
+def _memory(compiled: Any) -> dict[str, int]:
+    try:
+        stats = compiled.get_compiled_memory_stats()
+    except Exception:  # a compiler that doesn't tell raises whatever it likes
+        return {}
+    return {use.replace("_", " "): int(getattr(stats, f"{use}_size_in_bytes")) for use in _USES}
+
+
+def _cost(compiled: Any) -> dict[str, float]:
+    try:
+        analysis: Mapping[str, float] = compiled.cost_analysis() or {}
+    except Exception:  # "UNIMPLEMENTED" of a GPU's
+        return {}
+    return {key: float(analysis[key]) for key in _COSTS if float(analysis.get(key, -1)) >= 0}

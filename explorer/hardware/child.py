@@ -1,0 +1,68 @@
+"""The process that has a compiler for other hardware: `process.py` starts it, and asks it again and again.
+
+It reads requests from standard input and writes answers to what was its standard output; what compilers print goes to
+standard error, which its parent keeps for errors. A request, and an answer, is a line of JSON and as many bytes behind
+it as the line says:
+
+    {"platform", "topology", "config", "count", "options", "size"} + MLIR bytecode
+    {"memory", "cost", "device", "size"} + HLO text, or {"error"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Any, BinaryIO, cast
+
+from explorer._jax.target_compiler import compile_for, devices_of
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # libtpu and plugins print what they like
+    _limit(int(os.environ.get("EXPLORER_TARGET_MEMORY", "0")))
+    _write(answers, {"ready": True})
+    while line := sys.stdin.buffer.readline():
+        request = cast("dict[str, Any]", json.loads(line))
+        program = sys.stdin.buffer.read(int(request["size"]))
+        try:
+            head, text = _answer(request, program)
+        except Exception as error:  # of a compiler, whatever it raises: it is the answer
+            head, text = {"error": str(error), "kind": type(error).__name__}, b""
+        _write(answers, head, text)
+
+
+def _answer(request: Mapping[str, Any], program: bytes) -> tuple[dict[str, Any], bytes]:
+    devices = _devices(request["platform"], request["topology"], request["config"])
+    count = int(request["count"])
+    if len(devices) < count:
+        raise ValueError(f"the topology {request['topology']} has {len(devices)} devices, and {count} are needed")
+    compiled = compile_for(devices[:count], program, request["options"])
+    kind: str = devices[0].device_kind
+    return {"memory": compiled.memory, "cost": compiled.cost, "device": kind}, compiled.text.encode()
+
+
+_devices = cache(devices_of)
+
+
+def _write(answers: BinaryIO, head: Mapping[str, Any], body: bytes = b"") -> None:
+    answers.write(json.dumps({**head, "size": len(body)}).encode() + b"\n" + body)
+    answers.flush()
+
+
+def _limit(most: int) -> None:
+    """Have what would take more bytes fail here, rather than the system end another process."""
+    if most:
+        with suppress(ImportError, ValueError, OSError):
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+if __name__ == "__main__":
+    main()

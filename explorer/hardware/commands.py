@@ -1,0 +1,39 @@
+"""`python -m explorer targets …`: the hardware that can be compiled for, and its compilers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
+from explorer.hardware.installed import install, platform_of, remove
+
+
+def add_targets(verbs: Any) -> None:
+    """Add `targets` to the command line."""
+    about = (
+        "List the hardware that can be compiled for without having it; install its compiler into a folder of "
+        "Explorer's own, where JAX doesn't see it, with the index and proxy that pip is configured for; or remove it."
+    )
+    verb = verbs.add_parser("targets", help="list hardware to compile for; install a compiler", description=about)
+    verb.add_argument("action", nargs="?", choices=("list", "install", "remove"), default="list")
+    verb.add_argument("target", nargs="*", help="h100, v5e, …; or a compiler: cuda, tpu, rocm")
+    verb.set_defaults(run=_targets)
+
+
+def _targets(given: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    if given.action == "list":
+        if given.target:
+            raise ex.OptionError("list takes no target.\n  Hint: python -m explorer targets install " + given.target[0])
+        Console(soft_wrap=True).print(ex.targets(), highlight=False)
+        return 0
+    if not given.target:
+        raise ex.OptionError(f"{given.action} what?\n  Hint: python -m explorer targets {given.action} h100")
+    for platform in dict.fromkeys(platform_of(text) for text in given.target):
+        if given.action == "install":
+            install(platform)
+        else:
+            print(f"{platform}: {'removed' if remove(platform) else 'was not installed'}")
+    return 0

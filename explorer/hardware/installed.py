@@ -1,0 +1,200 @@
+"""The compilers of other hardware, each in a folder of Explorer's own that the user's JAX never sees.
+
+Beside JAX, a GPU's wheel prints a traceback at each start where there is no GPU, and a `libtpu` that is newer than
+jaxlib ends the process. So pip puts the wheel that fits this jaxlib, without what it depends on, where only the process
+that compiles looks.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
+
+from explorer.errors import MissingCompilerError
+from explorer.files.cache_folder import cache_folder
+from explorer.hardware.names import parse_target
+
+_PATIENCE = 1800.0  # seconds for 200 MB over a slow line
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The wheel with one platform's compiler.
+
+    Args:
+        platform: `cuda`, `rocm`, `tpu`.
+        requirement: What pip is asked for: the release that this jaxlib was built with.
+        size: Bytes to download, about; unpacked it takes three times as much.
+        module: What stands in the folder where it is there.
+        lacks: What it needs besides, that no wheel has; empty where nothing.
+    """
+
+    platform: str
+    requirement: str
+    size: int
+    module: str
+    lacks: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where it is installed: a compiler for each jaxlib and each Python."""
+        python = f"py{sys.version_info.major}{sys.version_info.minor}"
+        name = self.requirement.replace("==", "-").replace(".*", "")
+        return compilers_folder() / f"{name}-{python}"
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether it is in its folder, whole."""
+        return (self.folder / _DONE).is_file()
+
+
+_DONE = "installed-by-explorer"  # written last: a folder without it is half of one
+
+
+def compilers_folder() -> Path:
+    """Where all of them are."""
+    return cache_folder() / "compilers"
+
+
+def compiler_of(platform: str) -> Compiler:
+    """The compiler of a platform that fits this jaxlib.
+
+    Raises:
+        MissingCompilerError: There is none.
+    """
+    jaxlib = version("jaxlib")
+    match platform:
+        case "cuda":
+            return Compiler("cuda", f"jax-cuda13-pjrt=={jaxlib}", 125_000_000, "jax_plugins/xla_cuda13")
+        case "rocm":
+            lacks = "AMD's ROCm libraries on this machine (librocblas, libMIOpen, librccl, …)"
+            return Compiler("rocm", f"jax-rocm7-pjrt=={jaxlib}", 155_000_000, "jax_plugins/xla_rocm7", lacks)
+        case "tpu":
+            return Compiler("tpu", _libtpu(), 213_000_000, "libtpu")
+        case _:
+            raise MissingCompilerError(f"no compiler for {platform!r} can be installed.")
+
+
+def _libtpu() -> str:
+    """The release that JAX itself was tested with: its extra `tpu` says it. A newer one ends the process."""
+    try:
+        for line in requires("jax") or ():
+            requirement, _, marker = line.partition(";")
+            if requirement.startswith("libtpu") and "tpu" in marker:
+                return requirement.replace(" ", "")
+    except PackageNotFoundError:  # a JAX that is no installed distribution, as a checkout
+        pass
+    return "libtpu"
+
+
+def path_of(compiler: Compiler) -> Sequence[str]:
+    """What the process that compiles needs on its path: nothing where the compiler stands beside JAX already.
+
+    Raises:
+        MissingCompilerError: It is not installed.
+    """
+    if compiler.is_installed:
+        return (str(compiler.folder),)
+    if _stands_beside_jax(compiler):
+        return ()
+    raise MissingCompilerError(
+        f"the compiler for {compiler.platform} is not installed: {compiler.requirement}, about "
+        f"{compiler.size / 1e6:.0f} MB, into a folder of Explorer's own.\n"
+        f"  Hint: python -m explorer targets install {compiler.platform}"
+    )
+
+
+def _stands_beside_jax(compiler: Compiler) -> bool:
+    try:
+        return find_spec(compiler.module.replace("/", ".")) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def is_available(platform: str) -> bool:
+    """Whether a platform can be compiled for without installing anything."""
+    if platform == "cpu":
+        return True
+    compiler = compiler_of(platform)
+    return compiler.is_installed or _stands_beside_jax(compiler)
+
+
+def install(platform: str, say: Callable[[str], None] = print) -> Path:
+    """Install a platform's compiler where only Explorer finds it, and return its folder.
+
+    pip does it, with the index, proxy and cache that it is configured for. What is there already stays.
+
+    Args:
+        platform: `cuda`, `rocm`, `tpu`.
+        say: Is told what happens: the size first.
+
+    Raises:
+        MissingCompilerError: pip failed; nothing is left behind.
+    """
+    compiler = compiler_of(platform)
+    if compiler.is_installed:
+        say(f"{compiler.requirement} is there already: {compiler.folder}")
+        return compiler.folder
+    say(f"{compiler.requirement}: about {compiler.size / 1e6:.0f} MB to download, three times as much unpacked")
+    if compiler.lacks:
+        say(f"it also needs {compiler.lacks}")
+    compilers_folder().mkdir(parents=True, exist_ok=True)
+    unfinished = Path(mkdtemp(prefix="unfinished-", dir=compilers_folder()))
+    try:
+        _pip(compiler, unfinished)
+        (unfinished / _DONE).write_text(f"{compiler.requirement}\n", encoding="utf-8")
+        shutil.rmtree(compiler.folder, ignore_errors=True)  # half of one, as an interrupted removal leaves it
+        unfinished.rename(compiler.folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    say(f"installed: {compiler.folder}")
+    return compiler.folder
+
+
+def _pip(compiler: Compiler, folder: Path) -> None:
+    options = ["--no-deps", "--only-binary=:all:", "--no-compile", "--quiet", "--target", str(folder)]
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *options, compiler.requirement]
+    if find_spec("pip") is None:
+        uv = shutil.which("uv")
+        if uv is None:
+            raise MissingCompilerError("neither pip nor uv is here to install it.\n  Hint: python -m ensurepip")
+        command = [uv, "pip", "install", "--python", sys.executable, *options[:2], *options[3:], compiler.requirement]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise MissingCompilerError(f"{compiler.requirement} was not installed after {_PATIENCE:.0f} s.") from error
+    errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+    if done.returncode:
+        why = errors[0] if errors else done.stderr.strip()[-300:]
+        raise MissingCompilerError(
+            f"{compiler.requirement} can't be installed: {why}\n"
+            "  Hint: the index that pip is configured for must have it."
+        )
+    if not (folder / compiler.module).exists():
+        raise MissingCompilerError(f"{compiler.requirement} was installed and has no {compiler.module}.")
+
+
+def remove(platform: str) -> bool:
+    """Remove a platform's compiler; whether there was one."""
+    folder = compiler_of(platform).folder
+    was_there = folder.exists()
+    shutil.rmtree(folder, ignore_errors=True)
+    return was_there
+
+
+def platform_of(text: str) -> str:
+    """Whose compiler is meant: by its own name, `cuda`, or that of a device.
+
+    Raises:
+        UnknownTargetError: It names neither.
+    """
+    name = text.strip().lower()
+    return name if name in ("cuda", "rocm", "tpu") else parse_target(name).platform

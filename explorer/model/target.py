@@ -1,0 +1,76 @@
+"""Hardware that a program is compiled for, here or elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What is published of one kind of device.
+
+    Args:
+        key: What `target=` calls it: `h100`, `v5e`.
+        name: As its maker, and JAX, call it.
+        platform: Whose compiler it has: `cuda`, `rocm`, `tpu`, `cpu`.
+        memory: Bytes of one device; 0 where that depends on the machine, as for a CPU.
+        bandwidth: Bytes a second to and from it; 0 where that isn't known.
+        links: Bytes a second that one device sends to the others, one way; 0 where that isn't known.
+        flops: Operations a second of a dense matrix product, by dtype as HLO writes it.
+        vector: The same of what is no matrix product.
+        topology: The smallest arrangement of several devices that its compiler takes, empty where it takes any number.
+        compiler: What its compiler asks of a device, by the names of `figures.toml`.
+        sources: Where the figures are from.
+    """
+
+    key: str
+    name: str
+    platform: str
+    memory: int = 0
+    bandwidth: float = 0.0
+    links: float = 0.0
+    flops: Mapping[str, float] = field(default_factory=dict[str, float])
+    vector: Mapping[str, float] = field(default_factory=dict[str, float])
+    topology: str = ""
+    compiler: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    sources: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """One or more devices of a kind, as `target="8xh100"` names them.
+
+    Args:
+        device: Of which kind they are.
+        count: How many; of a topology the product of its sides.
+        topology: `4x4`, as TPUs are wired; empty where it is only a number of devices.
+    """
+
+    device: Hardware
+    count: int = 1
+    topology: str = ""
+
+    @property
+    def platform(self) -> str:
+        """Whose compiler it has: `cuda`, `rocm`, `tpu`, `cpu`."""
+        return self.device.platform
+
+    @property
+    def caveat(self) -> str:
+        """What differs from a compile where the hardware is; empty where nothing is known to."""
+        return _CAVEATS.get(self.platform, "")
+
+    def __str__(self) -> str:
+        if self.topology:
+            return f"{self.device.key}:{self.topology}"
+        return self.device.key if self.count == 1 else f"{self.count}x{self.device.key}"
+
+
+# A GPU's compiler measures the tiles of matrix products and asks cuDNN or MIOpen which convolution is fastest, on the
+# device. Without one it takes a default: the kernels are the same in kind, not in their tiles. A TPU's doesn't measure.
+_CAVEATS = {
+    "cuda": "no GPU here: tiles of matrix products untuned, no cuDNN search",
+    "rocm": "no GPU here: tiles of matrix products untuned, no MIOpen search",
+}

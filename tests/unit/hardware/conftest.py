@@ -1,0 +1,28 @@
+"""The compilers of other hardware are 340 MB: where they aren't installed, what needs them is skipped, and CI fails."""
+
+import os
+
+import pytest
+
+from explorer.hardware.installed import is_available
+
+
+def require(platform: str) -> None:
+    if is_available(platform):
+        return
+    reason = f"needs the compiler: python -m explorer targets install {platform}"
+    if os.environ.get("EXPLORER_CI") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def cuda() -> str:
+    require("cuda")
+    return "h100"
+
+
+@pytest.fixture(scope="session")
+def tpu() -> str:
+    require("tpu")
+    return "v5e"

@@ -1,0 +1,82 @@
+"""Compilers in a folder of their own, by the real pip, from wheels made here."""
+
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+
+import explorer as ex
+from explorer.__main__ import main
+from explorer.hardware.installed import compiler_of, install, is_available, remove
+
+
+def wheel(folder: Path, name: str, release: str, files: dict[str, str]) -> None:
+    """A wheel as pip wants it, of pure Python."""
+    stem = f"{name.replace('-', '_')}-{release}"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\nRequires-Dist: nothing-of-this-name\n"
+    described = "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files = {**files, f"{stem}.dist-info/METADATA": metadata, f"{stem}.dist-info/WHEEL": described}
+    record = "".join(f"{path},,\n" for path in [*files, f"{stem}.dist-info/RECORD"])
+    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as archive:
+        for path, text in {**files, f"{stem}.dist-info/RECORD": record}.items():
+            archive.writestr(path, text)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's pip looks for wheels in this folder alone, and compilers go below another."""
+    found = tmp_path / "wheels"
+    found.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(found))
+    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path / "cache"))
+    return found
+
+
+def test_a_compiler_is_installed_alone_and_the_session_never_sees_it(index: Path, capsys) -> None:
+    wheel(index, "jax-cuda13-pjrt", version("jaxlib"), {"jax_plugins/xla_cuda13/__init__.py": ""})
+    assert not is_available("cuda")
+    assert main(["targets", "install", "h100"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"jax-cuda13-pjrt=={version('jaxlib')}: about 125 MB")
+    folder = compiler_of("cuda").folder
+    assert (folder / "jax_plugins" / "xla_cuda13").is_dir()
+    assert is_available("cuda")
+    looked = subprocess.run(
+        [sys.executable, "-c", "import jax_plugins.xla_cuda13"], capture_output=True, text=True, check=False
+    )
+    assert looked.returncode != 0
+    assert remove("cuda")
+    assert not remove("cuda")
+    assert not is_available("cuda")
+
+
+def test_what_cannot_be_installed_leaves_nothing_behind_and_says_why(index: Path) -> None:
+    with pytest.raises(ex.MissingCompilerError, match="jax-cuda13-pjrt"):
+        install("cuda", say=lambda text: None)
+    wheel(index, "jax-cuda13-pjrt", version("jaxlib"), {"something_else.py": ""})
+    with pytest.raises(ex.MissingCompilerError, match="has no jax_plugins/xla_cuda13"):
+        install("cuda", say=lambda text: None)
+    assert list(compiler_of("cuda").folder.parent.iterdir()) == []
+
+
+def test_without_a_compiler_the_command_that_installs_it_is_named_before_anything_is_traced(index: Path) -> None:
+    traced = []
+
+    def function(x):
+        traced.append(x)
+        return x
+
+    with pytest.raises(ex.MissingCompilerError, match="python -m explorer targets install cuda"):
+        ex.explore(function, jnp.ones(3), target="h100")
+    assert traced == []
+
+
+@pytest.mark.parametrize(("words", "said"), [(["install"], "install what"), (["list", "h100"], "list takes no target")])
+def test_the_command_says_what_it_lacks(words: list[str], said: str, capsys) -> None:
+    assert main(["targets", *words]) == 1
+    assert said in capsys.readouterr().err

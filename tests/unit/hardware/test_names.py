@@ -1,0 +1,67 @@
+"""What `target=` takes, and how it refuses what it doesn't."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import explorer as ex
+from explorer.hardware.figures import aliases, all_hardware
+from explorer.hardware.names import parse_target
+
+GPUS = [key for key, device in all_hardware().items() if device.platform in ("cuda", "rocm")]
+TPUS = {key: device.topology.count("x") + 1 for key, device in all_hardware().items() if device.platform == "tpu"}
+
+
+@given(st.sampled_from(GPUS), st.integers(1, 4096))
+def test_a_number_of_gpus_is_read_and_written_alike(key: str, count: int) -> None:
+    text = key if count == 1 else f"{count}x{key}"
+    target = parse_target(text)
+    assert (target.device.key, target.count, str(target)) == (key, count, text)
+
+
+@given(st.sampled_from(sorted(TPUS)), st.lists(st.integers(1, 16), min_size=3, max_size=3))
+def test_a_topology_is_as_many_chips_as_the_product_of_its_sides(key: str, sides: list[int]) -> None:
+    sides = sides[: TPUS[key]]
+    target = parse_target(f"{key}:{'x'.join(map(str, sides))}")
+    count = 1
+    for side in sides:
+        count *= side
+    assert target.count == count
+    assert parse_target(str(target)) == target
+
+
+@pytest.mark.parametrize("alias", sorted(aliases()))
+def test_another_name_means_the_same_device(alias: str) -> None:
+    assert parse_target(alias.upper()).device.key == aliases()[alias]
+
+
+@given(st.text(max_size=20))
+def test_any_other_text_is_refused_in_a_sentence(text: str) -> None:
+    said = ""
+    try:
+        parse_target(text)
+    except ex.UnknownTargetError as error:
+        said = str(error)
+    assert not said or repr(text) in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("h10", "Did you mean 'h100'?"),
+        ("8xv5e", "how TPUs are wired decides"),
+        ("v5e:4x4x4", "topology has 2 sides"),
+        ("h100:2x2", "'4xh100'"),
+        ("2xv5e:2x2", "one of the two"),
+        ("0xh100", "1 to 65,536"),
+        ("v5p:0x1x1", "has 3 sides"),
+    ],
+)
+def test_a_refusal_says_what_would_do(text: str, said: str) -> None:
+    with pytest.raises(ex.UnknownTargetError, match=said.replace("?", r"\?")):
+        parse_target(text)
+
+
+def test_what_is_no_text_is_refused_too() -> None:
+    with pytest.raises(ex.UnknownTargetError, match="names no hardware"):
+        parse_target(8)  # type: ignore[arg-type]
