@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from jax import export
 from jax.errors import InconclusiveDimensionOperation
 
 
@@ -53,6 +54,27 @@ def bounds_of(dimension: Any) -> tuple[int, int | None]:
 def is_at_least(dimension: Any, number: int) -> bool:
     """True if a size is surely no smaller than a number."""
     return _is_surely(lambda: dimension >= number)
+
+
+def size_where(dimension: Any, equal_to: Any) -> tuple[str, int] | None:
+    """The symbol and the one size of it at which a dimension equals a number; None if more than that decides.
+
+    Example:
+        >>> size_where(*export.symbolic_shape("2*b - 1"), 5)
+        ('b', 3)
+    """
+    if not isinstance(equal_to, int | float) or not export.is_symbolic_dim(dimension):
+        return None
+    polynomial = read_dimension(dimension)
+    varying = [term for term in polynomial if term.factors]
+    constant = sum(term.coefficient for term in polynomial if not term.factors)
+    if len(varying) != 1 or len(varying[0].factors) != 1:
+        return None
+    factor = varying[0].factors[0]
+    size, rest = divmod(equal_to - constant, varying[0].coefficient)
+    if factor.symbol is None or factor.exponent != 1 or rest:
+        return None
+    return factor.symbol, int(size)
 
 
 _FAR = 2**31

@@ -15,6 +15,7 @@ from jax import export
 from jax.errors import InconclusiveDimensionOperation
 from jax.extend.core import Literal
 
+from explorer._jax.dimensions import size_where
 from explorer._jax.held_frames import without_held_frames
 
 
@@ -110,10 +111,12 @@ class Undecided:
     Args:
         text: What was asked: `batch == 1`, `batch in {…}`, `mod(batch, 2) != 0`.
         frame: Who asked: file and line.
+        only_at: The symbol and the one size of it at which the answer is another; None if more than that decides.
     """
 
-    def __init__(self, text: str, frame: FrameType) -> None:
+    def __init__(self, text: str, frame: FrameType, only_at: tuple[str, int] | None = None) -> None:
         self.text, self.file, self.line = text, frame.f_code.co_filename, frame.f_lineno
+        self.only_at = only_at
 
 
 @contextmanager
@@ -185,7 +188,8 @@ def _watch(size: Any, other: Any, text: str) -> None:
         if frame.f_code is _unequal.__code__ and frame.f_back is not None:  # `!=`, which asks `==`
             frame = frame.f_back
         if not _means_surely(frame) and (other is _ANY_OTHER or _is_undecided(size, other)):
-            undecided.append(Undecided(text.format(size, other), _outside_of_jax(frame)))
+            only_at = None if other is _ANY_OTHER else size_where(size, other)
+            undecided.append(Undecided(text.format(size, other), _outside_of_jax(frame), only_at))
 
 
 def has_symbols(equation: Any) -> bool:

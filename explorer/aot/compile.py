@@ -39,9 +39,10 @@ def compile(
 
     Dimensions that vary are traced as symbols, once for all sizes; XLA then compiles for each shape that comes, the one
     to optimise for at once. Where a symbol can't stand for a size (`if x.shape[0] > 5`, an equality that holds for some
-    sizes only), each shape is traced by itself, and a `TracedPerShapeWarning` says why. Python has more ways to ask for
-    a size than can be seen, so the symbolic trace is held against one at the smallest, the usual and the largest sizes:
-    the function's Python runs for each of them here, without its prints, and not at a call.
+    sizes only), each shape is traced by itself, and a `TracedPerShapeWarning` says why; where a function asks only for
+    a dimension's smallest sizes (`if x.shape[0] == 1`, as `jnp.vectorize` does), those alone are. Python has more ways
+    to ask for a size than can be seen, so the symbolic trace is held against one at the smallest, the usual and the
+    largest sizes: the function's Python runs for each of them here, without its prints, and not at a call.
 
     What it reads from elsewhere is a constant of the executable, and so is what its rules of custom derivatives and
     batches read. Where Python must run again (a shape that is traced by itself, a derivative or batch with rules of its
@@ -59,7 +60,8 @@ def compile(
         dynamic: How sizes that vary are served. `"specialise"`: each size that comes has a binary of its own, compiled
             when it is first called. `"pad"`: the largest size is compiled now and serves every other, padded; smaller
             buckets, and sizes that are called often, are compiled in the background once they pay for themselves, so
-            that no call waits for a compile (but for one with an empty dimension, which can't be padded). What the
+            that no call waits for a compile (but for one with an empty dimension, or of a size that the function asks
+            for, `x.shape[0] == 1`: those can't be padded). What the
             padding holds never reaches a result: that is proven, equation by equation, and else it is an error. Results
             are those of the unpadded function up to the order of sums, as with any other compile: never promised equal
             to the last bit, and not so before and after a binary came in the background. `"auto"` pads where it is

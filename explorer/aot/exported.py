@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import product
+from math import prod
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ _KNOWN = ("cpu", "cuda", "rocm", "tpu")
 _PLATFORMS = {"gpu": {"cuda", "rocm"}}  # what jax.export calls a backend, where that is another name
 # Of the targets that JAX exports, those that run code which the file itself brings, or the process has under a name.
 _RUN_CODE = frozenset({"tpu_custom_call", "mosaic_gpu_v2", "tf.call_tf_function"})
-_EMPTY_DIMENSIONS = 3  # that may be empty, of which every combination is exported: each needs a trace of its own
+_SMALL_DIMENSIONS = 3  # that may be empty, of which every combination is exported: each needs a trace of its own
 
 
 @dataclass(frozen=True)
@@ -79,16 +80,25 @@ def _first_line(error: BaseException) -> str:
 
 
 def _symbolic_traces(program: Program) -> list[tuple[Mapping[str, int], Traced]]:
-    """The trace for all sizes at once, and one for each set of dimensions that are empty, which no symbol can say."""
-    bounds = program.symbols.bounds
-    may_be_empty = [symbol for symbol in bounds if bounds[symbol].min == 0 < bounds[symbol].max]
-    if len(may_be_empty) > _EMPTY_DIMENSIONS:
+    """The trace for all sizes at once, and one for each set of dimensions that are smaller than it is for.
+
+    Those are empty, which no symbol can say, or of a size that the function asks for.
+    """
+    bounds, least = program.symbols.bounds, program.symbols.least
+    apart = {
+        symbol: [None, *range(its.min, least[symbol])]
+        for symbol, its in bounds.items()
+        if its.min < min(its.max, least[symbol])
+    }
+    if prod(map(len, apart.values())) > 2**_SMALL_DIMENSIONS:
         raise ArchiveError(
-            f"{program.name} has {len(may_be_empty)} dimensions that may be empty; at most {_EMPTY_DIMENSIONS} can "
-            "be saved.\n  Hint: let the others start at 1."
+            f"{program.name} has {len(apart)} dimensions that may be empty, or that it asks for the size of; at most "
+            f"{_SMALL_DIMENSIONS} can be saved.\n  Hint: let the others start at 1, or past what is asked for."
         )
-    subsets = chain.from_iterable(combinations(may_be_empty, n) for n in range(len(may_be_empty) + 1))
-    sizes = [dict.fromkeys(empty, 0) for empty in subsets]
+    sizes = [
+        {symbol: size for symbol, size in zip(apart, chosen, strict=True) if size is not None}
+        for chosen in product(*apart.values())
+    ]
     traces = [(fixed, program.with_fixed(fixed) if fixed else program.symbolic) for fixed in sizes]
     return [(fixed, traced) for fixed, traced in traces if traced is not None]
 
@@ -133,6 +143,7 @@ class ExportedProgram:
         symbols: Of its inputs.
         parts: At least one; the first tells the outputs, or where each is for given sizes the one to optimise for.
         why_each_shape: Why it has parts for given sizes only; else empty.
+        why_apart: Why sizes smaller than `symbols.least` have parts of their own; else empty.
         is_trusted: Whether it may call kernels that the file brings.
         written_by: The version of JAX that exported it, as the file has it.
     """
@@ -145,6 +156,7 @@ class ExportedProgram:
         symbols: Symbols,
         parts: Sequence[Part],
         why_each_shape: str,
+        why_apart: str = "",
         is_trusted: bool = False,
         written_by: str = "",
     ) -> None:
@@ -152,6 +164,7 @@ class ExportedProgram:
         self.symbols = symbols
         self.parts = tuple(parts)
         self.why_each_shape = why_each_shape
+        self.why_apart = why_apart
         # The first, if it was not written by 0.1.0.
         self.outputs = next(
             (part.outputs for part in parts if why_each_shape and part.sizes == symbols.opt), parts[0].outputs
@@ -183,15 +196,15 @@ class ExportedProgram:
     def _part(self, sizes: Mapping[str, int]) -> int:
         __tracebackhide__ = True
         for i, part in enumerate(self.parts):
-            # A symbol is at least 1.
             fixed = all(sizes[symbol] == size for symbol, size in part.sizes.items())
-            if fixed and all(size > 0 for symbol, size in sizes.items() if symbol not in part.sizes):
+            if fixed and self.symbols.are_traced({s: size for s, size in sizes.items() if s not in part.sizes}):
                 return i
+        least = max(self.symbols.least.values(), default=1)
         there = "; ".join(", ".join(f"{k} = {v}" for k, v in part.sizes.items()) for part in self.parts if part.sizes)
         why = f"  each shape is by itself: {self.why_each_shape}\n" if self.why_each_shape else ""
         raise InputShapeError(
             f"the file has no program for {', '.join(f'{k} = {v}' for k, v in sizes.items())}.\n"
-            f"  there is {there or 'one for sizes of at least 1'}\n{why}{called_at()}"
+            f"  there is {there or f'one for sizes of at least {least}'}\n{why}{called_at()}"
             "  Hint: call the executable with these sizes before it is saved."
         )
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import jax
 from jax.extend.core import jaxpr_as_fun
 
-from explorer._jax import at_sizes, freeze_rules, undecided_equalities
+from explorer._jax import Undecided, at_sizes, freeze_rules, undecided_equalities
 from explorer._jax.suppress_recording import suppress_recording
 from explorer._jax.uncached_traces import uncached_programs
 from explorer.aot.arguments import is_input, leaf_name
@@ -25,7 +25,9 @@ from explorer.capture.constants import refuse_leaks
 from explorer.capture.prints import printed_once
 from explorer.capture.sources import called_at, place
 from explorer.capture.trace_errors import users_place
-from explorer.errors import ChangedFunctionError, OutputError
+from explorer.errors import ChangedFunctionError, OutputError, TransformationError
+
+_APART = 3  # sizes of a dimension, its smallest, that have programs of their own where the function asks for them
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,9 @@ class Program:
         self._positions = [i for i, leaf in enumerate(self._leaves) if is_input(leaf)]
         self._traced: dict[tuple[int, ...], Traced] = {}
         self._with_own_constants = partial(with_own_constants, own=OwnConstants())
-        # For every size at once, and if there is none, why.
+        # For every size at once from `symbols.least` on, and if there is none, why.
         self.symbolic: Traced | None = None
+        self.why_apart = ""  # why smaller sizes than those are traced by themselves
         # The sizes of the first trace with numbers, and what it gave: what any later one is held against.
         self._first: tuple[Mapping[str, Any], Traced] | None = None
         self.why_each_shape = self._trace_symbolically() if symbols.is_dynamic else ""
@@ -88,17 +91,24 @@ class Program:
         """The program for these sizes.
 
         It runs the user's Python, once, only where one trace doesn't serve every size; there, or where a dimension is
-        empty, which no symbol can say.
+        smaller than that trace is for: empty, which no symbol can say, or of a size that the function asks for.
 
         Raises:
             ChangedFunctionError: It had to, and the Python gives another program than it gave at first.
+            TransformationError: The sizes are another's symbols, which may be smaller than the trace is for.
         """
         __tracebackhide__ = True
         key = tuple(sizes.values())
+        is_traced = self.symbolic is not None and self.symbols.are_traced(sizes)
         if self.symbolic is not None and any(map(jax.export.is_symbolic_dim, key)):  # of a caller that exports this
+            if not is_traced:
+                raise TransformationError(
+                    f"{self.name} has no program for every size at once: {self.why_apart}.\n{called_at()}"
+                    f"  Hint: symbols of at least {_sizes_text(self.symbols.least)}."
+                )
             return Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
         if key not in self._traced:
-            if self.symbolic is None or 0 in key:
+            if self.symbolic is None or not is_traced:
                 self._traced[key] = self._trace_again(sizes)
             else:
                 self._traced[key] = Traced(at_sizes(self.symbolic.closed, sizes), self.symbolic.outputs)
@@ -145,6 +155,8 @@ class Program:
         """Why the program for these sizes was traced for them alone; empty if it wasn't."""
         if self.symbolic is not None and 0 in sizes.values():
             return "traced by itself, because no symbol can be 0"
+        if self.symbolic is not None and not self.symbols.are_traced(sizes):
+            return f"traced by itself, because {self.why_apart}"
         return f"traced by itself, because {self.why_each_shape}" if self.why_each_shape else ""
 
     def discard(self, sizes: Mapping[str, int]) -> None:
@@ -180,7 +192,7 @@ class Program:
 
     def _is_as_symbolic(self, sizes: Mapping[str, Any], traced: Traced) -> bool:
         """Whether a trace is surely the one for every size, which was of the compile: a second one needn't tell."""
-        if self.symbolic is None or 0 in sizes.values():
+        if self.symbolic is None or not self.symbols.are_traced(sizes):
             return False
         return change([at_sizes(closed, sizes) for closed in self.symbolic.programs], traced.programs) is None
 
@@ -233,18 +245,31 @@ class Program:
             with undecided_equalities() as undecided:
                 traced = self._trace(self.symbols.symbolic())
                 # Not every program can be given its sizes afterwards.
-                at_sizes(traced.closed, {symbol: max(1, size) for symbol, size in self.symbols.opt.items()})
+                at_sizes(traced.closed, self.symbols.corners[0])
         except Exception as error:
             where, first = users_place(error), str(error).strip().partition("\n")[0]
             return f"{first or type(error).__name__}  at  {where}" if where else first
         if undecided:
             equality = undecided[0]
-            return f"`{equality.text}` holds for some sizes only  at  {place(equality.file, equality.line)}"
+            why = f"`{equality.text}` holds for some sizes only  at  {place(equality.file, equality.line)}"
+            least = _least_without(undecided, self.symbols)
+            return why if least is None else self._trace_from(least, why)
         lie = self._lie(traced)
         if not lie:
             self.symbolic = traced
             self._traced.clear()
         return lie
+
+    def _trace_from(self, least: Mapping[str, int], why: str) -> str:
+        """Trace for every size from a larger one on: of those that are asked for each has a program of its own."""
+        before, why_before = dict(self.symbols.least), self.why_apart
+        self.symbols.least |= least
+        self.why_apart = self.why_apart or why
+        with printed_once() as prints, prints.muted():
+            failed = self._trace_symbolically()
+        if failed:
+            self.symbols.least, self.why_apart = before, why_before
+        return failed and why
 
     def _lie(self, symbolic: Traced) -> str:
         """Where the trace for every size computes something else than one for a single size; empty if nowhere.
@@ -271,6 +296,20 @@ class Program:
                 where = f"  at  {other.place}" if other.place else ""
                 return f"a trace for {_sizes_text(sizes)} computes something else: {other.now}{where}"
         return ""
+
+
+def _least_without(undecided: Sequence[Undecided], symbols: Symbols) -> dict[str, int] | None:
+    """From which sizes on none of these is asked any more; None where those are too few, or too many are left out."""
+    least: dict[str, int] = {}
+    for question in undecided:
+        if question.only_at is None or question.only_at[0] not in symbols.bounds:
+            return None
+        symbol, size = question.only_at
+        its = symbols.bounds[symbol]
+        if not size < min(its.max - 1, max(1, its.min) + _APART):
+            return None
+        least[symbol] = max(least.get(symbol, 0), size + 1)
+    return least
 
 
 def _sizes_text(sizes: Mapping[str, int]) -> str:

@@ -94,6 +94,8 @@ def save(
         "donated": list(plan.donated),
         "limit": plan.limit,
         "why_each_shape": why_each_shape,
+        "why_apart": program.why_apart,
+        "least": dict(program.symbols.least),
         "parts": [_part_to_json(i, part, members, constants) for i, part in enumerate(parts)],
         "machine": dict(_machine()),
         "native": _native_to_json(executable, members, constants) if native else [],
@@ -278,13 +280,16 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_t
     read = shared_reader(members)
     parts = [_part_from_json(encoded, members, read, types) for encoded in about["parts"]]
     function = about["function"]
+    symbols = Symbols(inputs)
+    symbols.least |= _least(about.get("least", {}), symbols)  # 0.1.0 had none
     program = ExportedProgram(
         str(function["name"]),
         str(function["file"]),
         int(function["line"]),
-        Symbols(inputs),
+        symbols,
         parts,
         str(about["why_each_shape"]),
+        str(about.get("why_apart", "")),
         is_trusted,
         str(about["machine"]["jax"]),
     )
@@ -296,6 +301,13 @@ def _plan(about: Json, members: Mapping[str, bytes], types: Sequence[type], is_t
         dynamic, padded = padding_from_json(about["padding"], program, members, read, program.read_module)
     donated = tuple(texts(about["donated"]))
     return Plan(parameters, program, check_saved(about["options"]), donated, limit, dynamic, padded)
+
+
+def _least(encoded: Json, symbols: Symbols) -> dict[str, int]:
+    least = {symbol: integer(encoded[symbol]) for symbol in encoded}
+    if any(not symbols.least[symbol] <= size <= max(1, symbols.bounds[symbol].max) for symbol, size in least.items()):
+        raise ValueError(f"{least} aren't the smallest sizes")
+    return least
 
 
 def _parameter_to_json(parameter: Parameter) -> Json:

@@ -143,7 +143,11 @@ class CompiledSurface:
         is_dynamic_size = any(
             isinstance(info, DimensionInputInfo) and info.value_bounds.min < info.value_bounds.max for info in infos
         )
-        why = "one of its arguments is a size" if is_dynamic_size else self._program.why_each_shape
+        why = (
+            "one of its arguments is a size"
+            if is_dynamic_size
+            else self._program.why_each_shape or self._program.why_apart
+        )
         if why and self._symbols.is_dynamic:
             raise TransformationError(
                 f"{self._program.name} has no program for every size at once: {why}.\n{called_at()}"

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jax import export
 
+from explorer._jax.dimensions import is_at_least
 from explorer.aot.dimensions import Bounds, Dimension, NamedDimension, bounds_of
 from explorer.aot.inputs import DimensionInputInfo, InputInfo
 from explorer.capture.sources import called_at
@@ -21,6 +22,10 @@ class Symbols:
 
     Args:
         inputs: By name.
+
+    Attributes:
+        bounds: Of each.
+        least: Of each the smallest size that a trace for every size stands for; smaller ones are traced by themselves.
 
     Raises:
         InputInfoError: One name has two bounds.
@@ -45,6 +50,7 @@ class Symbols:
                 for axis, dimension in enumerate(dimensions_of(info))
                 if not isinstance(dimension, int)
             }
+        self.least = {symbol: max(1, its.min) for symbol, its in self.bounds.items()}
 
     def _symbol(self, name: str, axis: int, dimension: Dimension) -> str:
         is_array = isinstance(self.inputs[name], InputInfo)
@@ -82,9 +88,9 @@ class Symbols:
 
     @property
     def corners(self) -> list[dict[str, int]]:
-        """The usual sizes, the smallest and the largest, of at least 1; each once."""
+        """Of the sizes that a trace for all stands for the usual ones, the smallest and the largest; each once."""
         corners = [
-            {symbol: max(1, getattr(bounds, which)) for symbol, bounds in self.bounds.items()}
+            {symbol: getattr(bounds, which) for symbol, bounds in self.traced_bounds.items()}
             for which in ("opt", "min", "max")
         ]
         return [sizes for at, sizes in enumerate(corners) if sizes not in corners[:at]]
@@ -94,12 +100,27 @@ class Symbols:
         """Whether anything varies."""
         return any(bounds.min < bounds.max for bounds in self.bounds.values())
 
+    @property
+    def traced_bounds(self) -> dict[str, Bounds]:
+        """The bounds of the sizes that a trace for all stands for."""
+        return {
+            symbol: Bounds(least, max(least, self.bounds[symbol].opt), max(least, self.bounds[symbol].max))
+            for symbol, least in self.least.items()
+        }
+
+    def are_traced(self, sizes: Mapping[str, Any]) -> bool:
+        """Whether a trace for every size stands for these, which may be somebody's own symbols."""
+        return all(
+            is_at_least(size, self.least[symbol]) if export.is_symbolic_dim(size) else size >= self.least[symbol]
+            for symbol, size in sizes.items()
+        )
+
     def symbolic(self, given: Mapping[str, int] | None = None) -> dict[str, Any]:
-        """For each size JAX's symbol for it, which is at least 1; a fixed one, or one that is given, is a number."""
+        """For each size JAX's symbol for it, at least `least`; a fixed one, or one that is given, is a number."""
         numbers = {**self.opt, **(given or {})}
         left = {symbol: bounds for symbol, bounds in self.bounds.items() if symbol not in (given or {})}
         varying = {symbol: bounds for symbol, bounds in left.items() if bounds.min < bounds.max}
-        limits = [f"{symbol} >= {max(1, bounds.min)}" for symbol, bounds in varying.items()]
+        limits = [f"{symbol} >= {self.least[symbol]}" for symbol in varying]
         limits += [f"{symbol} <= {bounds.max}" for symbol, bounds in varying.items()]
         dimensions = export.symbolic_shape(", ".join(varying), constraints=limits) if varying else ()
         return {**numbers, **dict(zip(varying, dimensions, strict=True))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -42,8 +42,11 @@ class Verdict:
     comparisons: int = 0
 
 
-def trace(case: Case) -> Any:
-    """The function as a jaxpr of symbolic sizes.
+def trace(case: Case) -> tuple[Any, Case]:
+    """The function as a jaxpr of symbolic sizes, and the case at the sizes that it is for.
+
+    Where the function asks whether a size is 1, that is from 2 on, as in `explorer.compile`: a call with 1 is served by
+    a binary of its own, which is the function itself.
 
     Raises:
         Exception: It can't be traced so, or only with an answer that holds for some sizes.
@@ -55,9 +58,12 @@ def trace(case: Case) -> Any:
     structs = [jax.ShapeDtypeStruct(argument.shape_at(sizes), argument.dtype) for argument in case.arguments]
     with undecided_equalities() as undecided:
         closed = jax.make_jaxpr(case.function)(*structs)
-    if undecided:
+    if not undecided:
+        return closed, case
+    apart = dict(question.only_at or ("", 0) for question in undecided)
+    if any(size != case.smallest.get(symbol, 1) for symbol, size in apart.items()):
         raise ValueError(f"{undecided[0].text} holds for some sizes only")
-    return closed
+    return trace(replace(case, smallest={**case.smallest, **{symbol: size + 1 for symbol, size in apart.items()}}))
 
 
 def runs_at_one_size(case: Case) -> bool:
@@ -82,7 +88,7 @@ def judge(case: Case, few: bool = False, options: Mapping[str, Any] = QUICKLY) -
             "ignore"
         )  # of a complex number's part that is dropped, of empty slices: the function's own
         try:
-            closed = trace(case)
+            closed, case = trace(case)
         except Exception as error:
             outcome = UNTRACED if runs_at_one_size(case) else NO_CASE
             return Verdict(case, outcome, [f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"])

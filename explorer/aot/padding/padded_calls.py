@@ -91,7 +91,7 @@ class PaddedCalls:
         compile_exact: Callable[[Mapping[str, int], str], Any],
         ready: Sequence[tuple[Mapping[str, int], Binary]] = (),
     ) -> None:
-        self._program = program
+        self._symbols, self._program = symbols, program
         self.buckets = buckets
         self._compile = compile
         self._compile_exact = compile_exact
@@ -144,9 +144,9 @@ class PaddedCalls:
         return self._background.join(timeout)
 
     def is_for(self, sizes: Mapping[str, int]) -> bool:
-        """Whether calls of these sizes can be padded: no symbol is 0, and what JAX checks must be the user's alone."""
+        """Whether calls of these sizes can be padded: the proof is for them, and JAX checks nothing but the user's."""
         config: Any = jax.config
-        if config.jax_debug_nans or config.jax_debug_infs or 0 in sizes.values():
+        if config.jax_debug_nans or config.jax_debug_infs or not self._symbols.are_traced(sizes):
             return False
         return self._key(sizes) not in self._refused
 

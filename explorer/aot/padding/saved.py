@@ -63,7 +63,7 @@ def padding_from_json(
     read_module: Callable[[bytes], export.Exported],
 ) -> tuple[Dynamic, PaddedProgram]:
     """The reverse of `padding_to_json`. No program is read before it is needed."""
-    bounds = program.symbols.bounds
+    bounds = program.symbols.traced_bounds
     saved = [_saved(entry, bounds, members, read_constant) for entry in encoded["programs"]]
     if not 0 < len(saved) <= _MOST or {s: b.max for s, b in bounds.items()} not in [bucket for bucket, _ in saved]:
         raise ValueError("the largest bucket isn't there")

@@ -76,7 +76,7 @@ def decide(choice: DynamicChoice, buckets: Any, program: Program) -> Dynamic:
         PaddingError: The program can't be padded, and the choice is `pad`.
     """
     __tracebackhide__ = True
-    bounds = program.symbols.bounds
+    bounds = program.symbols.traced_bounds
     if choice == "specialise" or not program.symbols.is_dynamic:
         return Dynamic(choice) if program.symbols.is_dynamic else Dynamic(choice, "no size varies")
     wished = default_buckets(bounds) if buckets is None else chosen_buckets(bounds, buckets)
@@ -92,7 +92,7 @@ def decide(choice: DynamicChoice, buckets: Any, program: Program) -> Dynamic:
         doubt = _doubt(program, cast(Proof, proof))
         if doubt:
             return verdict.specialised(doubt)
-    return replace(verdict, why=_why(cast(Proof, proof), wished))
+    return replace(verdict, why=_why(cast(Proof, proof), wished, program))
 
 
 def _proof(program: Program) -> tuple[Proof | None, tuple[PaddingRefusal, ...]]:
@@ -121,11 +121,14 @@ def _doubt(program: Program, proof: Proof) -> str:
     return ""
 
 
-def _why(proof: Proof, buckets: Buckets) -> str:
+def _why(proof: Proof, buckets: Buckets, program: Program) -> str:
     equations = sum(proof.rules.values())
     masks = f"{proof.masks} masks" if proof.masks != 1 else "1 mask"
     sizes = " × ".join(f"{name} {', '.join(map(str, rungs))}" for name, rungs in buckets.ladder.items())
-    return f"all {equations} equations of padded arrays are proven, with {masks}; buckets: {sizes}"
+    why = f"all {equations} equations of padded arrays are proven, with {masks}; buckets: {sizes}"
+    if program.why_apart:
+        why += f"; smaller sizes have binaries of their own: {program.why_apart}"
+    return why
 
 
 def _refused_text(name: str, refusals: tuple[PaddingRefusal, ...]) -> str:

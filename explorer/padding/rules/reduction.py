@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
+from jax import lax
+
 from explorer.padding.interpreter import Call, scalar_fill
 from explorer.padding.refused import Refused
 from explorer.padding.registry import rule
@@ -38,10 +41,33 @@ def reduction(call: Call) -> Value:
     (value,) = call.inputs
     kind, axes = _KINDS[call.name], [int(axis) for axis in call.params["axes"]]
     neutral = identity(kind, value.aval.dtype)
-    array = call.masked(value, neutral, axes)
     kept = [axis for axis in range(value.rank) if axis not in axes]
+    if kind == "prod" and _is_complex(value) and any(value.is_padded(axis) for axis in axes):
+        return call.value(_product_of_valid(call, value, axes), _settled(value, kept))
+    array = call.masked(value, neutral, axes)
     fills = [_reduced(kind, value.fills[axis], neutral) for axis in kept]
     return call.value(call.bind(array), _settled(value, kept), fills)
+
+
+def _is_complex(value: Value) -> bool:
+    return jnp.issubdtype(value.aval.dtype, jnp.complexfloating)
+
+
+def _product_of_valid(call: Call, value: Value, axes: Sequence[int]) -> Any:
+    """A product that leaves the padding out: 1 isn't neutral to a complex number, for (inf+0j)·(1+0j) is inf+nanj."""
+    mask = jnp.ones(value.array.shape, bool)
+    for axis in axes:
+        if value.is_padded(axis):
+            own = call.sizes.mask(value.layout[axis] or (value.shape[axis],))
+            mask = lax.bitwise_and(mask, lax.broadcast_in_dim(own, mask.shape, (axis,)))
+
+    def both(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+        product = lax.select(one[1], lax.select(other[1], one[0] * other[0], one[0]), other[0])
+        return product, lax.bitwise_or(one[1], other[1])
+
+    one = jnp.ones((), value.aval.dtype)
+    product, is_any = lax.reduce((value.array, mask), (one, jnp.zeros((), bool)), both, axes)
+    return lax.select(is_any, product, jnp.ones_like(product))
 
 
 def _settled(value: Value, axes: Sequence[int]) -> Layout:
@@ -60,6 +86,8 @@ def any_reduction(call: Call) -> Sequence[Value]:
     operands, starts = call.inputs[: len(call.inputs) // 2], call.inputs[len(call.inputs) // 2 :]
     axes = [int(axis) for axis in call.params["dimensions"]]
     kind = _kind(call.params["jaxpr"]) if len(operands) == 1 else None
+    if kind == "prod" and _is_complex(operands[0]):
+        kind = None
     neutral = None if kind is None else identity(kind, operands[0].aval.dtype)
     # To start from anything else has no meaning in XLA: of a single element it makes that element.
     if neutral is not None and scalar_fill(starts[0]) == neutral:
@@ -104,6 +132,8 @@ def cumulative(call: Call) -> Value:
     axis = int(call.params["axis"])
     # Forwards, what comes after the valid positions doesn't reach them; unless there are some after it.
     reaches = call.params["reverse"] or len(value.layout[axis]) > 1
+    if reaches and call.name == "cumprod" and _is_complex(value):
+        raise Refused("a product of complex numbers from the end of a padded axis: (inf+0j)·(1+0j) is inf+nanj")
     array: Any = call.masked(value, identity(_KINDS[call.name], value.aval.dtype), [axis]) if reaches else value.array
     layout = tuple((value.shape[a],) if a == axis and not f else f for a, f in enumerate(value.layout))
     return call.value(call.bind(array), layout)

@@ -189,15 +189,41 @@ def test_a_branch_on_a_size_is_right_at_every_size(program):
 
 def test_a_branch_on_a_size_is_warned_about_with_its_line():
     def program(x):
-        return x if x.shape[0] == 1 else -x
+        return x if x.shape[0] == 9 else -x
 
     line = program.__code__.co_firstlineno + 1
-    with pytest.warns(ex.TracedPerShapeWarning, match=rf"`batch == 1`(.|\n)*test_dynamic\.py, line {line}:") as caught:
+    with pytest.warns(ex.TracedPerShapeWarning, match=rf"`batch == 9`(.|\n)*test_dynamic\.py, line {line}:") as caught:
         fast = ex.compile(program, args=[ROWS])
     assert caught[0].filename == __file__
     assert "each shape traced by itself" in repr(fast)
     fast(rows(3))
     assert re.search(rf"called; traced by itself(.|\n)*line {line}:", fast.specializations[-1].reason)
+
+
+SMALL = [
+    (lambda x: x * 10 if x.shape[0] == 1 else x, 2),
+    (lambda x: x * 10 if x.shape[0] == 1 else x * 3 if 2 * x.shape[0] == 4 else x, 3),
+    (jnp.vectorize(lambda v: v / v.sum(), signature="(n)->(n)"), 2),
+]
+
+
+@pytest.mark.parametrize(("program", "least"), SMALL)
+def test_a_small_size_that_is_asked_for_has_a_program_of_its_own_and_all_others_share_one(program, least, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fast = ex.compile(program, args=[ROWS])
+    fast.save(tmp_path / "small.explorer", derivatives=1)
+    for executable in (fast, ex.Executable.load(tmp_path / "small.explorer")):
+        for n in (1, 2, 3, 16):
+            np.testing.assert_allclose(executable(rows(n) + 1), program(rows(n) + 1), rtol=1e-6)
+            gradient = jax.grad(lambda x, exe=executable: (exe(x) ** 2).sum())(rows(n) + 1)
+            np.testing.assert_allclose(gradient, jax.grad(lambda x: (program(x) ** 2).sum())(rows(n) + 1), atol=1e-5)
+    apart = [
+        next(iter(one.shapes.values()))[0] for one in fast.specializations if "holds for some sizes only" in one.reason
+    ]
+    assert apart == [n for n in (1, 2, 3, 16) if n < least]
+    with pytest.raises(ex.TransformationError, match=r"`batch == 1`"):
+        fast.trace()
 
 
 @pytest.mark.parametrize("ahead", [0, 4])
