@@ -139,9 +139,15 @@ def compare(case: Case, closed: Any, run: Callable[..., Any], few: bool, options
             for i, (result, shape, wanted) in enumerate(zip(results, shapes, right, strict=True)):
                 count += 1
                 fault = difference(result, shape, wanted, width)
-                if fault:
+                # XLA makes a product with a mask a selection, where NaN · 0 is 0: one operation after the other it isn't.
+                if fault and difference(result, shape, one_by_one(case, valid)[i], width):
                     return count, f"output {i} at {sizes}, poison {POISONS[poison][0]}: {fault}"
     return count, ""
+
+
+def one_by_one(case: Case, valid: Sequence[Any]) -> list[Any]:
+    """What the function gives where each operation is a program of its own."""
+    return jax.tree.leaves(case.function(*valid))
 
 
 def evaluate(size: Any, sizes: Sizes) -> int:
