@@ -125,14 +125,18 @@ class _Padding(NamedTuple):
 
 
 def _pad_to_buckets(case: Case, leaf: Leaf) -> str:
-    """A few sizes instead of many. A named dimension spares traces, but each size still has a program of its own."""
+    """A few sizes instead of many. Or the ranges are declared: padded without code, where it is proven that it may be.
+
+    Nobody has proven it here: which of both it is, compile() says.
+    """
     steps = {axis: _step(case.sizes_of(axis)) for axis in range(len(leaf.shape)) if len(case.sizes_of(axis)) > 1}
     padding = _Padding({axis: f"-{{}}.shape[{axis}] % {step}" for axis, step in steps.items()})
     code = padding.code(case, f"{_fewer(case, steps)}; mask what is added")
     info = f"InputInfo({_bounds(case, leaf)}, {dtype_of(leaf.dtype)})"
     alone = leaf.path.isidentifier() and len(case.key.leaves) == 1
-    compiled = f"ex.compile({case.name}, args=[{info if alone else '…'}])" + ("" if alone else f" with {info}")
-    return f"{code}\n# traced once for all sizes, with a program for each: {compiled}"
+    compiled = f'ex.compile({case.name}, args=[{info if alone else "…"}], dynamic="auto")'
+    compiled += "" if alone else f" with {info}"
+    return f"{code}\n# or a few programs for all sizes, where padding is proven exact (else one for each): {compiled}"
 
 
 def _step(sizes: tuple[int, ...]) -> int:

@@ -85,7 +85,9 @@ def test_sizes_so_far_are_told():
     assert "its 6th size (8, 24, 16, 64, …)" in reason.text
     padded, compiled = reason.fix.splitlines()
     assert padded.startswith("x = jnp.pad(x, [(0, -x.shape[0] % 16), (0, 0)])  # 4 sizes at most for 8 … 64")
-    assert 'ex.compile(step, args=[InputInfo((NamedDimension("batch", 8, 32, 64), 128), jnp.float32)])' in compiled
+    described = 'args=[InputInfo((NamedDimension("batch", 8, 32, 64), 128), jnp.float32)]'
+    assert f'ex.compile(step, {described}, dynamic="auto")' in compiled
+    assert "where padding is proven exact (else one for each)" in compiled
 
 
 def test_a_cache_that_grows_is_to_be_allocated_once():
