@@ -139,7 +139,7 @@ def compare(case: Case, closed: Any, run: Callable[..., Any], few: bool, options
             for i, (result, shape, wanted) in enumerate(zip(results, shapes, right, strict=True)):
                 count += 1
                 fault = difference(result, shape, wanted, width)
-                # XLA makes a product with a mask a selection, where NaN · 0 is 0: one operation after the other it isn't.
+                # XLA makes NaN · 0 zero where the 0 is a mask: one operation after the other it is NaN.
                 if fault and difference(result, shape, one_by_one(case, valid)[i], width):
                     return count, f"output {i} at {sizes}, poison {POISONS[poison][0]}: {fault}"
     return count, ""
