@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.cost.limits import count_limits, is_one_iteration
+from explorer.analysis.cost.lines import kernel_lines
 from explorer.analysis.coverage import StageCoverage, stage_coverages
 from explorer.errors import CaptureFileError
 from explorer.files.container import (
@@ -114,6 +115,7 @@ def encode(capture: Capture) -> bytes:
         "recording_note": capture.recording_note,
         "passes": pack_passes(capture.passes, blobs) if capture.has_passes else None,
         "lines": lines,
+        "kernel_lines": _kernel_lines(blobs, capture, lines),
         "limits": list(limits),
         "summary": [_fact(fact) for fact in capture.summary],
     }
@@ -285,6 +287,20 @@ def _lines(capture: Capture) -> list[dict[str, Any]]:
     if not any(stage.name == "hlo" for stage in capture.stages):
         return []
     return [{name: value for name, value in asdict(row).items() if name != "text"} for row in capture.lines()]
+
+
+def _kernel_lines(blobs: Blobs, capture: Capture, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """What each kernel costs on each of these lines, by their index."""
+    if not lines:
+        return None
+    costs = kernel_lines(capture)
+    row_of = {(line["file"], line["line"]): row for row, line in enumerate(lines)}
+    row = np.asarray([row_of.get(place, -1) for place in [*costs.places, ("", 0)]], np.int32)[costs.line]
+    return {
+        "kernel": blobs.column(costs.kernel),
+        "line": blobs.column(row),
+        "amounts": {name: blobs.numbers(amount) for name, amount in costs.amounts.items()},
+    }
 
 
 def _memory(blobs: Blobs, capture: Capture, facts: _Facts) -> dict[str, Any]:

@@ -186,18 +186,66 @@ def line_parts(capture: Capture) -> Iterator[tuple[int, str, int, float]]:
     return split_by_line(capture).parts()
 
 
-def _costs_of_lines(split: LineSplit) -> tuple[Floats, Floats, Floats | None]:
-    """FLOPs, bytes and seconds of each line, the last for what no line is known for."""
+class _CostRows(NamedTuple):
+    """A measure row by row: which kernel has it, on which line (the last for what no line is known for), how much."""
+
+    kernel: Ints
+    line: Ints
+    amount: Floats
+
+
+def _cost_rows(split: LineSplit) -> dict[str, _CostRows]:
+    """FLOPs, bytes and, where they were measured, seconds."""
     graph, lines, size = split.graph, len(split.places) + 1, len(split.graph.names)
-    line = split.line % lines
+    line, own = split.line % lines, np.arange(size, dtype=np.int32)
     moved = _moved_bytes(graph, split.kernel)
     whole = np.nan_to_num(graph.measures.get("bytes", np.zeros(size)))
     # A kernel of which it isn't known who moves its bytes has them on its own line.
-    bytes_ = _sums(line, np.where(moved.total > 0, 0.0, whole), lines)
-    bytes_ += _sums(line[moved.instruction], moved.share * whole[moved.kernel], lines)
+    bytes_ = _CostRows(
+        np.concatenate((own, moved.kernel)),
+        np.concatenate((line, line[moved.instruction])),
+        np.concatenate((np.where(moved.total > 0, 0.0, whole), moved.share * whole[moved.kernel])),
+    )
+    flops = _CostRows(np.where(split.kernel >= 0, split.kernel, own).astype(np.int32), line, _own_flops(graph))
     times = _times(graph, split.kernel, moved)
-    seconds = None if times is None else _sums(line[times.instruction], times.seconds, lines)
-    return _sums(line, _own_flops(graph), lines), bytes_, seconds
+    if times is None:
+        return {"flops": flops, "bytes": bytes_}
+    return {"flops": flops, "bytes": bytes_, "seconds": _CostRows(times.kernel, line[times.instruction], times.seconds)}
+
+
+def _costs_of_lines(split: LineSplit) -> tuple[Floats, Floats, Floats | None]:
+    """FLOPs, bytes and seconds of each line, the last for what no line is known for."""
+    rows = _cost_rows(split)
+    flops, bytes_, *seconds = (_sums(of.line, of.amount, len(split.places) + 1) for of in rows.values())
+    return flops, bytes_, seconds[0] if seconds else None
+
+
+class KernelLines(NamedTuple):
+    """What each kernel costs on each line: row by row the node, the line's index in `places` (its length for what no
+    line is known for), and the amount of each measure. Rows are in the order of kernels; sums are those of the table.
+    """
+
+    places: Sequence[tuple[str, int]]
+    kernel: Ints
+    line: Ints
+    amounts: Mapping[str, Floats]
+
+
+def kernel_lines(capture: Capture) -> KernelLines:
+    """The costs of the `hlo` stage's kernels, split over lines as the line table has them.
+
+    Raises:
+        UnknownNameError: The capture has no `hlo` stage.
+    """
+    split = split_by_line(capture)
+    rows, width = _cost_rows(split), len(split.places) + 1
+    keys = {name: of.kernel.astype(np.int64) * width + of.line for name, of in rows.items()}
+    pairs = np.unique(np.concatenate([keys[name][of.amount > 0] for name, of in rows.items()]))
+    amounts: dict[str, Floats] = {}
+    for name, of in rows.items():
+        costs = of.amount > 0
+        amounts[name] = _sums(np.searchsorted(pairs, keys[name][costs]).astype(np.int32), of.amount[costs], len(pairs))
+    return KernelLines(split.places, (pairs // width).astype(np.int32), (pairs % width).astype(np.int32), amounts)
 
 
 class InstructionTimes(NamedTuple):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import explorer as ex
 from explorer.analysis.cost.kernels import kernel_of
+from explorer.analysis.cost.lines import kernel_lines
 from explorer.model.capture import Capture
 from explorer.model.compilation import Durations
 from explorer.model.graph import Frame, Graph, Group
@@ -226,3 +227,21 @@ def test_a_saved_capture_and_its_exports_say_so_too(tmp_path):
     exported = capture.to_model_explorer_json(tmp_path / "search.json").read_text()
     assert "one iteration counted" in exported
     assert loaded.lines().to_frame()["one_iteration"].sum() == 1
+
+
+def test_the_costs_of_kernels_on_lines_are_those_of_the_table_split_and_no_kernel_has_more_than_it_costs(table):
+    capture = ex.explore(dense, W, X)
+    costs = kernel_lines(capture)
+    places = [*costs.places, ("", 0)]
+    for measure in ("flops", "bytes"):
+        amount = costs.amounts[measure]
+        assert (amount >= 0).all()
+        for row in table:
+            at = places.index((row.file, row.line))
+            assert amount[costs.line == at].sum() == pytest.approx(getattr(row, measure))
+        whole = np.nan_to_num(capture.hlo.graph.measures[measure])
+        of_kernel = np.bincount(costs.kernel, amount, len(whole))
+        assert (of_kernel <= whole * (1 + 1e-6)).all()
+    assert sorted(zip(costs.kernel.tolist(), costs.line.tolist(), strict=True)) == [
+        *zip(costs.kernel.tolist(), costs.line.tolist(), strict=True)
+    ]

@@ -64,12 +64,27 @@ export class Stage {
   }
 }
 
+/** What kernels cost, split over the lines of what is in them: a row for each kernel and line. */
+export interface KernelLines {
+  kernel: Int32Array;
+  /** Indices into the header's lines. */
+  line: Int32Array;
+  amounts: Partial<Record<string, ArrayLike<number>>>;
+}
+
 export class Capture {
   constructor(
     readonly header: Header,
     readonly stages: Stage[],
     private readonly readPasses?: () => Passes,
+    private readonly readKernelLines?: () => KernelLines,
   ) {}
+
+  #kernelLines_?: KernelLines | undefined;
+  /** Absent from files of earlier versions. */
+  get kernelLines(): KernelLines | undefined {
+    return (this.#kernelLines_ ??= this.readKernelLines?.());
+  }
 
   #passes_?: Passes | undefined;
   /** What each pass of the compiler did, where that was recorded. */

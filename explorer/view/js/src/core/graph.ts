@@ -84,6 +84,8 @@ export class Graph {
   readonly at: Int32Array;
   /** Which iteration of a repeat is drawn, from 0. */
   readonly shown = new Map<number, number>();
+  /** The measure that shares of the whole are of, where one was chosen. */
+  costBy?: string;
   readonly #opRuns: boolean[];
   /** Is in the program, not in a computation that nothing calls. */
   readonly #isPart: Uint8Array;

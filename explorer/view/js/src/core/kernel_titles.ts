@@ -2,6 +2,7 @@
 
 import type { Graph } from "./graph";
 import { type Item, isNode } from "./item";
+import { secondsText } from "./units";
 
 const MOST_WORDS = 3;
 const WORDS: Record<string, string> = {
@@ -98,6 +99,18 @@ function wordsOf(graph: Graph, node: number): string {
   return words.filter((word) => best.includes(word)).join(", ");
 }
 
+const LAYOUT = /^(transpose|copy|reshape)$/;
+
+/** Does a kernel write what it reads, in another layout? */
+export const movesOnly = (graph: Graph, node: number): boolean => {
+  const ops = graph
+    .within(node)
+    .slice(1)
+    .map(graph.op)
+    .filter((op) => !SILENT.test(op));
+  return ops.length > 0 && ops.every((op) => LAYOUT.test(op));
+};
+
 /** What a custom call calls. */
 export const targetOf = (graph: Graph, node: number): string | undefined =>
   /(^|\.)custom[-_]call$/.test(graph.op(node))
@@ -111,8 +124,8 @@ export interface Share {
 
 const MEASURES: [name: string, text: string][] = [
   ["time", "of the time"],
-  ["flops", "of FLOPs"],
-  ["bytes", "of bytes"],
+  ["flops", "of the FLOPs"],
+  ["bytes", "of the bytes"],
 ];
 const LEAST = 0.005;
 const sums = new WeakMap<Graph, Map<string, Float64Array>>();
@@ -146,9 +159,12 @@ export function total(graph: Graph, measure: string, item?: Item): number {
 }
 
 /**
- * How much of the whole an item is: of the time where that was measured, else the larger of its FLOPs and its bytes.
+ * How much of the whole an item is, by the graph's measure; where it has none, of the time where that was measured, else
+ * the larger of its FLOPs and its bytes.
  */
 export function shareOf(graph: Graph, item: Item): Share | undefined {
+  const { costBy } = graph;
+  if (costBy) return { measure: costBy, share: total(graph, costBy, item) / total(graph, costBy) };
   const shares = MEASURES.map(([name]) => ({
     measure: name,
     share: total(graph, name, item) / total(graph, name),
@@ -166,9 +182,11 @@ export function isOneIteration(graph: Graph, item: Item, measure = "flops"): boo
 
 export function shareText(graph: Graph, item: Item): string {
   const largest = shareOf(graph, item);
-  if (!largest || largest.share < LEAST) return "";
+  if (!largest || !(largest.share >= LEAST)) return "";
   const percent = 100 * largest.share;
   const digits = percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, "") : Math.round(percent);
   const [, of] = MEASURES.find(([name]) => name === largest.measure)!;
-  return `${digits}% ${of}${isOneIteration(graph, item, largest.measure) ? ", one iteration counted" : ""}`;
+  const seconds = total(graph, "time", item);
+  const time = seconds > 0 ? `${secondsText(seconds)} · ` : "";
+  return `${time}${digits}% ${of}${isOneIteration(graph, item, largest.measure) ? ", one iteration counted" : ""}`;
 }

@@ -2,7 +2,7 @@
 
 import type { Graph } from "./graph";
 import { type GroupItem, groupItem, type Item, isGroup, isRest } from "./item";
-import { computes, shareText, targetOf } from "./kernel_titles";
+import { computes, movesOnly, shareText, targetOf } from "./kernel_titles";
 
 export const STAGE_TITLES: Record<string, string> = {
   jaxpr: "jaxpr",
@@ -24,6 +24,18 @@ export const count = (n: number, singular: string, plural = `${singular}s`): str
 export const units = (stage: string, n: number): string => count(n, ...(UNITS[stage] ?? ["node", "nodes"]));
 export const cut = (text: string, longest: number): string =>
   text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
+
+/** With what is too long left out in the middle: names differ at their ends. */
+export function cutMiddle(text: string, longest: number): string {
+  if (text.length <= longest) return text;
+  const end = Math.floor(Math.max(longest - 1, 0) / 3);
+  return `${text.slice(0, Math.max(longest - 1 - end, 0)).trimEnd()}…${end ? text.slice(-end).trimStart() : ""}`;
+}
+
+/** What a kernel computes; the compiler's name of what computes nothing. */
+export function kernelTitle(graph: Graph, kernel: number): string {
+  return computes(graph, kernel) || targetOf(graph, kernel) || graph.name(kernel);
+}
 
 /** `f32[8,128]` from any stage's way to write it; layouts and tuples' insides are for the details. */
 export function shortType(type: string): string {
@@ -62,23 +74,24 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
   const title = op === "parameter" ? graph.scope(node) || name : isNamed ? name : op;
   const share = stage === "hlo" ? shareText(graph, item) : "";
   if (op === "fusion" && inner.length) {
-    // What it computes is clearer than the compiler's name, which stays so that it can be found in the text.
+    // What it computes is clearer than the compiler's name, which the tip and the details have.
     const words = computes(graph, node);
+    const onlyMoves = movesOnly(graph, node) ? "layout only" : "";
     return words
-      ? { title: cut(words, 34), sub: joined(cut(name, 30), share) }
-      : { title: cut(name, 34), sub: joined(cut(type, 22), share) };
+      ? { title: cutMiddle(words, 34), sub: joined(share || cutMiddle(name, 30), onlyMoves) }
+      : { title: cutMiddle(name, 34), sub: joined(cut(type, 22), share) };
   }
   // The instruction's own name stays, so that it can be found in the text.
-  if (target) return { title: cut(target, 34), sub: joined(cut(isNamed ? name : type, 26), share) };
+  if (target) return { title: cutMiddle(target, 34), sub: joined(cutMiddle(isNamed ? name : type, 26), share) };
   if (inner.length) {
     const times = Math.max(0, ...inner.map((group) => graph.times(groupItem(group))));
     return {
-      title: cut(title, 34) + (times ? ` ×${number(times)}` : ""),
+      title: cutMiddle(title, 34) + (times ? ` ×${number(times)}` : ""),
       sub: joined(units(stage, graph.count(item) - 1), share || cut(type, 22)),
     };
   }
   return {
-    title: cut(title, 30),
+    title: cutMiddle(title, 30),
     sub: joined(cut(isNamed && !title.startsWith(op) && op !== "parameter" ? `${op} ${type}` : type, 30), share),
   };
 }
@@ -103,7 +116,7 @@ function groupLabel(graph: Graph, stage: string, item: GroupItem): Label {
   const share = stage === "hlo" ? shareText(graph, item) : "";
   if (kind !== "repeat")
     return {
-      title: cut(title, 34) + (times ? ` ×${number(times)}` : isLoop(graph, item) ? " ×?" : ""),
+      title: cutMiddle(title, 34) + (times ? ` ×${number(times)}` : isLoop(graph, item) ? " ×?" : ""),
       sub: contents(graph, stage, item),
     };
   const iterations = graph.iterations(item.group).map(groupItem);
@@ -113,7 +126,7 @@ function groupLabel(graph: Graph, stage: string, item: GroupItem): Label {
   const each = content && `${content} each`;
   const differ = graph.c.differ?.[item.group] ?? 0;
   return {
-    title: `${cut(title, 30)} ×${number(times)}`,
+    title: `${cutMiddle(title, 30)} ×${number(times)}`,
     sub: joined(each + (differ || graph.c.difference?.[item.group] ? ", not all alike" : ""), share),
   };
 }
@@ -128,7 +141,7 @@ const joined = (...parts: string[]): string => parts.filter(Boolean).join(" · "
 export function chainLabel(graph: Graph, chain: number[]): Label {
   const ops = [...new Set(chain.map((node) => opText(graph.op(node))))];
   return {
-    title: cut(ops.join(", "), 34),
+    title: cutMiddle(ops.join(", "), 34),
     sub: `${chain.length} folded · ${cut(shortType(graph.type(chain[chain.length - 1]!)), 22)}`,
   };
 }

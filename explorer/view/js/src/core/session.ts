@@ -1,5 +1,6 @@
 // What is shown and what is in focus: the one state that every pane draws.
 
+import { Costs, type Measure } from "../lines/line_costs";
 import { Lines } from "../source/source_lines";
 import { lineKey } from "./attribution";
 import type { Capture, Stage } from "./capture";
@@ -29,10 +30,11 @@ export interface Focus {
   fault?: string;
 }
 
+const COLUMNS: Record<Measure, string> = { seconds: "time", flops: "flops", bytes: "bytes" };
 const NOTHING: Focus = { nodes: new Set(), lines: new Set() };
 
-/** `look`: what boxes are coloured by, or which nodes stay in the light. */
-export type Change = "stage" | "focus" | "preview" | "mode" | "look";
+/** `cost`: by which measure shares are shown; `look`: what boxes are coloured by, or which nodes stay in the light. */
+export type Change = "stage" | "focus" | "preview" | "mode" | "look" | "cost";
 
 export class Session {
   readonly lines: Lines;
@@ -41,6 +43,8 @@ export class Session {
   focus: Focus = NOTHING;
   /** What the pointer is over; lit more lightly, gone when it leaves. */
   preview: Focus = NOTHING;
+  /** The measure that every share is of. */
+  costBy: Measure;
   #colour?: string;
   #pass: number | undefined;
   readonly #kept = new Map<string, ReadonlySet<number>>();
@@ -52,7 +56,20 @@ export class Session {
   ) {
     this.lines = new Lines(capture);
     this.stage = capture.stage(first ?? "hlo");
+    this.costBy = new Costs(capture.header.lines ?? []).first;
+    this.#measure();
     if (!this.stage.size) this.mode = "text"; // nothing of it could be read
+  }
+
+  setCostBy(measure: Measure): void {
+    this.costBy = measure;
+    this.#measure();
+    this.#notify("cost");
+  }
+
+  #measure(): void {
+    const stage = this.capture.stages.find(({ name }) => name === "hlo");
+    if (stage?.size) stage.graph.costBy = COLUMNS[this.costBy];
   }
 
   listen(listener: (change: Change) => void): void {
@@ -80,10 +97,10 @@ export class Session {
   }
 
   /**
-   * What boxes are coloured by: `line`, a column, or one of the stage's measures. Unasked, time where it was measured.
+   * What boxes are coloured by: `line`, a column, or one of the stage's measures. Unasked, the line, as in every pane.
    */
   get colourBy(): string {
-    return this.#colour ?? (this.stage.graph.c.measures.time ? "time" : "line");
+    return this.#colour ?? "line";
   }
 
   setColour(by?: string): void {

@@ -6,7 +6,7 @@ import type { Finding } from "../source/finding_badge";
 import type { DiffHeader } from "../viewer/diff_viewer";
 import { Attributes } from "./attributes";
 import { Attribution, type SourceLine } from "./attribution";
-import { Capture, type Source, Stage } from "./capture";
+import { Capture, type KernelLines, type Source, Stage } from "./capture";
 import { Fates } from "./fates";
 import { type Frame, Graph, type Group } from "./graph";
 import { EquationSets, type Grade } from "./links";
@@ -75,6 +75,14 @@ export interface LineCost {
   one_iteration?: boolean;
 }
 
+/** What each kernel costs on each line: explorer/analysis/cost/lines.py. */
+interface KernelLinesHeader {
+  kernel: Place;
+  /** Indices into the header's lines. */
+  line: Place;
+  amounts: Record<string, Place>;
+}
+
 interface MemoryHeader {
   kinds: string[];
   scheduled: boolean;
@@ -103,6 +111,7 @@ export interface Header {
   stages: StageHeader[];
   passes?: PassesHeader | null;
   lines: LineCost[];
+  kernel_lines?: KernelLinesHeader | null;
   /** What the counts leave open, a sentence each. */
   limits?: string[];
   /** What is most worth knowing, the most important first, each with the nodes that it speaks of. */
@@ -127,12 +136,20 @@ export async function opened(wire: Uint8Array): Promise<{ header: Header | { dif
 
 export function captureOf(header: Header, blobs: Uint8Array): Capture {
   const passes = header.passes ? () => readPasses(header.passes!, blobs) : undefined;
+  const { kernel_lines: costs } = header;
   return new Capture(
     header,
     header.stages.map((stage) => readStage(stage, header.stages[0]!, blobs)),
     passes,
+    costs ? () => readKernelLines(costs, blobs) : undefined,
   );
 }
+
+const readKernelLines = ({ kernel, line, amounts }: KernelLinesHeader, blobs: Uint8Array): KernelLines => ({
+  kernel: column(kernel, blobs),
+  line: column(line, blobs),
+  amounts: Object.fromEntries(Object.entries(amounts).map(([name, place]) => [name, numbers(place, blobs)])),
+});
 
 function readStage(header: StageHeader, first: StageHeader, blobs: Uint8Array): Stage {
   const columns = (name: string) => column(header.columns[name]!, blobs);

@@ -84,7 +84,8 @@ function ariaLabel(session: Session, { item, label, chain }: Box): string {
   const { graph } = session.stage;
   const node = isNode(item) && !chain ? item.node : undefined;
   const from = node === undefined ? undefined : sourceOf(session, node);
-  return [label.title, node === undefined ? "" : graph.op(node), label.sub, from ? `line ${from.line}` : ""]
+  const name = node === undefined ? [] : [graph.name(node), graph.op(node)];
+  return [label.title, ...name.filter((part) => part !== label.title), label.sub, from ? `line ${from.line}` : ""]
     .filter(Boolean)
     .join(", ");
 }
@@ -114,8 +115,14 @@ function words({ item, label, open, pill, width }: Box): SVGElement[] {
   const mark = open === undefined ? "" : open ? " ▾" : " ▸";
   if (pill) return [text(label.title, width / 2, 16, "op")];
   if (isRest(item)) return [text(label.title, 11, 18, "title"), text(label.sub, 11, 34, "sub")];
-  if (open)
-    return [text(label.title + mark, 12, 20, "title"), text(label.sub, 26 + (label.title.length + 2) * 7, 20, "sub")];
+  if (open) {
+    // In one text, so that they can't lie over each other however wide the letters are.
+    const header = text(`${label.title}${mark} `, 12, 20, "title");
+    const sub = svg("tspan.sub", { dx: 8 });
+    sub.textContent = label.sub;
+    header.append(sub);
+    return [header];
+  }
   return [text(label.title + mark, 11, 18, "title"), ...(label.sub ? [text(label.sub, 11, 34, "sub")] : [])];
 }
 

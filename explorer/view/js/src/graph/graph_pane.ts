@@ -3,6 +3,7 @@
 import { element } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem } from "../core/item";
+import { shareOf } from "../core/kernel_titles";
 import { count, kernelsOf, labelOf, units } from "../core/labels";
 import type { Session } from "../core/session";
 import { Layouter } from "../layout/layouter";
@@ -13,9 +14,9 @@ import { Minimap } from "./minimap";
 import { type Box, openable, type Scene, SceneBuilder } from "./scene";
 import { criticalWay, nearWay, pathsBetween, reachedWay, type ShownWay } from "./shown_way";
 import { GraphTools, type Way } from "./tools";
-import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, wholeScale, zoom } from "./viewport";
+import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, zoom } from "./viewport";
 
-const READ_WELL = 0.72; // the least scale that the first picture may need
+const TALLEST = 2.5; // times the pane: a first picture may be so high
 const MOST_FIRST = 12; // groups opened at first
 const MOST_BOXES = 60; // in a group that is opened unasked
 const MOST_IN_ALL = 500; // boxes: beyond, what was opened longest ago closes
@@ -72,7 +73,14 @@ export class GraphPane {
     const { stage } = this.session;
     let builder = this.#builders.get(stage.name);
     if (!builder)
-      this.#builders.set(stage.name, (builder = new SceneBuilder(stage, (input) => this.#layouter.layout(input))));
+      this.#builders.set(
+        stage.name,
+        (builder = new SceneBuilder(
+          stage,
+          (input) => this.#layouter.layout(input),
+          () => this.#canvas.area.width / READABLE,
+        )),
+      );
     return builder;
   }
 
@@ -92,13 +100,33 @@ export class GraphPane {
       if (next === undefined || graph.inside(next).some((group) => graph.children(group).length > MOST_BOXES)) return;
       open.add(next);
       const scene = await this.builder.build(open);
-      const isPhase = isGroup(next) && graph.c.groups[next.group]!.kind === "phase";
-      const isReadable = wholeScale(this.#canvas, scene) >= (isPhase ? READABLE : READ_WELL);
-      if (isReadable || (alone && open.size === 1)) continue;
+      if (this.#isReadable(scene) || (alone && open.size === 1)) continue;
       open.delete(next);
       passed.add(next);
       if (passed.size > 2) return;
     }
+  }
+
+  /** Is it no wider than the pane, and not much higher, with a text that can be read? */
+  #isReadable({ width, height }: Scene): boolean {
+    const { area } = this.#canvas;
+    return width * READABLE <= area.width && height * READABLE <= TALLEST * area.height;
+  }
+
+  /** The closed box that costs most, where the graph opens. */
+  get #costliest(): Box | undefined {
+    let [most, costliest]: [number, Box | undefined] = [0, undefined];
+    for (const box of this.#canvas.scene.boxes) {
+      const share = box.open || box.pill || isRest(box.item) ? 0 : (shareOf(this.graph, box.item)?.share ?? 0);
+      if (share > most) [most, costliest] = [share, box];
+    }
+    return costliest;
+  }
+
+  /** Write the boxes anew, in shares of another measure. */
+  relabel(): Promise<void> {
+    this.#canvas.clear();
+    return this.#rebuild(() => this.#canvas.paint());
   }
 
   /** Lay out the current stage and show its start. */
@@ -241,9 +269,9 @@ export class GraphPane {
     this.session.focusItem(item);
   }
 
-  /** The whole picture if it can be read, else its top at a readable size. */
+  /** The whole picture if it can be read, else where the cost is at a readable size. */
   fit(): void {
-    fitReadable(this.#canvas);
+    fitReadable(this.#canvas, this.#costliest);
   }
 
   fitAll(): void {

@@ -56,9 +56,9 @@ const MOST_CHIPS = 3; // on one box
 const ROW = 7; // items of a phase that stand side by side
 const HEADER = 30;
 const PAD = 14;
-const TITLE_WIDTH = 7.1; // of one character, in the fonts of style.css
-const SUB_WIDTH = 6.2;
-const CHIP_WIDTH = 6.1;
+const TITLE_WIDTH = 7.4; // of one character, in the fonts of style.css
+const SUB_WIDTH = 6.4;
+const OP_WIDTH = 7.3; // in a pill and a chip
 
 interface Content extends Scene {
   /** Some of its own lines are left out. */
@@ -83,6 +83,8 @@ export class SceneBuilder {
   constructor(
     private readonly stage: Stage,
     private readonly layout: (input: LayoutInput) => Promise<LayoutResult>,
+    /** How wide a row may be. */
+    private readonly room: () => number = () => Number.POSITIVE_INFINITY,
   ) {
     this.graph = stage.graph;
   }
@@ -132,7 +134,8 @@ export class SceneBuilder {
     const isHair = all.length > 2 * MOST_LINES;
     const edges = isHair ? nearest(all) : all;
     const isRow = only !== undefined && only >= 0 && this.#isRow(only, items);
-    const placed = await this.#place(boxes, edges, isRow);
+    let placed = await this.#place(boxes, edges, isRow);
+    if (isRow && placed.width + (2 + 2 * depth) * PAD > this.room()) placed = await this.#place(boxes, edges, false);
     const scene: Content = {
       boxes: [],
       lines: [],
@@ -202,7 +205,8 @@ export class SceneBuilder {
   }
 
   #plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
-    const text = Math.max(label.title.length * TITLE_WIDTH + (hasInside ? 16 : 0), label.sub.length * SUB_WIDTH);
+    const title = label.title.length * (pill ? OP_WIDTH : TITLE_WIDTH);
+    const text = Math.max(title + (hasInside ? 16 : 0), label.sub.length * SUB_WIDTH);
     const width = Math.max(text + (pill ? 20 : 24), pill ? 36 : 90);
     return {
       item,
@@ -301,7 +305,7 @@ export class SceneBuilder {
   }
 }
 
-const chip = (node: number, text: string): Chip => ({ node, text, width: text.length * CHIP_WIDTH + 10 });
+const chip = (node: number, text: string): Chip => ({ node, text, width: text.length * OP_WIDTH + 10 });
 
 const headerWidth = ({ title, sub }: Label, steps: boolean): number =>
   title.length * TITLE_WIDTH + sub.length * SUB_WIDTH + 60 + (steps ? 110 : 0);

@@ -3,8 +3,8 @@
 import type { GraphCanvas } from "./canvas";
 import type { Box, Scene } from "./scene";
 
-/** The least scale at which a picture of phases, the outline of the program, can be read. */
-export const READABLE = 0.55;
+/** The least scale at which the smallest text, of 12 pixels, has 11: nothing unasked goes below. */
+export const READABLE = 11 / 12;
 const TOP = 32; // pixels that the tools take
 const EDGE = 14; // pixels left around what is brought into sight
 const SMALLEST = 0.02;
@@ -15,11 +15,22 @@ export function wholeScale({ area }: GraphCanvas, scene: Scene): number {
   return Math.min(area.width / scene.width, (area.height - TOP) / scene.height, 1);
 }
 
-/** The whole picture if it can be read, else its top at a readable size. */
-export function fitReadable(canvas: GraphCanvas): void {
+/** The whole picture if it can be read, else what is around one box at a readable size. */
+export function fitReadable(canvas: GraphCanvas, box: Box | undefined): void {
   const { scene, area } = canvas;
   const whole = wholeScale(canvas, scene);
-  lookFrom(canvas, whole >= READABLE ? whole : Math.max(Math.min(area.width / scene.width, 0.85), 0.45));
+  if (whole >= READABLE) {
+    lookFrom(canvas, whole);
+    return;
+  }
+  const scale = Math.min(Math.max(area.width / scene.width, READABLE), 1);
+  const [width, height] = [scene.width * scale, scene.height * scale];
+  // In the middle where it fits, else with the box in sight and no more empty space beside than needs be.
+  const at = (middle: number, size: number, room: number, start: number) =>
+    size <= room ? start + (room - size) / 2 : start + Math.min(Math.max(room / 2 - middle * scale, room - size), 0);
+  const [x, y] = box ? [box.x + box.width / 2, box.y + box.height / 2] : [scene.width / 2, 0];
+  canvas.view = { scale, x: at(x, width, area.width, 0), y: at(y, height, area.height - TOP, TOP) };
+  canvas.paint();
 }
 
 export function fitWhole(canvas: GraphCanvas): void {
@@ -36,7 +47,7 @@ function lookFrom(canvas: GraphCanvas, scale: number): void {
 
 export function centre(canvas: GraphCanvas, box: Box): void {
   const { width, height } = canvas.area;
-  const scale = Math.max(canvas.view.scale, 0.7);
+  const scale = Math.max(canvas.view.scale, READABLE);
   canvas.view = {
     scale,
     x: width / 2 - (box.x + box.width / 2) * scale,
@@ -50,7 +61,7 @@ export function bringIntoSight(canvas: GraphCanvas, box: Box): void {
   const { view } = canvas;
   const { width, height } = canvas.area;
   const room = Math.min((width - 2 * EDGE) / box.width, (height - 2 * EDGE) / box.height);
-  const scale = Math.min(view.scale, Math.max(room, Math.min((width - 2 * EDGE) / box.width, 1), 0.5));
+  const scale = Math.min(view.scale, Math.max(room, READABLE));
   const [left, top] = [view.x + box.x * view.scale, view.y + box.y * view.scale];
   const within = (at: number, size: number, all: number) => Math.max(Math.min(at, all - EDGE - size), EDGE);
   canvas.view = {

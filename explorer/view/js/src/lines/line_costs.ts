@@ -8,6 +8,11 @@ import type { LineCost } from "../core/wire";
 export type Measure = "seconds" | "flops" | "bytes";
 export const MEASURES: Measure[] = ["seconds", "flops", "bytes"];
 export const OF: Record<Measure, string> = { seconds: "of time", flops: "of FLOPs", bytes: "of bytes" };
+export const OF_WHOLE: Record<Measure, string> = {
+  seconds: "of the measured time",
+  flops: "of the FLOPs",
+  bytes: "of the bytes moved",
+};
 export const ONE_ITERATION = "one iteration counted: how often its loop runs is not known";
 const INTENSE = 10; // FLOPs a byte: above, arithmetic takes the time, below, memory does
 

@@ -3,6 +3,7 @@
 import { lineKey, type SourceLine } from "../core/attribution";
 import type { Capture, Source } from "../core/capture";
 import type { Graph } from "../core/graph";
+import { Costs } from "../lines/line_costs";
 
 export const COLOURS = 6;
 
@@ -10,6 +11,7 @@ export class Lines {
   /** The sources to read: the user's own first, libraries after. */
   readonly sources: Source[];
   readonly #colours = new Map<string, number>();
+  readonly #texts = new Map<string, string[]>();
 
   constructor(private readonly capture: Capture) {
     const { sources, libraries = [] } = capture.header;
@@ -29,12 +31,23 @@ export class Lines {
 
   colourOf = (file: string, line: number): number => this.#colours.get(lineKey(file, line)) ?? -1;
 
+  /** The text of a line, without its indentation; empty where it isn't known. */
+  textOf(file: string, line: number): string {
+    let lines = this.#texts.get(file);
+    if (!lines) {
+      const source = this.sources.find((source) => source.file === file);
+      this.#texts.set(file, (lines = source?.text.split("\n") ?? []));
+    }
+    return lines[line - 1]?.trim() ?? "";
+  }
+
   /**
-   * The same line has its colour in every stage; neighbours among those of the last stage, which are what a kernel is
-   * coloured by, get different ones. A line that left nothing there comes after them.
+   * A line has one colour in every stage and pane, and no other line has it: the lines that cost most get one. A line
+   * that left nothing in the last stage comes after those that did.
    */
   #assignColours(): void {
-    const places = new Map<string, { file: number; line: number; isGone: number }>();
+    const costs = new Costs(this.capture.header.lines ?? []);
+    const places = new Map<string, { file: number; line: number; isGone: number; cost: number }>();
     const order = new Map(this.sources.map((source, i) => [source.file, i]));
     for (const [i, { attribution }] of this.capture.stages.entries())
       for (const [code, { file, line }] of attribution.places.entries())
@@ -43,8 +56,11 @@ export class Lines {
             file: order.get(file) ?? 1e9,
             line,
             isGone: Number(i < this.capture.stages.length - 1),
+            cost: costs.at(lineKey(file, line))?.[costs.first] ?? 0,
           });
-    const sorted = [...places].sort(([, a], [, b]) => a.isGone - b.isGone || a.file - b.file || a.line - b.line);
-    for (const [i, [key]] of sorted.entries()) this.#colours.set(key, i % COLOURS);
+    const sorted = [...places].sort(
+      ([, a], [, b]) => a.isGone - b.isGone || b.cost - a.cost || a.file - b.file || a.line - b.line,
+    );
+    for (const [i, [key]] of sorted.slice(0, COLOURS).entries()) this.#colours.set(key, i);
   }
 }

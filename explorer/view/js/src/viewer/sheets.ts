@@ -3,9 +3,10 @@
 import details from "../details/details.css";
 import sheet from "../details/sheet.css";
 import lines from "../lines/lines.css";
+import overview from "../overview/overview.css";
 import source from "../source/source.css";
 import foot from "./foot.css";
 import help from "./help.css";
 import saveMenu from "./save_menu.css";
 
-export default [source, details, sheet, foot, help, lines, saveMenu].join("");
+export default [overview, source, details, sheet, foot, help, lines, saveMenu].join("");

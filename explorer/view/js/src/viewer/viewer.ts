@@ -10,6 +10,7 @@ import { followTheme } from "../core/theme";
 import { DetailsPane } from "../details/details_pane";
 import { Sheet } from "../details/sheet";
 import { GraphPane } from "../graph/graph_pane";
+import { Overview } from "../overview/overview";
 import { tally } from "../source/finding_badge";
 import { SourcePane } from "../source/source_pane";
 import { Bar } from "./bar";
@@ -45,6 +46,7 @@ export class Viewer {
   readonly root: HTMLElement;
   private readonly session: Session;
   readonly #source: SourcePane;
+  readonly #overview: Overview;
   readonly #graph: GraphPane;
   readonly #details: DetailsPane;
   readonly #sheet: Sheet;
@@ -73,6 +75,7 @@ export class Viewer {
     this.#graph = new GraphPane(session);
     this.#kinds = paneKinds(this.#graph, capture);
     this.#source = new SourcePane(session);
+    this.#overview = new Overview(session, (node) => this.#reveal(node));
     this.#extractor = new Extractor(options.id, options.model, () => this.#details?.fill());
     this.#details = new DetailsPane(
       session,
@@ -113,6 +116,7 @@ export class Viewer {
         session.focusNodes(stage, nodes, "in this sentence");
         this.#reveal(nodes[0]!);
       }),
+      this.#overview.root,
       this.#frame.root,
       this.#frame.height.root,
       this.#foot.root,
@@ -126,8 +130,10 @@ export class Viewer {
     session.listen((change) => {
       if (change === "preview") {
         this.#source.light();
+        this.#overview.light();
         if (this.#fresh.has(session.mode)) this.pane?.hover ? this.pane?.hover() : this.pane?.light();
-      } else if (change === "look") this.#light();
+      } else if (change === "cost") void this.#showCost();
+      else if (change === "look") this.#light();
       else if (change === "stage") void this.#showStage();
       else if (change === "mode") void this.#showMode().then(() => this.#follow());
       else this.#showFocus();
@@ -136,6 +142,7 @@ export class Viewer {
 
   /** Draw everything once; resolves when the graph is on the screen. */
   async start(): Promise<void> {
+    this.#overview.fill();
     await this.#showStage();
     this.#frame.shrink(this.#needed);
     this.#graph.refit();
@@ -266,9 +273,19 @@ export class Viewer {
     if (this.#fresh.has(this.session.mode)) this.pane?.light();
   }
 
+  /** Show shares of another measure. */
+  async #showCost(): Promise<void> {
+    this.#source.fill();
+    this.#overview.fill();
+    this.#source.light();
+    await this.#graph.relabel();
+    this.#light();
+  }
+
   #showFocus(): void {
     const { session } = this;
     this.#light();
+    this.#overview.light();
     this.#source.light();
     this.#details.fill();
     this.#sheet.filled(session.focus.nodes.size > 0 || session.focus.line !== undefined);

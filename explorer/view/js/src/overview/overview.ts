@@ -1,0 +1,223 @@
+// Above the panes: what the program costs as one picture, each box of which leads to what it is of.
+
+import { lineKey } from "../core/attribution";
+import { element } from "../core/dom";
+import { nodeItem } from "../core/item";
+import { count, cutMiddle, kernelTitle, labelOf } from "../core/labels";
+import type { Session } from "../core/session";
+import { amountOf, Costs, OF_WHOLE, percent } from "../lines/line_costs";
+import { type Icicle, icicle, type Part } from "./icicle";
+
+const ROW = 25; // pixels
+const LEVELS = 2; // rows of groups
+const NARROW = 700; // pixels, below which there is one
+const LEAST = 11; // pixels of a box; two of the gap are not seen
+const LETTER = 7; // pixels, on average
+const EDGE = 12; // pixels of a box that its text leaves
+
+export class Overview {
+  readonly root = element("section.overview", { "aria-label": "what it costs" });
+  readonly #boxes: { part: Part; box: HTMLElement }[] = [];
+  readonly #picture = element("div.icicle", { role: "group", "aria-label": "cost by phase, line and kernel" });
+  readonly #costs: Costs;
+  #width = 0;
+  #at = 0; // the box that the keyboard is on
+
+  constructor(
+    private readonly session: Session,
+    private readonly reveal: (node: number) => void,
+  ) {
+    this.#costs = new Costs(session.capture.header.lines);
+    this.#listen();
+    new ResizeObserver(() => {
+      if (Math.abs(this.#picture.clientWidth - this.#width) > 4) this.fill();
+    }).observe(this.root);
+  }
+
+  /** Draw it, for the width that there is now. */
+  fill(): void {
+    const { session } = this;
+    const { measures } = this.#costs;
+    const hasKernels = measures.length > 0 && session.capture.stages.some(({ name }) => name === "hlo");
+    this.root.hidden = !hasKernels;
+    if (!hasKernels) return;
+    if (!this.#picture.isConnected) this.root.replaceChildren(this.#picture);
+    this.#width = this.#picture.clientWidth || this.root.clientWidth || 1000;
+    const levels = this.#width < NARROW ? 1 : LEVELS;
+    const drawn = icicle(session.capture, session.costBy, levels, LEAST / this.#width);
+    // One kernel of one line has no parts worth a picture.
+    this.root.hidden = drawn.parts.length < 4;
+    this.#picture.style.height = `${drawn.rows * ROW}px`;
+    this.#boxes.length = 0;
+    for (const part of drawn.parts) this.#boxes.push({ part, box: this.#box(part, this.#boxes.length) });
+    this.#at = 0;
+    this.#picture.replaceChildren(...this.#boxes.map(({ box }) => box));
+    this.root.replaceChildren(this.#head(drawn), this.#picture);
+    this.light();
+  }
+
+  #head({ total, unknown }: Icicle): HTMLElement {
+    const { costBy } = this.session;
+    const { measures } = this.#costs;
+    const next = measures[(measures.indexOf(costBy) + 1) % measures.length]!;
+    const what = `% ${OF_WHOLE[costBy]}`;
+    const turn = element("button", { type: "button", title: `show % ${OF_WHOLE[next]} instead` }, `${what} ▾`);
+    turn.addEventListener("click", () => this.session.setCostBy(next));
+    return element(
+      "header",
+      element("h3", "what it costs"),
+      measures.length > 1 ? turn : element("span", what),
+      element("span", `100% is ${amountOf[costBy](total)}`),
+      ...(unknown ? [element("span", `${count(unknown, "kernel")} of unknown cost not drawn`)] : []),
+      element("span.stretch"),
+      element("span.key", "one box a kernel, coloured by its line"),
+    );
+  }
+
+  #box(part: Part, index: number): HTMLElement {
+    const { session } = this;
+    const { from, share, top, bottom } = part;
+    const { text, number, tip, colour } = this.#words(part);
+    const wide = share * this.#width - EDGE;
+    const figure = percent(share);
+    const hasFigure = wide > LETTER * (figure.length + 4 + (number?.length ?? 0));
+    const letters = Math.floor((wide - (hasFigure ? LETTER * (figure.length + 1) : 0)) / LETTER);
+    const title = cutMiddle(text, letters - (number ? number.length + 1 : 0));
+    const box = element(
+      "button",
+      {
+        type: "button",
+        class: `part ${part.target.kind}${colour >= 0 ? ` k${colour}` : ""}`,
+        tabindex: index ? "-1" : "0",
+        title: `${tip}: ${figure} ${OF_WHOLE[session.costBy]}`,
+        "aria-label": `${tip}, ${figure} ${OF_WHOLE[session.costBy]}`,
+      },
+      ...(number && letters > number.length ? [element("b", number)] : []),
+      element("span", letters > (number ? number.length + 3 : 2) ? title : ""),
+      ...(hasFigure ? [element("i", figure)] : []),
+    );
+    box.dataset.part = String(index);
+    box.style.cssText = `left:${100 * from}%;width:calc(${100 * share}% - 2px);top:${top * ROW}px;height:${
+      (bottom - top) * ROW - 2
+    }px`;
+    return box;
+  }
+
+  #words({ target, kernels }: Part): { text: string; number?: string; tip: string; colour: number } {
+    const { capture, lines } = this.session;
+    const { graph } = capture.stage("hlo");
+    const of = count(kernels.length, "kernel");
+    switch (target.kind) {
+      case "whole":
+        return { text: capture.header.function, tip: `${capture.header.function}, ${of}`, colour: -1 };
+      case "item": {
+        const { title } = labelOf(graph, "hlo", target.item);
+        return { text: title, tip: `${title}, ${of}`, colour: -1 };
+      }
+      case "line": {
+        const { file, line } = target;
+        const text = lines.textOf(file, line);
+        const tip = `line ${line}: ${text || file}, in ${of}`;
+        return { text: text || file, number: String(line), tip, colour: lines.colourOf(file, line) };
+      }
+      case "unlinked":
+        return { text: "no line", tip: `no line is known for this, ${of}`, colour: -1 };
+      case "kernel": {
+        const { kernel } = target;
+        const title = kernelTitle(graph, kernel);
+        const place = lines.place(graph, kernel);
+        const isPart =
+          target.of?.file && place && lineKey(place.file, place.line) !== lineKey(target.of.file, target.of.line);
+        const tip = `${title} (${graph.name(kernel)})${isPart ? `, this line's part of the kernel of line ${place.line}` : ""}`;
+        return { text: title, tip, colour: lines.colour(place) };
+      }
+      default:
+        return { text: `${target.parts} smaller`, tip: `${target.parts} smaller parts, ${of}`, colour: -1 };
+    }
+  }
+
+  /** Mark what is in focus, and what the pointer is over. */
+  light(): void {
+    const { focus, preview, stage } = this.session;
+    const isHlo = stage.name === "hlo";
+    for (const { part, box } of this.#boxes) {
+      const is = (of: typeof focus) => {
+        const { target } = part;
+        if (target.kind === "line") return of.lines.has(lineKey(target.file, target.line));
+        if (target.kind === "item") return of.item === target.item;
+        return target.kind === "kernel" && isHlo && of.nodes.has(target.kernel);
+      };
+      box.classList.toggle("lit", is(focus));
+      box.classList.toggle("over", is(preview));
+    }
+  }
+
+  #choose({ target, kernels }: Part): void {
+    const { session } = this;
+    if (target.kind === "whole") session.focusItem(undefined);
+    else if (target.kind === "line") session.focusLine(target.file, target.line);
+    else if (target.kind === "kernel" || target.kind === "item") {
+      session.setStage("hlo");
+      session.focusItem(target.kind === "item" ? target.item : nodeItem(target.kernel));
+    } else session.focusNodes("hlo", kernels, target.kind === "rest" ? "smaller parts" : "of no line");
+    if (target.kind !== "whole" && kernels.length && session.stage.name === "hlo") this.reveal(kernels[0]!);
+  }
+
+  #preview(part: Part | undefined): void {
+    const { session } = this;
+    const target = part?.target;
+    if (target?.kind === "line") session.previewLine(target.file, target.line);
+    else if (session.stage.name !== "hlo") session.previewItem(undefined);
+    else if (target?.kind === "kernel") session.previewItem(nodeItem(target.kernel));
+    else session.previewItem(target?.kind === "item" ? target.item : undefined);
+  }
+
+  #listen(): void {
+    const partOf = (target: EventTarget | null) => {
+      const box = (target as Element | null)?.closest?.<HTMLElement>("[data-part]");
+      return box ? this.#boxes[Number(box.dataset.part)]?.part : undefined;
+    };
+    this.root.addEventListener("click", (event) => {
+      const part = partOf(event.target);
+      if (!part) return;
+      this.#moveTo(this.#boxes.findIndex((box) => box.part === part));
+      this.#choose(part);
+    });
+    this.root.addEventListener("pointerover", (event) => this.#preview(partOf(event.target)));
+    this.root.addEventListener("pointerleave", () => this.#preview(undefined));
+    this.#picture.addEventListener("keydown", (event) => {
+      const next = this.#next(event.key);
+      if (next === undefined) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.#moveTo(next);
+      this.#boxes[next]!.box.focus({ preventScroll: true });
+      this.#preview(this.#boxes[next]!.part);
+    });
+  }
+
+  /** The box beside, above or below the one that the keyboard is on. */
+  #next(key: string): number | undefined {
+    const at = this.#boxes[this.#at]?.part;
+    if (!at) return undefined;
+    const middle = at.from + at.share / 2;
+    const covers = (part: Part, x: number) => part.from <= x && x < part.from + part.share;
+    const of: Record<string, (part: Part) => boolean> = {
+      ArrowRight: (part) => part.top === at.top && part.from > at.from,
+      ArrowLeft: (part) => part.top === at.top && part.from < at.from,
+      ArrowDown: (part) => part.top === at.bottom && part.from >= at.from && part.from < at.from + at.share,
+      ArrowUp: (part) => part.bottom === at.top && covers(part, middle),
+    };
+    const fits = of[key];
+    if (!fits) return undefined;
+    const all = this.#boxes.flatMap(({ part }, i) => (fits(part) ? [i] : []));
+    // Boxes stand depth first, so in a row from left to right.
+    return (key === "ArrowLeft" ? all.at(-1) : all[0]) ?? this.#at;
+  }
+
+  #moveTo(index: number): void {
+    this.#boxes[this.#at]!.box.tabIndex = -1;
+    this.#at = index;
+    this.#boxes[index]!.box.tabIndex = 0;
+  }
+}
