@@ -39,7 +39,7 @@ def row(view: View, text: str) -> Locator:
 
 
 def shares(view: View) -> list[str]:
-    return view.root.locator(".explorer-source .share").all_inner_texts()
+    return view.root.locator(".explorer-source .count:has(.bar)").all_inner_texts()
 
 
 def percent(share: float) -> str:
@@ -49,14 +49,14 @@ def percent(share: float) -> str:
 def test_each_line_shows_its_share_of_what_the_header_names(view: View, capture: ex.Capture):
     costs = [line for line in capture.lines() if line.file]
     head = view.root.locator(".share-of")
-    expect(head).to_contain_text("% of bytes")
+    expect(head).to_contain_text("% of the bytes moved")
     assert shares(view) == [percent(line.bytes_share) for line in costs]
     head.click()
-    expect(head).to_contain_text("% of FLOPs")
+    expect(head).to_contain_text("% of the FLOPs")
     assert shares(view) == [percent(line.flops_share) for line in costs]
     view.root.locator('button[data-stage="jaxpr"]').click()
     expect(view.root).to_have_attribute("data-stage", "jaxpr")
-    expect(head).to_contain_text("% of FLOPs")
+    expect(head).to_contain_text("% of the FLOPs")
     assert shares(view) == [percent(line.flops_share) for line in costs]
 
 

@@ -238,7 +238,7 @@ def test_a_click_opens_what_was_compiled_coloured_by_its_time(lab: Lab, browser:
     shown.locator(".pf-opens button").first.click()
     capture = shown.locator(f".pf-slot {VIEWER}")
     expect(capture).to_be_visible(timeout=60_000)
-    expect(capture.locator(".share-of")).to_contain_text("of time")
+    expect(capture.locator(".share-of")).to_contain_text("of the measured time")
     browser.keep(live.page, "profile-capture")
     live.shut_down()
 

@@ -25,10 +25,12 @@ export const units = (stage: string, n: number): string => count(n, ...(UNITS[st
 export const cut = (text: string, longest: number): string =>
   text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
 
+const SHORT = 12; // letters, of which a beginning tells more than both ends
+
 /** With what is too long left out in the middle: names differ at their ends. */
 export function cutMiddle(text: string, longest: number): string {
   if (text.length <= longest) return text;
-  const end = Math.floor(Math.max(longest - 1, 0) / 3);
+  const end = longest < SHORT ? 0 : Math.floor(longest / 3);
   return `${text.slice(0, Math.max(longest - 1 - end, 0)).trimEnd()}…${end ? text.slice(-end).trimStart() : ""}`;
 }
 

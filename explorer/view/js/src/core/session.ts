@@ -56,8 +56,9 @@ export class Session {
   ) {
     this.lines = new Lines(capture);
     this.stage = capture.stage(first ?? "hlo");
-    this.costBy = new Costs(capture.header.lines ?? []).first;
-    this.#measure();
+    const costs = new Costs(capture.header.lines ?? []);
+    this.costBy = costs.first;
+    if (costs.measures.length) this.#measure();
     if (!this.stage.size) this.mode = "text"; // nothing of it could be read
   }
 

@@ -16,7 +16,7 @@ import { criticalWay, nearWay, pathsBetween, reachedWay, type ShownWay } from ".
 import { GraphTools, type Way } from "./tools";
 import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, zoom } from "./viewport";
 
-const TALLEST = 2.5; // times the pane: a first picture may be so high
+const TALLEST = 2.5; // times the pane: the phases, which are read from the top, may be so high at first
 const MOST_FIRST = 12; // groups opened at first
 const MOST_BOXES = 60; // in a group that is opened unasked
 const MOST_IN_ALL = 500; // boxes: beyond, what was opened longest ago closes
@@ -100,17 +100,18 @@ export class GraphPane {
       if (next === undefined || graph.inside(next).some((group) => graph.children(group).length > MOST_BOXES)) return;
       open.add(next);
       const scene = await this.builder.build(open);
-      if (this.#isReadable(scene) || (alone && open.size === 1)) continue;
+      const isPhase = isGroup(next) && graph.c.groups[next.group]!.kind === "phase";
+      if (this.#isReadable(scene, isPhase ? TALLEST : 1) || (alone && open.size === 1)) continue;
       open.delete(next);
       passed.add(next);
       if (passed.size > 2) return;
     }
   }
 
-  /** Is it no wider than the pane, and not much higher, with a text that can be read? */
-  #isReadable({ width, height }: Scene): boolean {
+  /** Is it no wider than the pane, and no higher than so many of it, with a text that can be read? */
+  #isReadable({ width, height }: Scene, panes: number): boolean {
     const { area } = this.#canvas;
-    return width * READABLE <= area.width && height * READABLE <= TALLEST * area.height;
+    return width * READABLE <= area.width && height * READABLE <= panes * area.height;
   }
 
   /** The closed box that costs most, where the graph opens. */

@@ -56,8 +56,8 @@ const MOST_CHIPS = 3; // on one box
 const ROW = 7; // items of a phase that stand side by side
 const HEADER = 30;
 const PAD = 14;
-const TITLE_WIDTH = 7.4; // of one character, in the fonts of style.css
-const SUB_WIDTH = 6.4;
+const TITLE_WIDTH = 7.15; // of one character, in the fonts of style.css
+const SUB_WIDTH = 6.1;
 const OP_WIDTH = 7.3; // in a pill and a chip
 
 interface Content extends Scene {

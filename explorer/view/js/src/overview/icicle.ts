@@ -14,7 +14,7 @@ export type Target =
   | { kind: "line"; file: string; line: number }
   | { kind: "unlinked" }
   | { kind: "kernel"; kernel: number; of: LineCost | undefined }
-  | { kind: "rest"; parts: number };
+  | { kind: "rest"; parts: number; of: Target };
 
 export interface Part {
   target: Target;
@@ -159,7 +159,7 @@ function place({ target, cost, children, kernels }: Tree, from: number, top: num
   }
   if (small.length < 2) return;
   parts.push({
-    target: { kind: "rest", parts: small.length },
+    target: { kind: "rest", parts: small.length, of: target },
     from: at,
     share: small.reduce((sum, part) => sum + part.cost, 0) / total,
     top: bottom,

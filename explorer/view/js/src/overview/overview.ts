@@ -12,8 +12,8 @@ const ROW = 25; // pixels
 const LEVELS = 2; // rows of groups
 const NARROW = 700; // pixels, below which there is one
 const LEAST = 11; // pixels of a box; two of the gap are not seen
-const LETTER = 7; // pixels, on average
-const EDGE = 12; // pixels of a box that its text leaves
+const LETTER = 7.3; // pixels, on average
+const EDGE = 14; // pixels of a box that its text leaves
 
 export class Overview {
   readonly root = element("section.overview", { "aria-label": "what it costs" });
@@ -131,8 +131,12 @@ export class Overview {
         const tip = `${title} (${graph.name(kernel)})${isPart ? `, this line's part of the kernel of line ${place.line}` : ""}`;
         return { text: title, tip, colour: lines.colour(place) };
       }
-      default:
-        return { text: `${target.parts} smaller`, tip: `${target.parts} smaller parts, ${of}`, colour: -1 };
+      default: {
+        const isLine = target.of.kind === "line";
+        const text = isLine || target.of.kind === "unlinked" ? of : `${target.parts} parts`;
+        const colour = target.of.kind === "line" ? lines.colourOf(target.of.file, target.of.line) : -1;
+        return { text, tip: `${isLine ? of : `${target.parts} parts, ${of}`}, each too small for a box`, colour };
+      }
     }
   }
 

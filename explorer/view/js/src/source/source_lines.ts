@@ -14,10 +14,15 @@ export class Lines {
   readonly #texts = new Map<string, string[]>();
 
   constructor(private readonly capture: Capture) {
-    const { sources, libraries = [] } = capture.header;
-    const isLibrary = ({ file }: Source) => libraries.includes(file);
+    const { sources } = capture.header;
+    const isLibrary = (source: Source) => this.isLibrary(source);
     this.sources = [...sources.filter((source) => !isLibrary(source)), ...sources.filter(isLibrary)];
     this.#assignColours();
+  }
+
+  /** Is it no code of the user's? */
+  isLibrary({ file }: Source): boolean {
+    return this.capture.header.libraries?.includes(file) ?? false;
   }
 
   /** The line that a node belongs to. */

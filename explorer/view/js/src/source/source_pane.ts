@@ -1,36 +1,44 @@
-// The user's source, with the colour of the kernels each line became, and its share of what they cost.
+// The user's source, each line with its colour and its share of what the program costs.
 
 import { lineKey } from "../core/attribution";
 import type { Source } from "../core/capture";
 import { element } from "../core/dom";
-import { isInKernel, kernelsOf, number } from "../core/labels";
+import { count, number } from "../core/labels";
 import { pythonSpans } from "../core/python_text";
 import type { Session } from "../core/session";
-import { Costs, type Measure, OF, shareBar } from "../lines/line_costs";
+import { Costs, OF_WHOLE, ONE_ITERATION, percent } from "../lines/line_costs";
 import { badge, type Finding } from "./finding_badge";
+import { type Gone, goneLines } from "./gone_lines";
 
 const WHOLE = 160; // lines: a longer file shows only what the program touches
 const AROUND = 4; // lines of context then
+const LONG = 30; // letters: a line that may be cut says all of itself
+const FEW = 3; // lines that are gone: of more, only the chosen one says why
 
 export class SourcePane {
   readonly root: HTMLElement;
   readonly #rows = new Map<string, HTMLElement>();
   readonly #list = element("div", { role: "list", "aria-label": "source" });
   readonly #head = element("button", { type: "button", class: "share-of" });
+  readonly #library = element("button", { type: "button", class: "library" });
   readonly #costs: Costs;
-  #by: Measure;
+  #gone_?: Map<string, Gone>;
+  #isLibraryOpen = false;
+  #most = 0; // the largest share of a line
   /** By line; those without a line stand above all. Made once: what is open stays so in every stage. */
   readonly #pits = new Map<string, HTMLElement[]>();
   #pit = -1;
 
   constructor(private readonly session: Session) {
     this.#costs = new Costs(session.capture.header.lines);
-    this.#by = this.#costs.first;
-    this.root = element("div.explorer-source", element("div.share-head", this.#head), this.#list);
+    this.root = element("div.explorer-source", element("div.share-head", this.#library, this.#head), this.#list);
     this.#head.hidden = !this.#costs.measures.length;
     this.#head.addEventListener("click", () => {
       const { measures } = this.#costs;
-      this.#by = measures[(measures.indexOf(this.#by) + 1) % measures.length]!;
+      session.setCostBy(measures[(measures.indexOf(session.costBy) + 1) % measures.length]!);
+    });
+    this.#library.addEventListener("click", () => {
+      this.#isLibraryOpen = !this.#isLibraryOpen;
       this.fill();
       this.light();
     });
@@ -41,6 +49,11 @@ export class SourcePane {
     }
     this.fill();
     this.#listen();
+  }
+
+  /** Read when the first lines are drawn; it doesn't depend on the stage. */
+  get #gone(): Map<string, Gone> {
+    return (this.#gone_ ??= goneLines(this.session.capture));
   }
 
   #keyOf({ file, line }: Finding): string {
@@ -64,24 +77,36 @@ export class SourcePane {
     const { header } = session.capture;
     this.#list.replaceChildren(...(this.#pits.get("") ?? []));
     this.#rows.clear();
-    const others = this.#costs.measures.filter((measure) => measure !== this.#by).map((measure) => OF[measure]);
-    this.#head.replaceChildren(`% ${OF[this.#by]}`, element("i", { "aria-hidden": "true" }, " ▾"));
+    const { measures } = this.#costs;
+    const { costBy } = session;
+    const others = measures.filter((measure) => measure !== costBy).map((measure) => OF_WHOLE[measure]);
+    this.#head.replaceChildren(`% ${OF_WHOLE[costBy]}`, element("i", { "aria-hidden": "true" }, " ▾"));
     const click = others.length ? ` Click for that ${others.join(", ")}.` : "";
-    this.#head.title = `Each line's share ${OF[this.#by]} that the whole program takes.${click}`;
+    this.#head.title = `Each line's share ${OF_WHOLE[costBy]} by the whole program.${click}`;
+    this.#most = Math.max(...this.#costs.lines.map((line) => this.#costs.share(line, costBy)), 1e-9);
+    this.#list.classList.toggle("few", this.#gone.size <= FEW);
     const counts = this.#counts();
     const { sources } = session.lines;
+    let folded = 0;
     for (const source of sources) {
       const touched = [...counts.keys(), ...this.#pits.keys()]
         .filter((key) => key.endsWith(`\u0000${source.file}`))
         .map((key) => Number(key.split("\u0000")[0]));
       if (!touched.length && source.file !== header.file) continue;
+      if (session.lines.isLibrary(source)) {
+        folded++;
+        if (!this.#isLibraryOpen) continue;
+      }
       if (sources.length > 1) this.#list.append(element("div.file", source.label));
       this.#fillFile(source, new Set(touched), counts);
     }
+    this.#library.hidden = !folded;
+    const files = count(folded, "file");
+    this.#library.textContent = this.#isLibraryOpen ? "fold library code" : `show library code (${files})`;
     if (!sources.length) this.#list.append(element("div.empty", "The source text is not known."));
   }
 
-  #fillFile(source: Source, touched: Set<number>, counts: Map<string, Map<number, number>>): void {
+  #fillFile(source: Source, touched: Set<number>, counts: Map<string, number>): void {
     const lines = source.text.replace(/\n$/, "").split("\n");
     const near = (line: number) => {
       for (let at = line - AROUND; at <= line + AROUND; at++) if (touched.has(at)) return true;
@@ -98,12 +123,10 @@ export class SourcePane {
       gap = false;
       const line = i + 1;
       const key = lineKey(source.file, line);
-      const colours = counts.get(key);
+      const total = counts.get(key) ?? 0;
       const marks = element("span.marks");
-      // At most three colours: more mean no more than "many".
-      const ranked = [...(colours ?? [])].sort(([, a], [, b]) => b - a).slice(0, 3);
-      for (const [colour] of ranked) marks.append(element("i", { class: `k${colour}` }));
-      const total = [...(colours?.values() ?? [])].reduce((a, b) => a + b, 0);
+      if (total) marks.append(element("i", { class: `k${this.session.lines.colourOf(source.file, line)}` }));
+      const gone = total && this.#costs.at(key)?.kernels ? undefined : this.#gone.get(key);
       const row = element(
         "div",
         {
@@ -115,11 +138,13 @@ export class SourcePane {
         },
         element("span.number", String(line)),
         marks,
-        element("span.code", ...pythonSpans(text || " ")),
-        this.#share(key, total),
+        element("span.code", { title: text.length > LONG ? text.trim() : "" }, ...pythonSpans(text || " ")),
+        gone ? element("span.count", { title: gone.text }, gone.word) : this.#share(key, total),
       );
       this.#rows.set(key, row);
-      this.#list.append(row, ...(this.#pits.get(key) ?? []));
+      this.#list.append(row);
+      if (gone) this.#list.append(element("div.gone", { role: "listitem" }, gone.text));
+      this.#list.append(...(this.#pits.get(key) ?? []));
     });
   }
 
@@ -129,38 +154,26 @@ export class SourcePane {
       return element("span.count", { title: total ? "operations of this stage" : "" }, total ? number(total) : "");
     const line = this.#costs.at(key);
     if (!line) return element("span.count");
-    const isOne = this.#by !== "seconds" && line.one_iteration;
+    const share = this.#costs.share(line, this.session.costBy);
+    const isOne = this.session.costBy !== "seconds" && line.one_iteration;
+    const bar = element("i", { "aria-hidden": "true" });
+    bar.style.width = `${((100 * share) / this.#most).toFixed(1)}%`;
     return element(
       "span.count",
       { title: this.#costs.about(line) },
-      shareBar(this.#costs.share(line, this.#by), isOne),
+      element("span.bar", ...(share > 0 ? [bar] : [])),
+      ...(isOne ? [element("abbr", { title: ONE_ITERATION, "aria-label": ONE_ITERATION }, "×?")] : []),
+      percent(share),
     );
   }
 
-  /** For each line, how many nodes of the stage belong to it, by the colour of the kernel that runs them. */
-  #counts(): Map<string, Map<number, number>> {
-    const { stage, lines } = this.session;
-    const { graph } = stage;
-    const { groupOf, attribution } = graph.c;
-    const colourOfGroup = new Map<number, number>(); // there are few groups, and a hundred thousand nodes
-    const colourOf = (node: number, own: number): number => {
-      if (!isInKernel(graph, node)) return own;
-      const group = groupOf[node]!;
-      if (!colourOfGroup.has(group)) {
-        const [kernel = -1] = kernelsOf(graph, [node]);
-        colourOfGroup.set(group, lines.colour(attribution.place(kernel)));
-      }
-      return colourOfGroup.get(group)!;
-    };
-    const counts = new Map<string, Map<number, number>>();
+  /** For each line, how many nodes of the stage belong to it. */
+  #counts(): Map<string, number> {
+    const counts = new Map<string, number>();
+    const { attribution } = this.session.stage;
     for (const [code, { file, line }] of attribution.places.entries()) {
-      const own = Math.max(lines.colourOf(file, line), 0);
-      const of = new Map<number, number>();
-      for (const node of attribution.nodesAt(code)) {
-        const colour = colourOf(node, own);
-        of.set(colour < 0 ? own : colour, (of.get(colour < 0 ? own : colour) ?? 0) + 1);
-      }
-      if (of.size) counts.set(lineKey(file, line), of);
+      const nodes = attribution.nodesAt(code).length;
+      if (nodes) counts.set(lineKey(file, line), nodes);
     }
     return counts;
   }
@@ -170,6 +183,8 @@ export class SourcePane {
     for (const [key, row] of this.#rows) {
       row.classList.toggle("lit", focus.lines.has(key));
       row.classList.toggle("over", preview.lines.has(key));
+      // What is chosen is shown whole, however long it is.
+      row.classList.toggle("whole", focus.line !== undefined && focus.lines.has(key));
     }
   }
 
@@ -180,11 +195,18 @@ export class SourcePane {
     if (row) intoSight(this.root, row.offsetTop, row.offsetHeight);
   }
 
-  /** Start at the function itself. */
-  toFunction(): void {
-    const { file, line } = this.session.capture.header;
-    const row = this.#rows.get(lineKey(file, line));
-    if (row) this.root.scrollTop = Math.max(row.offsetTop - 30, 0);
+  /** Start at the line that costs most: at the function itself, where both are in sight. */
+  toCost(): void {
+    const { header } = this.session.capture;
+    const start = this.#rows.get(lineKey(header.file, header.line));
+    const { costBy } = this.session;
+    const costs = [...this.#costs.lines].sort((a, b) => this.#costs.share(b, costBy) - this.#costs.share(a, costBy));
+    const line = costs.find(({ file, line }) => this.#rows.has(lineKey(file, line)));
+    const row = (line && this.#rows.get(lineKey(line.file, line.line))) ?? start;
+    if (!row) return;
+    const { clientHeight } = this.root;
+    const isNear = start && row.offsetTop >= start.offsetTop && row.offsetTop - start.offsetTop < 0.7 * clientHeight;
+    this.root.scrollTop = Math.max(isNear ? start.offsetTop - 30 : row.offsetTop - clientHeight / 3, 0);
   }
 
   #listen(): void {

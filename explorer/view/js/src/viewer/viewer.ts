@@ -146,7 +146,7 @@ export class Viewer {
     await this.#showStage();
     this.#frame.shrink(this.#needed);
     this.#graph.refit();
-    this.#source.toFunction();
+    this.#source.toCost();
     this.#stops.push(followPython(this.options.id, this.options.model, (changed) => this.#show(changed)));
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
   }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { elements } from "../../src/core/array_types";
-import { amount, bytesOf, bytesText, count, secondsText, shortType } from "../../src/core/labels";
+import { amount, bytesOf, bytesText, count, cutMiddle, secondsText, shortType } from "../../src/core/labels";
 import { column } from "../../src/core/wire";
 
 test("a type is short in every stage's notation", () => {
@@ -46,4 +46,12 @@ test("a column is byte planes of zigzag differences", () => {
   const deltas = [0, -1, 301, -2147483948 | 0].map((d) => ((d << 1) ^ (d >> 31)) >>> 0);
   const planes = [0, 8, 16, 24].flatMap((shift) => deltas.map((d) => (d >>> shift) & 255));
   assert.deepEqual([...column([0, 16], Uint8Array.from(planes))], [0, -1, 300, -2147483648]);
+});
+
+test("a long name loses its middle, a short piece of one its end", () => {
+  assert.equal(cutMiddle("attention", 9), "attention");
+  assert.equal(cutMiddle("transformer_block_feed_forward_up", 20), "transformer_b…ard_up");
+  assert.equal(cutMiddle("transformer_block", 6), "trans…");
+  for (let longest = 1; longest < 40; longest++)
+    assert.ok(cutMiddle("transformer block feed forward, up and down", longest).length <= longest);
 });

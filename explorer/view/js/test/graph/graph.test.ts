@@ -272,8 +272,11 @@ test("a kernel is called by what it computes, and says how much of the whole tha
     [{ kind: "fusion", caller: 1 }],
   );
   assert.equal(computes(graph, 1), "max, exp, sum");
-  assert.deepEqual(labelOf(graph, "hlo", nodeItem(1)), { title: "max, exp, sum", sub: "fusion.1 · 30% of FLOPs" });
+  assert.deepEqual(labelOf(graph, "hlo", nodeItem(1)), { title: "max, exp, sum", sub: "30% of the FLOPs" });
   assert.deepEqual(shareOf(graph, nodeItem(7)), { measure: "bytes", share: 0.9 });
+  graph.costBy = "flops";
+  assert.deepEqual(shareOf(graph, nodeItem(7)), { measure: "flops", share: 0.7 });
+  assert.deepEqual(labelOf(graph, "hlo", nodeItem(1)), { title: "max, exp, sum", sub: "30% of the FLOPs" });
   assert.equal(shareText(graph, nodeItem(0)), "");
 });
 
@@ -407,7 +410,7 @@ test("numbers are coloured along a ramp, categories by how frequent they are", (
   assert.deepEqual([ops.of(nodeItem(0), -1).kind, ops.of(nodeItem(1), -1).kind], [0, 1]);
 });
 
-test("where time was measured that is the colour unasked, and a loop is as hot as what runs in it", () => {
+test("a colour is the line's unasked; a loop is as hot as what runs in it, and says its time where that was measured", () => {
   const graph = graphOf(
     [
       { op: "while", values: { time: 1 } },
@@ -418,16 +421,15 @@ test("where time was measured that is the colour unasked, and a loop is as hot a
     [{ kind: "body", caller: 0 }],
   );
   const session = sessionOf(graph);
-  assert.equal(session.colourBy, "time");
+  assert.equal(session.colourBy, "line");
   const time = new Colouring(session, "time");
   assert.equal(time.legend?.ramp?.high, 18);
   assert.equal(time.of(nodeItem(0), -1).css, time.of(nodeItem(3), -1).css, "1 of its own and 7 inside");
-  assert.match(labelOf(graph, "hlo", nodeItem(0)).sub, /44% of the time/);
+  assert.match(labelOf(graph, "hlo", nodeItem(0)).sub, /8 s · 44% of the time/);
   session.setColour("op");
   assert.equal(session.colourBy, "op");
   session.setColour();
-  assert.equal(session.colourBy, "time");
-  assert.equal(sessionOf(diamond()).colourBy, "line");
+  assert.equal(session.colourBy, "line");
 });
 
 test("the ramp goes from dark to light in even steps", () => {
