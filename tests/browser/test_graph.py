@@ -33,9 +33,15 @@ def page(chromium: Chromium, page_file: Path) -> Iterator[Page]:
     shown.on("pageerror", lambda error: faults.append(str(error)))
     shown.goto(page_file.as_uri())
     shown.wait_for_selector(READY)
+    whole(shown)
     yield shown
     context.close()
     assert not faults
+
+
+def whole(page: Page) -> None:
+    """Show all of the picture, however small: what isn't in sight is no element."""
+    page.get_by_role("button", name="fit").click()
 
 
 def box(page: Page, label: str) -> Locator:
@@ -59,6 +65,7 @@ def stage(page: Page, name: str) -> None:
     page.locator(f'button[data-stage="{name}"]').click()
     expect(page.locator(f'.explorer[data-stage="{name}"]')).to_be_visible()
     page.wait_for_timeout(300)
+    whole(page)
 
 
 def test_the_first_view_tells_the_story_of_the_step(page: Page):
