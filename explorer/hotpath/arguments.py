@@ -17,6 +17,7 @@ from explorer.hotpath.arrays import ARRAYS
 from explorer.hotpath.proof import Refusal
 from explorer.hotpath.results import Order, in_order, order_of
 from explorer.hotpath.same_result import shared_container
+from explorer.hotpath.unpacking import Unpack, unpacker
 
 _tree: Any = jax.tree  # whose structures have no type
 _paths: Callable[[Any], list[tuple[Any, Any]]] = vars(tree_util)["tree_leaves_with_path"]
@@ -132,6 +133,10 @@ class Call:
         rest = iter(arrays)
         leaves = [next(rest) if at in self.places else leaf for at, leaf in enumerate(self._others)]
         return self._parameters.handed(in_order(_tree.unflatten(self.structure, leaves), self._order))
+
+    def unpacker(self) -> Unpack:
+        """What finds the arrays in the values of calls like this one."""
+        return unpacker(self.structure, self._others, self.places)
 
     @property
     def paths(self) -> list[str]:

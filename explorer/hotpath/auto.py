@@ -7,14 +7,14 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from types import CodeType, FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol
 
 from explorer._jax.levels import LazyOptions, measured_options
 from explorer.capture.hot_functions import HotStatus, register_lookup
-from explorer.errors import HotPathsError, OptionError, UnknownNameError
+from explorer.errors import HotPathsError, UnknownNameError
 from explorer.hotpath.counting import MonitoredCalls, SampledCalls
 from explorer.hotpath.hot import HotFunction
 from explorer.hotpath.journal import Journal
@@ -23,6 +23,7 @@ from explorer.hotpath.options import Options
 from explorer.hotpath.report import by_time, callers, labels_of, note_dropped, row_of
 from explorer.hotpath.sequences.cell import Compile, Prepared, compile_tree, prepare
 from explorer.hotpath.sequences.stream import Stream
+from explorer.hotpath.settings import Mode, Settings, checked
 from explorer.hotpath.watched_loops import LoopOwner
 from explorer.hotpath.workers import at_once, beside
 from explorer.model.attached import attached
@@ -35,30 +36,9 @@ from explorer.model.text import did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-Mode = Literal["default", "reduce-overhead", "max-autotune"]
-_THRESHOLDS: dict[Mode, int] = {"default": 10, "reduce-overhead": 3, "max-autotune": 10}  # calls
 _PREPARED = 64  # cells and scripts of which it is kept what became of their loops
 _REMEMBERED = 8  # hot paths that are asked about a function
 _NOMINATED = 3  # calls after which a function is looked at: before that, nothing of it is touched
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """When and how functions are compiled.
-
-    Args:
-        threshold: From how many calls on.
-        seconds: And from how much eager time on, all calls together.
-        mode: How much is done for a function.
-        background: Whether compiles run beside the program.
-        is_forced: Whether a compiled copy stays though it isn't faster.
-    """
-
-    threshold: int
-    seconds: float
-    mode: Mode
-    background: bool
-    is_forced: bool = False
 
 
 class Counter(Protocol):
@@ -363,28 +343,6 @@ def auto_compile(
     """
     settings = checked(threshold, seconds, mode, background)
     return AutoCompile(settings, LazyOptions(measured_options) if mode == "max-autotune" else ())
-
-
-def checked(threshold: Any, seconds: Any, mode: Any, background: Any, *, is_forced: bool = False) -> Settings:
-    """Settings of those values.
-
-    Raises:
-        OptionError: One is out of range.
-    """
-    if mode not in get_args(Mode):
-        raise OptionError(
-            f"mode of auto_compile() is {mode!r}; allowed are {', '.join(map(repr, get_args(Mode)))}."
-            + did_you_mean(f"{mode}", get_args(Mode))
-        )
-    if threshold is None:
-        threshold = _THRESHOLDS[mode]
-    if type(threshold) is not int or threshold < 1:
-        raise OptionError(f"threshold of auto_compile() is {threshold!r}; allowed is a number of calls from 1 on.")
-    if type(seconds) not in (int, float) or not 0 <= seconds < float("inf"):
-        raise OptionError(f"seconds of auto_compile() is {seconds!r}; allowed is a time from 0 on.")
-    if type(background) is not bool:
-        raise OptionError(f"background of auto_compile() is {background!r}; allowed are True and False.")
-    return Settings(threshold, float(seconds), mode, background, is_forced)
 
 
 _stack: list[AutoCompile] = []  # those that are on; the last one is at work

@@ -32,6 +32,10 @@ class NotCompiled(Exception):
     """The trace shows what the proof can't: with the reason."""
 
 
+class TooSmall(Exception):
+    """Compiling it hardly pays: JAX runs single operations compiled as they are."""
+
+
 class OtherSettings(Exception):
     """A call would be compiled anew: JAX's settings are others, or it has dropped what it compiled."""
 

@@ -16,7 +16,8 @@ from functools import cache
 
 from explorer.errors import OptionError
 from explorer.files.signals import read_signals
-from explorer.hotpath.auto import AutoCompile, Settings, auto_compile, checked
+from explorer.hotpath.auto import AutoCompile, auto_compile
+from explorer.hotpath.settings import Settings, checked
 from explorer.model.signals import SignalSettings
 from explorer.model.text import did_you_mean
 

@@ -10,8 +10,6 @@ user's own frames (`swap`), so nothing here stands in a traceback; and whatever 
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
-from statistics import median
 from time import perf_counter
 from types import FunctionType
 from typing import Any
@@ -21,45 +19,39 @@ import jax
 from explorer._jax import is_top_level, local_settings, shows_compiled, with_settings
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.errors import NotRecordedError
-from explorer.hotpath.arguments import Call, parameters_of, separated, unfit, unfollowed
+from explorer.hotpath.arguments import Call, parameters_of, unfollowed
 from explorer.hotpath.captured import capture_of
 from explorer.hotpath.clock import Clock
 from explorer.hotpath.codes import entered_by
-from explorer.hotpath.comparison import run_both
-from explorer.hotpath.compiled import NotCompiled, OtherSettings, compiled_copy
+from explorer.hotpath.comparison import Comparison
+from explorer.hotpath.compiled import NotCompiled, OtherSettings, TooSmall, compiled_copy
 from explorer.hotpath.costs import CallCosts
 from explorer.hotpath.journal import Times
+from explorer.hotpath.kinds import Kinds, NoTree
 from explorer.hotpath.options import Options
 from explorer.hotpath.origin import Origin, call_stack
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.proof.reads import Read
 from explorer.hotpath.proof.refusal import refusal_of
-from explorer.hotpath.same_result import difference
 from explorer.hotpath.swap import NotSwappable, original_of, restore, swap
 from explorer.hotpath.trigger import Trigger
 from explorer.hotpath.variant import Variant
 from explorer.model.capture import Capture
 from explorer.model.results.hot_paths import HotState
-from explorer.model.units import count_text, duration_text, factor_text
+from explorer.model.units import count_text
 
 _jax: Any = jax  # for what has no types
-_FASTER = 1.2  # times: less isn't worth a program's memory
 _VARIANTS = 8  # kinds of arguments and worlds of one function that are compiled; more run eagerly
 _OTHERS = 64  # eager calls, after as many kinds of calls were compiled as may be
 _CHECKED = 8 * 17  # of so many compiled calls, one is waited for and timed
 _TIMED = 17  # of so many calls of a quick function, one is timed; JAX runs ahead by 32, of which it is no part
-_QUICK = 100e-6  # seconds of a call: to look at it and time it takes some 3 µs
-_LINE = "\n"
+# Seconds of a call: to look at it and time it takes 5 µs, and XLA's threads fall asleep meanwhile, which after single
+# operations of some 100 µs makes the next one half as long again.
+_QUICK = 1e-3
+_PATIENT = 30  # times as long a single operation waits: it costs 40 ms to compile, and mostly gains nothing
 _SETTINGS = "a setting of JAX's"
-# A single operation waits so many times as long: it costs 40 ms to compile, and mostly gains nothing.
-_PATIENT = 30
-_NOTHING: tuple[Any, Any, Any, Any] = (None, None, None, None)
 _GO_ON: tuple[Any, Any] = (None, None)  # says to a call's entrance: run as you were written
-
-
-class TooSmall(Exception):
-    """Compiling it hardly pays: JAX runs single operations compiled as they are."""
 
 
 class HotFunction:
@@ -72,7 +64,6 @@ class HotFunction:
     Attributes:
         state: How far it is.
         refusal: Why it stays eager.
-        calls: How often it was called at top level, by how.
         misses: How often a compiled call was held back, with what had changed.
         compile_seconds: What tracing and compiling it took, all variants together.
         is_background: Whether that was beside the program.
@@ -86,30 +77,41 @@ class HotFunction:
         self.name = function.__qualname__
         self.state: HotState = "counting"
         self.refusal: Refusal | None = None
-        self.calls = {"eager": 0, "compiled": 0}
         self.misses: dict[str, int] = {}
-        self.variants: dict[Any, Variant] = {}
         self.compile_seconds = 0.0
         self.is_background = options.is_background
         self.trigger = Trigger(options.calls, options.seconds)
         self.clock = Clock()
         self._options, self._parameters = options, parameters_of(self.original.__code__)
+        self._kinds = Kinds()
+        self._comparison = Comparison(self.original, self._parameters, options.is_forced)
         self._pending: set[Any] = set()
         self._changes: dict[Any, Read] = {}  # what a guard saw changed, by kinds of calls that aren't compiled now
+        # Of eager calls those too that will go on unseen before the next one that is looked at.
+        self._calls = {"eager": 0, "compiled": 0}
         self._skip, self._stands_for = [0], 1
-        self._signature = [attrgetter("aval")]
 
     def ran_before(self, calls: int, seconds: float) -> None:
         """It ran so often, and so long, before it was a function: as statements of a loop."""
-        self.calls["eager"] += calls
+        self._calls["eager"] += calls
         self.clock.eager_seconds += seconds
 
     def watch(self) -> None:
         """From now on it is asked at its calls."""
         try:
-            swap(self.function, self._entrance(), self)
+            swap(self.function, self.entrance(), self)
         except NotSwappable as error:
             self.leave(Refusal(f"its code can't be watched: {error}"))
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """How often it was called at top level, by how."""
+        return {"eager": self._calls["eager"] - self._skip[0], "compiled": self._calls["compiled"]}
+
+    @property
+    def variants(self) -> dict[Any, Variant]:
+        """The compiled copies, by the kind of calls that they are for."""
+        return self._kinds.variants
 
     @property
     def is_undecided(self) -> bool:
@@ -167,52 +169,25 @@ class HotFunction:
             return capture_of(self.original, variants[-1].call, variants[-1].call.arrays)
 
     def entrance(self) -> Callable[..., tuple[Any, Any]]:
-        """What is asked at each call, with the values of all parameters.
+        """What is asked at each call, with the values of all parameters. A closure: its names are found fast.
 
         It gives the result and None; or None, and what must live as long as the call does, which runs as it was
         written.
         """
-        return self._entrance()
-
-    def _entrance(self) -> Callable[..., tuple[Any, Any]]:
-        """What is asked at each call. A closure: its names are found faster than attributes."""
-        variants, signature, calls, times, skip = (
-            self.variants,
-            self._signature,
-            self.calls,
-            self.clock.times,
-            self._skip,
-        )
-        flatten: Callable[[Any], tuple[list[Any], Any]] = _jax.tree.flatten
-        handed = self._parameters.handed
-        latest = _NOTHING  # most calls are of the kind of the one before: to compare two takes half of a look-up
-
-        def known(values: tuple[Any, ...]) -> tuple[list[Any], Any, Variant | None]:
-            nonlocal latest
-            arrays, structure = flatten(values)
-            types = tuple(map(signature[0], arrays))
-            if types == latest[0] and structure == latest[1]:
-                return arrays, latest[2], latest[3]
-            key = structure, types
-            variant = variants.get(key)
-            if variant is not None:
-                latest = types, structure, key, variant
-            return arrays, key, variant
+        calls, skip = self._calls, self._skip
+        find, handed = self._kinds.finder(), self._parameters.handed
 
         def enter(*values: Any) -> tuple[Any, Any]:
-            if not is_top_level():
-                return _GO_ON
-            if skip[0]:
+            if skip[0] > 0:  # first: quick calls that stay as they are take no notice of anything
                 skip[0] -= 1
-                calls["eager"] += 1
                 return _GO_ON
-            if shows_compiled():
+            if not is_top_level() or shows_compiled():
                 return _GO_ON
             try:
-                arrays, key, variant = known(values)
-            except Exception:  # not all of them are arrays
-                arrays, key = self._kind_of(values)
-                variant = variants.get(key)
+                arrays, key, variant = find(values)
+            except NoTree as error:
+                self.leave(Refusal(f"its arguments are no tree for JAX: {error}"))
+                return _GO_ON
             if variant is None or not variant.is_trusted:
                 return self._eager(values, arrays, key)
             read = variant.guards.check()
@@ -222,7 +197,6 @@ class HotFunction:
             try:
                 if count < _CHECKED or not count % _TIMED:
                     return self._timed(variant, read, arrays, is_checked=not count % _CHECKED), None
-                times.count += 1
                 return variant.run(read, arrays), None
             except Exception as error:
                 failure = error
@@ -230,26 +204,14 @@ class HotFunction:
 
         return enter
 
-    def _kind_of(self, values: tuple[Any, ...]) -> tuple[list[Any], Any]:
-        """The arrays of a call that are not all of its arguments, and what tells its kind from others."""
-        try:
-            leaves, structure = _jax.tree.flatten(values)
-            arrays, others = separated(leaves)
-            key = structure, tuple(map(self._signature[0], arrays)), others
-            hash(key)
-        except Exception as error:  # keys that can't be sorted, settings that can't be hashed
-            self.leave(Refusal(f"its arguments are no tree for JAX: {str(error).partition(_LINE)[0]}"))
-            return [], None
-        return arrays, key
-
     # Calls that aren't compiled yet -----------------------------------------------------------------------------------
 
     def _eager(self, values: tuple[Any, ...], arrays: list[Any], key: Any) -> tuple[Any, Any]:
         """A call of a kind that isn't compiled, or not trusted yet."""
         begun = perf_counter()
-        if not any(self.calls.values()):
+        if not any(self._calls.values()):
             self._options.journal.add("detected", self)
-        self.calls["eager"] += 1
+        self._calls["eager"] += 1
         try:
             self.clock.settle()
             if self._is_time(key):
@@ -271,6 +233,7 @@ class HotFunction:
         calls = self.calls["eager"]
         if calls > _CHECKED and not self.variants and self.clock.eager_seconds < _QUICK * calls:
             every = _CHECKED if self.trigger.is_waiting else _TIMED
+            self._calls["eager"] += every - 1
             self._skip[0], self._stands_for = every - 1, every
         return stands_for
 
@@ -301,7 +264,7 @@ class HotFunction:
         if isinstance(proof, Refusal):
             return self.leave(proof)
         if not self.variants and jax.device_count() > 1:  # where arrays lie is told apart as well
-            self._signature[0] = attrgetter("aval", "sharding")
+            self._kinds.separate_devices()
         calls = count_text(sum(self.calls.values()) - 1, "call")
         self._options.journal.add("trigger", self, calls, self.clock.eager_seconds)
         settings, call = local_settings(), Call(self.original, self._parameters, values)
@@ -332,7 +295,7 @@ class HotFunction:
             if self.state != "eager":
                 call.forget()
                 self.variants[key] = Variant(
-                    guards, run, took, call, self.clock.costs_of(hash(key)), check_of(proof.facts)
+                    guards, run, took, call, self.clock.costs_of(hash(key)), call.unpacker(), check_of(proof.facts)
                 )
                 self._options.journal.add("compiled", self, seconds=took)
         except TooSmall:
@@ -356,44 +319,18 @@ class HotFunction:
 
     def _compared(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array], key: Any) -> Any:
         """A call both ways: what the function as it was written gives; None where it is to run by itself."""
-        me = object()
-        try:
-            if variant.comparing is None:
-                variant.comparing = me
-            return self._both_ways(variant, values, arrays, key) if variant.comparing is me else None
-        finally:
-            if variant.comparing is me:
-                variant.comparing = None
-
-    def _both_ways(self, variant: Variant, values: tuple[Any, ...], arrays: list[jax.Array], key: Any) -> Any:
-        args, kwargs = self._parameters.handed(values)
-        read = variant.guards.check()
-        if read is None or not variant.is_for(args, kwargs):
-            return self._note_miss(variant, key)
-        _jax.block_until_ready((read, arrays))  # what was begun before isn't this call's
-        both = run_both(lambda: self.original(*args, **kwargs), lambda: variant.run(read, arrays), len(variant.eager))
-        if isinstance(both.error, OtherSettings):
+        compared = self._comparison.compare(variant, values, arrays)
+        if compared.outcome == "missed":
+            self._note_miss(variant, key)
+        elif compared.outcome == "other settings":
             self._hold_back(variant.guards.retyped() or _SETTINGS, variant, key)
-        elif both.error is not None:
-            self.leave(refusal_of(both.error))
-        elif both.result is not None and _is_same(read, variant.guards.check()):  # no other thread changed it meanwhile
-            variant.note(both.eager, both.left, both.compiled)
-            self._judge(variant, unfit(values, both.result) or _refusal_for(difference(both.result, both.copy)))
-        return both.result
-
-    def _judge(self, variant: Variant, refusal: Refusal | None) -> None:
-        verdict = variant.verdict(_FASTER)
-        if refusal is not None:
-            self.leave(refusal)
-        elif verdict is False and not self._options.is_forced:
-            again = "by now " if variant.is_doubted else ""
-            factor = factor_text(variant.speedup)
-            self.leave(Refusal(f"{again}compiled it is {factor} as fast, which isn't worth it"))
-        elif verdict is not None:
+        elif compared.refusal is not None:
+            self.leave(compared.refusal)
+        elif compared.outcome == "trusted":
             variant.is_trusted = True
             self.state = "compiled"
-            took = f"{duration_text(median(variant.eager))} → {duration_text(median(variant.compiled))}"
-            self._options.journal.add("speedup", self, f"{factor_text(variant.speedup)} as fast: {took}")
+            self._options.journal.add("speedup", self, variant.comparison_text)
+        return compared.result
 
     # Calls that compiled code serves, or did until now ----------------------------------------------------------------
 
@@ -406,8 +343,10 @@ class HotFunction:
         if is_checked:
             _jax.block_until_ready(result)
         ended = perf_counter()
+        stands_for = 1 if self._calls["compiled"] <= _CHECKED else _TIMED
+        self.clock.times.count += stands_for - 1
         self.clock.times.add(begun, ended, "compiled")
-        variant.costs.calls += 1 if self.calls["compiled"] < _CHECKED else _TIMED
+        variant.costs.calls += stands_for
         if not is_checked:
             return result
         variant.costs.note_compiled(ended - begun)
@@ -417,7 +356,7 @@ class HotFunction:
 
     def _missed(self, variant: Variant, key: Any) -> tuple[Any, Any]:
         """A call that guards hold back runs as it was written."""
-        self.calls["eager"] += 1
+        self._calls["eager"] += 1
         try:
             self._note_miss(variant, key)
         except Exception as error:  # a fault of ours is none of the user's
@@ -427,11 +366,10 @@ class HotFunction:
     def _note_miss(self, variant: Variant, key: Any) -> None:
         """Something that was read has changed."""
         changed = variant.guards.changed()
-        if changed is not None:
-            self._changes[key] = changed
-            self._hold_back(changed.name, variant, key)
-        else:  # the copy is as good as before for arguments like those that it was made for
-            self._hold_back(_OTHER_ARGUMENTS, None, key)
+        if changed is None:  # the copy is as good as before for arguments like those that it was made for
+            return self._hold_back(_OTHER_ARGUMENTS, None, key)
+        self._changes[key] = changed
+        return self._hold_back(changed.name, variant, key)
 
     def _hold_back(self, name: str, variant: Variant | None, key: Any) -> None:
         self.misses[name] = count = self.misses.get(name, 0) + 1
@@ -448,8 +386,8 @@ class HotFunction:
 
     def _failed(self, error: Exception, key: Any) -> tuple[Any, Any]:
         """A compiled call raised: the function is what it was, and says what it has to say itself."""
-        self.calls["compiled"] -= 1
-        self.calls["eager"] += 1
+        self._calls["compiled"] -= 1
+        self._calls["eager"] += 1
         if isinstance(error, OtherSettings):
             variant = self.variants.get(key)
             self._hold_back((variant and variant.guards.retyped()) or _SETTINGS, variant, key)
@@ -460,11 +398,3 @@ class HotFunction:
 
 _OTHER_ARGUMENTS = "the order of a dict, or the class of a setting, that it is given"
 _WAYS = "fewer kinds of arguments: numbers that change as arrays, sizes padded to a few"
-
-
-def _is_same(before: tuple[Any, ...], after: tuple[Any, ...] | None) -> bool:
-    return after is not None and all(one is two for one, two in zip(before, after, strict=True))
-
-
-def _refusal_for(differs: str) -> Refusal | None:
-    return Refusal(f"compiled, {differs}") if differs else None

@@ -17,7 +17,7 @@ X = jnp.linspace(0.1, 1.0, 32 * 32).reshape(32, 32)
 
 @pytest.fixture(autouse=True)
 def _worth_it_however_busy_the_machine_is(monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
 
 
 def made():

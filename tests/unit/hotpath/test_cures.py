@@ -209,7 +209,7 @@ def hot_after(function, args):
 
 @pytest.mark.parametrize(("before", "args", "reason", "cure", "after", "cured_args"), CASES)
 def test_a_cure_cures(before, args, reason, cure, after, cured_args, monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
     refusal = hot_after(before, args).refusal
     assert refusal is not None
     assert reason in refusal.reason

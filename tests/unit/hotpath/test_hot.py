@@ -250,7 +250,7 @@ def test_a_fault_in_looking_at_what_changed_reaches_no_call(hot, monkeypatch):
 
 def test_a_copy_that_gets_slower_is_judged_again_and_given_up(monkeypatch):
     one = HotFunction(scaled, Options(1, 0.0, at_once))
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
     one.watch()
     for _ in range(6):
         scaled(X)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.unit.hotpath import traps_outside, traps_results  # noqa: F401 - they add to the traps
+from tests.unit.hotpath import traps_calls, traps_outside, traps_results  # noqa: F401 - they add to the traps
 from tests.unit.hotpath.oracle import account_of
 from tests.unit.hotpath.programs import FINE, TRAPS
 
 
 @pytest.mark.parametrize("make", TRAPS, ids=lambda make: make.__name__)
 def test_a_trap_does_the_same(make, monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)  # whether it is worth it must not decide
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)  # whether it is worth it must not decide
     expected, _ = account_of(make, is_hot=False)
     found, _ = account_of(make, is_hot=True)
     assert found == expected
@@ -17,7 +17,7 @@ def test_a_trap_does_the_same(make, monkeypatch):
 
 @pytest.mark.parametrize("make", FINE, ids=lambda make: make.__name__)
 def test_what_only_computes_is_compiled_and_does_the_same(make, monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)  # whether it is worth it is another matter
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)  # whether it is worth it is another matter
     expected, _ = account_of(make, is_hot=False)
     found, hot = account_of(make, is_hot=True)
     assert found == expected

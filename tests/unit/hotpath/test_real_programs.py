@@ -17,7 +17,7 @@ def test_it_is_proven_to_compute_only(function, args):
 @pytest.mark.slow
 @pytest.mark.parametrize(("function", "args"), REAL[::3], ids=lambda value: getattr(value, "__name__", ""))
 def test_it_does_the_same_compiled(function, args, monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
 
     def make():
         return function, [(args, {})] * 5, list

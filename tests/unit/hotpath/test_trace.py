@@ -54,7 +54,7 @@ def test_it_ends_after_its_seconds_and_the_script_goes_on(script, capsys):
 
 
 def test_hot_functions_are_in_it_where_they_are_on(tmp_path, monkeypatch, script, capsys):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
     Path("train.py").write_text(
         "import jax.numpy as jnp\nX = jnp.ones((4, 4))\ndef chain(x):\n    for _ in range(30):\n"
         "        x = jnp.tanh(x)\n    return x\nfor _ in range(60):\n    chain(X)\n"

@@ -19,7 +19,7 @@ def chain(x):
 
 @pytest.fixture
 def hot(monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
     with ex.auto_compile(background=False, seconds=0.0, threshold=3) as hot:
         hot.nominate(chain)
         for _ in range(12):
@@ -69,7 +69,7 @@ def test_time_measures_it_eagerly_though_it_runs_compiled(hot):
 
 def test_the_magic_shows_a_hot_function_as_it_is_written(monkeypatch):
     pytest.importorskip("IPython", reason="the magics need IPython")
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
     with fresh_shell("pass") as shell:
         run(shell, "%load_ext explorer\nimport jax.numpy as jnp\nx = jnp.ones((64, 64))\n"
             "def chain(x):\n    for _ in range(6):\n        x = jnp.tanh(x @ x) * 2 + 1\n    return x")  # fmt: skip

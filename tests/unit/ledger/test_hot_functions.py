@@ -38,7 +38,7 @@ def model(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _worth_it_however_busy_the_machine_is(monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ x[0]
 
 @pytest.fixture
 def ip(monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)  # however busy the machine is
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)  # however busy the machine is
     with fresh_shell("pass") as shell:
         run(shell, "%load_ext explorer")
         yield shell

@@ -32,7 +32,7 @@ OFTEN = "for _ in range(300):\n    y = chain(x, 12).block_until_ready()"
 
 @pytest.fixture
 def ip(monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)  # however busy the machine is
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)  # however busy the machine is
     with fresh_shell("pass") as shell:
         run(shell, DEFINITIONS)
         yield shell

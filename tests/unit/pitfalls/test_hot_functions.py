@@ -12,7 +12,7 @@ settings = {"rate": 2.0}
 
 @pytest.fixture(autouse=True)
 def _worth_it_however_busy_the_machine_is(monkeypatch):
-    monkeypatch.setattr("explorer.hotpath.hot._FASTER", 0.0)
+    monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)
 
 
 def scaled(x):

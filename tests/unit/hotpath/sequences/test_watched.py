@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from explorer.hotpath.auto import AutoCompile, checked
+from explorer.hotpath.auto import AutoCompile
+from explorer.hotpath.settings import checked
 from tests.unit.hotpath.sequences.cells import CELLS, PRELUDE
 from tests.unit.hotpath.sequences.test_cells import ran
 
