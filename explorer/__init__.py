@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from explorer.model.results.profile_rows import EquationTime, LineTime, OpPart, OpTime
     from explorer.model.results.roofline import Loss, Roofline
     from explorer.model.results.sequences import LeftStatement, ProposedFunction
+    from explorer.model.results.session import SessionItem, SessionReport, SessionRow
     from explorer.model.results.sweep import Series, Sweep, SweepRow
     from explorer.model.results.targets import TargetRow, Targets
     from explorer.model.results.timing import Samples, Timing
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from explorer.model.types import TypeSizes
     from explorer.notebook import load_ipython_extension, unload_ipython_extension
     from explorer.pitfalls.lint import lint
+    from explorer.sessions.session import Session, session
 
 attach_methods()
 load = Capture.load
@@ -166,6 +168,10 @@ __all__ = [
     "Running",
     "Samples",
     "Series",
+    "Session",
+    "SessionItem",
+    "SessionReport",
+    "SessionRow",
     "ShapeBounds",
     "Signal",
     "Source",
@@ -209,6 +215,7 @@ __all__ = [
     "peaks",
     "profile",
     "roofline",
+    "session",
     "signal",
     "sweep",
     "targets",
@@ -276,6 +283,7 @@ _NAMES = {
     "explorer.model.results.profile_rows": "EquationTime LineTime OpPart OpTime",
     "explorer.model.results.roofline": "Loss Roofline",
     "explorer.model.results.sequences": "LeftStatement ProposedFunction",
+    "explorer.model.results.session": "SessionItem SessionReport SessionRow",
     "explorer.model.results.sweep": "Series Sweep SweepRow",
     "explorer.model.results.targets": "TargetRow Targets",
     "explorer.model.results.timing": "Samples Timing",
@@ -288,6 +296,7 @@ _NAMES = {
     "explorer.notebook": "load_ipython_extension unload_ipython_extension",
     "explorer.pitfalls.lint": "lint",
     "explorer.hardware.table": "targets",
+    "explorer.sessions.session": "Session session",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -67,6 +67,8 @@ _METHODS = {
     "HotPaths.__repr__": "explorer.analysis.hot_summary:hot_paths_text",
     "HotPaths.headline": "explorer.analysis.hot_summary:headline",
     "HotPaths.to_frame": "explorer.files.result_frames:hot_frame",
+    "SessionReport.summary": "explorer.analysis.session_summary:summary",
+    "Session._ipython_display_": "explorer.view.sessions.link:display_live",
     "Sweep.headline": "explorer.analysis.sweep_summary:headline",
     "Sweep.to_frame": "explorer.files.result_frames:sweep_frame",
     "Variant.diff": "explorer.analysis.what_if_summary:variant_diff",

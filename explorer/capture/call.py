@@ -28,6 +28,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.errors import AmbiguousOptionWarning, ArgumentsError, OptionError
+from explorer.model.remembered import remember
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,7 +69,8 @@ class Call:
 def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function whose first parameter is the user's function, followed by its `*args` and `**kwargs`.
 
-    What the verb traces, compiles and runs it does for itself: no watch records it.
+    What the verb traces, compiles and runs it does for itself: no watch records it. What it returns is listed by
+    `explorer.session()` for as long as the user holds it.
 
     The keyword-only parameters of `verb` are its options. Where an argument has the name of one of them, `verb` is
     called with a `Call` in place of the function and its arguments, so it begins with
@@ -87,7 +89,7 @@ def takes_call(verb: Callable[P, R]) -> Callable[P, R]:
         __tracebackhide__ = True
         routed_args, routed_kwargs = _route(verb.__name__, options, args, kwargs)
         with suppress_recording():
-            return call_verb(*routed_args, **routed_kwargs)
+            return remember(call_verb(*routed_args, **routed_kwargs))
 
     return routed
 

@@ -29,6 +29,7 @@ from explorer.hotpath.workers import at_once, beside
 from explorer.model.attached import attached
 from explorer.model.capture import Capture
 from explorer.model.displayable import Displayable
+from explorer.model.remembered import remembered
 from explorer.model.results.hot_paths import HotEvent, HotPaths, HotRow
 from explorer.model.results.sequences import LeftStatement, ProposedFunction
 from explorer.model.text import did_you_mean
@@ -304,6 +305,7 @@ class AutoCompile(Displayable):
         self.stop()
 
 
+@remembered
 def auto_compile(
     *, threshold: int | None = None, seconds: float = 0.05, mode: Mode = "default", background: bool = True
 ) -> AutoCompile:

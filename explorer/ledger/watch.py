@@ -25,10 +25,12 @@ from explorer.model.events.event import Event
 from explorer.model.events.ledger import LIMIT, Ledger
 from explorer.model.events.running import Running
 from explorer.model.events.storm import STORM
+from explorer.model.remembered import remembered
 
 _FAULTS = 20  # kept; more of them say no more
 
 
+@remembered
 def watch(
     limit: int | None = LIMIT,
     *,

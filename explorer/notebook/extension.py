@@ -10,6 +10,7 @@ from explorer.notebook.lint import LintMagics, complete_lint
 from explorer.notebook.magics import ExplorerMagics
 from explorer.notebook.measure import MeasureMagics, complete_jprofile, complete_jtime
 from explorer.notebook.recompiles import RecompilesMagics, complete_recompiles
+from explorer.notebook.session import SessionMagics
 
 # Each with what completes after its names.
 _MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
@@ -18,6 +19,7 @@ _MAGICS: tuple[tuple[Any, dict[str, Any]], ...] = (
     (MeasureMagics, {"jtime": complete_jtime, "jprofile": complete_jprofile}),
     (HotPathsMagics, {"hotpaths": complete_hotpaths}),
     (RecompilesMagics, {"recompiles": complete_recompiles}),
+    (SessionMagics, {}),
 )
 
 

@@ -23,6 +23,8 @@ _VIEWS = {
     "AutoCompile": "explorer.view.hotpath:AutoCompileView",
     "HotPaths": "explorer.view.hotpath:HotPathsView",
     "Ledger": "explorer.view.ledger:LedgerView",
+    "Session": "explorer.view.sessions:SessionView",
+    "SessionReport": "explorer.view.sessions:SessionReportView",
     "Timing": "explorer.view.measure.timing:TimingView",
     "Comparison": "explorer.view.measure.comparison:ComparisonView",
     "Profile": "explorer.view.measure.profile:ProfileView",
@@ -50,6 +52,8 @@ _TERMINAL: dict[str, str] = {
 _TEXT = {
     "Finding": "explorer.view.findings.text:finding_text",
     "Findings": "explorer.view.findings.text:to_text",
+    "Session": "explorer.view.sessions.text:session_text",
+    "SessionReport": "explorer.view.sessions.text:report_text",
 }
 
 

@@ -27,6 +27,8 @@ const BUNDLES = [
   { name: "findings.css", from: "src/findings/findings.css", limit: 6_144 },
   { name: "hotpath.js", from: "src/hotpath/main.ts", limit: 10_240 },
   { name: "hotpath.css", from: "src/hotpath/hotpath.css", limit: 9_216 },
+  { name: "session.js", from: "src/session_page/main.ts", limit: 6_144 },
+  { name: "session.css", from: "src/session_page/session.css", limit: 9_216 },
 ];
 const LOADED = ["viewer.js", "ledger.js", "profile.js"]; // what the loader runs
 

@@ -151,7 +151,7 @@ export async function showAnswer(
 }
 
 /** HTML as of an output: its scripts run only if they are made anew. It is explorer's own, from this kernel. */
-function insertOutput(place: HTMLElement, html: string): void {
+export function insertOutput(place: HTMLElement, html: string): void {
   place.innerHTML = html;
   for (const old of place.querySelectorAll("script")) {
     if (old.type === "text/plain") continue;

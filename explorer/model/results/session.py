@@ -1,0 +1,146 @@
+"""What was compiled in a session, function by function, and what is there of each to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite, nan
+
+from explorer.errors import UnknownNameError
+from explorer.model.attached import attached
+from explorer.model.displayable import Displayable
+from explorer.model.text import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class SessionItem:
+    """Something that was made of a function and can be opened.
+
+    Args:
+        kind: `capture`, `ledger`, `findings`, `timing`, `profile`, `memory`, `roofline`, `what if`, `executable`,
+            `hot paths`.
+        key: What `Session.open` takes for it.
+        text: What a button says: `capture (x: f32[8])`, `2 findings`.
+    """
+
+    kind: str
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One function.
+
+    Args:
+        name: The function's.
+        file, line: Where it is defined; empty and 0 if that is not known.
+        place: What a person calls that: `cell [4], line 3`.
+        basis: How it is known: `watched`, or `explored` (a capture or an executable tells), or `before` (JAX's caches
+            have it, from before anybody watched).
+        compiles: How often it was compiled; of `before`, for how many kinds of arguments.
+        recompiles: How often of that it was traced or compiled again.
+        trace, lower, compile: Seconds; NaN where nobody saw it.
+        leaf: What changed most often: `x.shape[0]`; empty if nothing did, or if it was no argument.
+        why: In words why it was compiled again; empty where it wasn't.
+        cure: What would stop that; empty where nobody knows.
+        run: Seconds of a call, where that was measured last; else NaN.
+        memory: Bytes of arguments, outputs and temporaries of the program seen last; else NaN.
+        errors, warnings, notes: How many findings there are.
+        hot: What hot paths made of it, `compiled` or `eager`; empty where they were not on.
+        items: What can be opened.
+    """
+
+    name: str
+    file: str = ""
+    line: int = 0
+    place: str = ""
+    basis: str = "watched"
+    compiles: int = 0
+    recompiles: int = 0
+    trace: float = nan
+    lower: float = nan
+    compile: float = nan
+    leaf: str = ""
+    why: str = ""
+    cure: str = ""
+    run: float = nan
+    memory: float = nan
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
+    hot: str = ""
+    items: tuple[SessionItem, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Of tracing, lowering and compiling; NaN where nobody saw it."""
+        return self.trace + self.lower + self.compile
+
+    @property
+    def findings(self) -> int:
+        return self.errors + self.warnings + self.notes
+
+    def __repr__(self) -> str:
+        again = f", {self.recompiles} again" if self.recompiles else ""
+        return f"SessionRow({self.name}: {self.compiles} compiles{again})"
+
+
+@dataclass(frozen=True)
+class SessionReport(Displayable):
+    """All that was compiled, by cost, as it was at one moment.
+
+    Args:
+        rows: The functions, the most expensive first; those whose cost nobody saw come last.
+        operations: How many single operations outside of any `jit` JAX compiled.
+        operation_seconds: What they took.
+        watching: Whether what compiles is watched: `now`, `once` (no more), or `never`.
+        notes: What the reader should know of what is not here.
+
+    Example:
+        >>> report = SessionReport((SessionRow("step", compiles=2, trace=0.1, lower=0.1, compile=0.3),))
+        >>> print(report.summary[0])
+        1 function compiled twice, 500 ms.
+        >>> report["step"].compiles
+        2
+    """
+
+    rows: tuple[SessionRow, ...] = ()
+    operations: int = 0
+    operation_seconds: float = 0.0
+    watching: str = "never"
+    notes: tuple[str, ...] = ()
+
+    @property
+    @attached
+    def summary(self) -> tuple[str, ...]:
+        """What it cost, what was compiled again and why, what isn't known: sentences, names between backticks."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """Of all that was seen compiling."""
+        return self.operation_seconds + sum(row.seconds for row in self.rows if isfinite(row.seconds))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[SessionRow]:
+        return iter(self.rows)
+
+    def __getitem__(self, name: str) -> SessionRow:
+        """The row of a function; of several of one name the most expensive.
+
+        Raises:
+            UnknownNameError: None is called so.
+        """
+        row = next((row for row in self.rows if row.name == name), None)
+        if row is None:
+            names = [row.name for row in self.rows]
+            raise UnknownNameError(f"no function {name!r} was compiled here." + did_you_mean(name, names))
+        return row
+
+    def __repr__(self) -> str:
+        compiles = sum(row.compiles for row in self.rows)
+        again = sum(row.recompiles for row in self.rows)
+        return f"SessionReport({len(self.rows)} functions, {compiles} compiles, {again} again)"

@@ -1,0 +1,273 @@
+"""What the session knows of each function: the ledger's counts, what is still there of captures and measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
+from typing import Any
+
+from explorer._jax.compiled import compiled_by_now
+from explorer.aot.executable import Executable
+from explorer.capture.sources import label
+from explorer.hotpath.auto import AutoCompile
+from explorer.ledger.functions import is_primitive, read_function
+from explorer.ledger.session import session as session_watch
+from explorer.ledger.watch import Watch
+from explorer.model.capture import Capture
+from explorer.model.events.family_counts import FamilyCounts
+from explorer.model.events.ledger import Ledger
+from explorer.model.findings.findings import Findings
+from explorer.model.remembered import remembered_values
+from explorer.model.results.measured import Measured
+from explorer.model.results.memory_use import MemoryUse
+from explorer.model.results.profile import Profile
+from explorer.model.results.roofline import Roofline
+from explorer.model.results.session import SessionItem, SessionReport, SessionRow
+from explorer.model.results.timing import Timing
+from explorer.model.results.what_if import WhatIf
+from explorer.model.text import cut_end
+from explorer.model.units import count_text, duration_text
+
+_PLACED = (Capture, Executable, AutoCompile)
+_KEPT = 6  # items of one kind that a row lists, the latest
+_SIGNATURE = 40  # characters
+# What a result is called on a button; each has the name of its function, and no place.
+_RESULTS: dict[type, str] = {
+    Timing: "timing", Profile: "profile", MemoryUse: "memory", Roofline: "roofline", WhatIf: "what if"
+}  # fmt: skip
+
+
+def watched_ledger() -> Watch | None:
+    """The session's watch; without one the latest other that is on, or else the latest that was."""
+    watches = [value for _, value in remembered_values() if isinstance(value, Watch)]
+    running = [watch for watch in watches if watch.on]
+    return session_watch() or (running or watches or [None])[-1]
+
+
+def collect() -> SessionReport:
+    """The page's content as it is now."""
+    return _Collected(watched_ledger()).report()
+
+
+@dataclass
+class _Function:
+    """A row in the making, and what was made of its function, by kind, the earliest first."""
+
+    row: SessionRow
+    items: dict[str, list[SessionItem]] = field(default_factory=dict[str, list[SessionItem]])
+    captures: list[Capture] = field(default_factory=list[Capture])
+
+    def add(self, kind: str, key: str, text: str) -> None:
+        self.items.setdefault(kind, []).append(SessionItem(kind, key, text))
+
+    def finished(self) -> SessionRow:
+        items = [item for of_kind in self.items.values() for item in of_kind[-_KEPT:]]
+        return replace(self.row, items=tuple(items))
+
+
+class _Collected:
+    """One reading of the session."""
+
+    def __init__(self, watch: Watch | None) -> None:
+        self.watch = watch
+        self.functions: dict[tuple[str, str, int], _Function] = {}
+        self.operations, self.operation_seconds = 0, 0.0
+        self.notes: list[str] = []
+
+    def report(self) -> SessionReport:
+        if self.watch is not None:
+            self.add_ledger(self.watch)
+        # First what knows where its function is defined: the others find it by its name.
+        for number, value in sorted(remembered_values(), key=lambda item: not isinstance(item[1], _PLACED)):
+            with suppress(Exception):  # one that can't be read costs no other its row
+                self.add(number, value)
+        with suppress(Exception):
+            self.add_unwatched()
+        rows = sorted((function.finished() for function in self.functions.values()), key=_by_cost)
+        watching = "never" if self.watch is None else "now" if self.watch.on else "once"
+        return SessionReport(
+            tuple(rows), self.operations, self.operation_seconds, watching, tuple(self.notes)
+        )  # fmt: skip
+
+    # The ledger -------------------------------------------------------------------------------------------------------
+
+    def add_ledger(self, ledger: Ledger) -> None:
+        for counts in ledger.family_counts:
+            summary = counts.summary(1.0)
+            compiles = summary.compiles + summary.cache_hits
+            if counts.eager:
+                self.operations += compiles
+                self.operation_seconds += counts.total
+                continue
+            if not summary.traces and not compiles:
+                continue
+            place = f"{label(summary.file)}, line {summary.line}" if summary.file else ""
+            row = SessionRow(
+                summary.name, summary.file, summary.line, place, "watched", compiles, counts.recompiles,
+                summary.trace, summary.lower, summary.compile, summary.leaf, *_why(counts),
+            )  # fmt: skip
+            function = self.functions[summary.name, summary.file, summary.line] = _Function(row)
+            function.add("ledger", f"ledger:{_family_text(counts)}", "ledger")
+            if summary.compiles or summary.cache_hits:
+                function.add("compiled", f"compiled:{_family_text(counts)}", "capture (last compile)")
+        if ledger.dropped:
+            self.notes.append(
+                f"The ledger has dropped its oldest {count_text(ledger.dropped, 'event')}; counts are whole."
+            )
+
+    # What was returned ------------------------------------------------------------------------------------------------
+
+    def add(self, number: int, value: object) -> None:
+        if isinstance(value, Capture):
+            self.add_capture(number, value)
+        elif isinstance(value, Findings):
+            self.add_findings(self.of_name(value.function), value, f"findings:{number}")
+        elif isinstance(value, Executable):
+            self.add_executable(number, value)
+        elif isinstance(value, AutoCompile):
+            self.add_hot(number, value)
+        elif kind := _RESULTS.get(type(value)):
+            self.add_result(kind, number, value)
+
+    def add_capture(self, number: int, capture: Capture) -> None:
+        function = self.of(capture.function, capture.file, capture.line)
+        row = function.row
+        if row.basis != "watched" and not capture.failure and capture not in function.captures:
+            steps = {step: _sum(getattr(row, step), seconds) for step, seconds in vars(capture.durations).items()}
+            function.row = replace(row, compiles=row.compiles + 1, **steps)
+        function.captures.append(capture)
+        function.row = replace(function.row, memory=Measured(memory=capture.memory).peak)
+        function.add("capture", f"capture:{number}", f"capture {cut_end(capture.signature, _SIGNATURE)}".rstrip())
+        function.items.pop("compiled", None)  # the user's own capture says more
+        if capture.findings and "findings" not in function.items:
+            self.add_findings(function, capture.findings, f"passive:{number}")
+
+    def add_findings(self, function: _Function, findings: Findings, key: str) -> None:
+        counts = {severity: sum(finding.severity == severity for finding in findings) for severity in _SEVERITIES}
+        function.row = replace(function.row, **{f"{severity}s": count for severity, count in counts.items()})
+        function.items.pop("findings", None)  # the latest say what is the case
+        if findings:
+            function.add("findings", key, count_text(len(findings), "finding"))
+
+    def add_executable(self, number: int, executable: Executable) -> None:
+        binaries = executable.specializations
+        first = next((binary.capture for binary in binaries if binary.capture is not None), None)
+        name = executable.__name__
+        function = self.of(name, first.file, first.line) if first is not None else self.of_name(name)
+        if function.row.basis != "watched":
+            seconds = sum(binary.seconds for binary in binaries)
+            count = function.row.compiles + len(binaries)
+            function.row = replace(
+                function.row, compiles=count, trace=_sum(function.row.trace, 0.0), lower=_sum(function.row.lower, 0.0),
+                compile=_sum(function.row.compile, seconds),
+            )  # fmt: skip
+        function.add("executable", f"executable:{number}", f"executable, {count_text(len(binaries), 'shape')}")
+
+    def add_hot(self, number: int, hot: AutoCompile) -> None:
+        for hot_row in hot.functions:
+            if hot_row.state not in ("compiled", "eager"):
+                continue
+            name = hot_row.name.rpartition(".")[2]
+            is_known = (name, hot_row.file, hot_row.line) in self.functions
+            if not is_known and hot_row.state != "compiled":
+                continue  # it was never compiled
+            function = self.of(name, hot_row.file, hot_row.line)
+            if function.row.basis != "watched":
+                function.row = replace(
+                    function.row, compiles=hot_row.variants, compile=hot_row.compile_seconds, trace=0.0, lower=0.0
+                )
+            function.row = replace(
+                function.row, hot=hot_row.state, run=_first(hot_row.compiled_seconds, function.row.run)
+            )
+            function.add("hot paths", f"hot:{number}", f"hot paths: {hot_row.state}")
+
+    def add_result(self, kind: str, number: int, value: Any) -> None:
+        function = self.of_name(value.function)
+        text = kind
+        if isinstance(value, Timing):
+            function.row = replace(function.row, run=value.steady.median)
+            text = f"timing {duration_text(value.steady.median)}"
+        elif isinstance(value, Profile):
+            function.row = replace(function.row, run=_first(value.plain_seconds, value.wall_seconds))
+        elif isinstance(value, WhatIf) and isfinite(value.plain.seconds):
+            function.row = replace(function.row, run=value.plain.seconds)
+        function.add(kind, f"{kind}:{number}", text)
+
+    # Who a function is ------------------------------------------------------------------------------------------------
+
+    def of(self, name: str, file: str, line: int) -> _Function:
+        """The function of a name and a place."""
+        key = name, file, line
+        if key not in self.functions:
+            alike = [at for at in self.functions if at[:2] == key[:2]]
+            # Where the decorators stand is the line of some, the `def` of others.
+            if len(alike) == 1 and name != "<lambda>" and abs(alike[0][2] - line) < 8:
+                return self.functions[alike[0]]
+            place = f"{label(file)}, line {line}" if file else ""
+            self.functions[key] = _Function(SessionRow(name, file, line, place, "explored"))
+        return self.functions[key]
+
+    def of_name(self, name: str) -> _Function:
+        """The function of a name alone, the latest of several."""
+        alike = [function for (other, *_), function in self.functions.items() if other == name]
+        return alike[-1] if alike else self.of(name, "", 0)
+
+    # What compiled before anybody watched -----------------------------------------------------------------------------
+
+    def add_unwatched(self) -> None:
+        for function, signatures in compiled_by_now()():
+            if is_primitive(function):
+                continue
+            about = read_function(function, 0, 0)
+            is_own = not about.eager and about.file and not about.file.startswith("<frozen")
+            key = (about.name, about.file, about.line)
+            if not is_own or key in self.functions or _is_explorers(about.file):
+                continue
+            place = f"{label(about.file)}, line {about.line}"
+            row = SessionRow(*key, place, "before", len(signatures))
+            self.functions[key] = _Function(row)
+
+
+_SEVERITIES = ("error", "warning", "note")
+_OWN = __file__.rpartition("sessions")[0]
+
+
+def _is_explorers(file: str) -> bool:
+    return file.startswith(_OWN)
+
+
+def _by_cost(row: SessionRow) -> tuple[bool, float, str]:
+    return row.basis == "before", -row.seconds if isfinite(row.seconds) else 0.0, row.name
+
+
+def _sum(before: float, seconds: float) -> float:
+    return seconds if before != before else before + seconds
+
+
+def _first(*seconds: float) -> float:
+    return next((value for value in seconds if isfinite(value)), nan)
+
+
+def _why(counts: FamilyCounts) -> tuple[str, str]:
+    """Why a function was compiled again, for the reason that came most often, and what would stop it."""
+    cause = counts.main_cause()
+    if cause is None:
+        return "", ""
+    reason = cause.last
+    if not reason.leaf:
+        return str(reason), reason.fix
+    times = {1: "once", 2: "twice"}.get(cause.count, f"{cause.count:,} times")
+    lately = f" (lately {reason.before} → {reason.after})" if reason.before or reason.after else ""
+    return f"`{reason.leaf}` changed {times}{lately}", reason.fix
+
+
+def _family_text(counts: FamilyCounts) -> str:
+    return "\n".join(map(str, counts.key))
+
+
+def families(ledger: Ledger) -> Iterator[tuple[str, FamilyCounts]]:
+    """The functions of a ledger by what stands for them in a key."""
+    for counts in ledger.family_counts:
+        yield _family_text(counts), counts

@@ -1,0 +1,38 @@
+"""A session as page, text and live view; knows the model alone, no JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from explorer.model.results.session import SessionReport
+from explorer.view.interface import View
+from explorer.view.session import in_kernel
+from explorer.view.sessions.html import fragment
+from explorer.view.sessions.link import LiveSession, link_to
+from explorer.view.sessions.pages import templates
+
+__all__ = ["SessionReportView", "SessionView"]
+
+
+class SessionView(View[LiveSession]):
+    """What was compiled by now; where a kernel runs, a click opens what there is of a function."""
+
+    def title(self, value: LiveSession) -> str:
+        return "session"
+
+    def html(self, value: LiveSession) -> str:
+        report = value.report()
+        return fragment(report, after=templates(value, report))
+
+    def output(self, value: LiveSession) -> dict[str, Any]:
+        return {"text/html": fragment(value.report(), link_to(value).id if in_kernel() else "")}
+
+
+class SessionReportView(View[SessionReport]):
+    """The same as a value: nothing opens."""
+
+    def title(self, value: SessionReport) -> str:
+        return "session"
+
+    def html(self, value: SessionReport) -> str:
+        return fragment(value)

@@ -1,0 +1,126 @@
+"""A session as HTML that is complete as it stands; where a script runs, it is live and opens what there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from math import isfinite
+from pathlib import Path
+
+from explorer.model.results.session import SessionItem, SessionReport, SessionRow
+from explorer.model.units import bytes_text, count_text, duration_text
+from explorer.view.scripts import bundle
+
+_STATIC = Path(__file__).parents[1] / "static"
+_MOST = 200  # rows
+_CODE = re.compile(r"`([^`]+)`")
+_STEPS = (("trace", "trace"), ("lower", "lower"), ("compile", "XLA"))
+
+
+@cache
+def style() -> str:
+    return (_STATIC / "session.css").read_text(encoding="utf-8").strip()
+
+
+def fragment(report: SessionReport, name: str = "", after: str = "") -> str:
+    """The HTML of one output.
+
+    Args:
+        name: What a wire to Python is known by; empty for none.
+        after: What a page that has no kernel opens.
+    """
+    return (
+        # Lab's own shortcuts must not take the keys typed here.
+        f'<div class="explorer-session" data-lm-suppress-shortcuts="true" data-explorer-session="{escape(name)}">'
+        f'<style>{style()}</style><div class="sp-live">{content(report, bool(name))}</div>{after}</div>'
+        f'<script type="module">{bundle("session")}</script>'
+    )
+
+
+def content(report: SessionReport, is_live: bool = True) -> str:
+    """All that changes while cells run; a page that is saved watches nothing."""
+    widest = max((row.seconds for row in report.rows if isfinite(row.seconds)), default=0.0)
+    rows = "".join(_row(row, widest) for row in report.rows[:_MOST])
+    left = len(report.rows) - _MOST
+    notes = [*report.notes, *([f"{count_text(left, 'more function')}, each cheaper."] if left > 0 else [])]
+    paragraphs = "".join(f'<p class="xf-nothing">{marked(note)}</p>' for note in notes)
+    return f'{_head(report, is_live)}<div class="sp-rows" role="list">{rows}</div>{paragraphs}'
+
+
+def marked(text: str) -> str:
+    """Text with what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
+def _head(report: SessionReport, is_live: bool) -> str:
+    headline, *rest = report.summary or ("",)
+    is_on = is_live and report.watching == "now"
+    watching = '<span class="sp-on"><b aria-hidden="true">●</b> watching</span> ' if is_on else ""
+    more = f"<p>{marked(' '.join(rest))}</p>" if rest else ""
+    legend = "".join(f'<span><i class="sp-{step}"></i>{name}</span>' for step, name in _STEPS)
+    key = f'<p class="sp-key">{watching}{legend}</p>' if report.rows or watching else ""
+    return f'<div class="sp-head"><h2>{marked(headline)}</h2>{more}{key}</div>'
+
+
+def _row(row: SessionRow, widest: float) -> str:
+    where = f'<span class="sp-place">{escape(row.place)}</span>' if row.place else ""
+    # `data-key` lets a script keep open what is open when all of this is written anew.
+    key = escape(f"{row.name}|{row.file}|{row.line}")
+    why = _why(row)
+    return (
+        f'<article class="sp-row sp-{row.basis}" role="listitem" data-key="{key}"><div class="sp-line">'
+        f"<h3><code>{escape(row.name)}</code>{where}</h3>"
+        f'<p class="sp-count">{_count(row)}</p><div class="sp-cost">{_cost(row, widest)}</div>'
+        f'<p class="sp-run">{_measured(row)}</p></div>{why}<div class="sp-items">{_items(row.items)}</div>'
+        f'<div class="sp-slot"></div></article>'
+    )
+
+
+def _count(row: SessionRow) -> str:
+    if row.basis == "before":
+        return f"{count_text(row.compiles, 'compile')} <span>unwatched</span>"
+    again = f' <b class="sp-again">{row.recompiles:,} again</b>' if row.recompiles else ""
+    explored = " <span>explored</span>" if row.basis == "explored" else ""
+    return f"{count_text(row.compiles, 'compile')}{again}{explored}"
+
+
+def _cost(row: SessionRow, widest: float) -> str:
+    if not isfinite(row.seconds):
+        return "<span>not known</span>"
+    parts = "".join(
+        f'<i class="sp-{step}" style="width:{100 * getattr(row, step) / widest:.2f}%" '
+        f'title="{name} {duration_text(getattr(row, step))}"></i>'
+        for step, name in _STEPS
+        if widest > 0 and getattr(row, step) > 0
+    )
+    return f"<b>{duration_text(row.seconds)}</b><span class='sp-bar' aria-hidden='true'>{parts}</span>"
+
+
+def _measured(row: SessionRow) -> str:
+    facts = [
+        f"runs {duration_text(row.run)}" * isfinite(row.run),
+        bytes_text(int(row.memory)) if isfinite(row.memory) else "",
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _why(row: SessionRow) -> str:
+    if not row.why:
+        return ""
+    cure = (
+        f'<details class="xf-code"><summary>the cure</summary><pre>{escape(row.cure)}</pre></details>'
+        if row.cure
+        else ""
+    )
+    return f'<div class="sp-why"><p>{marked(row.why)}</p>{cure}</div>'
+
+
+def _items(items: Sequence[SessionItem]) -> str:
+    """Each a text; the script makes it a button where somebody answers."""
+    return "".join(
+        f'<span class="sp-item sp-is-{escape(item.kind.replace(" ", "-"))}" data-open="{escape(item.key)}">'
+        f"{escape(item.text)}</span>"
+        for item in items
+    )

@@ -1,0 +1,43 @@
+"""%explorer in an IPython shell of this process."""
+
+import pytest
+
+import explorer as ex
+
+pytest.importorskip("IPython", reason="the magics need IPython")
+
+from IPython.utils.capture import capture_output
+
+from explorer.ledger.session import session, stop_session
+from tests.support.shells import fresh_shell, run
+
+
+@pytest.fixture
+def ip():
+    with fresh_shell("import jax, jax.numpy as jnp\nstep = jax.jit(lambda x: x * 2)\n") as shell:
+        run(shell, "%load_ext explorer")
+        yield shell
+        ex.unload_ipython_extension(shell)
+        stop_session()
+
+
+def test_it_watches_from_there_on_shows_the_session_and_ends_with_the_extension(ip, tmp_path):
+    with capture_output() as first:
+        shown = ip.run_cell("%explorer").result
+    assert first.stdout.startswith("What compiles is watched from here on.")
+    assert shown is ex.session()
+    run(ip, "_ = step(jnp.ones(3)), step(jnp.ones(4))")
+    with capture_output() as second:
+        ip.run_cell(f"%explorer {tmp_path / 'session.html'}")
+    assert "watched from here on" not in second.stdout
+    assert shown["<lambda>"].compiles == 2
+    assert "&lt;lambda&gt;" in (tmp_path / "session.html").read_text(encoding="utf-8")
+    ex.unload_ipython_extension(ip)
+    assert session() is None
+
+
+def test_a_file_that_can_t_be_written_is_an_error(ip, tmp_path):
+    with capture_output():
+        result = ip.run_cell(f"%explorer {tmp_path / 'none' / 'session.html'}")
+    with pytest.raises(ex.ExpressionError, match="can't be written"):
+        result.raise_error()
