@@ -41,9 +41,12 @@ _RESULTS: dict[type, str] = {
 
 def watched_ledger() -> Watch | None:
     """The session's watch; without one the latest other that is on, or else the latest that was."""
+    current = session_watch()
+    if current is not None:  # an empty ledger is falsy
+        return current
     watches = [value for _, value in remembered_values() if isinstance(value, Watch)]
     running = [watch for watch in watches if watch.on]
-    return session_watch() or (running or watches or [None])[-1]
+    return (running or watches or [None])[-1]
 
 
 def collect() -> SessionReport:

@@ -29,6 +29,8 @@ const BUNDLES = [
   { name: "hotpath.css", from: "src/hotpath/hotpath.css", limit: 9_216 },
   { name: "session.js", from: "src/session_page/main.ts", limit: 6_144 },
   { name: "session.css", from: "src/session_page/session.css", limit: 9_216 },
+  // JupyterLab loads it as a script, from the folder that the wheel puts into share/jupyter/labextensions.
+  { name: "../labextension/static/remoteEntry.js", from: "src/sidebar/main.ts", limit: 9_216, format: "iife" },
 ];
 const LOADED = ["viewer.js", "ledger.js", "profile.js"]; // what the loader runs
 
@@ -190,10 +192,10 @@ function loads(text, name) {
 }
 
 /** The files of a bundle, by name, with their contents. */
-async function files({ name, from }) {
+async function files({ name, from, format = "esm" }) {
   if (!LOADED.includes(name)) {
     const sheet = from.endsWith(".css");
-    const options = { ...common, entryPoints: [join(ROOT, from)], minify: true };
+    const options = { ...common, entryPoints: [join(ROOT, from)], minify: true, format };
     const { outputFiles } = await esbuild.build({ ...options, plugins: sheet ? [] : [workers, sheets] });
     return new Map([[name, Buffer.from(outputFiles[0].contents)]]);
   }

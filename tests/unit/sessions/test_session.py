@@ -129,6 +129,12 @@ def test_the_page_has_every_row_and_each_item_in_a_file_of_its_own(watched, tmp_
     assert page.count("<template data-page=") == sum(len(row.items) for row in rows)
 
 
+def test_a_watch_is_read_from_its_first_moment():
+    with ex.watch() as ledger:
+        assert ex.session().ledger is ledger
+        assert ex.session().report().watching == "now"
+
+
 def test_a_report_is_a_value_that_says_what_it_lacks():
     report = SessionReport((SessionRow("f", basis="before", compiles=2),))
     assert report.summary == (

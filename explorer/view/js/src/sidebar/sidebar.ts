@@ -1,0 +1,185 @@
+// The panel: the page of the session of the notebook in front. It asks its kernel when it is seen and something may
+// have changed, which is when a cell has ended, another notebook is in front or the kernel is another; else never.
+
+import type { Application, Kernel, Lab, NotebookPanel, Tracker, Widget } from "./lab";
+
+const PANEL = "__import__('importlib').import_module('explorer.sessions.panel')";
+const IS_LOADED = "'explorer' in __import__('sys').modules and 'jax' in __import__('sys').modules";
+const SLOW = 600; // milliseconds after which it says that the kernel is busy
+
+type Answer = { version?: string; html?: string; style?: string; watching?: boolean; failed?: string };
+
+export class Sidebar {
+  readonly widget: Widget;
+  #host = document.createElement("div");
+  #live = document.createElement("div");
+  #version = "";
+  #shown: NotebookPanel | null = null;
+  #asking = false;
+  #again = false;
+
+  constructor(
+    private app: Application,
+    private lab: Lab,
+    private tracker: Tracker,
+  ) {
+    this.widget = new lab.Widget();
+    this.widget.id = "explorer-session";
+    this.widget.title.caption = "Explorer: what was compiled in this session";
+    this.widget.title.icon = lab.icon;
+    this.widget.node.style.cssText = "overflow: auto; background: var(--jp-layout-color1)";
+    this.widget.node.setAttribute("aria-label", "what was compiled in this session");
+    this.#host.className = "explorer-session";
+    this.#host.style.cssText = "margin: 0; border: 0; border-radius: 0";
+    this.#live.className = "sp-live";
+    this.#host.append(this.#live);
+    this.widget.node.append(this.#host);
+    this.widget.node.addEventListener("click", (event) => this.#click(event));
+    const ask = () => void this.#ask();
+    // A method of Lumino's, called after the panel was shown.
+    this.widget.onAfterShow = ask;
+    tracker.currentChanged.connect(() => {
+      tracker.currentWidget?.sessionContext.kernelChanged.connect(ask);
+      ask();
+    });
+    lab.executed.connect(ask);
+    followTheme(this.#host);
+  }
+
+  get #kernel(): Kernel | null {
+    return this.tracker.currentWidget?.sessionContext.session?.kernel ?? null;
+  }
+
+  async #ask(expression?: string): Promise<void> {
+    if (!this.widget.isVisible) return;
+    if (this.#asking) {
+      this.#again = true;
+      return;
+    }
+    const notebook = this.tracker.currentWidget;
+    if (notebook !== this.#shown) [this.#version, this.#shown] = ["", notebook];
+    this.#asking = true;
+    try {
+      await this.#update(notebook, expression ?? `page(${JSON.stringify(this.#version)})`);
+    } catch (error) {
+      this.#say(`The page can't be shown: ${error}`);
+    } finally {
+      this.#asking = false;
+      if (this.#again) {
+        this.#again = false;
+        void this.#ask();
+      }
+    }
+  }
+
+  async #update(notebook: NotebookPanel | null, expression: string): Promise<void> {
+    const kernel = this.#kernel;
+    if (!notebook || !kernel) return this.#say("Open a notebook: what JAX compiles in it is listed here.");
+    const busy = "The kernel is busy: the page comes when the running cell has ended.";
+    const slow = setTimeout(() => this.#version || this.#say(busy), SLOW);
+    const answer = await evaluate(kernel, `${PANEL}.${expression} if ${IS_LOADED} else None`);
+    clearTimeout(slow);
+    if (notebook !== this.tracker.currentWidget) return;
+    if (!answer)
+      return this.#say("import explorer in this notebook, and what JAX compiles from then on is listed here.");
+    if (answer.failed) return this.#say(answer.failed);
+    if (answer.html === undefined) return;
+    this.#version = answer.version ?? "";
+    this.#show(answer);
+  }
+
+  #show({ html, style, watching }: Answer): void {
+    const sheet = document.createElement("style");
+    sheet.textContent = style ?? "";
+    this.#live.innerHTML = html ?? "";
+    for (const item of this.#live.querySelectorAll<HTMLElement>("[data-open]")) {
+      item.dataset.offered = "";
+      item.replaceChildren(button(item.textContent ?? ""));
+    }
+    if (!watching) {
+      const offer = button("watch from now on");
+      offer.dataset.watch = "";
+      offer.className = "xf-write";
+      const line = document.createElement("p");
+      line.append(offer);
+      this.#live.querySelector(".sp-head")?.append(line);
+    }
+    this.#host.querySelector("style")?.remove();
+    this.#host.prepend(sheet);
+  }
+
+  #say(text: string): void {
+    const line = document.createElement("p");
+    line.setAttribute("role", "status");
+    line.style.cssText = "padding: 12px; color: var(--jp-ui-font-color1); font: 13px/1.5 system-ui, sans-serif";
+    line.textContent = text;
+    this.#version = "";
+    this.#live.replaceChildren(line);
+  }
+
+  #click(event: Event): void {
+    const pressed = (event.target as Element).closest("button");
+    if (pressed?.dataset.watch !== undefined) void this.#ask("watch()");
+    const item = pressed?.closest<HTMLElement>("[data-open]");
+    if (pressed && item) void this.#open(pressed, item);
+  }
+
+  /** A capture wants room: what is opened is a tab of its own, beside the notebook. */
+  async #open(pressed: HTMLButtonElement, item: HTMLElement): Promise<void> {
+    const kernel = this.#kernel;
+    if (!kernel || pressed.ariaBusy === "true") return;
+    pressed.ariaBusy = "true";
+    try {
+      const answer = await evaluate(kernel, `${PANEL}.item(${JSON.stringify(item.dataset.open)})`);
+      const tab = new this.lab.Widget();
+      const name = item.closest(".sp-row")?.querySelector("h3 code")?.textContent ?? "";
+      tab.id = `explorer-session-${Date.now()}`;
+      tab.title.label = `${name}: ${item.textContent?.split(" (")[0]}`;
+      tab.title.icon = this.lab.icon;
+      tab.title.closable = true;
+      tab.node.style.cssText = "overflow: auto; padding: 8px; background: var(--jp-layout-color1)";
+      // Lab's own keys must not take those typed in a view.
+      tab.node.dataset.lmSuppressShortcuts = "true";
+      this.app.shell.add(tab, "main", { mode: "split-bottom" });
+      this.app.shell.activateById(tab.id);
+      if (answer?.html === undefined) tab.node.textContent = answer?.failed ?? "The kernel gave no answer.";
+      else insert(tab.node, answer.html);
+    } finally {
+      pressed.ariaBusy = "false";
+    }
+  }
+}
+
+/** The value of an expression of Python's, of a kind that is displayed as JSON; undefined for None. */
+async function evaluate(kernel: Kernel, expression: string): Promise<Answer | undefined> {
+  const request = { code: "", silent: true, store_history: false, user_expressions: { answer: expression } };
+  const { content } = await kernel.requestExecute(request).done;
+  const answer = content.user_expressions?.answer;
+  if (answer?.status === "error") return { failed: `Explorer failed: ${answer.evalue}` };
+  return answer?.data?.["application/json"] as Answer | undefined;
+}
+
+function button(text: string): HTMLButtonElement {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = text;
+  return made;
+}
+
+/** HTML as of an output: its scripts run only if they are made anew. It is explorer's own, from this kernel. */
+function insert(place: HTMLElement, html: string): void {
+  place.innerHTML = html;
+  for (const old of place.querySelectorAll("script")) {
+    if (old.type === "text/plain") continue;
+    const script = document.createElement("script");
+    script.type = old.type;
+    script.textContent = old.textContent;
+    old.replaceWith(script);
+  }
+}
+
+function followTheme(host: HTMLElement): void {
+  const follow = () => host.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
+  new MutationObserver(follow).observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
+  follow();
+}
