@@ -83,8 +83,8 @@ class Session(Displayable):
 
     def _of_ledger(self, kind: str, what: str) -> Any:
         ledger = watched_ledger()
-        known = {} if ledger is None else {text: counts.key for text, counts in families(ledger)}
-        family = known.get(what)
+        keys = {} if ledger is None else {text: counts.key for text, counts in families(ledger)}
+        family = keys.get(what)
         if ledger is None or family is None:
             raise UnknownNameError("nothing is watched any more, and the ledger is gone.\n  Hint: %explorer watches.")
         events = [event for event in ledger.events if family_key(event) == family]
