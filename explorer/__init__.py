@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from explorer.model.passes import Effect, Pass, Passes
     from explorer.model.paths import Paths
     from explorer.model.results.benchmark_comparison import Comparison, Ratio
+    from explorer.model.results.collectives import Collective, Collectives
     from explorer.model.results.dynamic_report import DynamicBinary, DynamicReport, PaddedSizes, PaddingRefusal
     from explorer.model.results.flame import Flame
     from explorer.model.results.hot_paths import CallTimes, HeldValue, HotEvent, HotPaths, HotRow
@@ -97,6 +98,8 @@ __all__ = [
     "CallTimes",
     "Capture",
     "Cause",
+    "Collective",
+    "Collectives",
     "Comparison",
     "Compiler",
     "ComputationCall",
@@ -274,6 +277,7 @@ _NAMES = {
     "explorer.model.live_memory": "Buffer LiveMemory",
     "explorer.model.passes": "Effect Pass Passes",
     "explorer.model.results.benchmark_comparison": "Comparison Ratio",
+    "explorer.model.results.collectives": "Collective Collectives",
     "explorer.model.results.dynamic_report": "DynamicBinary DynamicReport PaddedSizes PaddingRefusal",
     "explorer.model.results.flame": "Flame",
     "explorer.model.results.hot_paths": "CallTimes HeldValue HotEvent HotPaths HotRow",

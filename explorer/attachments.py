@@ -29,6 +29,8 @@ _METHODS = {
     "Capture.all_fates": "explorer.analysis.fates.fates:all_fates",
     "Capture.summary": "explorer.analysis.facts.summary:summary",
     "Capture.lines": "explorer.analysis.cost.lines:line_table",
+    "Capture.collectives": "explorer.hardware.estimates:collectives",
+    "Collectives.to_frame": "explorer.files.frames:collective_frame",
     "Capture.live_memory": "explorer.analysis.memory.live_memory:live_memory",
     "Passes.links": "explorer.analysis.passes.links:pass_links",
     "Passes.history": "explorer.analysis.passes.history:history",

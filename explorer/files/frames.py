@@ -15,6 +15,7 @@ from explorer.model.capture import Capture
 from explorer.model.equation_sets import GRADES
 from explorer.model.fates import FateRow, FateTable
 from explorer.model.line_table import LineRow, LineTable
+from explorer.model.results.collectives import Collectives
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +72,15 @@ def _decoded(codes: NDArray[np.signedinteger[Any]], values: Sequence[object]) ->
 def line_frame(table: LineTable) -> pd.DataFrame:
     """What each line of the source costs, one row a line."""
     return frame_of(table, [field.name for field in fields(LineRow)])
+
+
+_COLLECTIVE_COLUMNS = ("kind", "axes", "groups", "size", "bytes", "wire", "runs", "file", "line", "text", "seconds")
+
+
+def collective_frame(table: Collectives) -> pd.DataFrame:
+    """What the devices of a program send each other, one row a collective."""
+    rows = ({name: getattr(row, name) for name in _COLLECTIVE_COLUMNS} | {"node": row.node.name} for row in table)
+    return frame_of(rows, ["node", *_COLLECTIVE_COLUMNS])
 
 
 def fate_frame(table: FateTable) -> pd.DataFrame:

@@ -28,6 +28,7 @@ from explorer.model.links import Links
 from explorer.model.live_memory import LiveMemory
 from explorer.model.passes import Passes
 from explorer.model.recording import Recording
+from explorer.model.results.collectives import Collectives
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 
@@ -344,6 +345,21 @@ class Capture(Pictured):
             >>> import explorer, jax.numpy as jnp
             >>> explorer.explore(lambda x: jnp.tanh(x) * 2, jnp.ones(8)).summary[0].text
             '1 kernel, all of line 1.'
+        """
+        ...
+
+    @cached_property
+    @attached
+    def collectives(self) -> Collectives:
+        """What the devices of a sharded program send each other: kind, mesh axis, groups, bytes, line.
+
+        Where the capture names a `target`, also the time that its links need for that, at the least: an estimate.
+        Empty for a program of one device.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> len(explorer.explore(jnp.sin, jnp.ones(8)).collectives)
+            0
         """
         ...
 

@@ -15,6 +15,7 @@ from explorer.view.interface import View
 
 _VIEWS = {
     "Capture": "explorer.view.capture:CaptureView",
+    "Collectives": "explorer.view.collectives:CollectivesView",
     "Diff": "explorer.view.diff:DiffView",
     "DynamicReport": "explorer.view.padding:DynamicReportView",
     "Executable": "explorer.view.executable:ExecutableView",
@@ -41,6 +42,7 @@ _VIEWS = {
 # What a terminal shows, as a function that gives text or what rich draws; of the others their repr.
 _TERMINAL: dict[str, str] = {
     "Capture": "explorer.view.capture.terminal:tree",
+    "Collectives": "explorer.view.collectives:collectives_text",
     "Finding": "explorer.view.findings.terminal:finding_tree",
     "Findings": "explorer.view.findings.terminal:tree",
     "Ledger": "explorer.view.ledger.terminal:tree",

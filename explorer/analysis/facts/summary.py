@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from explorer.analysis.facts.collectives import collectives
 from explorer.analysis.facts.copies import copies
 from explorer.analysis.facts.cost import cost
 from explorer.analysis.facts.eliminated import eliminated
@@ -11,7 +12,7 @@ from explorer.analysis.facts.target import target
 from explorer.model.capture import Capture
 from explorer.model.facts import Facts
 
-_FINDERS = (precision, copies, memory, eliminated)
+_FINDERS = (collectives, precision, copies, memory, eliminated)
 _MOST = 4  # a fifth sentence is read by nobody
 
 

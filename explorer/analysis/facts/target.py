@@ -15,4 +15,4 @@ def target(capture: Capture) -> Iterator[Fact]:
         return
     device, caveat = environment.get("device", environment["target"]), environment.get("caveat", "")
     text = f"Compiled for {device}" + (f" ({environment['target']})" if ":" in environment["target"] else "")
-    yield Fact("target", f"{text}; {caveat}." if caveat else f"{text}, which needn't be here.", 0.0, "hlo", ())
+    yield Fact("target", f"{text}; {caveat}." if caveat else f"{text}, with none here.", 0.0, "hlo", ())

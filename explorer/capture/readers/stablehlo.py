@@ -48,6 +48,9 @@ _ARGUMENT_ATTRIBUTES = re.compile(r'%([\w$.]++): [^%{]*?\{((?:[^{}"]++|"(?:[^"\\
 _LOCATION = re.compile(r" loc\((#loc\d*+|[^()]*+|\".*)\)\s*$")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)')
 _REGION = re.compile(r"(cond|reducer|do|else|then|default|case)\b")
+# `sdy.mesh @mesh = <["data"=4, "model"=2]>`
+_MESH = re.compile(r"\bsdy\.mesh\b[^<\[]*+<?\[([^\]]*+)\]")
+_MESH_AXIS = re.compile(r'"([^"]++)"\s*+=\s*+(\d++)')
 _NO_NODE = re.compile(r"#|//|!\w+ = |\"?builtin\.module\b|module\b|\"?sdy\.mesh\b")
 _FUNCTIONS = ("func.func", "vhlo.func_v1", "func", "builtin.func")
 _CALLS = ("call", "func.call", "vhlo.call_v1")
@@ -193,6 +196,9 @@ class _Reader:
     def open_module(self, line: str) -> None:
         if module := _MODULE_NAME.search(line):
             self.module = {"name": module[1].strip('"')} | read_dictionary(module[2] or "")
+        if (mesh := _MESH.search(line)) is not None:
+            axes = ((name, int(size)) for name, size in _MESH_AXIS.findall(mesh[1]))
+            self.module.setdefault("mesh", ",".join(f"{name}={size}" for name, size in axes))
         if line.endswith("{"):
             self.regions.append(_Region(-1, -1, is_generic=line.endswith("({")))
 

@@ -1,0 +1,124 @@
+"""The collectives of an optimised program: who is joined, what is sent, for which line, and what runs meanwhile.
+
+What a device sends is that of a ring, the least that any algorithm sends: of `b` bytes that each of `n` devices gives,
+an all-reduce sends `2b(n − 1)/n`, a reduce-scatter and an all-to-all `b(n − 1)/n`, an all-gather `b(n − 1)`, and what
+is permuted or broadcast is sent once (NCCL tests, doc/PERFORMANCE.md; Patarasuk and Yuan, 2009).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from explorer.model.capture import Capture
+from explorer.model.device_groups import Groups, axes_of, axes_of_pairs, parse_groups
+from explorer.model.graph import Graph, Node
+from explorer.model.results.collectives import Collective, Collectives
+from explorer.model.types import parse_type
+
+_SENT: Mapping[str, Callable[[int, int], float]] = {
+    "all-reduce": lambda given, n: 2 * given * (n - 1) / n,
+    "all-gather": lambda given, n: given * (n - 1),
+    "reduce-scatter": lambda given, n: given * (n - 1) / n,
+    "all-to-all": lambda given, n: given * (n - 1) / n,
+    "ragged-all-to-all": lambda given, n: given * (n - 1) / n,
+    "collective-permute": lambda given, n: given,
+    "collective-broadcast": lambda given, n: given,
+}
+_START = "-start"
+
+
+def collectives(capture: Capture) -> Collectives:
+    """What the devices of a capture's program send each other; see `Capture.collectives`."""
+    if not any(stage.name == "hlo" for stage in capture.stages):
+        return Collectives(())
+    graph = capture.hlo.graph
+    devices = int(graph.attributes.get("num_partitions", "1")) * int(graph.attributes.get("replica_count", "1"))
+    mesh = _mesh(capture)
+    kinds = {code: kind for code, op in enumerate(graph.ops) if (kind := op.removesuffix(_START)) in _SENT}
+    nodes = np.flatnonzero(np.isin(graph.op, list(kinds))).tolist()
+    rows = [_collective(capture, Node(graph, node), kinds[int(graph.op[node])], devices, mesh) for node in nodes]
+    rows.sort(key=lambda row: -row.wire * row.runs)
+    return Collectives(tuple(rows), devices, mesh)
+
+
+def _mesh(capture: Capture) -> tuple[tuple[str, int], ...]:
+    """The axes that the program was sharded by: StableHLO says it where JAX partitions with Shardy."""
+    for stage in capture.stages:
+        if stage.name == "stablehlo" and (text := stage.graph.attributes.get("mesh", "")):
+            axes = (axis.rpartition("=") for axis in text.split(","))
+            return tuple((name, int(size)) for name, _, size in axes)
+    return ()
+
+
+def _collective(capture: Capture, node: Node, kind: str, devices: int, mesh: Sequence[tuple[str, int]]) -> Collective:
+    graph, attributes = node.graph, node.attributes
+    is_permuted = kind == "collective-permute"
+    groups = parse_groups(attributes.get("source_target_pairs" if is_permuted else "replica_groups", ""))
+    if not groups and not is_permuted:
+        groups = (tuple(range(devices)),)  # `replica_groups={}` is all of them
+    size = len(groups[0]) if groups else 1
+    given = sum(parse_type(operand.type).bytes for operand in node.operands)
+    runs = float(graph.measures["runs"][node.index])
+    file, line, text = _place(capture, node)
+    return Collective(
+        node=node,
+        kind=kind,
+        axes=axes_of_pairs(groups, mesh) if is_permuted else axes_of(groups, mesh),
+        groups=groups,
+        size=size,
+        bytes=given,
+        wire=round(_SENT[kind](given, size)),
+        runs=1.0 if np.isnan(runs) else runs,
+        file=file,
+        line=line,
+        text=text,
+        overlaps=_overlaps(node),
+    )
+
+
+def _place(capture: Capture, node: Node) -> tuple[str, int, str]:
+    """The line that it serves: its own, or where the compiler merged several, that of what it sends."""
+    for each in (node, *node.operands, *(user for operand in node.users for user in (operand, *operand.users))):
+        if (place := each.place) is not None:
+            source = capture.sources.get(place.file)
+            lines = source.text.splitlines() if source is not None else []
+            return place.file, place.line, lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
+    return "", 0, ""
+
+
+def _overlaps(start: Node) -> tuple[Node, ...]:
+    """The kernels between a start and its end, in the order of the schedule."""
+    graph = start.graph
+    if not start.op.endswith(_START) or graph.attributes.get("is_scheduled") != "true" or _is_waited_for(start):
+        return ()
+    ends = [user.index for user in start.users if user.op.endswith("-done")]
+    if not ends:
+        return ()
+    between = range(start.index + 1, min(ends))
+    return tuple(
+        Node(graph, at)
+        for at in between
+        if graph.group[at] == graph.group[start.index] and graph.kernel[at] == at and not _is_transfer(graph, at)
+    )
+
+
+def _is_transfer(graph: Graph, at: int) -> bool:
+    return graph.ops[int(graph.op[at])].endswith(("-start", "-done"))
+
+
+def _is_waited_for(start: Node) -> bool:
+    """Whether a GPU's backend says that it runs it in step with all else, whatever the schedule looks like."""
+    try:
+        config = json.loads(start.attributes.get("backend_config", "{}"))
+        return bool(config["collective_backend_config"]["is_sync"])
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def group_text(groups: Groups, most: int = 2) -> str:
+    """`4 × {0,1}, {2,3}, …`."""
+    shown = ", ".join("{" + ",".join(map(str, group)) + "}" for group in groups[:most])
+    return f"{shown}{', …' if len(groups) > most else ''}"

@@ -1,0 +1,84 @@
+"""What the devices of a sharded program send each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from explorer.model.attached import attached
+from explorer.model.device_groups import Groups
+from explorer.model.displayable import Displayable
+from explorer.model.graph import Node
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of the optimised program.
+
+    Args:
+        node: The instruction; where it is started and waited for apart, the start.
+        kind: `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `collective-permute`, …
+        axes: Of the mesh, along which it joins devices; empty where no mesh is known or no choice of axes makes it.
+        groups: The devices that it joins, by their place in the mesh; of a permutation pairs of source and target.
+        size: How many devices a group has.
+        bytes: What a device gives to it.
+        wire: What a device sends, at the least: what a ring needs.
+        runs: How often it runs, where that is known; a loop of unknown length counts as one.
+        file, line: Of the source; empty and 0 where no line is known.
+        text: What stands in the line.
+        overlaps: Kernels that run between its start and its end; none where it is waited for at once.
+        seconds: Estimated, never measured: `wire` over the published bandwidth of the hardware's links. None where
+            the hardware is not known.
+    """
+
+    node: Node
+    kind: str
+    axes: tuple[str, ...]
+    groups: Groups
+    size: int
+    bytes: int
+    wire: int
+    runs: float = 1.0
+    file: str = ""
+    line: int = 0
+    text: str = ""
+    overlaps: tuple[Node, ...] = ()
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Collectives(Displayable, Sequence[Collective]):  # pyright: ignore[reportUnsafeMultipleInheritance]
+    """All collectives of a program, the one that sends most first.
+
+    Args:
+        rows: One for each.
+        devices: How many devices the program is for.
+        mesh: Name and size of each axis; empty where it isn't known.
+    """
+
+    rows: tuple[Collective, ...]
+    devices: int = 1
+    mesh: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def wire(self) -> float:
+        """Bytes that a device sends in one run of the program, at the least."""
+        return sum(row.wire * row.runs for row in self.rows)
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """As a `pandas.DataFrame`, a row for each."""
+        ...
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Collective]:
+        return iter(self.rows)
+
+    def __getitem__(self, at: int) -> Collective:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.rows[at]

@@ -1,0 +1,122 @@
+"""Collectives that a program asks for by name: kind, axis, bytes and line are known before anything is compiled."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import explorer as ex
+
+PROGRAMS = """
+import json, sys
+import jax, jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+import numpy as np
+import explorer as ex
+
+mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
+def shard(body, into, out):
+    return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=into, out_specs=out, check_vma=False))
+
+def ring(n):
+    return [(at, (at + 1) % n) for at in range(n)]
+
+BOTH, ALONG = P(("data", "model")), P(None, "data")
+def repeated(x):
+    return jax.lax.fori_loop(0, 5, lambda i, y: jax.lax.psum(y, "data") * 0.5, x)  # "loop"
+
+CASES = {
+    "psum data": (shard(lambda x: jax.lax.psum(x, "data"), P("data"), P()), (64, 8)),
+    "psum model": (shard(lambda x: jax.lax.psum(x, "model"), P("model"), P()), (64, 8)),
+    "psum both": (shard(lambda x: jax.lax.psum(x, ("data", "model")), BOTH, P()), (64, 8)),
+    "all_gather data": (shard(lambda x: jax.lax.all_gather(x, "data"), P("data"), P()), (64, 8)),
+    "all_gather model": (shard(lambda x: jax.lax.all_gather(x, "model"), P("model"), P()), (64, 8)),
+    "psum_scatter data": (shard(lambda x: jax.lax.psum_scatter(x, "data", tiled=True), P(), P("data")), (64, 8)),
+    "all_to_all data": (shard(lambda x: jax.lax.all_to_all(x, "data", 0, 1, tiled=True), P("data"), ALONG), (64, 8)),
+    "ppermute data": (shard(lambda x: jax.lax.ppermute(x, "data", ring(4)), P("data"), P("data")), (64, 8)),
+    "ppermute model": (shard(lambda x: jax.lax.ppermute(x, "model", ring(2)), P("model"), P("model")), (64, 8)),
+    "loop": (shard(repeated, P("data"), P("data")), (64, 8)),
+}
+rows = {}
+for name, (function, shape) in CASES.items():
+    capture = ex.explore(function, jax.ShapeDtypeStruct(shape, jnp.float32))
+    rows[name] = [
+        [row.kind, list(row.axes), row.size, row.bytes, row.wire, row.runs, row.text] for row in capture.collectives
+    ]
+    assert capture.collectives.devices == 8 and capture.collectives.mesh == (("data", 4), ("model", 2))
+text = ex.explore(CASES["psum data"][0], jax.ShapeDtypeStruct((64, 8), jnp.float32)).collectives.to_text()
+print(json.dumps([rows, text]))
+"""
+F32 = 4
+# Per device: kind, axes, devices, bytes given, bytes sent by a ring, times. Each has a part of 64 × 8 elements.
+EXPECTED = {
+    "psum data": ("all-reduce", ["data"], 4, 128 * F32, 2 * 128 * F32 * 3 // 4, 1),
+    "psum model": ("all-reduce", ["model"], 2, 256 * F32, 2 * 256 * F32 * 1 // 2, 1),
+    "psum both": ("all-reduce", ["data", "model"], 8, 64 * F32, 2 * 64 * F32 * 7 // 8, 1),
+    "all_gather data": ("all-gather", ["data"], 4, 128 * F32, 128 * F32 * 3, 1),
+    "all_gather model": ("all-gather", ["model"], 2, 256 * F32, 256 * F32, 1),
+    "psum_scatter data": ("reduce-scatter", ["data"], 4, 512 * F32, 512 * F32 * 3 // 4, 1),
+    "all_to_all data": ("all-to-all", ["data"], 4, 128 * F32, 128 * F32 * 3 // 4, 1),
+    "ppermute data": ("collective-permute", ["data"], 2, 128 * F32, 128 * F32, 1),
+    "ppermute model": ("collective-permute", ["model"], 2, 256 * F32, 256 * F32, 1),
+    "loop": ("all-reduce", ["data"], 4, 128 * F32, 2 * 128 * F32 * 3 // 4, 5),
+}
+
+
+@pytest.fixture(scope="module")
+def explored(tmp_path_factory):
+    """On eight devices that XLA simulates, which only a new process can have."""
+    script = tmp_path_factory.mktemp("sharded") / "sharded.py"
+    script.write_text(textwrap.dedent(PROGRAMS))
+    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_collective_has_the_kind_axis_bytes_and_line_that_the_program_asks_for(name, explored) -> None:
+    rows, _ = explored
+    assert [tuple(row[:6]) for row in rows[name]] == [EXPECTED[name]]
+    assert f'"{name}"' in rows[name][0][6]
+
+
+def test_the_text_has_a_sentence_and_a_row(explored) -> None:
+    sentence, _, row = explored[1].splitlines()
+    assert sentence == "1 collective between 8 devices (data 4 × model 2); each sends 768 B or more."
+    assert "all-reduce" in row
+    assert "not known" in row  # a CPU has no links whose bandwidth anybody published
+
+
+def test_what_runs_between_start_and_end_is_said(tmp_path) -> None:
+    """By hand: a sum that is started before a product and waited for behind it."""
+    text = """HloModule m, is_scheduled=true, num_partitions=2
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[64,64]) -> f32[64,64] {
+  %x = f32[64,64]{1,0} parameter(0)
+  %start = f32[64,64]{1,0} all-reduce-start(%x), replica_groups={}, to_apply=%add
+  %product = f32[64,64]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %done = f32[64,64]{1,0} all-reduce-done(%start)
+  ROOT %sum = f32[64,64]{1,0} add(%product, %done)
+}
+"""
+    (row,) = ex.open_hlo(text).collectives
+    assert (row.kind, row.groups, row.size, row.bytes) == ("all-reduce", ((0, 1),), 2, 64 * 64 * 4)
+    assert [node.name for node in row.overlaps] == ["product"]
+    frame = ex.open_hlo(text).collectives.to_frame()
+    assert frame.loc[0, "node"] == "start"
