@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.limits import count_limits, is_one_iteration
 from explorer.analysis.cost.lines import kernel_lines
 from explorer.analysis.coverage import StageCoverage, stage_coverages
+from explorer.analysis.questions.ask import answers
 from explorer.errors import CaptureFileError
 from explorer.files.container import (
     BlobReader,
@@ -118,6 +119,7 @@ def encode(capture: Capture) -> bytes:
         "kernel_lines": _kernel_lines(blobs, capture, lines),
         "limits": list(limits),
         "summary": [_fact(fact) for fact in capture.summary],
+        "ask": answers(capture),
     }
     return pack(header, blobs)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from explorer.errors import ForeignNodeError, NotRecordedError, UnknownNameError
+from explorer.model.answers import Answer
 from explorer.model.attached import attached
 from explorer.model.attribution import Attribution
 from explorer.model.cached import cached_property
@@ -360,6 +361,34 @@ class Capture(Pictured):
             >>> import explorer, jax.numpy as jnp
             >>> len(explorer.explore(jnp.sin, jnp.ones(8)).collectives)
             0
+        """
+        ...
+
+    @attached
+    def ask(self, question: str, node: Node | None = None) -> Answer:
+        """The answer to a question in your own words, as the view's field gives it (Ctrl-K).
+
+        Which line made a kernel, why there are copies, the biggest buffer, what removed a line or an operation, whether
+        prints run, why it compiled again, in which precision products run, donation, the slowest kernel, what
+        recomputing would bring, what isn't fused, whether a mask is in memory.
+
+        Args:
+            question: `"why are there transposes"`, `"who removed line 5"`, `"is my product in bf16"`.
+            node: The instruction of the `hlo` stage that `this` is, in *which line made this*.
+
+        Returns:
+            A sentence with the nodes that it speaks of, and how sure it is; what nobody says is not known, and the
+            answer says so.
+
+        Raises:
+            UnknownNameError: The question is none that is answered; lists those that are.
+            ForeignNodeError: `node` is of another stage or capture.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> capture = explorer.explore(lambda x: jnp.tanh(x) * 1.0, jnp.ones(8))
+            >>> capture.ask("was donation used?").text
+            'No argument is donated. x of 32 B could be: a result has its type.'
         """
         ...
 

@@ -1,0 +1,156 @@
+"""Which arrays are in memory: the largest, those as large as a mask, and arguments that were given away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from explorer.analysis.facts.lines import lines_of
+from explorer.analysis.questions.reply import equations_of, optimised, reply
+from explorer.model.answers import Answer
+from explorer.model.capture import Capture
+from explorer.model.graph import Node
+from explorer.model.live_memory import Buffer, LiveMemory
+from explorer.model.text import list_names
+from explorer.model.types import parse_type
+from explorer.model.units import bytes_text, count_text
+
+_LEAST = 8  # of a dimension: smaller squares are no masks
+_WHOSE = {"argument": "an argument", "donated": "a donated argument", "constant": "a constant of the program"}
+_UNREADABLE = "The order in which its text runs could not be followed, so its buffers are not known."
+
+
+def _memory(capture: Capture) -> LiveMemory | None:
+    try:
+        return capture.live_memory if optimised(capture) is not None else None
+    except Exception:  # a text that runs in no order that can be followed
+        return None
+
+
+def largest(capture: Capture) -> Answer:
+    """The largest buffer of all, its maker, and the largest that the program itself makes."""
+    live = _memory(capture)
+    if live is None or not len(live):
+        return reply("largest", _UNREADABLE if live is None else "There are no buffers.", "unknown")
+    buffers = _by_size(live)
+    top = buffers[0]
+    text = f"{_described(capture, top)}."
+    own = next((buffer for buffer in buffers if buffer.kind not in _WHOSE), None)
+    nodes = {top.node.index}
+    if own is not None and own is not top:
+        text += f" Of what the program computes, {_described(capture, own)}."
+        nodes.add(own.node.index)
+    if live.is_scheduled:
+        text += f" Memory peaks at {bytes_text(live.peak)}."
+    return reply("largest", text, "exact", "hlo", sorted(nodes))
+
+
+def _by_size(live: LiveMemory) -> list[Buffer]:
+    rows = sorted(range(len(live)), key=lambda row: (-int(live.size[row]), row))
+    buffers = live.buffers
+    return [buffers[row] for row in rows]
+
+
+def _described(capture: Capture, buffer: Buffer) -> str:
+    what = f"{buffer.type} of {bytes_text(buffer.bytes)}"
+    if buffer.kind in _WHOSE:
+        name = buffer.node.scope or buffer.node.name
+        return f"{what} is {_WHOSE[buffer.kind]}, {name}" if buffer.kind != "constant" else f"{what} is a constant"
+    line = lines_of(capture, buffer.node.graph, [buffer.node.index])
+    return f"{what} is made by {buffer.node.name}" + (f" on {line}" if line else ", of which no line is known")
+
+
+def materialised(capture: Capture) -> Answer:
+    """Whether masks and square arrays are buffers of their own, or only ever inside kernels."""
+    live = _memory(capture)
+    if live is None:
+        return reply("materialised", _UNREADABLE, "unknown")
+    made = [buffer for buffer in _by_size(live) if buffer.kind not in _WHOSE]
+    given = [buffer for buffer in live.buffers if buffer.kind in _WHOSE]
+    masks = [buffer for buffer in made if _is_mask(buffer.type)]
+    squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
+    parts = [_masks(capture, masks, given)]
+    if squares:
+        parts.append(f"{_counted(squares)} in memory: {_described(capture, squares[0])}.")
+    elif not masks:
+        parts.append("No N×N array that the program makes is in memory.")
+    nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture))
+    stage = "hlo" if nodes else ""
+    return reply("materialised", " ".join(filter(None, parts)), "exact", stage, nodes)
+
+
+def _masks(capture: Capture, masks: Sequence[Buffer], given: Sequence[Buffer]) -> str:
+    if masks:
+        return f"Yes: the mask {_described(capture, masks[0])}" + (
+            f", and {len(masks) - 1} more." if masks[1:] else "."
+        )
+    arguments = [buffer for buffer in given if _is_mask(buffer.type)]
+    if arguments:
+        return f"The mask is {_WHOSE[arguments[0].kind]}: {arguments[0].type}; none that is made is in memory."
+    equations = equations_of(capture)
+    has_masks = equations is not None and any(_is_mask(type_) for type_ in equations.types)
+    return "No mask is in memory: it exists inside kernels only." if has_masks else ""
+
+
+def _counted(squares: Sequence[Buffer]) -> str:
+    return f"{count_text(len(squares), 'N×N array')} {'is' if len(squares) == 1 else 'are'}"
+
+
+def _inside(capture: Capture) -> set[int]:
+    """The kernels that hold a mask, or a square array, without writing it."""
+    graph = optimised(capture)
+    if graph is None:
+        return set()
+    codes = {code for code, type_ in enumerate(graph.types) if _is_mask(type_) or _is_square(type_)}
+    rows = [row for row, code in enumerate(graph.type.tolist()) if code in codes]
+    return {int(graph.kernel[row]) for row in rows if graph.kernel[row] >= 0}
+
+
+def _is_mask(type_: str) -> bool:
+    """Truth values of two dimensions or more."""
+    return any(
+        array.dtype in ("pred", "bool", "i1") and len(_large(array.dims)) >= 2 for array in parse_type(type_).arrays
+    )
+
+
+def _is_square(type_: str) -> bool:
+    """Two neighbouring dimensions are equal: N×N, whatever stands around."""
+    arrays = (_large(array.dims) for array in parse_type(type_).arrays)
+    return any(one == next_ for dims in arrays for one, next_ in pairwise(dims))
+
+
+def _large(dims: Sequence[str]) -> list[str]:
+    return [dim for dim in dims if not dim.isdigit() or int(dim) >= _LEAST]
+
+
+def donated(capture: Capture) -> Answer:
+    """Which arguments were given away, whether a result took their memory, and which could be."""
+    live = _memory(capture)
+    if live is None:
+        return reply("donated", _UNREADABLE, "unknown")
+    refused = [finding for finding in capture.findings if finding.rule == "unusable-donation"]
+    given = [buffer for buffer in live.buffers if buffer.kind == "donated"]
+    parts: list[str] = []
+    nodes = [buffer.node.index for buffer in given]
+    if given:
+        verb = "is" if len(given) == 1 else "are"
+        size = bytes_text(sum(buffer.bytes for buffer in given))
+        parts.append(
+            f"Yes: {_names([b.node for b in given])} {verb} donated, and results are written over {size} of it."
+        )
+    parts += [f"{finding.message}." for finding in refused]
+    could = live.donations
+    if not parts:
+        parts.append("No argument is donated." if equations_of(capture) else "No result is written over an argument.")
+    if could:
+        what = f"{_names([each.argument for each in could])} of {bytes_text(sum(each.bytes for each in could))}"
+        parts.append(f"{what} could be: a result has {'its type' if len(could) == 1 else 'their types'}.")
+        nodes = nodes or [each.argument.index for each in could]
+    elif not given and not refused:
+        parts.append("None could be: no result has the type of one.")
+    hint = f"jax.jit(f, donate_argnames={could[0].argument.scope.partition('[')[0]!r})" if could and not given else ""
+    return reply("donated", " ".join(parts), "exact", "hlo" if nodes else "", sorted(nodes), hint)
+
+
+def _names(nodes: Sequence[Node]) -> str:
+    return list_names([node.scope or node.name for node in nodes])

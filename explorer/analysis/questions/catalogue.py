@@ -1,0 +1,189 @@
+"""The questions that are answered, and which one a person means: by its words, with room for a typing error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from explorer.model.answers import Question
+
+QUESTIONS = (
+    Question(
+        "made",
+        "which line made this kernel?",
+        ("made", "makes", "make", "came", "comes", "belongs", "origin"),
+        ("line", "lines", "fusion", "kernel", "this", "code"),
+    ),
+    Question(
+        "copies",
+        "why are there transposes and copies?",
+        ("transpose", "transposes", "transposing", "copy", "copies", "copied", "layout", "layouts"),
+        ("why",),
+    ),
+    Question(
+        "largest",
+        "what is the biggest buffer, and who makes it?",
+        ("buffer", "buffers", "biggest", "largest", "memory", "peak", "peaks", "oom"),
+        ("array", "maker", "makes", "made", "big", "large"),
+    ),
+    Question(
+        "removed",
+        "which pass removed it? (say which: line 5, multiplication)",
+        (
+            *("removed", "removes", "remove", "eliminated", "eliminates", "gone", "vanished", "deleted", "killed"),
+            *("disappeared", "disappear", "folded", "merged", "simplified", "became", "happened", "optimised"),
+            "optimized",
+        ),
+        ("pass", "passes", "line", "who", "away"),
+    ),
+    Question(
+        "printed",
+        "did my print run?",
+        ("print", "prints", "printed", "printing", "log", "logging"),
+        ("run", "runs", "ran", "debug"),
+    ),
+    Question(
+        "recompiled",
+        "why did it recompile?",
+        ("recompile", "recompiles", "recompiled", "recompilation", "retrace", "retraced", "retracing", "again", "anew"),
+        ("why", "compile", "compiled", "trace", "traced"),
+    ),
+    Question(
+        "precision",
+        "in which precision do my products run?",
+        (
+            *("bf16", "bfloat16", "f16", "float16", "f32", "float32", "f64", "float64", "fp16", "fp32", "precision"),
+            *("half", "dtype", "tf32", "f8", "fp8"),
+        ),
+        ("product", "products", "matmul", "matmuls", "dot", "run", "runs"),
+    ),
+    Question(
+        "donated",
+        "was donation used?",
+        ("donate", "donated", "donation", "donates", "donations", "alias", "aliased", "aliasing", "inplace"),
+        ("used", "argument", "buffer", "buffers", "memory"),
+    ),
+    Question(
+        "slow",
+        "which kernel is slow?",
+        ("slow", "slowest", "slower", "expensive", "costly", "costs", "cost", "bottleneck", "hottest", "time"),
+        ("fusion", "kernel", "kernels", "takes", "most", "line"),
+    ),
+    Question(
+        "remat",
+        "what would remat bring?",
+        (
+            "remat",
+            "rematerialise",
+            "rematerialize",
+            "rematerialisation",
+            "rematerialization",
+            "checkpoint",
+            "recompute",
+        ),
+        ("bring", "save", "saves", "memory"),
+    ),
+    Question(
+        "unfused",
+        "what is not fused, and why?",
+        ("unfused", "fused", "fuse", "fuses", "fusing", "separate"),
+        ("why", "kernel", "kernels", "together"),
+    ),
+    Question(
+        "materialised",
+        "is the mask, or any N×N array, materialised?",
+        (
+            *("materialised", "materialized", "materialise", "materialize", "materialises", "materializes", "mask"),
+            *("nxn", "n×n", "n*n", "masks"),
+        ),
+        ("intermediate", "square", "scores", "attention", "memory", "written", "array", "any"),
+    ),
+)
+_SILENT = frozenset(
+    ["a", "an", "the", "is", "are", "was", "were", "be", "been", "it", "its", "this", "that", "these", "those", "my", "your", "our", "of", "in", "on", "at", "to", "for", "from", "by", "with", "and", "or", "not", "no", "do", "does", "did", "has", "have", "had", "can", "could", "would", "will", "i", "me", "you", "we", "there", "here", "any", "some", "what", "which", "who", "where", "when", "how", "why", "if", "please", "so", "as", "all", "out", "up", "one"]
+)
+# How a person calls an operation, by what the jaxpr calls it; by their beginnings.
+_OPERATIONS = {
+    **{"multipl": "mul", "times": "mul", "addition": "add", "plus": "add", "subtract": "sub", "minus": "sub"},
+    **{"divi": "div", "matmul": "dot_general", "product": "dot_general", "dot": "dot_general", "einsum": "dot_general"},
+    **{"cast": "convert_element_type", "convert": "convert_element_type", "broadcast": "broadcast_in_dim"},
+    **{"where": "select_n", "select": "select_n", "negat": "neg", "exponential": "exp", "power": "pow"},
+    **{"sum": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "logarithm": "log", "sine": "sin"},
+}
+
+
+def words_of(text: str) -> list[str]:
+    """The words of what a person typed, in small letters."""
+    letters = [letter if letter.isalnum() or letter in "_×*." else " " for letter in text.lower()]
+    return [word for raw in "".join(letters).split() if (word := raw.strip("._*"))]
+
+
+def rank(text: str, extra: Iterable[str] = ()) -> list[tuple[float, Question]]:
+    """The questions that have a word of a text, the likeliest first, each with its score.
+
+    A word of the question counts 2, a hint 1; one that is written almost right, half a point less. A question
+    to which more words are foreign than belong is none of these.
+
+    Args:
+        text: What a person typed.
+        extra: Words that any question may have: names of operations and nodes.
+    """
+    words = words_of(text)
+    allowed = set(extra)
+    scored: list[tuple[float, Question]] = []
+    for question in QUESTIONS:
+        score = strong = 0.0
+        foreign = known = 0
+        for word in dict.fromkeys(words):
+            own, hint = _likeness(word, question.words), _likeness(word, question.hints)
+            strong = max(strong, own)
+            if own or hint:
+                score += max(own * 2, hint) - (max(own, hint) < 1) * 0.5 * (own > 0)
+                known += 1
+            elif word not in _SILENT and word not in allowed and not word.isdigit():
+                foreign += 1
+        if strong and foreign <= known:
+            scored.append((score, question))
+    return sorted(scored, key=lambda pair: -pair[0])
+
+
+def _likeness(word: str, words: Sequence[str]) -> float:
+    """1 for one of some words, 0.75 for one that is written almost like one, 0 for none."""
+    if word in words:
+        return 1.0
+    slack = 0 if len(word) < 5 else 1 if len(word) < 9 else 2
+    return 0.75 if slack and any(distance(word, other, slack) <= slack for other in words) else 0.0
+
+
+def distance(word: str, other: str, most: int) -> int:
+    """How many letters have to be changed, left out, put in, or swapped with their neighbour; above `most`, any number.
+
+    The optimal string alignment distance.
+    """
+    if abs(len(word) - len(other)) > most:
+        return most + 1
+    before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
+    for i, letter in enumerate(word, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            row.append(min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != wanted)))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == wanted:
+                row[j] = min(row[j], before[j - 2] + 1)
+        before, last = last, row
+    return last[-1]
+
+
+def operation_names(ops: Iterable[str]) -> Mapping[str, str]:
+    """By how a person may call them, in full or as a beginning, those of some operations of a jaxpr that are there."""
+    there = set(ops)
+    spoken = {name: op for name, op in _OPERATIONS.items() if op in there}
+    return {**spoken, **{op: op for op in there}}
+
+
+def operation_in(words: Iterable[str], names: Mapping[str, str]) -> str:
+    """The operation that a text names, empty for none."""
+    for word in words:
+        exact = names.get(word) or names.get(word.replace("-", "_"))
+        begun = next((op for name, op in names.items() if len(name) > 3 and word.startswith(name)), "")
+        if exact or begun:
+            return exact or begun
+    return ""

@@ -1,0 +1,30 @@
+"""What the answers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from explorer.analysis.questions.catalogue import QUESTIONS
+from explorer.model.answers import Answer
+from explorer.model.capture import Capture
+from explorer.model.graph import Graph
+
+UNRECORDED = "look at capture.passes first (%explore --passes), which compiles once more."
+_TITLES = {question.key: question.title for question in QUESTIONS}
+
+
+def reply(
+    key: str, text: str, certainty: str = "exact", stage: str = "", nodes: Iterable[int] = (), hint: str = ""
+) -> Answer:
+    """The answer to the question of a key."""
+    return Answer(_TITLES[key], text, certainty, stage, tuple(nodes), hint)
+
+
+def optimised(capture: Capture) -> Graph | None:
+    """The graph of the optimised program; None where there is none."""
+    return next((stage.graph for stage in capture.stages if stage.name == "hlo"), None)
+
+
+def equations_of(capture: Capture) -> Graph | None:
+    """The graph of the jaxpr; None where there is none."""
+    return next((stage.graph for stage in capture.stages if stage.name == "jaxpr"), None)

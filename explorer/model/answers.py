@@ -1,0 +1,51 @@
+"""A question about a capture, and its answer: a sentence, what it speaks of, and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CERTAINTIES = ("exact", "inferred", "unknown")
+"""`exact`: the compiler's own text or records say it. `inferred`: it follows from structure, counts or rules.
+`unknown`: nobody says it, and `Answer.hint` is what would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One of the questions that are answered.
+
+    Args:
+        key: Its short name.
+        title: How a person puts it.
+        words: Words of which one has to be in what is typed; each counts twice.
+        hints: Words that make it likelier; each counts once.
+    """
+
+    key: str
+    title: str
+    words: tuple[str, ...]
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a question.
+
+    Args:
+        question: What was understood, as a person puts it.
+        text: The answer in a sentence or two.
+        certainty: One of `CERTAINTIES`.
+        stage: The stage of `nodes`.
+        nodes: The rows of the graph of `stage` that it speaks of, ascending.
+        hint: What to run to know more; empty where nothing would help.
+    """
+
+    question: str
+    text: str
+    certainty: str = "exact"
+    stage: str = ""
+    nodes: tuple[int, ...] = ()
+    hint: str = ""
+
+    def __repr__(self) -> str:
+        mark = "" if self.certainty == "exact" else f" ({'not known' if self.certainty == 'unknown' else 'inferred'})"
+        return f"{self.text}{mark}" + (f"\n  {self.hint}" if self.hint else "")
