@@ -1,5 +1,6 @@
 // The binary form of a capture, as explorer/files/capture.py writes it.
 
+import type { AskHeader } from "../ask/answers";
 import { Memory } from "../memory/memory";
 import { type PassesHeader, readPasses } from "../passes/wire";
 import type { Finding } from "../source/finding_badge";
@@ -115,6 +116,7 @@ export interface Header {
   /** What the counts leave open, a sentence each. */
   limits?: string[];
   /** What is most worth knowing, the most important first, each with the nodes that it speaks of. */
+  ask?: AskHeader;
   summary?: { text: string; stage: string; nodes: number[] }[];
 }
 

@@ -16,13 +16,6 @@ export interface Tool {
 
 export class Bar {
   readonly root: HTMLElement;
-  readonly search = element("input", {
-    type: "search",
-    placeholder: "ask or find: op:dot  bytes>1MB",
-    "aria-label": "ask or find",
-    spellcheck: "false",
-    title: HELP,
-  });
   readonly #stages: HTMLElement;
   readonly #tools = element("div.tools", { role: "toolbar", "aria-label": "tools" });
   readonly #markTool = rove(this.#tools, "button");
@@ -33,7 +26,7 @@ export class Bar {
     private readonly kinds: PaneKind[],
     panel: string,
     tools: Tool[],
-    reveal: (node: number) => void,
+    ask: HTMLElement,
   ) {
     const { capture } = session;
     const tabs: HTMLElement[] = [];
@@ -43,13 +36,12 @@ export class Bar {
       tabs.push(tab(panel, { stage: name }, STAGE_TITLES[name] ?? name, counted, () => this.#toStage(name)));
     }
     this.#stages = tabList("stage", tabs);
-    this.#listen(reveal);
     const { function: name, signature } = capture.header;
     this.root = element(
       "div.bar",
       element("h2.function", { title: name + signature }, element("b", name), element("small", signature)),
       this.#stages,
-      element("div.ask", { role: "search", "aria-label": `in ${name}` }, this.search, element("kbd", "Ctrl K")),
+      ask,
       element("div.more-tools", this.#more, this.#tools),
     );
     this.setTools(tools);
@@ -113,40 +105,4 @@ export class Bar {
       own !== undefined ? own === mode : name === stage.name && !between,
     );
   }
-
-  /** What is chosen otherwise is no longer what was searched. */
-  forget(): void {
-    if (document.activeElement !== this.search) this.search.value = "";
-  }
-
-  /** Enter goes from hit to hit, Escape leaves. */
-  #listen(reveal: (node: number) => void): void {
-    const { search, session } = this;
-    let current = -1;
-    search.addEventListener("input", () => {
-      current = -1;
-      session.search(search.value);
-    });
-    search.addEventListener("keydown", (event) => {
-      event.stopPropagation();
-      if (event.key === "Escape") {
-        search.value = "";
-        session.search("");
-        search.blur();
-      }
-      if (event.key !== "Enter" || !session.focus.query) return;
-      const nodes = [...session.focus.nodes].sort((a, b) => a - b);
-      if (!nodes.length) return;
-      current = (current + (event.shiftKey ? -1 : 1) + nodes.length) % nodes.length;
-      reveal(nodes[current]!);
-    });
-  }
 }
-
-const HELP = `words: softmax exp
-in a field: op:dot  scope:attention  line:12  through:12  shape:8,*  dtype:bf16  function:block  in:body
-attributes: target:getrf  attr:replica_groups  attr:dimensions={1}
-whole: op == "copy"
-numbers: bytes > 1MB  flops >= 2G  rank == 3  users > 4
-regular expressions: /^dot/  name:/fusion/
-combined: and, or, not, ( )`;

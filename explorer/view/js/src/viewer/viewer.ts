@@ -1,5 +1,6 @@
 // The panes around one session.
 
+import { Ask } from "../ask/ask";
 import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
 import { followPython, type Model, type Steering, sendSelection } from "../core/kernel_link";
@@ -50,6 +51,7 @@ export class Viewer {
   readonly #graph: GraphPane;
   readonly #details: DetailsPane;
   readonly #sheet: Sheet;
+  readonly #ask: Ask;
   readonly #bar: Bar;
   readonly #head: PanelHead;
   readonly #full: FullScreen;
@@ -97,7 +99,8 @@ export class Viewer {
       () => `${capture.header.function}-${session.stage.name}-${session.mode}`.replace(/[^\w.-]+/g, "_"),
     );
     this.#head = new PanelHead(session, this.#kinds, panel, this.#graph, this.#save.root);
-    this.#bar = new Bar(session, this.#kinds, panel, [], (node) => this.#reveal(node));
+    this.#ask = new Ask(session, (node) => this.#reveal(node));
+    this.#bar = new Bar(session, this.#kinds, panel, [], this.#ask.root);
     const isRead = session.lines.sources.length > 0;
     const parts = { head: this.#head.root, middle: this.#middle, sheet: this.#sheet.root };
     this.#frame = new Frame({ ...parts, ...(isRead && { source: this.#source.root }) }, () => this.#moved());
@@ -291,7 +294,7 @@ export class Viewer {
     this.#sheet.filled(session.focus.nodes.size > 0 || session.focus.line !== undefined);
     if (session.focus.item !== undefined || session.focus.line) this.#source.scroll();
     this.pane?.scroll?.();
-    if (!session.focus.query) this.#bar.forget();
+    if (!session.focus.query) this.#ask.forget();
     sendSelection(this.options.id, this.options.model, session.stage.name, session.focus.nodes);
   }
 
@@ -324,7 +327,7 @@ export class Viewer {
       if (key === "?") this.#help.root.close();
       return;
     }
-    if (isCommand ? key === "k" : key === "/" && !isTyped) this.#bar.search.focus();
+    if (isCommand ? key === "k" : key === "/" && !isTyped) this.#ask.focus();
     else if (key === "Escape") {
       const { nodes, lines } = this.session.focus;
       if (this.#full.isOn && !nodes.size && !lines.size) this.#full.leave();
@@ -332,7 +335,7 @@ export class Viewer {
     } else if (isTyped || isCommand || event.altKey) return;
     else if (key === "f") void this.#full.toggle();
     else if (key === "?") this.#help.toggle();
-    else return;
+    else if (!(key === "n" ? this.#ask.step(1) : key === "N" && this.#ask.step(-1))) return;
     event.preventDefault();
   }
 }

@@ -1,0 +1,162 @@
+// The answers that a page carries: explorer/analysis/questions/ask.py writes them, here they are looked up.
+
+import { lineKey } from "../core/attribution";
+import { kernelsOf, opText } from "../core/labels";
+import type { FocusLine, Session } from "../core/session";
+import { type Question, rank, wordsOf } from "./matching";
+
+type Plain = [text: string, certainty: string, stage: string, nodes: number[], hint: string];
+
+/** What explorer/files/capture.py writes; nothing in files of before. */
+export interface AskHeader {
+  questions?: Question[];
+  answers?: Record<string, Plain>;
+  /** By how a person calls an operation, what the jaxpr calls it. */
+  operations?: Record<string, string>;
+  removed_ops?: Record<string, Plain>;
+  removed_lines?: [file: string, line: number, ...answer: Plain][];
+}
+
+export interface Answer {
+  key: string;
+  question: string;
+  text: string;
+  certainty: string;
+  stage: string;
+  nodes: number[];
+  hint: string;
+}
+
+/** What is chosen when a question begins: what `this` means. */
+export interface Chosen {
+  node?: number | undefined;
+  line?: FocusLine | undefined;
+}
+
+/** Those that only a kernel can answer better than the page. */
+export const LIVE = ["recompiled", "remat"];
+
+export class Answers {
+  readonly #header: AskHeader;
+  readonly #lines: Map<string, Plain>;
+
+  constructor(private readonly session: Session) {
+    this.#header = session.capture.header.ask ?? {};
+    this.#lines = new Map(
+      (this.#header.removed_lines ?? []).map(([file, line, ...answer]) => [lineKey(file, line), answer]),
+    );
+  }
+
+  get questions(): Question[] {
+    return this.#header.questions ?? [];
+  }
+
+  /** The questions that a text may mean, the likeliest first. */
+  ranked(text: string): [number, Question][] {
+    const isName = this.#names;
+    return rank(text, this.questions, (word) => this.#operation([word]) !== "" || isName.has(word));
+  }
+
+  /** What a text means for certain; undefined where nothing does, or two as much. */
+  meant(text: string): Question | undefined {
+    const [first, second] = this.ranked(text);
+    return first && (!second || first[0] > second[0]) ? first[1] : undefined;
+  }
+
+  answer([key, title]: Question, text: string, chosen: Chosen): Answer {
+    const found =
+      key === "removed" ? this.#removed(text, chosen) : key === "made" ? this.#made(text, chosen) : undefined;
+    return plain(key, title, found ?? this.#header.answers![key]!);
+  }
+
+  get #names(): Set<string> {
+    return (namesOf.get(this.session) ?? this.#readNames()) as Set<string>;
+  }
+
+  #readNames(): Set<string> {
+    const names = new Set(this.session.capture.stage("hlo").graph.c.names.map((name) => name.toLowerCase()));
+    namesOf.set(this.session, names);
+    return names;
+  }
+
+  #operation(words: string[]): string {
+    const names = this.#header.operations ?? {};
+    for (const word of words) {
+      const op =
+        (Object.hasOwn(names, word) && names[word]) ||
+        Object.entries(names).find(([name]) => name.length > 3 && word.startsWith(name))?.[1];
+      if (op) return op;
+    }
+    return "";
+  }
+
+  /** Of a line that is written or chosen, or of an operation. */
+  #removed(text: string, { line }: Chosen): Plain | undefined {
+    const { file } = this.session.capture.header;
+    const number = /\blines?\s*(\d+)/i.exec(text)?.[1];
+    const op = this.#operation(wordsOf(text));
+    if (number !== undefined)
+      return (
+        this.#lines.get(lineKey(file, Number(number))) ?? [
+          `There is no equation of line ${number}.`,
+          "exact",
+          "",
+          [],
+          "",
+        ]
+      );
+    if (op) return this.#header.removed_ops?.[op];
+    return line && this.#lines.get(lineKey(line.file, line.line));
+  }
+
+  /** The lines that a kernel was made of: as `made` of explorer/analysis/questions/kernels.py has it. */
+  #made(text: string, { node }: Chosen): Plain | undefined {
+    const { capture } = this.session;
+    const [first, stage] = [capture.stages[0]!, capture.stage("hlo")];
+    if (stage.name !== "hlo") return undefined;
+    const { graph } = stage;
+    const named = text
+      .split(/\s+/)
+      .map((word) => graph.c.names.indexOf(word.replace(/^[?,;:()'"`]+|[?,;:()'"`]+$/g, "")));
+    const at = named.find((index) => index >= 0) ?? node;
+    if (at === undefined) return undefined;
+    const kernel = kernelsOf(graph, [at])[0] ?? at;
+    const lines = new Map<string, { name: string; order: string; ops: Set<string>; isSure: boolean }>();
+    for (const inner of graph.within(kernel)) {
+      const place = stage.attribution.place(inner);
+      if (!place) continue;
+      const key = lineKey(place.file, place.line);
+      const label = this.session.lines.sources.find(({ file }) => file === place.file)?.label ?? place.file;
+      const of = place.file === capture.header.file ? "" : ` of ${label}`;
+      const order = `${place.file}\u0000${String(place.line).padStart(8)}`;
+      const row = lines.get(key) ?? { name: `line ${place.line}${of}`, order, ops: new Set(), isSure: false };
+      lines.set(key, row);
+      for (const equation of capture.linked(stage, inner, first)) row.ops.add(opText(first.graph.op(equation)));
+      row.isSure ||= stage.sets?.gradeOf(inner) === "exact";
+    }
+    const rows = [...lines.values()].sort((a, b) => (a.order < b.order ? -1 : 1));
+    const name = graph.name(kernel);
+    if (!rows.length) return [`The compiler names no line for ${name}.`, "unknown", "hlo", [kernel], ""];
+    const parts = rows.map(({ name, ops }) => (ops.size ? `${name} (${[...ops].join(", ")})` : name));
+    const certainty = rows.every(({ isSure }) => isSure) ? "exact" : "inferred";
+    return [`${name} is made of ${listed(parts)}.`, certainty, "hlo", [kernel], ""];
+  }
+}
+
+const namesOf = new WeakMap<Session, Set<string>>();
+
+export const plain = (key: string, question: string, [text, certainty, stage, nodes, hint]: Plain): Answer => ({
+  key,
+  question,
+  text,
+  certainty,
+  stage,
+  nodes,
+  hint,
+});
+
+/** As a sentence has them; of more than four the first three, and how many follow. */
+function listed(names: string[]): string {
+  const parts = names.length <= 4 ? names : [...names.slice(0, 3), `${names.length - 3} more`];
+  return [parts.slice(0, -1).join(", "), parts.at(-1)!].filter(Boolean).join(" and ");
+}

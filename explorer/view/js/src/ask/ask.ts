@@ -1,0 +1,343 @@
+// The field that finds and answers: a query lights what it finds, a question is answered in a sentence.
+
+import { element } from "../core/dom";
+import { number } from "../core/labels";
+import type { Session } from "../core/session";
+import { addSheet } from "../core/style";
+import { type Answer, Answers, type Chosen, LIVE, plain } from "./answers";
+import sheet from "./ask.css";
+import { nearest, type Question } from "./matching";
+
+addSheet(sheet);
+
+const ASKS = "what which who why where when how is are was were did does do has can could would in".split(" ");
+const MOST_NAMES = 20_000; // that a word is held against, for a typing error
+const MARKS: Record<string, string> = { inferred: "inferred", unknown: "not known" };
+
+interface Option {
+  text: string;
+  note?: string;
+  act: () => void;
+}
+
+/** Asks the kernel where one is alive; undefined where none answers. */
+export type AskKernel = (question: string) => Promise<Parameters<typeof plain>[2] | undefined> | undefined;
+
+let fields = 0; // made so far: their lists have ids
+
+export class Ask {
+  readonly root: HTMLElement;
+  readonly #field: HTMLInputElement;
+  readonly #hits = element("span.hits", { role: "status" });
+  readonly #steps = element("span.hit-steps");
+  readonly #list: HTMLElement;
+  readonly #answers: Answers;
+  #options: Option[] = [];
+  #active = -1;
+  #found: number[] = [];
+  #current = -1;
+  #chosen: Chosen = {};
+  #last: Node[] = [];
+
+  constructor(
+    private readonly session: Session,
+    private readonly reveal: (node: number) => void,
+    private readonly kernel?: AskKernel,
+  ) {
+    this.#answers = new Answers(session);
+    const id = `explorer-ask-${++fields}`;
+    this.#list = element("div.ask-list", { id, role: "listbox", "aria-label": "questions" });
+    this.#field = element("input", {
+      type: "search",
+      role: "combobox",
+      placeholder: "ask or find: why transposes",
+      "aria-label": "ask or find",
+      "aria-expanded": "false",
+      "aria-controls": id,
+      "aria-autocomplete": "list",
+      spellcheck: "false",
+      autocomplete: "off",
+      title: HELP,
+    });
+    for (const [by, sign, label] of [
+      [-1, "‹", "the hit before (N)"],
+      [1, "›", "the next hit (n)"],
+    ] as const) {
+      const button = element("button", { type: "button", tabindex: "-1", "aria-label": label, title: label }, sign);
+      button.addEventListener("click", () => this.step(by));
+      this.#steps.append(button);
+    }
+    this.root = element(
+      "div.ask",
+      { role: "search", "aria-label": `in ${session.capture.header.function}` },
+      this.#field,
+      element("kbd", "Ctrl K"),
+      this.#hits,
+      this.#steps,
+      this.#list,
+    );
+    this.#show([]);
+    this.#listen();
+  }
+
+  focus(): void {
+    this.#field.focus();
+    this.#field.select();
+  }
+
+  /** What is chosen otherwise is no longer what was searched. */
+  forget(): void {
+    this.#found = [];
+    this.#count();
+    if (!this.root.contains((this.root.getRootNode() as Document | ShadowRoot).activeElement)) this.#field.value = "";
+  }
+
+  /** Go to another of what was found. */
+  step(by: number): boolean {
+    const { length } = this.#found;
+    if (!length) return false;
+    this.#current = this.#current < 0 && by < 0 ? length - 1 : (this.#current + by + length) % length;
+    this.#count();
+    this.reveal(this.#found[this.#current]!);
+    return true;
+  }
+
+  #listen(): void {
+    const { root } = this;
+    this.#field.addEventListener("focus", () => this.#begin());
+    this.#field.addEventListener("input", () => this.#typed());
+    root.addEventListener("keydown", (event) => this.#key(event));
+    root.addEventListener("focusout", ({ relatedTarget }) => {
+      if (!root.contains(relatedTarget as Node | null)) this.#close();
+    });
+    this.#list.addEventListener("pointerdown", (event) => {
+      if ((event.target as Element).closest("[role=option]")) event.preventDefault(); // the field keeps the keyboard
+    });
+    this.#list.addEventListener("click", (event) => {
+      const option = (event.target as Element).closest<HTMLElement>("[data-option]");
+      if (option) this.#options[Number(option.dataset.option)]?.act();
+    });
+  }
+
+  /** What is chosen now is what *this* means: typing may light something else. */
+  #begin(): void {
+    const { session } = this;
+    const { stage, focus, chosenNode } = session;
+    if (!focus.query) this.#chosen = { node: stage.name === "hlo" ? chosenNode : undefined, line: focus.line };
+    if (this.#last.length && !this.#field.value) this.#open(this.#last);
+    else this.#suggest();
+  }
+
+  get #text(): string {
+    return this.#field.value.trim();
+  }
+
+  /** A question, by its first word or its end; while that may still become one, nothing is searched. */
+  get #isQuestion(): boolean {
+    const [first = "", ...rest] = this.#text.toLowerCase().split(/\s+/);
+    if (!this.#answers.questions.length) return false;
+    return this.#text.endsWith("?") || ASKS.some((word) => word === first || (!rest.length && word.startsWith(first)));
+  }
+
+  #typed(): void {
+    this.#current = -1;
+    this.#last = [];
+    if (this.#isQuestion && this.#text) this.#found = [];
+    else {
+      this.session.search(this.#field.value);
+      this.#found = [...this.session.focus.nodes].sort((a, b) => a - b);
+    }
+    this.#count();
+    this.#suggest();
+  }
+
+  #count(): void {
+    const { length } = this.#found;
+    this.#steps.hidden = !length;
+    this.#hits.textContent = length
+      ? this.#current < 0
+        ? `${number(length)} found`
+        : `${number(this.#current + 1)} of ${number(length)}`
+      : "";
+  }
+
+  /** The questions that the words may mean; all of them for none, and a spelling that finds something. */
+  #suggest(): void {
+    const text = this.#text;
+    const { focus, stage } = this.session;
+    const questions = text ? this.#answers.ranked(text).map(([, question]) => question) : this.#answers.questions;
+    const options: Option[] = questions.map((question) => ({
+      text: question[1],
+      act: () => void this.#reply(question, text || question[1]),
+    }));
+    if (text && !this.#isQuestion && !this.#found.length && !focus.fault) {
+      const word = text.split(/\s+/).at(-1)!.replace(/^\w+:/, "");
+      const { names, ops, scopes } = stage.graph.c;
+      const near = nearest(
+        word,
+        new Set([...ops, ...scopes.flatMap((scope) => scope.split("/")), ...names.slice(0, MOST_NAMES)]),
+      );
+      if (near)
+        options.unshift({
+          text: text.replace(word, near),
+          note: "did you mean",
+          act: () => this.#search(text.replace(word, near)),
+        });
+    }
+    this.#show(options, text && !options.length && !this.#found.length ? this.#nothing(focus.fault) : undefined);
+  }
+
+  #nothing(fault?: string): Node {
+    const none = this.#isQuestion ? "That is none of the questions that are answered." : "Nothing is found.";
+    return element("p.none", fault ?? none);
+  }
+
+  #search(text: string): void {
+    this.#field.value = text;
+    this.#typed();
+    this.step(1);
+  }
+
+  /** The likeliest question; where two are as likely, they are there to choose from. */
+  #ask(text: string): void {
+    const question = this.#answers.meant(text);
+    if (question) void this.#reply(question, text);
+    else if (!this.#options.length)
+      this.#show(
+        this.#answers.questions.map((question) => ({
+          text: question[1],
+          act: () => void this.#reply(question, question[1]),
+        })),
+        this.#nothing(),
+      );
+  }
+
+  async #reply(question: Question, text: string): Promise<void> {
+    const answer = this.#answers.answer(question, text, this.#chosen);
+    this.#tell(answer);
+    const asked = LIVE.includes(question[0]) ? this.kernel?.(question[0]) : undefined;
+    if (!asked) return;
+    this.#list.append(element("p.none", { role: "status" }, "asking the kernel…"));
+    const live = await asked;
+    if (live) this.#tell(plain(question[0], question[1], live));
+    else this.#list.lastElementChild?.remove();
+  }
+
+  #tell({ question, text, certainty, stage, nodes, hint }: Answer): void {
+    const { session } = this;
+    const leads = nodes.length > 0 && session.capture.stages.some(({ name }) => name === stage);
+    const select = () => {
+      session.focusNodes(stage, nodes, "in this answer");
+      this.reveal(nodes[0]!);
+    };
+    const sentence = leads
+      ? element("button.sentence", { type: "button", title: "show what this is about" }, text)
+      : element("p.sentence", text);
+    if (leads) {
+      sentence.addEventListener("click", () => {
+        select();
+        this.#close();
+      });
+      select();
+    }
+    const mark = MARKS[certainty];
+    this.#open([
+      element(
+        "div.answer",
+        { role: "status" },
+        element("small", question),
+        sentence,
+        ...(mark ? [element("em", mark)] : []),
+        ...(hint ? [element("code", hint)] : []),
+      ),
+    ]);
+  }
+
+  #open(content: Node[]): void {
+    this.#options = [];
+    this.#active = -1;
+    this.#last = content;
+    this.#list.replaceChildren(...content);
+    this.#list.role = "group";
+    this.#expand(true);
+  }
+
+  #show(options: Option[], before?: Node): void {
+    this.#options = options;
+    this.#active = -1;
+    this.#list.role = "listbox";
+    this.#list.replaceChildren(
+      ...(before ? [before] : []),
+      ...options.map(({ text, note }, i) =>
+        element(
+          "div.option",
+          { role: "option", id: `${this.#list.id}-${i}`, "data-option": i, "aria-selected": "false" },
+          ...(note ? [element("small", `${note} `)] : []),
+          text,
+        ),
+      ),
+    );
+    this.#expand(this.#list.childElementCount > 0 && this.#isFocused);
+    this.#mark();
+  }
+
+  get #isFocused(): boolean {
+    return (this.root.getRootNode() as Document | ShadowRoot).activeElement === this.#field;
+  }
+
+  #expand(isOpen: boolean): void {
+    this.root.classList.toggle("open", isOpen);
+    this.#field.setAttribute("aria-expanded", String(isOpen));
+  }
+
+  #close(): void {
+    this.#expand(false);
+  }
+
+  #mark(): void {
+    for (const [i, option] of [...this.#list.querySelectorAll("[role=option]")].entries())
+      option.setAttribute("aria-selected", String(i === this.#active));
+    if (this.#active < 0) this.#field.removeAttribute("aria-activedescendant");
+    else this.#field.setAttribute("aria-activedescendant", `${this.#list.id}-${this.#active}`);
+    this.#list.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+  }
+
+  #key(event: KeyboardEvent): void {
+    event.stopPropagation();
+    if (event.target !== this.#field && event.key !== "Escape") return;
+    const { length } = this.#options;
+    if (event.key === "Escape") this.#leave();
+    else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && length) {
+      this.#expand(true);
+      this.#active = (this.#active + (event.key === "ArrowDown" ? 1 : this.#active < 0 ? 0 : -1) + length) % length;
+      this.#mark();
+    } else if (event.key === "Enter") this.#enter(event.shiftKey ? -1 : 1);
+    else return;
+    event.preventDefault();
+  }
+
+  #enter(by: number): void {
+    const text = this.#text;
+    if (this.#active >= 0) this.#options[this.#active]!.act();
+    else if (this.#isQuestion && text) this.#ask(text);
+    else if (!this.step(by) && this.#options.length) this.#options[0]!.act();
+  }
+
+  #leave(): void {
+    this.#close();
+    this.#last = [];
+    if (this.session.focus.query) this.session.search("");
+    this.#field.value = "";
+    this.forget();
+    this.#field.blur();
+  }
+}
+
+const HELP = `questions: why are there transposes?  who removed line 5?
+words: softmax exp
+in a field: op:dot  scope:attention  line:12  through:12  shape:8,*  dtype:bf16  function:block  in:body
+attributes: target:getrf  attr:replica_groups  attr:dimensions={1}
+whole: op == "copy"
+numbers: bytes > 1MB  flops >= 2G  rank == 3  users > 4
+regular expressions: /^dot/  name:/fusion/
+combined: and, or, not, ( )`;
