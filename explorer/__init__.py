@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from explorer.measure.sweep import sweep
     from explorer.measure.time import time
     from explorer.measure.what_if import what_if
+    from explorer.model.answers import Answer
     from explorer.model.attributes import AttributeColumns, Attributes
     from explorer.model.attribution import Attribution, SourceLine
     from explorer.model.compilation import Constant, Durations
@@ -87,6 +88,7 @@ attach_methods()
 load = Capture.load
 
 __all__ = [
+    "Answer",
     "AttributeColumns",
     "Attributes",
     "Attribution",
@@ -269,6 +271,7 @@ _NAMES = {
     "explorer.model.findings.finding": "Finding Fix",
     "explorer.model.findings.findings": "Findings",
     "explorer.model.graph": "ComputationCall Frame Graph Group Node",
+    "explorer.model.answers": "Answer",
     "explorer.model.hierarchy": "Hierarchy",
     "explorer.model.line_table": "LineRow LineTable",
     "explorer.model.attribution": "Attribution SourceLine",

@@ -28,7 +28,7 @@ _METHODS = {
     "Capture.fate_table": "explorer.analysis.fates.table:fate_table",
     "Capture.all_fates": "explorer.analysis.fates.fates:all_fates",
     "Capture.summary": "explorer.analysis.facts.summary:summary",
-    "Capture.ask": "explorer.analysis.questions.ask:ask",
+    "Capture.ask": "explorer.analysis.questions.questions:answer_question",
     "Capture.lines": "explorer.analysis.cost.lines:line_table",
     "Capture.collectives": "explorer.hardware.estimates:collectives",
     "Collectives.to_frame": "explorer.files.frames:collective_frame",

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from explorer.analysis.cost.limits import count_limits, is_one_iteration
 from explorer.analysis.cost.lines import kernel_lines
 from explorer.analysis.coverage import StageCoverage, stage_coverages
-from explorer.analysis.questions.ask import answers
+from explorer.analysis.questions.questions import answers
 from explorer.errors import CaptureFileError
 from explorer.files.container import (
     BlobReader,

@@ -145,7 +145,8 @@ def in_dialect(identifier: str) -> bool:
 
 def test_identifiers_are_words_of_the_field():
     for name, tree in TREES.items():
-        named = [f"{word} (line {line})" for word, line in defined(tree) if in_dialect(word)]
+        public = {"ask"} if name == "explorer.model.capture" else set()  # a person does ask: `capture.ask("why …?")`
+        named = [f"{word} (line {line})" for word, line in defined(tree) if in_dialect(word) and word not in public]
         held = [f"{word} (line {line})" for word, line in assigned(tree) if word in VAGUE]
         assert (name, named, held) == (name, [], [])
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from explorer.analysis.facts.lines import lines_of
-from explorer.analysis.questions.reply import equations_of, optimised, reply
+from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
@@ -17,6 +17,7 @@ from explorer.model.units import bytes_text, count_text
 
 _LEAST = 8  # of a dimension: smaller squares are no masks
 _WHOSE = {"argument": "an argument", "donated": "a donated argument", "constant": "a constant of the program"}
+_NO_DONATION = "No argument is donated."
 _UNREADABLE = "The order in which its text runs could not be followed, so its buffers are not known."
 
 
@@ -66,34 +67,31 @@ def materialised(capture: Capture) -> Answer:
     if live is None:
         return reply("materialised", _UNREADABLE, "unknown")
     made = [buffer for buffer in _by_size(live) if buffer.kind not in _WHOSE]
-    given = [buffer for buffer in live.buffers if buffer.kind in _WHOSE]
     masks = [buffer for buffer in made if _is_mask(buffer.type)]
     squares = [buffer for buffer in made if _is_square(buffer.type) and buffer not in masks]
-    parts = [_masks(capture, masks, given)]
-    if squares:
-        parts.append(f"{_counted(squares)} in memory: {_described(capture, squares[0])}.")
-    elif not masks:
-        parts.append("No N×N array that the program makes is in memory.")
+    text = joined(_masks(capture, masks, live), _squares(capture, masks, squares))
     nodes = sorted({buffer.node.index for buffer in (*masks, *squares)} or _inside(capture))
-    stage = "hlo" if nodes else ""
-    return reply("materialised", " ".join(filter(None, parts)), "exact", stage, nodes)
+    return reply("materialised", text, "exact", "hlo", nodes)
 
 
-def _masks(capture: Capture, masks: Sequence[Buffer], given: Sequence[Buffer]) -> str:
+def _squares(capture: Capture, masks: Sequence[Buffer], squares: Sequence[Buffer]) -> str:
+    if squares:
+        counted = f"{count_text(len(squares), 'N×N array')} {agree(squares, 'is', 'are')}"
+        return f"{counted} in memory: {_described(capture, squares[0])}."
+    return "" if masks else "No N×N array that the program makes is in memory."
+
+
+def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
     if masks:
-        return f"Yes: the mask {_described(capture, masks[0])}" + (
-            f", and {len(masks) - 1} more." if masks[1:] else "."
-        )
-    arguments = [buffer for buffer in given if _is_mask(buffer.type)]
+        more = f", and {len(masks) - 1:,} more" if masks[1:] else ""
+        return f"Yes: the mask {_described(capture, masks[0])}{more}."
+    arguments = [buffer for buffer in live.buffers if buffer.kind in _WHOSE and _is_mask(buffer.type)]
     if arguments:
-        return f"The mask is {_WHOSE[arguments[0].kind]}: {arguments[0].type}; none that is made is in memory."
+        whose = f"The mask is {_WHOSE[arguments[0].kind]}: {arguments[0].type}"
+        return f"{whose}; none that the program makes is in memory."
     equations = equations_of(capture)
-    has_masks = equations is not None and any(_is_mask(type_) for type_ in equations.types)
+    has_masks = equations is not None and any(map(_is_mask, equations.types))
     return "No mask is in memory: it exists inside kernels only." if has_masks else ""
-
-
-def _counted(squares: Sequence[Buffer]) -> str:
-    return f"{count_text(len(squares), 'N×N array')} {'is' if len(squares) == 1 else 'are'}"
 
 
 def _inside(capture: Capture) -> set[int]:
@@ -128,28 +126,37 @@ def donated(capture: Capture) -> Answer:
     live = _memory(capture)
     if live is None:
         return reply("donated", _UNREADABLE, "unknown")
-    refused = [finding for finding in capture.findings if finding.rule == "unusable-donation"]
     given = [buffer for buffer in live.buffers if buffer.kind == "donated"]
-    parts: list[str] = []
-    nodes = [buffer.node.index for buffer in given]
-    if given:
-        verb = "is" if len(given) == 1 else "are"
-        size = bytes_text(sum(buffer.bytes for buffer in given))
-        parts.append(
-            f"Yes: {_names([b.node for b in given])} {verb} donated, and results are written over {size} of it."
-        )
-    parts += [f"{finding.message}." for finding in refused]
-    could = live.donations
-    if not parts:
-        parts.append("No argument is donated." if equations_of(capture) else "No result is written over an argument.")
+    refused = _refused(capture)
+    could = [donation.argument for donation in live.donations]
+    sentences = [_given(given), *refused]
+    if not any(sentences):
+        sentences = [_NO_DONATION if equations_of(capture) is not None else "No result is written over an argument."]
     if could:
-        what = f"{_names([each.argument for each in could])} of {bytes_text(sum(each.bytes for each in could))}"
-        parts.append(f"{what} could be: a result has {'its type' if len(could) == 1 else 'their types'}.")
-        nodes = nodes or [each.argument.index for each in could]
+        sentences.append(_could(live))
     elif not given and not refused:
-        parts.append("None could be: no result has the type of one.")
-    hint = f"jax.jit(f, donate_argnames={could[0].argument.scope.partition('[')[0]!r})" if could and not given else ""
-    return reply("donated", " ".join(parts), "exact", "hlo" if nodes else "", sorted(nodes), hint)
+        sentences.append("None could be: no result has the type of one.")
+    nodes = [buffer.node for buffer in given] or could
+    hint = f"jax.jit(f, donate_argnames={could[0].scope.partition('[')[0]!r})" if could else ""
+    return reply("donated", joined(*sentences), "exact", "hlo", sorted(node.index for node in nodes), hint)
+
+
+def _refused(capture: Capture) -> list[str]:
+    return [f"{finding.message}." for finding in capture.findings if finding.rule == "unusable-donation"]
+
+
+def _could(live: LiveMemory) -> str:
+    could = [donation.argument for donation in live.donations]
+    size = bytes_text(sum(donation.bytes for donation in live.donations))
+    return f"{_names(could)} of {size} could be: a result has {agree(could, 'its type', 'their types')}."
+
+
+def _given(given: Sequence[Buffer]) -> str:
+    if not given:
+        return ""
+    size = bytes_text(sum(buffer.bytes for buffer in given))
+    names = _names([buffer.node for buffer in given])
+    return f"Yes: {names} {agree(given, 'is', 'are')} donated, and results are written over {size} of it."
 
 
 def _names(nodes: Sequence[Node]) -> str:

@@ -23,7 +23,7 @@ QUESTIONS = (
         "largest",
         "what is the biggest buffer, and who makes it?",
         ("buffer", "buffers", "biggest", "largest", "memory", "peak", "peaks", "oom"),
-        ("array", "maker", "makes", "made", "big", "large"),
+        ("array", "maker", "makes", "made", "big", "large", "needs", "most"),
     ),
     Question(
         "removed",
@@ -98,9 +98,10 @@ QUESTIONS = (
         ("intermediate", "square", "scores", "attention", "memory", "written", "array", "any"),
     ),
 )
-_SILENT = frozenset(
-    ["a", "an", "the", "is", "are", "was", "were", "be", "been", "it", "its", "this", "that", "these", "those", "my", "your", "our", "of", "in", "on", "at", "to", "for", "from", "by", "with", "and", "or", "not", "no", "do", "does", "did", "has", "have", "had", "can", "could", "would", "will", "i", "me", "you", "we", "there", "here", "any", "some", "what", "which", "who", "where", "when", "how", "why", "if", "please", "so", "as", "all", "out", "up", "one"]
-)
+_ARTICLES = "a an the it its this that these those my your our i me you we there here any some one"
+_VERBS = "is are was were be been do does did has have had can could would will not no please"
+_PARTICLES = "of in on at to for from by with and or what which who where when how why if so as all out up"
+_SILENT = frozenset(f"{_ARTICLES} {_VERBS} {_PARTICLES}".split())
 # How a person calls an operation, by what the jaxpr calls it; by their beginnings.
 _OPERATIONS = {
     **{"multipl": "mul", "times": "mul", "addition": "add", "plus": "add", "subtract": "sub", "minus": "sub"},
@@ -113,7 +114,8 @@ _OPERATIONS = {
 
 def words_of(text: str) -> list[str]:
     """The words of what a person typed, in small letters."""
-    letters = [letter if letter.isalnum() or letter in "_×*." else " " for letter in text.lower()]
+    plain = text.lower().replace("’", "'").replace("n't", " not").replace("'s ", " ")
+    letters = [letter if letter.isalnum() or letter in "_×*." else " " for letter in plain]
     return [word for raw in "".join(letters).split() if (word := raw.strip("._*"))]
 
 
@@ -132,16 +134,16 @@ def rank(text: str, extra: Iterable[str] = ()) -> list[tuple[float, Question]]:
     scored: list[tuple[float, Question]] = []
     for question in QUESTIONS:
         score = strong = 0.0
-        foreign = known = 0
+        foreign = own_words = 0
         for word in dict.fromkeys(words):
             own, hint = _likeness(word, question.words), _likeness(word, question.hints)
             strong = max(strong, own)
             if own or hint:
                 score += max(own * 2, hint) - (max(own, hint) < 1) * 0.5 * (own > 0)
-                known += 1
+                own_words += 1
             elif word not in _SILENT and word not in allowed and not word.isdigit():
                 foreign += 1
-        if strong and foreign <= known:
+        if strong and foreign <= own_words:
             scored.append((score, question))
     return sorted(scored, key=lambda pair: -pair[0])
 

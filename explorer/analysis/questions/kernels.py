@@ -10,7 +10,7 @@ import numpy as np
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.facts.cost import INTENSE
 from explorer.analysis.facts.lines import line_text, lines_of
-from explorer.analysis.questions.reply import optimised, reply
+from explorer.analysis.questions.reply import joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EXACT
@@ -36,25 +36,24 @@ def slow(capture: Capture) -> Answer:
     kernels = running_nodes(graph)
     if not len(kernels):
         return reply("slow", "No kernel runs.")
-    measures = {name: np.nan_to_num(values[kernels]) for name, values in graph.measures.items()}
-    times, flops, moved = (measures.get(name, np.zeros(len(kernels))) for name in ("time", "flops", "bytes"))
-    is_timed = bool(times.sum() > 0)
-    is_intense = flops.sum() > INTENSE * moved.sum()
-    values = times if is_timed else flops if is_intense else moved
-    if not values.sum() > 0:
+    sums = {name: float(np.nansum(values[kernels])) for name, values in graph.measures.items()}
+    is_intense = sums.get("flops", 0) > INTENSE * sums.get("bytes", 0)
+    measure = "time" if sums.get("time") else "flops" if is_intense else "bytes"
+    if not sums.get(measure):
         return reply("slow", "Nothing is known of what its kernels cost.", "unknown", hint=_PROFILE)
+    values = np.nan_to_num(graph.measures[measure][kernels])
     at = int(np.argmax(values))
-    name, share = graph.names[int(kernels[at])], share_text(float(values[at] / values.sum()))
-    line = lines_of(capture, graph, [int(kernels[at])])
-    of_line = f", on {line}" if line else ""
-    nodes = (int(kernels[at]),)
-    if is_timed:
-        text = f"{name}{of_line}, takes {share} of the measured time ({duration_text(float(values[at]))})."
-        return reply("slow", text, "exact", "hlo", nodes)
-    what = "does" if is_intense else "moves"
-    much = f"{amount_text(float(values[at]))} FLOPs" if is_intense else bytes_text(float(values[at]))
-    text = f"No time was measured. {name}{of_line}, {what} most: {share} of the {'FLOPs' if is_intense else 'bytes'}"
-    return reply("slow", f"{text} ({much}).", "inferred", "hlo", nodes, _PROFILE)
+    node, value, share = int(kernels[at]), float(values[at]), share_text(float(values[at]) / sums[measure])
+    line = lines_of(capture, graph, [node])
+    name = graph.names[node] + (f", on {line}," if line else "")
+    if measure == "time":
+        text = f"{name} takes {share} of the measured time ({duration_text(value)})."
+        return reply("slow", text, "exact", "hlo", (node,))
+    text = {
+        "flops": f"does most: {share} of the FLOPs ({amount_text(value)})",
+        "bytes": f"moves most: {share} of the bytes ({bytes_text(value)})",
+    }[measure]
+    return reply("slow", f"No time was measured. {name} {text}.", "inferred", "hlo", (node,), _PROFILE)
 
 
 _PROFILE = "ex.profile(f, x) measures each kernel."
@@ -115,17 +114,20 @@ def unfused(capture: Capture) -> Answer:
         text = f"None of the {len(kernels):,} kernels reads another's result: there is nothing to fuse them along."
         return reply("unfused", text, "exact", "hlo", kernels)
     reasons = {pair: _reason(graph, pair) for pair in pairs}
-    counts = Counter(reason for reason in reasons.values() if reason)
-    open_ = [pair for pair, reason in reasons.items() if not reason]
+    counts = Counter(filter(None, reasons.values()))
+    rest = [pair for pair, reason in reasons.items() if not reason]
+    why = "; ".join(f"in {count:,} {reason}" for reason, count in counts.most_common(4))
     where = f"In {count_text(len(pairs), 'place')} a kernel reads what another wrote"
-    known = "; ".join(f"in {count:,} {reason}" for reason, count in counts.most_common(4))
-    parts = [f"{where}{': ' * bool(known)}{known}."]
-    if open_:
-        maker, reader = (graph.names[at] for at in open_[0])
-        many = f"of {len(open_):,} " if counts else ""
-        parts.append(f"The compiler doesn't say {many}why, as of {maker} → {reader}.")
-    nodes = sorted({at for pair in (open_ or pairs) for at in pair})
-    return reply("unfused", " ".join(parts), "inferred" if counts else "unknown", "hlo", nodes)
+    text = joined(f"{where}{': ' * bool(why)}{why}.", _unexplained(graph, rest, bool(why)))
+    nodes = sorted({at for pair in (rest or pairs) for at in pair})
+    return reply("unfused", text, "inferred" if counts else "unknown", "hlo", nodes)
+
+
+def _unexplained(graph: Graph, pairs: Sequence[tuple[int, int]], is_part: bool) -> str:
+    if not pairs:
+        return ""
+    maker, reader = (graph.names[at] for at in pairs[0])
+    return f"The compiler doesn't say {f'of {len(pairs):,} ' * is_part}why, as of {maker} → {reader}."
 
 
 def _pairs(graph: Graph, kernels: Sequence[int]) -> list[tuple[int, int]]:
@@ -137,7 +139,7 @@ def _pairs(graph: Graph, kernels: Sequence[int]) -> list[tuple[int, int]]:
     codes: list[int] = graph.op.tolist()
 
     def makers(node: int) -> list[int]:
-        found: list[int] = []
+        nodes: list[int] = []
         todo, seen = operands[start[node] : start[node + 1]], set[int]()
         while todo:
             at = todo.pop()
@@ -145,10 +147,10 @@ def _pairs(graph: Graph, kernels: Sequence[int]) -> list[tuple[int, int]]:
                 continue
             seen.add(at)
             if is_kernel[at] or graph.ops[codes[at]] in ("while", "conditional"):
-                found.append(at)
+                nodes.append(at)
             elif passes_on[codes[at]]:
                 todo.extend(operands[start[at] : start[at + 1]])
-        return sorted(found)
+        return sorted(nodes)
 
     return [(maker, kernel) for kernel in kernels for maker in makers(kernel)]
 

@@ -10,7 +10,7 @@ import numpy as np
 from explorer.analysis.cost.kernels import running_nodes
 from explorer.analysis.facts.copies import copying_kernels
 from explorer.analysis.facts.lines import lines_of
-from explorer.analysis.questions.reply import UNRECORDED, optimised, reply
+from explorer.analysis.questions.reply import UNRECORDED, agree, joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.attribution import SERVES
 from explorer.model.capture import Capture
@@ -35,30 +35,29 @@ def copies(capture: Capture) -> Answer:
     kernels = running_nodes(graph)
     only = copying_kernels(graph, kernels).tolist()
     origins = [_origin(capture, graph, row) for row in rows]
-    parts = [_head(graph, only, len(kernels), rows), _sake(origins)]
-    hint = ""
-    if capture.has_passes:
-        parts.append(_makers(capture.passes, graph, rows))
-    elif any(not is_sure for _, is_sure in origins):
-        hint = f"Which pass put them in: {UNRECORDED}"
     is_exact = all(is_sure for _, is_sure in origins)
-    nodes = only or sorted({int(graph.kernel[row]) for row in rows})
-    return reply("copies", " ".join(filter(None, parts)), "exact" if is_exact else "inferred", "hlo", nodes, hint)
+    makers = _makers(capture.passes, graph, rows) if capture.has_passes else ""
+    hint = "" if makers or is_exact else f"Which pass put them in: {UNRECORDED}"
+    text = joined(_head(graph, only, len(kernels), rows), _sake(origins), makers)
+    nodes = sorted({int(graph.kernel[row]) for row in rows})
+    return reply("copies", text, "exact" if is_exact else "inferred", "hlo", nodes, hint)
 
 
 def _head(graph: Graph, only: Sequence[int], kernels: int, rows: Sequence[int]) -> str:
     ops = Counter(graph.ops[int(graph.op[row])] for row in rows)
-    counts = list_names([count_text(count, op) if op != "copy" else _copies(count) for op, count in ops.items()])
+    counts = list_names([count_text(count, op) if op == "transpose" else _copies(count) for op, count in ops.items()])
+    there = f"There {agree(rows, 'is', 'are')} {counts}"
     if not only:
-        return f"No kernel only moves data; {counts} {'is' if len(rows) == 1 else 'are'} inside kernels that compute."
+        return f"{there}, in kernels that also compute."
     moved = graph.measures.get("bytes", np.full(len(graph.names), np.nan))
     whole = float(np.nansum(moved[running_nodes(graph)]))
     share = f" ({share_text(float(np.nansum(moved[only])) / whole)} of the bytes)" if whole else ""
-    return f"{len(only):,} of {count_text(kernels, 'kernel')} only {'moves' if len(only) == 1 else 'move'} data{share}."
+    does = agree(only, "does", "do")
+    return f"{there}; {len(only):,} of {count_text(kernels, 'kernel')} {does} nothing else{share}."
 
 
 def _copies(count: int) -> str:
-    return f"{count:,} {'copy' if count == 1 else 'copies'}"
+    return f"{count:,} {agree(count, 'copy', 'copies')}"
 
 
 def _origin(capture: Capture, graph: Graph, row: int) -> tuple[str, bool]:
@@ -87,7 +86,7 @@ def _equations(capture: Capture, row: int) -> list[str]:
 
 def _sake(origins: Sequence[tuple[str, bool]]) -> str:
     names = [text for text, _ in Counter(text for text, _ in origins).most_common()]
-    return f"They are there for {list_names(names)}."
+    return f"{agree(origins, 'It is', 'They are')} there for {list_names(names)}."
 
 
 def _makers(passes: Passes, graph: Graph, rows: Sequence[int]) -> str:
@@ -98,16 +97,20 @@ def _makers(passes: Passes, graph: Graph, rows: Sequence[int]) -> str:
         op = graph.ops[int(graph.op[row])]
         made.setdefault(births.get(graph.names[row], ""), []).append(op)
     texts = [
-        f"{pass_name} put in {_kinds(ops)}" if pass_name else f"{_kinds(ops)} came with the program"
+        f"{pass_name} put in {_kinds(ops)}" if pass_name else f"before all passes there {_was(ops)} {_kinds(ops)}"
         for pass_name, ops in made.items()
     ]
     return f"{list_names(texts)}."
 
 
+def _was(ops: Sequence[str]) -> str:
+    return agree(ops, "was", "were")
+
+
 def _kinds(ops: Sequence[str]) -> str:
     plural = {"copy": "copies", "transpose": "transposes", "copy-start": "copies"}
     return " and ".join(
-        f"{'the ' if count > 1 else 'a '}{plural[op] if count > 1 else op}" for op, count in Counter(ops).items()
+        f"{f'{count:,}' if count > 1 else 'a'} {plural[op] if count > 1 else op}" for op, count in Counter(ops).items()
     )
 
 
@@ -130,11 +133,8 @@ def birth_passes(passes: Passes, ops: Mapping[str, str]) -> dict[str, str]:
             sources.setdefault(link.new, []).append(link.old)
     last = versions.rows(len(versions.snapshots) - 1)
     keys = {versions.names[key]: key for key in versions.key[last].tolist() if key >= 0}
-    found: dict[str, str] = {}
-    for name in ops:
-        if name in keys and (at := born.get(_first(keys[name], sources, op_of.tolist()))) is not None:
-            found[name] = f"{passes[at].name} (pass {at + 1})"
-    return found
+    firsts = {name: _first(keys[name], sources, op_of.tolist()) for name in ops if name in keys}
+    return {name: f"{passes[born[key]].name} (pass {born[key] + 1})" for name, key in firsts.items() if key in born}
 
 
 def _first(key: int, sources: Mapping[int, Iterable[int]], op_of: Sequence[int]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from explorer.analysis.facts.lines import line_text, lines_of
-from explorer.analysis.questions.reply import UNRECORDED, equations_of, optimised, reply
+from explorer.analysis.questions.reply import UNRECORDED, equations_of, joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.fates import KINDS, Fate, Fates
@@ -34,13 +34,14 @@ def removed(capture: Capture, line: int = 0, op: str = "", file: str = "") -> An
     graph = equations_of(capture)
     if graph is None or optimised(capture) is None:
         return reply("removed", "What became of the equations is not known: a stage is missing.", "unknown")
-    rows: list[int] = np.flatnonzero(graph.is_equation).tolist()
+    file = file or capture.file
+    chosen = graph.is_equation.copy()
     if line:
-        own = set(graph.attribution.nodes(file or capture.file, line).tolist())
-        rows = [row for row in rows if row in own]
+        chosen[np.setdiff1d(np.arange(len(graph)), graph.attribution.nodes(file, line))] = False
     if op:
-        rows = [row for row in rows if graph.ops[int(graph.op[row])] == op]
-    where = line_text(capture, file or capture.file, line) if line else ""
+        chosen &= np.asarray([name == op for name in graph.ops], bool)[graph.op]
+    where = line_text(capture, file, line) if line else ""
+    rows: list[int] = np.flatnonzero(chosen).tolist()
     return _answer(capture, graph, rows, " of ".join(filter(None, (op, where))))
 
 
@@ -58,30 +59,41 @@ def _answer(capture: Capture, graph: Graph, rows: Sequence[int], what: str) -> A
     if not rows:
         return reply("removed", f"There is no equation {f'of {what}' if what else 'at all'}.")
     fates = capture.all_fates["jaxpr"]
-    gone = [row for row in rows if KINDS[int(fates.kind[row])] in _GONE]
-    open_ = [row for row in rows if KINDS[int(fates.kind[row])] == "unknown"]
-    is_inferred = any(bool(fates.inferred[row]) for row in gone)
-    certainty = "unknown" if open_ and not gone else "inferred" if is_inferred else "exact"
-    hint = "" if capture.has_passes or not open_ else UNRECORDED
-    parts = [_gone(capture, graph, fates, gone, len(rows), what)]
-    if open_:
-        parts.append(f"What became of {len(open_):,} is not known.")
-    kept = [row for row in rows if row not in {*gone, *open_}]
-    if what and kept and len(kept) <= _MOST:
-        parts.append(" ".join(f"{_named(capture, graph, row)} is {fates[row]}." for row in kept))
-    return reply("removed", " ".join(filter(None, parts)), certainty, "jaxpr", gone or rows, hint)
+    gone, lost, kept = _by_fate(fates, rows)
+    text = joined(
+        _gone(capture, graph, fates, gone, len(rows), what),
+        f"What became of {len(lost):,} is not known." * bool(lost),
+        _kept(capture, graph, fates, kept) * bool(what),
+    )
+    certainty = "inferred" if fates.inferred[gone].any() else "exact"
+    if lost and not gone:
+        certainty = "unknown"
+    hint = UNRECORDED if lost and not capture.has_passes else ""
+    return reply("removed", text, certainty, "jaxpr", gone or rows, hint)
+
+
+def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    """The rows that left no instruction of their own, those of unknown fate, and the others."""
+    kinds = [KINDS[code] for code in fates.kind[list(rows)].tolist()]
+    split: dict[str, list[int]] = {"gone": [], "unknown": [], "kept": []}
+    for row, kind in zip(rows, kinds, strict=True):
+        split["gone" if kind in _GONE else "unknown" if kind == "unknown" else "kept"].append(row)
+    return split["gone"], split["unknown"], split["kept"]
+
+
+def _kept(capture: Capture, graph: Graph, fates: Fates, rows: Sequence[int]) -> str:
+    return joined(*(f"{_named(capture, graph, row)} is {fates[row]}." for row in rows if len(rows) <= _MOST))
 
 
 def _gone(capture: Capture, graph: Graph, fates: Fates, gone: Sequence[int], count: int, what: str) -> str:
-    of = f" {what}" if what else ""
     if not gone:
-        return f"Nothing{f' of{of}' if of else ''} was removed."
-    whole = f"{len(gone):,} of {count_text(count, 'equation')}"
-    if len(gone) > _MOST:
-        steps = Counter(_step(fates[row]) for row in gone)
-        by = list_names([f"{step} {number:,}" for step, number in steps.most_common()])
-        return f"{whole}{f' of{of}' if of else ''} left no instruction as they were: {by}."
-    return " ".join(f"{_named(capture, graph, row)} was {_ending(fates[row])}." for row in gone)
+        return f"Nothing {f'of {what} ' * bool(what)}was removed."
+    if len(gone) <= _MOST:
+        return joined(*(f"{_named(capture, graph, row)} was {_ending(fates[row])}." for row in gone))
+    steps = Counter(_step(fates[row]) for row in gone)
+    by = list_names([f"{step} {number:,}" for step, number in steps.most_common()])
+    whole = f"{len(gone):,} of {count_text(count, 'equation')}{f' of {what}' * bool(what)}"
+    return f"{whole} left no instruction as they were: {by}."
 
 
 def _named(capture: Capture, graph: Graph, row: int) -> str:

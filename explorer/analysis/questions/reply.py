@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 from explorer.analysis.questions.catalogue import QUESTIONS
 from explorer.model.answers import Answer
@@ -18,6 +18,17 @@ def reply(
 ) -> Answer:
     """The answer to the question of a key."""
     return Answer(_TITLES[key], text, certainty, stage, tuple(nodes), hint)
+
+
+def agree(things: Sized | int, one: str, many: str) -> str:
+    """A word for one thing, or for any other number of them."""
+    count = things if isinstance(things, int) else len(things)
+    return one if count == 1 else many
+
+
+def joined(*sentences: str) -> str:
+    """The sentences that there are."""
+    return " ".join(filter(None, sentences))
 
 
 def optimised(capture: Capture) -> Graph | None:

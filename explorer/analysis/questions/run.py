@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from explorer.analysis.facts.lines import lines_of
-from explorer.analysis.questions.reply import equations_of, optimised, reply
+from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, reply
 from explorer.model.answers import Answer
 from explorer.model.capture import Capture
 from explorer.model.equation_sets import EXACT
@@ -22,28 +22,24 @@ _PRINTS = frozenset(("debug_print", "debug_callback"))
 
 def printed(capture: Capture) -> Answer:
     """Which prints ran while the function was traced, and which run with the program."""
-    found = [finding for finding in capture.findings if finding.rule == "impure-print"]
-    parts = [finding.message + (f" (line {finding.line})." if finding.line else ".") for finding in found]
-    nodes: list[int] = []
-    certainty = "exact"
-    if (graph := equations_of(capture)) is not None:
-        nodes = [row for row in range(len(graph)) if graph.ops[int(graph.op[row])] in _PRINTS]
-    if nodes and graph is not None:
-        where = lines_of(capture, graph, nodes)
-        runs = _running(capture, nodes)
-        one = len(nodes) == 1
-        which = f"jax.debug.{'print' if one else 'prints'}" + (f" on {where}" if where else "")
-        if runs is None:
-            certainty = "unknown"
-            parts.append(f"What became of the {which} is not known.")
-        elif runs:
-            parts.append(f"The {which} {'runs' if one else 'run'} in every call.")
-        else:
-            parts.append(f"The {which} {'was' if one else 'were'} removed.")
-    if not parts:
+    findings = [finding for finding in capture.findings if finding.rule == "impure-print"]
+    traced = [f"{finding.message}{f' (line {finding.line})' * bool(finding.line)}." for finding in findings]
+    graph = equations_of(capture)
+    rows = [] if graph is None else [row for row in range(len(graph)) if graph.ops[int(graph.op[row])] in _PRINTS]
+    if not rows or graph is None:
+        if traced:
+            return reply("printed", joined(*traced))
         text = "No print was seen while the function was traced, and nothing in the program prints."
         return reply("printed", text, "inferred", hint="explorer.lint(f, x) looks closer.")
-    return reply("printed", " ".join(parts), certainty, "jaxpr" if nodes else "", nodes)
+    where = lines_of(capture, graph, rows)
+    which = f"The jax.debug.{agree(rows, 'print', 'prints')}{f' on {where}' * bool(where)}"
+    runs = _running(capture, rows)
+    text = {
+        True: f"{which} {agree(rows, 'runs', 'run')} in every call.",
+        False: f"{which} {agree(rows, 'was', 'were')} removed.",
+        None: f"Whether {which[0].lower()}{which[1:]} {agree(rows, 'runs', 'run')} is not known.",
+    }[runs]
+    return reply("printed", joined(*traced, text), "unknown" if runs is None else "exact", "jaxpr", rows)
 
 
 def _running(capture: Capture, rows: Iterable[int]) -> bool | None:
@@ -65,24 +61,23 @@ def precision(capture: Capture) -> Answer:
     pairs: dict[tuple[str, str], list[int]] = {}
     for row in products:
         pairs.setdefault((_operand_type(graph, row), _run_type(capture, row)), []).append(row)
-    texts = [_typed(capture, graph, before, after, rows) for (before, after), rows in pairs.items()]
-    is_open = any(not after for _, after in pairs)
+    text = joined(*(_typed(capture, graph, *types, rows) for types, rows in pairs.items()))
     nodes = sorted({node for row in products for node in _instructions(capture, row)})
-    hint = "capture.passes (%explore --passes) makes the links exact." if is_open and not capture.has_passes else ""
     stage, shown = ("hlo", nodes) if nodes else ("jaxpr", products)
-    return reply("precision", " ".join(texts), "unknown" if is_open else "exact", stage, shown, hint)
+    if all(after for _, after in pairs):
+        return reply("precision", text, "exact", stage, shown)
+    hint = "" if capture.has_passes else "capture.passes (%explore --passes) makes the links exact."
+    return reply("precision", text, "unknown", stage, shown, hint)
 
 
 def _typed(capture: Capture, graph: Graph, before: str, after: str, rows: list[int]) -> str:
     where = lines_of(capture, graph, rows)
-    one = len(rows) == 1
-    subject = f"The product{'' if one else 's'}{f' on {where}' if where else ''}"
-    takes = f"{'takes' if one else 'take'} {before or 'operands of several types'}"
+    subject = f"The {agree(rows, 'product', 'products')}{f' on {where}' * bool(where)}"
+    takes = f"{subject} {agree(rows, 'takes', 'take')} {before or 'operands of several types'}"
+    runs = agree(rows, "runs", "run")
     if not after:
-        return f"{subject} {takes}; in which type {'it runs' if one else 'they run'} is not known."
-    if before == after:
-        return f"{subject} {takes} and {'runs' if one else 'run'} in {after}."
-    return f"{subject} {takes}, but {'runs' if one else 'run'} in {after} here."
+        return f"{takes}; in which type {agree(rows, 'it runs', 'they run')} is not known."
+    return f"{takes} and {runs} in {after}." if before == after else f"{takes}, but {runs} in {after} here."
 
 
 def _instructions(capture: Capture, row: int) -> list[int]:

@@ -1,11 +1,11 @@
-// Which question a person means: explorer/analysis/questions/catalogue.py, held to the same cases (test/questions.json).
+// Which question a person means, as explorer/analysis/questions/catalogue.py has it: both are held to questions.json.
 
 export type Question = [key: string, title: string, words: string[], hints: string[]];
 
 const SILENT = new Set(
   (
-    "a an the is are was were be been it its this that these those my your our of in on at to for from by with and or " +
-    "not no do does did has have had can could would will i me you we there here any some what which who where when " +
+    "a an the is are was were be been it its this that these those my your our of in on at to for from by with and " +
+    "or not no do does did has have had can could would will i me you we there here any some what which who where when " +
     "how why if please so as all out up one"
   ).split(" "),
 );
@@ -14,6 +14,9 @@ const SILENT = new Set(
 export const wordsOf = (text: string): string[] =>
   text
     .toLowerCase()
+    .replaceAll("’", "'")
+    .replaceAll("n't", " not")
+    .replaceAll("'s ", " ")
     .replace(/[^\p{L}\p{N}_×*.]/gu, " ")
     .split(/\s+/)
     .map((word) => word.replace(/^[._*]+|[._*]+$/g, ""))

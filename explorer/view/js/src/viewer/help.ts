@@ -9,6 +9,7 @@ const KEYS: [where: string, rows: [keys: string, meaning: string][]][] = [
     "anywhere",
     [
       ["Ctrl K  /", "ask or find"],
+      ["n  N", "the next of what was found, the one before"],
       ["f", "full screen, and back"],
       ["?", "this page"],
       ["Esc", "close what is open; choose nothing"],

@@ -35,7 +35,7 @@ _ANSWERS: Mapping[str, Callable[[Capture], Answer]] = {
 }
 
 
-def ask(capture: Capture, question: str, node: Node | None = None) -> Answer:
+def answer_question(capture: Capture, question: str, node: Node | None = None) -> Answer:
     """The answer to a question in a person's own words; see `Capture.ask`."""
     graph, equations = optimised(capture), equations_of(capture)
     names = operation_names(equations.ops if equations is not None else ())

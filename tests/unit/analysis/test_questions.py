@@ -1,0 +1,205 @@
+"""Questions in a person's own words: which one is meant, and that the answer is what the program's own text says."""
+
+import inspect
+import json
+import re
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import explorer as ex
+from explorer.analysis.questions.catalogue import QUESTIONS, distance, rank
+from explorer.analysis.questions.questions import answers
+from explorer.errors import ForeignNodeError, UnknownNameError
+
+CASES = json.loads((Path(ex.__file__).parent / "view/js/test/questions.json").read_text(encoding="utf-8"))
+
+
+def product_and_sort(x, w):
+    scaled = (x @ w) * 1.0
+    return jnp.sort(jnp.tanh(scaled), axis=0)
+
+
+def line_of(function, text: str) -> int:
+    lines, first = inspect.getsourcelines(function)
+    return next(first + i for i, line in enumerate(lines) if text in line)
+
+
+@pytest.fixture(scope="module")
+def capture() -> ex.Capture:
+    capture = ex.explore(product_and_sort, jnp.ones((64, 128)), jnp.ones((128, 32)))
+    assert len(capture.passes)
+    return capture
+
+
+@pytest.mark.parametrize(("text", "key"), CASES["cases"], ids=[text for text, _ in CASES["cases"]])
+def test_a_question_is_known_by_its_words(text: str, key: str | None):
+    ranked = rank(text, CASES["names"])
+    meant = ranked[0][1].key if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]) else None
+    assert meant == key
+
+
+def test_the_view_is_tested_with_the_questions_of_the_catalogue():
+    assert CASES["questions"] == [[q.key, q.title, list(q.words), list(q.hints)] for q in QUESTIONS]
+
+
+def test_letters_that_are_swapped_are_one_mistake():
+    assert distance("trasnpose", "transpose", 2) == 1
+    assert distance("bufer", "buffer", 1) == 1
+    assert distance("sum", "transpose", 2) > 2
+
+
+def test_what_removed_a_multiplication_is_the_pass_whose_module_lacks_it(capture: ex.Capture):
+    answer = capture.ask("which pass removed my multiplication")
+    line = line_of(product_and_sort, "* 1.0")
+    assert f"mul on line {line} was eliminated by" in answer.text
+    assert answer.certainty == "exact"
+    # The truth: JAX wrote it, and XLA's import already had it gone or the pass that is named took it away.
+    assert " multiply(" not in capture.hlo.text
+    assert capture.ask(f"who removed line {line}?").nodes == answer.nodes
+    assert [capture.jaxpr.graph.ops[capture.jaxpr.graph.op[node]] for node in answer.nodes] == ["mul"]
+    assert capture.ask("who removed line 1?").text == "There is no equation of line 1."
+
+
+def test_the_biggest_buffer_is_the_largest_array_of_the_text(capture: ex.Capture):
+    answer = capture.ask("biggest buffer?")
+    sizes = {
+        name: int(rows) * int(columns) * 4
+        for name, rows, columns in re.findall(r"%([\w.-]+) = f32\[(\d+),(\d+)\]", capture.hlo.text.split("ENTRY")[1])
+    }
+    nodes = [capture.hlo.graph.names[node] for node in answer.nodes]
+    assert max(sizes.values()) == sizes[nodes[0]] == 64 * 128 * 4
+    assert "32.8 kB is an argument, x" in answer.text
+    maker = nodes[1]
+    assert f"8.2 kB is made by {maker} on line {line_of(product_and_sort, '@')}" in answer.text
+
+
+def test_a_kernel_is_made_of_the_lines_that_are_written_in_it(capture: ex.Capture):
+    sort = next(node for node in capture.hlo.graph.nodes if node.op == "sort")
+    line = line_of(product_and_sort, "jnp.sort")
+    for answer in (capture.ask("which line made this", sort), capture.ask(f"which line made {sort.name}?")):
+        assert answer.text.startswith(f"{sort.name} is made of line {line} (")
+    assert capture.ask("which line made this?").certainty == "unknown"
+    with pytest.raises(ForeignNodeError):
+        capture.ask("which line made this?", next(capture.jaxpr.graph.nodes))
+
+
+def test_what_runs_alone_by_what_it_is_is_told_and_nothing_else_is(capture: ex.Capture):
+    assert "a sort runs alone" in capture.ask("what is not fused and why?").text
+    one = ex.explore(lambda x: jnp.tanh(x) * 2, jnp.ones(64))
+    assert one.ask("what isn't fused").text == "Nothing stayed apart: all runs in one kernel."
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_the_precision_of_a_product_is_that_of_the_instruction(dtype: str):
+    x = jnp.ones((64, 64), dtype)
+    capture = ex.explore(lambda a, b: jnp.tanh(a @ b), x, x)
+    assert len(capture.passes)
+    dots = [node for node in capture.hlo.graph.nodes if node.op == "dot"]
+    answer = capture.ask("is my product in bf16?")
+    short = {"bfloat16": "bf16", "float32": "f32"}[dtype]
+    if not dots:
+        assert answer.certainty == "unknown"
+        return
+    run = dots[0].operands[0].type.partition("[")[0]
+    assert ("but runs in" in answer.text) == (run != short)
+    assert f"takes {short}" in answer.text
+    assert f"in {run}" in answer.text
+    assert "no matrix product" in ex.explore(jnp.tanh, x).ask("in bf16?").text
+
+
+def test_donation_is_used_refused_or_possible():
+    w = jnp.ones((64, 64))
+    step = lambda w, g: w - 0.1 * g  # noqa: E731
+    used = ex.explore(jax.jit(step, donate_argnums=0), w, w).ask("was donation used?")
+    assert used.text.startswith("Yes: w is donated, and results are written over 16.4 kB of it.")
+    possible = ex.explore(jax.jit(step), w, w).ask("donated?")
+    assert possible.text.startswith("No argument is donated. w of 16.4 kB could be")
+    assert possible.hint == "jax.jit(f, donate_argnames='w')"
+    with pytest.warns(UserWarning, match="donated buffers were not usable"):
+        refused = ex.explore(jax.jit(lambda w: w.sum(), donate_argnums=0), w).ask("donated?")
+    assert "no result can take its memory" in refused.text
+    assert "could be" not in refused.text
+
+
+def test_prints_that_ran_while_tracing_and_those_that_run(capsys: pytest.CaptureFixture[str]):
+    def noisy(x):
+        print("once", x)
+        jax.debug.print("each time {}", x.sum())
+        return x * 2
+
+    answer = ex.explore(noisy, jnp.ones(4)).ask("did my print run?")
+    assert "once" in capsys.readouterr().out
+    assert f"(line {line_of(noisy, 'print(')})" in answer.text
+    assert f"jax.debug.print on line {line_of(noisy, 'jax.debug')} runs in every call" in answer.text
+    quiet = ex.explore(lambda x: x * 2, jnp.ones(4)).ask("did my print run?")
+    assert quiet.certainty == "inferred"
+    assert quiet.text.startswith("No print was seen")
+
+
+def causal(q, k):
+    scores = q @ k.T
+    mask = jnp.tril(jnp.ones((96, 96), bool))
+    return jax.nn.softmax(jnp.where(mask, scores, -jnp.inf))
+
+
+def test_a_mask_is_in_memory_where_its_array_is_written_by_the_entry():
+    x = jnp.ones((96, 32))
+    capture = ex.explore(causal, x, x)
+    entry = capture.hlo.text.split("ENTRY")[1]
+    written = re.findall(r"= pred\[96,96\]\S* (?!parameter)", entry)
+    answer = capture.ask("is the mask materialised?")
+    assert answer.text.startswith("Yes: the mask" if written else "No mask is in memory")
+    squares = re.findall(r"= f32\[96,96\]\S* (?!parameter|bitcast)(\w+)", entry)
+    counted = re.search(r"(\d+) N×N array", answer.text)
+    assert counted is not None
+    assert int(counted[1]) == len(squares)
+    given = ex.explore(partial(jnp.where), jnp.ones((96, 96), bool), jnp.ones((96, 96)), 0.0)
+    assert "The mask is an argument: pred[96,96]" in given.ask("mask materialised?").text
+
+
+def transposed(x, w):
+    return jnp.einsum("bsd,df->fbs", x, w) + 1
+
+
+def test_copies_are_counted_and_named_for_the_line_they_serve():
+    capture = ex.explore(transposed, jnp.ones((4, 32, 64)), jnp.ones((64, 128)))
+    assert len(capture.passes)
+    text = capture.hlo.text
+    copies, transposes = text.count(" copy("), text.count(" transpose(")
+    answer = capture.ask("why are there transposes?")
+    if not copies + transposes:
+        assert answer.text.startswith("There are none")
+        return
+    assert (f"{copies} cop" in answer.text) == (copies > 0)
+    assert (f"{transposes} transpose" in answer.text) == (transposes > 0)
+    assert f"line {line_of(transposed, 'einsum')}" in answer.text
+    assert "There are none" in ex.explore(jnp.tanh, jnp.ones(4)).ask("why copies?").text
+
+
+def test_what_a_capture_does_not_know_is_not_known(capture: ex.Capture):
+    for question in ("why did it recompile?", "what would remat bring?"):
+        answer = capture.ask(question)
+        assert answer.certainty == "unknown"
+        assert "ex." in answer.hint
+    slow = capture.ask("which fusion is slow?")
+    assert (slow.certainty, "No time was measured" in slow.text) == ("inferred", True)
+    with pytest.raises(UnknownNameError, match="which kernel is slow"):
+        capture.ask("what is the weather in Paris today?")
+
+
+def test_a_page_carries_the_same_answers(capture: ex.Capture):
+    plain = answers(capture)
+    assert [key for key, *_ in plain["questions"]] == list(plain["answers"])
+    for key, title, *_ in plain["questions"]:
+        if key not in ("made", "removed"):
+            assert plain["answers"][key][0] == capture.ask(title).text
+    lines = {line: text for _, line, text, *_ in plain["removed_lines"]}
+    line = line_of(product_and_sort, "* 1.0")
+    assert lines[line] == capture.ask(f"who removed line {line}").text
+    opened = ex.open_hlo(capture.hlo.text)
+    assert opened.ask("biggest buffer").nodes == capture.ask("biggest buffer").nodes
+    assert opened.ask("who removed line 3").certainty == "unknown"
