@@ -46,7 +46,7 @@ def copies(capture: Capture) -> Answer:
 def _head(graph: Graph, only: Sequence[int], kernels: int, rows: Sequence[int]) -> str:
     ops = Counter(graph.ops[int(graph.op[row])] for row in rows)
     counts = list_names([count_text(count, op) if op == "transpose" else _copies(count) for op, count in ops.items()])
-    there = f"There {agree(rows, 'is', 'are')} {counts}"
+    there = f"There {agree(ops.most_common(1)[0][1], 'is', 'are')} {counts}"
     if not only:
         return f"{there}, in kernels that also compute."
     moved = graph.measures.get("bytes", np.full(len(graph.names), np.nan))

@@ -112,6 +112,7 @@ export class Viewer {
       {
         "data-capture": options.id,
         "data-lm-suppress-shortcuts": "true",
+        tabindex: -1, // a click anywhere in it makes its keys work
         "aria-label": made > 1 ? `${name}, view ${made}` : name,
       },
       this.#bar.root,
