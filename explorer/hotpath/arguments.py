@@ -172,8 +172,16 @@ def unfit(values: Any, result: Any) -> Refusal | None:
     return None
 
 
-def unfollowed(values: Any) -> Refusal | None:
-    """Why a call like this can't be compiled, by what came in: arrays that change unseen."""
-    if any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(values)):
-        return Refusal("it is given objects of ndarray", cure="arrays of JAX's: jnp.asarray")
+def unfollowed(values: Sequence[Any], names: Sequence[str]) -> Refusal | None:
+    """Why a call like this can't be compiled, by what came in: arrays that NumPy computes with, in 64 bits.
+
+    Args:
+        values, names: Of its parameters.
+    """
+    for value, name in zip(values, names, strict=False):
+        if any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(value)):
+            cure = f"give it arrays of JAX's: jnp.asarray({name})" if isinstance(value, np.ndarray) else "jnp.asarray"
+            return Refusal(
+                f"`{name}` is of NumPy, which computes with it by its own rules, mostly in 64 bits", cure=cure
+            )
     return None

@@ -258,7 +258,7 @@ class HotFunction:
 
     def _learn(self, values: tuple[Any, ...], key: Any) -> None:
         """It is time: prove it, and have it compiled."""
-        refusal = unfollowed(values)
+        refusal = unfollowed(values, self.original.__code__.co_varnames)
         args, kwargs = self._parameters.handed(values)
         proof = refusal or prove(self.original, args, kwargs)
         if isinstance(proof, Refusal):

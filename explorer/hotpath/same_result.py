@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from explorer.capture.differences import difference_of
 from explorer.hotpath.arrays import ARRAYS
 
 _tree: Any = jax.tree  # whose structures have no type
@@ -35,17 +36,11 @@ def is_close(one: jax.Array, two: jax.Array) -> bool:
     """Whether two arrays of one dtype are equal but for rounding."""
     if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
         one, two = jax.random.key_data(one), jax.random.key_data(two)
-    if not jnp.issubdtype(one.dtype, jnp.inexact):
+    if not jnp.issubdtype(one.dtype, jnp.inexact):  # 64 bits of which may not fit into a double
         return bool(np.array_equal(np.asarray(one), np.asarray(two)))
-    wide = np.complex128 if jnp.issubdtype(one.dtype, jnp.complexfloating) else np.float64
-    first: Any = np.asarray(one).astype(wide)
-    second: Any = np.asarray(two).astype(wide)
-    finite = np.isfinite(first)
-    if not np.array_equal(first[~finite], second[~finite], equal_nan=True):
-        return False
-    scale = float(np.max(np.abs(first[finite]), initial=0.0))
-    tolerance = _ULPS * float(cast(Any, jnp.finfo(one.dtype)).eps) * scale
-    return bool(np.all(np.abs(first[finite] - second[finite]) <= tolerance))
+    tolerance = _ULPS * float(cast(Any, jnp.finfo(one.dtype)).eps)
+    apart = difference_of(two, one)
+    return apart.absolute == 0 or apart.relative <= tolerance
 
 
 def shared_container(args: Any, kwargs: Any, result: Any) -> bool:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from explorer.capture.call import Call, takes_call
+from explorer.capture.hot_functions import hot_status
 from explorer.capture.prints import Prints, printed_once
 from explorer.errors import ArgumentsError, NotCallableError, OptionError
 from explorer.measure.calls import Calls
@@ -51,7 +52,7 @@ def compare(
 
     In each round every callable has its turn, in an order that is drawn anew; so what slows the machine down for a
     while slows all of them down, and their ratios stay. Each is warmed up first and called as it is: wrap it in
-    `jax.jit` to compare it compiled.
+    `jax.jit` to compare it compiled. A function that runs compiled by hot paths does so here, and a note says so.
 
     Args:
         candidates: By name, a callable, or where it takes arguments of its own `explorer.Call(f, x, y=1)` or
@@ -100,8 +101,17 @@ def compare(
             notes += _differences(entrants, baseline)
         _take_turns(entrants, seconds, lambda: _is_precise(entrants, baseline, confidence, precision), notify)
     samples = {entrant.name: entrant.sampler.samples for entrant in entrants}
-    notes += [*_unsteady_notes(entrants, seconds), *prints.notes]
+    notes += [*_hot_notes(entrants), *_unsteady_notes(entrants, seconds), *prints.notes]
     return Comparison(samples, baseline, _shared_signature(entrants), tuple(notes), environment_with_cores())
+
+
+def _hot_notes(entrants: Sequence[_Entrant]) -> list[str]:
+    """A candidate that is written eagerly and isn't run so: hot paths are on."""
+    statuses = {entrant.name: hot_status(entrant.function) for entrant in entrants}
+    names = [name for name, status in statuses.items() if status and status.is_on and status.row.state == "compiled"]
+    listed = " and ".join(f"`{name}`" for name in names)
+    what = f"{listed} {'run' if names[1:] else 'runs'} compiled by hot paths, which are on: that was measured"
+    return [f"{what}; stop them to compare eager calls"] if names else []
 
 
 def _shared_signature(entrants: Sequence[_Entrant]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.capture.call import Call, takes_call
+from explorer.capture.differences import difference_of
 from explorer.capture.prints import printed_once
 from explorer.capture.same_program import is_same_program
 from explorer.errors import NotCallableError, OptionError
@@ -16,7 +17,6 @@ from explorer.measure.calls import Calls
 from explorer.measure.compare import compare
 from explorer.measure.compiled_subject import CompiledSubject, error_line, flops_and_bytes, kernels_of
 from explorer.measure.device import environment_with_cores
-from explorer.measure.differences import difference_of
 from explorer.measure.naming import distinct_labels
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of

@@ -46,6 +46,7 @@ from explorer.model.source import is_library_file
 _OPAQUE = ("jax", "jaxlib", "numpy", "scipy", "flax", "torch")  # whose sources lead too deep
 _READERS = ("builtins", "math", "_operator", "itertools", "_functools", "numpy")  # that take an array for its value
 _YOURSELF = "put `@jax.jit` on it yourself, if you know that it only computes"
+_BY_NNX = "pass the module as an argument and put `@nnx.jit` on it, which knows how flax.nnx changes modules in place"
 _DEEP_READERS: tuple[Any, ...] = (any, all, max, min, sorted, filter)
 _LIKE_THEIRS = tuple(vars(jax)[name] for name in ("vmap", "jit", "checkpoint", "remat", "named_call"))
 
@@ -144,7 +145,9 @@ def _unknown(value: Any, text: str) -> NotProven:
     owner = getattr(value, "__self__", None)
     module = getattr(value, "__module__", None) or (type(owner).__module__ if owner is not None else "")
     effect = known.effect_of(f"{module}.{getattr(value, '__qualname__', type(value).__name__)}")
-    return NotProven(f"`{text}`: {effect}") if effect else NotProven(f"what `{text}` does isn't known", _YOURSELF)
+    return (
+        NotProven(f"`{text}`: {effect}") if effect else NotProven(f"what `{text}` does isn't known", _jit_for(module))
+    )
 
 
 def _run_function(walker: Walker, function: FunctionType, given: Arguments, text: str) -> Value:
@@ -164,8 +167,13 @@ def _without_source(function: FunctionType, text: str) -> NotProven:
     is_opaque = (function.__module__ or "").partition(".")[0] in _OPAQUE
     return NotProven(
         f"what `{text}` does isn't known" if is_opaque else f"the source of `{text}` can't be had, or isn't what runs",
-        _YOURSELF,
+        _jit_for(function.__module__),
     )
+
+
+def _jit_for(module: Any) -> str:
+    """Who compiles what only the user knows to compute; jax.jit would put traced values into a module of nnx."""
+    return _BY_NNX if f"{module}.".startswith("flax.nnx.") else _YOURSELF
 
 
 def _construct(walker: Walker, kind: type[Any], given: Arguments, text: str) -> Value:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import isfinite, nan
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
-from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.displayable import Charted
+from explorer.model.results.named_rows import row_named
 from explorer.model.results.sequences import LeftStatement, ProposedFunction, RepeatedSequence
 from explorer.model.saved import Saved
 from explorer.model.units import count_text
@@ -253,14 +252,7 @@ class HotPaths(Charted, Saved):
         Raises:
             UnknownNameError: There is none.
         """
-        for row in self.functions:
-            if row.name == name:
-                return row
-        names = [row.name for row in self.functions]
-        near = get_close_matches(name, names, 1)
-        raise UnknownNameError(
-            f"no hot function is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else f": there are {names}")
-        )
+        return row_named(self.functions, name, "hot function")
 
     @property
     @attached

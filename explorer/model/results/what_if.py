@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from explorer.errors import UnknownNameError
 from explorer.model.attached import attached
 from explorer.model.cached import cached_property
 from explorer.model.capture import Capture
 from explorer.model.displayable import Charted
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.measured import Measured, known_text, size_text
+from explorer.model.results.named_rows import row_named
 from explorer.model.results.sweep import text_table
 from explorer.model.saved import Saved
 from explorer.model.units import duration_text
@@ -132,14 +131,7 @@ class WhatIf(Charted, Saved):
 
     def __getitem__(self, name: str) -> Variant:
         """The row of this name; UnknownNameError lists those that there are."""
-        for row in self.rows:
-            if row.name == name:
-                return row
-        names = [row.name for row in self.rows]
-        near = get_close_matches(name, names, 1)
-        raise UnknownNameError(
-            f"there is no variant {name!r}" + (f"; did you mean {near[0]!r}?" if near else f": {names}")
-        )
+        return row_named(self.rows, name, "variant")
 
     @property
     @attached

@@ -191,7 +191,7 @@ def giving_back_a_container():
     return lambda parts: (parts, parts[0] * 2), lambda parts: ([*parts], parts[0] * 2)
 
 
-@case("is given objects of ndarray", "jnp.asarray", args=(np.ones((3, 4)),), cured_args=(jnp.ones((3, 4)),))
+@case("`x` is of NumPy", "jnp.asarray(x)", args=(np.ones((3, 4)),), cured_args=(jnp.ones((3, 4)),))
 def being_given_numpy():
     return lambda x: jnp.tanh(x) * 2, lambda x: jnp.tanh(x) * 2
 
@@ -238,3 +238,21 @@ def test_what_has_no_cure_names_its_reason_and_line(act, reason):
     assert reason in refusal.reason
     assert refusal.file == __file__
     assert refusal.line
+
+
+def test_a_module_of_nnx_is_left_to_its_own_jit():
+    nnx = pytest.importorskip("flax.nnx")
+    counted = nnx.Linear(4, 4, rngs=nnx.Rngs(0))
+
+    def step(module, x):
+        module.kernel[...] = module.kernel[...] + 1  # jax.jit would leave a traced value there
+        return module(x)
+
+    def forward(x):
+        return counted(x) * 2
+
+    assert "`@nnx.jit`" in hot_after(forward, (X,)).refusal.cure
+    assert "jax.jit" not in hot_after(step, (counted, X)).refusal.cure
+    expected, before = step(nnx.clone(counted), X), counted.kernel[...]
+    np.testing.assert_allclose(nnx.jit(step)(counted, X), expected, rtol=1e-6)
+    np.testing.assert_allclose(counted.kernel[...], before + 1)

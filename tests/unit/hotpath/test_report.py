@@ -82,7 +82,7 @@ def test_the_value_survives_a_file_and_shows_as_a_table(tmp_path, capsys):
     assert repr((loaded.functions, loaded.labels, loaded.events)) == repr((rows, paths.labels, paths.events))
     assert list(paths.to_frame()["calls"]) == [12, 4]  # whoever stays eager isn't counted any more
     assert "(test_report.py, line" in repr(paths)
-    with pytest.raises(ex.UnknownNameError, match="did you mean 'chain'"):
+    with pytest.raises(ex.UnknownNameError, match="Did you mean `chain`"):
         paths["chian"]
 
 

@@ -67,6 +67,15 @@ def test_time_measures_it_eagerly_though_it_runs_compiled(hot):
     np.testing.assert_allclose(chain(X), expected, rtol=1e-5)
 
 
+def test_compare_measures_what_runs_and_says_that_it_is_compiled(hot):
+    ways = {"hot": chain, "by hand": jax.jit(chain)}
+    notes = ex.compare(ways, X, seconds=0.05, check=False, progress=False).notes
+    assert [note for note in notes if "`hot` runs compiled by hot paths, which are on" in note]
+    hot.stop()
+    notes = ex.compare(ways, X, seconds=0.05, check=False, progress=False).notes
+    assert not [note for note in notes if "hot paths" in note]
+
+
 def test_the_magic_shows_a_hot_function_as_it_is_written(monkeypatch):
     pytest.importorskip("IPython", reason="the magics need IPython")
     monkeypatch.setattr("explorer.hotpath.comparison._FASTER", 0.0)

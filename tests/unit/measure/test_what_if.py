@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import explorer as ex
-from explorer.measure.differences import difference_of
+from explorer.capture.differences import difference_of
 from explorer.model.results.benchmark_comparison import Ratio
 from explorer.model.results.timing import Samples
 from explorer.model.results.what_if import Difference, Variant, WhatIf
@@ -301,7 +301,7 @@ def test_the_headline_names_what_is_worth_doing_the_most_first():
 def test_a_row_is_found_by_name_and_a_wrong_name_is_told_the_right_one():
     found = WhatIf("f", "", [PLAIN, WON])
     assert found["x"] is WON
-    with pytest.raises(KeyError, match="did you mean 'plain'"):
+    with pytest.raises(KeyError, match="Did you mean `plain`"):
         found["plian"]
 
 
