@@ -10,7 +10,11 @@ from explorer._jax.internals import internals
 _KINDS_OF_CALL = 1024
 
 
-def with_explained_misses(jitted: Any, explain: Callable[[Exception, tuple[Any, ...], dict[str, Any]], None]) -> Any:
+def with_explained_misses(
+    jitted: Any,
+    explain: Callable[[Exception, tuple[Any, ...], dict[str, Any]], None],
+    answer: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] | None = None,
+) -> Any:
     """The same function, as far as a call goes: what JAX raises where it traces and compiles is given to `explain`.
 
     jax.jit's dispatcher is C++ and calls Python for what it has no entry for. A function around it would be called
@@ -19,6 +23,7 @@ def with_explained_misses(jitted: Any, explain: Callable[[Exception, tuple[Any, 
     Args:
         jitted: What `jax.jit` returned.
         explain: Takes the error and the call's arguments, and raises another one, or nothing: then it stays.
+        answer: What answers such a call; it takes what JAX would do, and the call's arguments.
     """
     how, info = internals, getattr(jitted, "_jit_info", None)
     if how is None or info is None or not hasattr(jitted, "_cache_miss"):
@@ -27,6 +32,8 @@ def with_explained_misses(jitted: Any, explain: Callable[[Exception, tuple[Any, 
     def miss(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         try:
+            if answer is not None:
+                return answer(jitted._cache_miss, args, kwargs)
             return jitted._cache_miss(*args, **kwargs)
         except Exception as error:
             explain(error, args, kwargs)

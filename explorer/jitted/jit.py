@@ -59,8 +59,10 @@ def jit(
             are of the arguments and of the result, without the captured state.
         max_specializations: How many variants are kept; past it all are let go, with a warning.
         shapeless: Run the function's Python once for each rank and dtype of its arguments, not for each shape; what it
-            read from elsewhere is the same for all of them. XLA compiles for each shape as ever. Dimensions that are of
-            one size may have to stay equal, and those of size 1 to stay so, where the function wants that: then other
+            read from elsewhere is the same for all of them. From the second shape on, where that is proven to change
+            no result but for the order of sums, calls are padded to powers of two, and one binary serves all shapes
+            below; one that is called often gets its own. Else XLA compiles for each shape. Dimensions that are of one
+            size may have to stay equal, and those of size 1 to stay so, where the function wants that: then other
             shapes are traced anew. A function that asks for a size as no symbol can answer (`if x.shape[0] > 4`) is
             traced for each shape, with a `RecompilationWarning` that names the line. Captured state has its shapes.
 
@@ -160,6 +162,21 @@ class Jitted(JaxSurface, HoldsState):
     def specializations(self) -> tuple[Specialization, ...]:
         """What was traced, in order: for which shapes, why, and what it took up to the end of its compilation."""
         return tuple(trace.to_specialization() for trace in self._program.traces)
+
+    @property
+    def padded_specializations(self) -> tuple[Specialization, ...]:
+        """Of a `shapeless` function the binaries that serve smaller shapes too, with the shapes they are compiled for.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> total = jit(lambda x: x.sum(), shapeless=True)
+            >>> [float(total(jnp.ones(n))) for n in (3, 100, 70, 65)]
+            [3.0, 100.0, 70.0, 65.0]
+            >>> total.padded_specializations
+            (Specialization({x: (128,)}, 'padded: for these shapes, and all that are smaller'),)
+        """
+        shapeless = self._program.shapeless
+        return tuple(shapeless.padded) if shapeless is not None else ()
 
     @property
     def captured(self) -> tuple[Any, ...]:

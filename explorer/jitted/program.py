@@ -24,6 +24,7 @@ from explorer.errors import ExplorerError, TracedValueError
 from explorer.jitted.captured import Captured, Structure
 from explorer.jitted.messages import refuse_frozen, refuse_leak, warn_full, warn_shapes, warn_storm, warn_unwritten
 from explorer.jitted.options import Passed, check_positions
+from explorer.jitted.padded_shapes import PaddedShapes
 from explorer.jitted.plan import Plan
 from explorer.jitted.readers import make_reader
 from explorer.jitted.reading import JAX_ARRAY, Same, paths, read
@@ -120,6 +121,7 @@ class Program:
         self.shapeless = self._shapeless(run) if options.shapeless else None
         run = run if self.shapeless is None else alike(run, self.shapeless)
         self.jitted: Any = jax.jit(run, **options.for_jax(1 if self.has_state else 0), **also)
+        self.padded_shapes = self._padded_shapes()
         self.dispatch, self.later_call = self._later_call()
 
     def _run(self) -> Callable[..., Any]:
@@ -172,6 +174,12 @@ class Program:
     def _shapeless(self, run: Callable[..., Any]) -> Shapeless:
         program = ref(self)
         return Shapeless(run, self.traces, lambda reason: warn_shapes(_living(program()).name, reason))
+
+    def _padded_shapes(self) -> PaddedShapes | None:
+        """What answers calls of a shapeless function at new shapes; where JAX is told more about arrays, JAX does."""
+        options = self.options
+        is_plain = not (options.donate_argnums or options.donate_argnames or options.passed.values)
+        return PaddedShapes(self.shapeless) if self.shapeless is not None and is_plain else None
 
     def run_users(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         __tracebackhide__ = True
@@ -235,7 +243,7 @@ class Program:
             if is_nested:
                 self.check_frozen(arrays)
             try:
-                result, written = self.jitted(Captured(structure, arrays), *args, **kwargs)
+                result, written = self.dispatch(Captured(structure, arrays), *args, **kwargs)
             except _EXPLAINED as error:
                 self.raise_call_error(error, args, kwargs)
                 raise
@@ -262,8 +270,10 @@ class Program:
         What fails is told in the user's terms where Python takes part, in tracing; and where C++ refuses a donated
         array.
         """
-        if self.has_state:
-            return self.jitted, self.jitted
+        answer = None if self.padded_shapes is None else self.padded_shapes.answer
+        if self.has_state:  # what fails is told where the state is read
+            dispatch = self.jitted if answer is None else with_explained_misses(self.jitted, _as_it_is, answer)
+            return dispatch, dispatch
         program = ref(self)
 
         def explain(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -271,7 +281,7 @@ class Program:
             if (self := program()) is not None and isinstance(error, _EXPLAINED):
                 self.raise_call_error(error, args, kwargs)
 
-        dispatch = with_explained_misses(self.jitted, explain)
+        dispatch = with_explained_misses(self.jitted, explain, answer)
         if not (self.options.donate_argnums or self.options.donate_argnames):
             return dispatch, dispatch
         names = self.name, self.signature, self.static_names
@@ -320,6 +330,8 @@ class Program:
         self.current = None
         if self.shapeless is not None:
             self.shapeless.clear()
+        if self.padded_shapes is not None:
+            self.padded_shapes.clear()
         self.traces.clear()
 
     def begin(self, leaves: Iterable[tuple[str, Any]]) -> Trace:
@@ -383,6 +395,10 @@ class Program:
             is_local = any(isinstance(item, jax.core.Tracer) for item in write.kind.open(holder)[1])
             if traces[-1] != now if traces else not is_local:
                 refuse_leak(self.name, holder)
+
+
+def _as_it_is(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """What a call fails of stays as it is."""
 
 
 def _living(program: Program | None) -> Program:

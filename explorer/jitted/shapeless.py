@@ -1,12 +1,9 @@
 """One run of a function's Python for all shapes of a rank and dtype, where the function allows it.
 
-jax.jit compiles for each shape, as ever. What it traces is not the user's Python but the jaxpr of one symbolic trace,
-with the sizes put in. Which sizes are one symbol is tried from the general to the special:
-
-1. each dimension is a symbol of its own;
-2. dimensions of size 1, which broadcast, stay 1, and every other is at least 2;
-3. besides, dimensions that were of one size in every call are one symbol: `x + y` wants that;
-4. besides, only what was of several sizes is a symbol, from the second call.
+jax.jit compiles for the first shape. What it traces is not the user's Python but the jaxpr of one symbolic trace, with
+the sizes put in; which sizes are one symbol is tried from the general to the special (`padding/patterns.py`). From the
+second shape on calls are padded, where that is proven to change no result (`padded_shapes.py`); else jax.jit compiles
+for each shape, as ever.
 
 Shapes that no trace covers are traced anew. A function that asks for a size in a way that no symbol can answer is
 traced for each shape, with a warning that names the line.
@@ -14,7 +11,7 @@ traced for each shape, with a warning that names the line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +20,6 @@ from typing import Any, cast
 import jax
 import jax.core
 import jax.numpy as jnp
-from jax import export
 from jax.extend.core import jaxpr_as_fun
 
 from explorer._jax import at_sizes, foreign_tracers, inner_jaxprs, undecided_equalities
@@ -34,81 +30,33 @@ from explorer.capture.prints import printed_once
 from explorer.capture.sources import place
 from explorer.capture.trace_errors import users_place
 from explorer.jitted.captured import Captured
+from explorer.jitted.padded_shapes import Padding, Places, ServePadded, take_offer
 from explorer.jitted.reading import constant
+from explorer.model.specialization import Specialization
+from explorer.padding.patterns import Pattern, Shapes, patterns, varies
 
 _MOST = 16  # traces of one rank and dtype; past it the oldest goes
-
-Shapes = Sequence[tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class _Pattern:
-    """Of each array its dimensions, a number or a symbol's name.
-
-    Args:
-        least: The smallest size that a symbol stands for.
-    """
-
-    shapes: tuple[tuple[int | str, ...], ...]
-    least: int
-
-    def sizes(self, shapes: Shapes) -> dict[str, int] | None:
-        """What the symbols are for these shapes; None if it doesn't cover them."""
-        sizes: dict[str, int] = {}
-        for mine, theirs in zip(self.shapes, shapes, strict=True):
-            for dimension, size in zip(mine, theirs, strict=True):
-                expected = sizes.setdefault(dimension, size) if isinstance(dimension, str) else dimension
-                if expected != size or (isinstance(dimension, str) and size < self.least):
-                    return None
-        return sizes
-
-    def symbolic(self) -> list[tuple[Any, ...]]:
-        names = list(dict.fromkeys(d for shape in self.shapes for d in shape if isinstance(d, str)))
-        limits = [f"{name} >= {self.least}" for name in names]
-        symbols = dict(zip(names, export.symbolic_shape(", ".join(names), constraints=limits), strict=True))
-        return [tuple(symbols[d] if isinstance(d, str) else d for d in shape) for shape in self.shapes]
-
-
-def patterns(history: Sequence[Shapes]) -> Iterator[_Pattern]:
-    """Which dimensions may be symbols, the most general first; an empty one is never one.
-
-    Args:
-        history: The shapes of several calls, the last of which is to be traced.
-    """
-    seen: set[_Pattern] = set()
-    groups: dict[tuple[int, ...], str] = {}
-
-    def dimension(i: int, j: int, least: int, is_shared: bool, varies_only: bool) -> int | str:
-        sizes = tuple(shapes[i][j] for shapes in history)
-        if sizes[-1] < least or (varies_only and len(set(sizes)) == 1):
-            return sizes[-1]
-        return groups.setdefault(sizes, f"n{len(groups)}") if is_shared else f"d{i}_{j}"
-
-    for how in ((1, False, False), (2, False, False), (2, True, False), (2, True, True)):
-        shapes = tuple(tuple(dimension(i, j, *how) for j in range(len(s))) for i, s in enumerate(history[-1]))
-        pattern = _Pattern(shapes, how[0])
-        if pattern not in seen and any(isinstance(d, str) for shape in shapes for d in shape):
-            seen.add(pattern)
-            yield pattern
-
-
-def _varies(history: Sequence[Shapes]) -> bool:
-    """Whether the last call has a size that could be a symbol and was another before: one call tells of none."""
-    return any(
-        size > 1 and any(shapes[i][j] != size for shapes in history)
-        for i, shape in enumerate(history[-1])
-        for j, size in enumerate(shape)
-    )
 
 
 @dataclass
 class _Trace:
     """A jaxpr with symbols, of the arrays that vary and those that don't."""
 
-    pattern: _Pattern
+    pattern: Pattern
     closed: Any
     structure: Any  # of what comes out
     needs_python: bool  # for its derivatives
+    record: Any = None  # of the run of Python that it is
+    padding: Padding | None = None
+    is_tried: bool = False  # whether padding was
+
+    def padded(self, run: Callable[..., Any], varying: Sequence[int]) -> Padding | None:
+        """The same in buckets, where that is proven to be exact."""
+        if not self.is_tried:
+            self.is_tried = True
+            with suppress_recording():
+                self.padding = Padding.of(self.closed, self.pattern, self.structure, run, varying)
+        return self.padding
 
     def run(self, sizes: Mapping[str, int], python: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         def run(*arrays: Any) -> Any:
@@ -192,7 +140,7 @@ class _Kind:
 
     traces: list[_Trace] = field(default_factory=list["_Trace"])
     history: list[Shapes] = field(default_factory=list["Shapes"])
-    failed: set[_Pattern] = field(default_factory=set["_Pattern"])
+    failed: set[Pattern] = field(default_factory=set["Pattern"])
     reason: str = ""  # why the last of them did
     is_refused: bool = False
 
@@ -213,8 +161,20 @@ class Shapeless:
     def clear(self) -> None:
         self.kinds.clear()
 
+    @property
+    def padded(self) -> list[Specialization]:
+        """The padded binaries that there are."""
+        return [
+            _specialization(trace.record, bucket, seconds)
+            for kind in list(self.kinds.values())
+            for trace in kind.traces
+            if trace.padding is not None
+            for bucket, seconds in trace.padding.program.buckets
+        ]
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
+        may_leave = take_offer(self)
         call = self._call(args, kwargs)
         if call is None or not any(call.shapes):
             return self.run(*args, **kwargs)
@@ -222,6 +182,8 @@ class Shapeless:
         for trace in kind.traces:
             sizes = trace.pattern.sizes(call.shapes)
             if sizes is not None:
+                if may_leave:
+                    self._leave(trace, sizes, call)
                 return trace.run(sizes, partial(call.python, []), call.arrays)
         trace = None if kind.is_refused else self._trace(call, kind)
         if trace is None:
@@ -229,6 +191,12 @@ class Shapeless:
         kind.traces.append(trace)
         del kind.traces[:-_MOST]
         return trace.run(trace.pattern.sizes(call.shapes) or {}, partial(call.python, []), call.arrays)
+
+    def _leave(self, trace: _Trace, sizes: Mapping[str, int], call: _Call) -> None:
+        """Leave the trace that is under way, if the call can be padded: sizes of a kind that there was a call of."""
+        padding = trace.padded(self.run, [call.traced.index(i) for i in call.varying])
+        if padding is not None and not padding.program.is_worth_its_own(sizes):
+            raise ServePadded(padding, Places(len(call.leaves), tuple(call.traced), tuple(call.varying)))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
         """None for what has no shape that could be left open, such as a mutable array."""
@@ -253,6 +221,7 @@ class Shapeless:
                     continue
                 trace, reason = self._try(call, pattern, prints)
                 if trace is not None:
+                    trace.record = self.records[len(before)]
                     del self.records[len(before) + 1 :]  # the one at sizes, which it was held against
                     return trace
                 self.records[:] = before
@@ -261,12 +230,12 @@ class Shapeless:
                 kind.failed.add(pattern)
                 kind.reason = reason
                 stack.enter_context(prints.muted())
-        if kind.reason and _varies(kind.history):
+        if kind.reason and varies(kind.history):
             kind.is_refused = True
             self.on_refusal(kind.reason)
         return None
 
-    def _try(self, call: _Call, pattern: _Pattern, prints: Any) -> tuple[_Trace | None, str]:
+    def _try(self, call: _Call, pattern: Pattern, prints: Any) -> tuple[_Trace | None, str]:
         # Whatever is raised may be JAX's or the user's own: a trace with sizes, which follows, tells.
         try:
             with undecided_equalities() as undecided:
@@ -290,6 +259,13 @@ class Shapeless:
         ):
             return None, "a trace for one shape computes something else: a size is asked in a way that can't be seen"
         return _Trace(pattern, traced.jaxpr, structure, _needs_python(traced.jaxpr)), ""
+
+
+def _specialization(record: Any, bucket: Mapping[str, int], seconds: float) -> Specialization:
+    shapes: dict[str, Any] = {
+        name: tuple(bucket.get(size, size) for size in shape) for name, shape in record.shapes.items()
+    }
+    return Specialization(shapes, "padded: for these shapes, and all that are smaller", seconds)
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -114,7 +114,7 @@ class StatefulCompiled:
         self._compiled = compiled
         # A program whose variants are this one: it reads and writes as the other does, with the same locks and checks.
         self._program = copy.copy(program)
-        self._program.jitted = compiled
+        self._program.jitted = self._program.dispatch = compiled
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._program.call(*args, **kwargs)

@@ -21,6 +21,7 @@ from explorer.ledger.log import EventListener
 from explorer.ledger.misses import MissCounter, Misses
 from explorer.ledger.predictions import predict_recompiles
 from explorer.ledger.replay import Replay
+from explorer.model.events.call_left import CallLeft
 from explorer.model.events.event import Event
 from explorer.model.events.hot_copy import hot_copy_of
 from explorer.model.events.prediction import Prediction
@@ -224,7 +225,9 @@ class Recorder:
             self._calls.pop(here.ident, None)
         else:
             self._calls[here.ident] = outer
-        if hot_copy_of(call.function) is not None and (error is not None or not call.steps):
+        if isinstance(error, CallLeft):
+            pass  # a padded binary answers it: that one is an event where it is compiled
+        elif hot_copy_of(call.function) is not None and (error is not None or not call.steps):
             pass  # hot paths call it for the first time, or have it refuse a call: nothing that the user does
         elif call.steps or not call.runs:
             start = thread_time()

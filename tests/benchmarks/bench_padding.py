@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import explorer as ex
-from explorer.aot.padding.transfer import Resize
+from explorer.padding.transfer import Resize
 from tests.benchmarks.table import row
 
 LARGEST = 64

@@ -20,8 +20,8 @@ from explorer.aot.padding.buckets import Buckets, Sizes, serves
 from explorer.aot.padding.demand import Demand, Wish
 from explorer.aot.padding.footprint import Footprint
 from explorer.aot.padding.padded_program import PaddedProgram
-from explorer.aot.padding.transfer import Resize, sizes_as_arrays, unguarded
 from explorer.aot.symbols import Symbols
+from explorer.padding.transfer import Resize, sizes_as_arrays, unguarded
 
 _KEPT = 1024  # sizes for which it is known how they are padded; past it all are worked out anew
 _SECONDS = 32  # of the latest calls of each size

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.aot.padding.transfer import Resize
+from explorer.padding.transfer import Resize
 
 BATCH = ex.NamedDimension("batch", 1, 8, 16)
 SEQ = ex.NamedDimension("seq", 1, 8, 16)

@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from explorer._jax.suppress_recording import suppress_recording
-from explorer.aot.padding.buckets import Sizes
 
 Shape = tuple[int, ...]
 
@@ -154,6 +153,6 @@ def unguarded() -> AbstractContextManager[None]:
     return jax.transfer_guard("allow") if is_guarded else nullcontext()
 
 
-def sizes_as_arrays(symbols: Sequence[str], sizes: Sizes) -> dict[str, Any]:
+def sizes_as_arrays(symbols: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:
     """What a padded program takes its true sizes as."""
     return {symbol: jax.device_put(np.int32(size)) for symbol, size in zip(symbols, sizes, strict=True)}

@@ -1,0 +1,157 @@
+"""Padded programs where nobody says how large sizes get: a bucket more whenever a larger size comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import prod
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+import jax
+import numpy as np
+
+from explorer.padding.sizes import Sizes
+from explorer.padding.transfer import Resize, sizes_as_arrays, unguarded
+
+# What a bucket may have more elements than the power of two that a call needs: past it a smaller one is compiled.
+_WASTE = 4
+_KEPT = 1024  # sizes of which it is known how they are padded
+_JAX: Any = jax  # whose trees have no types
+
+Run = Callable[..., Sequence[Any]]
+Key = tuple[int, ...]  # of each symbol its size, in the order of the symbols
+
+
+@dataclass(eq=False)
+class _Bucket:
+    """A compiled bucket: what it is, what runs it, what its compile took."""
+
+    sizes: Key
+    run: Run
+    seconds: float = 0.0
+
+
+@dataclass(eq=False)
+class _Served:
+    """How calls of some sizes are padded, and what padding has cost them so far."""
+
+    by: _Bucket
+    pad: Resize
+    cut: Resize
+    true: dict[str, Any]
+    spent: float = 0.0
+
+
+class GrowingProgram:
+    """One proven program for every size, in buckets of powers of two that are compiled when they are needed.
+
+    Args:
+        closed: A closed jaxpr of symbolic sizes, whose proof is exact.
+        symbols: The names of those, each with the smallest size that it stands for.
+        make: Of a bucket, by name, what runs it: a function of the true sizes by name, the arrays in the bucket's
+            shapes, and whatever else `call` is given. It compiles when it is called first.
+    """
+
+    def __init__(self, closed: Any, symbols: Mapping[str, int], make: Callable[[Mapping[str, int]], Run]) -> None:
+        self._inputs = [aval.shape for aval in closed.in_avals]
+        self._outputs = [aval.shape for aval in closed.out_avals]
+        self._symbols, self._least = tuple(symbols), tuple(symbols.values())
+        self._make = make
+        self._lock = Lock()
+        self._buckets: dict[Key, _Bucket] = {}
+        self._served: dict[Key, _Served] = {}
+        self._alone: set[Key] = set()
+
+    @property
+    def buckets(self) -> list[tuple[dict[str, int], float]]:
+        """The buckets that are compiled, with the seconds that each took, the latest last."""
+        return [(self._named(each.sizes), each.seconds) for each in list(self._buckets.values())]
+
+    def call(self, sizes: Mapping[str, int], arrays: Sequence[Any], *others: Any) -> list[Any]:
+        """The results at the call's own sizes, of arrays on one device, or NumPy's."""
+        key = tuple([sizes[symbol] for symbol in self._symbols])
+        served = self._served.get(key) or self._serve(key)
+        begun = perf_counter()
+        on_host, device = _device(arrays)
+        padded = served.pad.pad(arrays, on_host)
+        called = perf_counter()
+        # What NumPy padded was on the device all along, to a user who gave no NumPy array.
+        with nullcontext() if any(isinstance(array, np.ndarray) for array in arrays) else unguarded():
+            outputs = list(served.by.run(served.true, padded, *others))
+        if not served.by.seconds:
+            _JAX.block_until_ready(outputs)
+            served.by.seconds = perf_counter() - called
+        is_waited = on_host and bool(served.cut.changed)
+        if is_waited:
+            _JAX.block_until_ready(outputs)
+        ran = perf_counter()
+        with unguarded():
+            outputs = served.cut.cut(outputs, on_host)
+            outputs = outputs if device is None else [jax.device_put(output, device) for output in outputs]
+        wasted = (ran - called) * (1 - self._work(key) / self._work(served.by.sizes)) if is_waited else 0.0
+        served.spent += (called - begun) + (perf_counter() - ran) + wasted
+        return outputs
+
+    def is_worth_its_own(self, sizes: Mapping[str, int]) -> bool:
+        """Whether calls of these sizes spent as much on padding as a compile for them alone takes."""
+        key = tuple(sizes[symbol] for symbol in self._symbols)
+        served = self._served.get(key)
+        return key in self._alone or (served is not None and served.spent >= served.by.seconds > 0)
+
+    def give_up(self, sizes: Mapping[str, int]) -> None:
+        """From now on calls of these sizes are worth a binary of their own, whatever they spent."""
+        key = tuple(sizes[symbol] for symbol in self._symbols)
+        with self._lock:
+            self._alone.add(key)
+
+    def _serve(self, key: Key) -> _Served:
+        bucket = self._bucket(key)
+        there, target = Sizes(self._named(key), {}), Sizes(self._named(bucket.sizes), {})
+        pad = Resize([*map(there.shape, self._inputs)], [*map(target.shape, self._inputs)])
+        cut = Resize([*map(target.shape, self._outputs)], [*map(there.shape, self._outputs)])
+        with unguarded():
+            served = _Served(bucket, pad, cut, sizes_as_arrays(self._symbols, key))
+        with self._lock:
+            if len(self._served) >= _KEPT:
+                self._served.clear()
+            return self._served.setdefault(key, served)
+
+    def _bucket(self, key: Key) -> _Bucket:
+        """The smallest bucket that there is, or a new one where that is far too large."""
+        own = tuple([max(least, _power(size)) for least, size in zip(self._least, key, strict=True)])
+        with self._lock:
+            fitting = [each for each in self._buckets.values() if all(map(_holds, each.sizes, key))]
+            best = min(fitting, key=lambda each: self._work(each.sizes), default=None)
+            if best is None or self._work(best.sizes) > _WASTE * self._work(own):
+                best = self._buckets[own] = _Bucket(own, self._make(self._named(own)))
+            return best
+
+    def _work(self, key: Key) -> float:
+        """How many numbers go in and come out: what a program's work is taken to grow with."""
+        at = Sizes(self._named(key), {})
+        return float(sum(prod(at.shape(shape)) for shape in (*self._inputs, *self._outputs))) or 1.0
+
+    def _named(self, key: Key) -> dict[str, int]:
+        return dict(zip(self._symbols, key, strict=True))
+
+
+def _power(size: int) -> int:
+    return 1 << max(0, size - 1).bit_length()
+
+
+def _holds(bucket: int, size: int) -> bool:
+    return size <= bucket
+
+
+def _device(arrays: Sequence[Any]) -> tuple[bool, Any]:
+    """Whether arrays are in the host's memory; and where there are several devices, the one that they are bound to."""
+    platform, device = jax.default_backend(), None
+    for array in arrays:
+        if isinstance(array, jax.Array):
+            its = next(iter(array.devices()))
+            platform = its.platform
+            device = its if array.committed and jax.device_count() > 1 else device
+    return platform == "cpu", device
