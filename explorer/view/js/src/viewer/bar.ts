@@ -11,6 +11,8 @@ export interface Tool {
   /** What it does, with its key. */
   label: string;
   text: string;
+  /** What stands behind the text where there is place. */
+  words?: string;
   act: () => void;
 }
 
@@ -50,8 +52,9 @@ export class Bar {
 
   setTools(tools: Tool[]): void {
     this.#tools.replaceChildren(
-      ...tools.map(({ label, text, act }) => {
+      ...tools.map(({ label, text, words, act }) => {
         const made = button("tool", label, text);
+        if (words) made.append(element("i.words", ` ${words}`));
         made.addEventListener("click", act);
         return made;
       }),

@@ -31,7 +31,7 @@ export class Splitter {
   constructor(private readonly split: Split) {
     const { name, label, bounds, step, fromEnd } = split;
     this.root = element("div", {
-      class: `split split-${name}`,
+      class: `splitter splitter-${name}`,
       role: "separator",
       tabindex: "0",
       "aria-label": label,

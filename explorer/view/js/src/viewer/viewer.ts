@@ -203,12 +203,13 @@ export class Viewer {
         text: this.#full.isOn ? "leave full screen" : "full screen",
         act: () => void this.#full.toggle(),
       },
-      { label: "keys and marks (?)", text: "?", act: () => this.#help.toggle() },
+      { label: "keys and marks (?)", text: "?", words: "keys and marks", act: () => this.#help.toggle() },
     ];
     if (findings.length && this.session.lines.sources.length)
       tools.unshift({
         label: `${count(findings.length, "pitfall")}: show the next`,
         text: tally(findings),
+        words: findings.length > 1 ? "pitfalls" : "pitfall",
         act: () => this.#source.showPitfall(),
       });
     this.#bar.setTools(tools);
