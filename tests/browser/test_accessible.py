@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 from axe import violations
 from lab import Browser
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from view import View
 
 import explorer as ex
@@ -138,3 +138,52 @@ def test_nothing_moves_for_who_asked_for_less_motion(browser: Browser, capture: 
         }).length"""
     )
     assert moving == 0
+
+
+def matmuls(x, weights):
+    with jax.named_scope("small"):
+        small = jnp.tanh(x[:16] @ weights[:, :16])
+    return x @ weights @ weights.T + small.sum()
+
+
+def press_to(page: Page, wanted: str) -> None:
+    """Press Tab until a part of that name has the focus."""
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate(AT) == wanted:
+            return
+    raise AssertionError(f"no twelve Tabs come to {wanted!r}")
+
+
+def test_a_whole_task_by_keyboard_alone(browser: Browser, tmp_path: Path):
+    """Open the report, find the costliest kernel, see its line, see which pass made it."""
+    capture = ex.explore(matmuls, jnp.ones((128, 128)), jnp.ones((128, 128)))
+    assert len(capture.passes)
+    view = opened(browser, capture, tmp_path)
+    page, details = view.page, view.root.locator(".explorer-details")
+    press_to(page, "representation")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(view.root).to_have_attribute("data-mode", "table")
+    press_to(page, "rows explorer-rows")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    kernel = details.locator(".title").inner_text()
+    # Of the two products of 128³ one comes first; the small one and all that only moves data come after.
+    assert {node.type for node in capture.hlo.graph.nodes if node.name == kernel} == {"f32[128,128]{1,0}"}
+    lit = view.root.locator(".explorer-source .line.lit")
+    expect(lit).to_have_count(1)
+    expect(lit).to_contain_text("x @ weights @ weights.T")
+    expect(lit).to_be_in_viewport()
+    page.keyboard.press("/")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("ArrowLeft")
+    expect(view.root).to_have_attribute("data-mode", "passes")
+    press_to(page, "touched")
+    page.keyboard.press("Enter")
+    press_to(page, "what changed, step by step")
+    page.keyboard.press("End")
+    step = view.root.locator(".pass-steps [aria-selected=true]")
+    made = [event.pass_name for event in capture.passes.history(kernel) if event.says == "is made"]
+    expect(step).to_be_visible()
+    expect(step.locator("b")).to_have_text(made[-1])

@@ -163,8 +163,8 @@ export class ChangesPane {
     this.#layouter.dispose();
   }
 
-  #step(by: number): void {
-    let next = this.#position + by;
+  #step(by: number, from = this.#position): void {
+    let next = from + by;
     while (this.#kept && this.#steps[next] && !this.#kept.has(next)) next += by;
     if (this.#steps[next]) this.#go(next);
   }
@@ -264,8 +264,8 @@ export class ChangesPane {
     const acts: Record<string, () => void> = {
       ArrowLeft: () => this.#step(-1),
       ArrowRight: () => this.#step(1),
-      Home: () => this.#go(0),
-      End: () => this.#go(Infinity),
+      Home: () => this.#step(1, -1),
+      End: () => this.#step(-1, this.#steps.length),
     };
     if (event.target === this.#strip.root) {
       acts.ArrowUp = acts.ArrowLeft!;

@@ -11,6 +11,7 @@ const HEIGHTS = [300, 2000] as const;
 
 interface Parts {
   head: HTMLElement;
+  tools: HTMLElement;
   middle: HTMLElement;
   /** Nothing where no text is known: a module from a file, its sources elsewhere. */
   source?: HTMLElement;
@@ -28,7 +29,7 @@ export class Frame {
     private readonly parts: Parts,
     private readonly moved: () => void,
   ) {
-    const { head, middle, source, sheet } = parts;
+    const { head, tools, middle, source, sheet } = parts;
     const whole = this.root;
     const common = { whole, moved, unit: "%", step: 2 } as const;
     const share = (pane: HTMLElement, isDown: boolean) => () =>
@@ -36,7 +37,7 @@ export class Frame {
     const isStacked = () => whole.dataset.layout === "stacked";
     const isWide = () => whole.dataset.layout === "wide";
     // What is looked at comes first in the document: Tab gets to it before it goes through every line of the source.
-    this.root.append(head, middle);
+    this.root.append(head, middle, tools);
     if (source) {
       const bounds = [10, 75] as const;
       const unset = () => share(source, isStacked())();

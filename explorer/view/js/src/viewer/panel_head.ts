@@ -13,6 +13,8 @@ interface Zoom {
 
 export class PanelHead {
   readonly root: HTMLElement;
+  /** Stand behind the panel in the document: what they are for comes first. */
+  readonly tools: HTMLElement;
   readonly #modes: HTMLElement;
   readonly #zoom: HTMLElement;
 
@@ -42,9 +44,9 @@ export class PanelHead {
         return made;
       }),
     );
-    const picture = element("div.picture-tools", { role: "toolbar", "aria-label": "picture" }, this.#zoom, save);
-    rove(picture, ".tool");
-    this.root = element("div.panel-head", this.#modes, picture);
+    this.tools = element("div.picture-tools", { role: "toolbar", "aria-label": "picture" }, this.#zoom, save);
+    rove(this.tools, ".tool");
+    this.root = element("div.panel-head", this.#modes);
   }
 
   /** Mark the mode that is shown, and give its tab; a mode that the stage doesn't have goes. */

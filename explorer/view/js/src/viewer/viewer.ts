@@ -102,7 +102,7 @@ export class Viewer {
     this.#ask = new Ask(session, (node) => this.#reveal(node));
     this.#bar = new Bar(session, this.#kinds, panel, [], this.#ask.root);
     const isRead = session.lines.sources.length > 0;
-    const parts = { head: this.#head.root, middle: this.#middle, sheet: this.#sheet.root };
+    const parts = { head: this.#head.root, tools: this.#head.tools, middle: this.#middle, sheet: this.#sheet.root };
     this.#frame = new Frame({ ...parts, ...(isRead && { source: this.#source.root }) }, () => this.#moved());
     this.#help = new Help(id);
     const { function: name } = capture.header;
