@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from explorer.ledger.guards import Guard, assert_no_recompiles, max_compiles
     from explorer.ledger.watch import Watch, watch
     from explorer.measure.compare import compare
+    from explorer.measure.compare_targets import compare_targets
     from explorer.measure.memory import memory
     from explorer.measure.peaks import peaks
     from explorer.measure.profile import profile
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from explorer.model.results.sequences import LeftStatement, ProposedFunction
     from explorer.model.results.session import SessionItem, SessionReport, SessionRow
     from explorer.model.results.sweep import Series, Sweep, SweepRow
+    from explorer.model.results.target_comparison import TargetComparison, TargetResult
     from explorer.model.results.targets import TargetRow, Targets
     from explorer.model.results.timing import Samples, Timing
     from explorer.model.results.what_if import Variant, WhatIf
@@ -190,6 +192,8 @@ __all__ = [
     "Sweep",
     "SweepRow",
     "Target",
+    "TargetComparison",
+    "TargetResult",
     "TargetRow",
     "Targets",
     "Timing",
@@ -205,6 +209,7 @@ __all__ = [
     "assert_no_recompiles",
     "auto_compile",
     "compare",
+    "compare_targets",
     "compile",
     "diff",
     "disable_compile",
@@ -249,6 +254,7 @@ _NAMES = {
     "explorer.ledger.guards": "Guard assert_no_recompiles max_compiles",
     "explorer.ledger.watch": "Watch watch",
     "explorer.measure.compare": "compare",
+    "explorer.measure.compare_targets": "compare_targets",
     "explorer.measure.memory": "memory",
     "explorer.measure.peaks": "peaks",
     "explorer.measure.profile": "profile",
@@ -292,6 +298,7 @@ _NAMES = {
     "explorer.model.results.sequences": "LeftStatement ProposedFunction",
     "explorer.model.results.session": "SessionItem SessionReport SessionRow",
     "explorer.model.results.sweep": "Series Sweep SweepRow",
+    "explorer.model.results.target_comparison": "TargetComparison TargetResult",
     "explorer.model.results.targets": "TargetRow Targets",
     "explorer.model.results.timing": "Samples Timing",
     "explorer.model.results.what_if": "Variant WhatIf",

@@ -31,6 +31,7 @@ _METHODS = {
     "Capture.ask": "explorer.analysis.questions.questions:answer_question",
     "Capture.lines": "explorer.analysis.cost.lines:line_table",
     "Capture.collectives": "explorer.hardware.estimates:collectives",
+    "TargetComparison.to_frame": "explorer.files.frames:target_frame",
     "Collectives.to_frame": "explorer.files.frames:collective_frame",
     "Capture.live_memory": "explorer.analysis.memory.live_memory:live_memory",
     "Passes.links": "explorer.analysis.passes.links:pass_links",

@@ -16,6 +16,7 @@ from explorer.model.equation_sets import GRADES
 from explorer.model.fates import FateRow, FateTable
 from explorer.model.line_table import LineRow, LineTable
 from explorer.model.results.collectives import Collectives
+from explorer.model.results.target_comparison import TargetComparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +82,17 @@ def collective_frame(table: Collectives) -> pd.DataFrame:
     """What the devices of a program send each other, one row a collective."""
     rows = ({name: getattr(row, name) for name in _COLLECTIVE_COLUMNS} | {"node": row.node.name} for row in table)
     return frame_of(rows, ["node", *_COLLECTIVE_COLUMNS])
+
+
+_TARGET_COLUMNS = (
+    *("target", "device", "fits", "memory", "capacity", "kernels", "flops", "bytes", "wire", "seconds"),
+    *("is_complete", "failure"),
+)
+
+
+def target_frame(table: TargetComparison) -> pd.DataFrame:
+    """One program for several targets, one row a target."""
+    return frame_of(table, _TARGET_COLUMNS)
 
 
 def fate_frame(table: FateTable) -> pd.DataFrame:

@@ -9,7 +9,8 @@ from explorer.errors import UnknownTargetError
 from explorer.hardware.names import parse_target
 from explorer.model.capture import Capture
 from explorer.model.results.collectives import Collectives
-from explorer.model.target import Target
+from explorer.model.results.peaks import Peaks
+from explorer.model.target import Hardware, Target
 
 
 def target_of(capture: Capture) -> Target | None:
@@ -26,3 +27,12 @@ def collectives(capture: Capture) -> Collectives:
     if target is None or not target.device.links:
         return rows
     return replace(rows, rows=tuple(replace(row, seconds=row.wire / target.device.links) for row in rows))
+
+
+def peaks_of(device: Hardware) -> Peaks:
+    """Published figures as the peaks that a roofline stands under: what no program gets beyond.
+
+    Of functions that take longer than a multiply-add nothing is published, so they count as one.
+    """
+    note = f"published figures of {device.name}: estimates, not measured"
+    return Peaks(device.name, bandwidth=device.bandwidth, matmul=device.flops, fma=device.vector, notes=(note,))

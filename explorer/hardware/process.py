@@ -84,7 +84,9 @@ def compile_apart(
     }
     answer, body = process.request(head, program, seconds, tell)
     if "error" in answer:
-        raise TargetCompileError(f"{target}: {answer['error']}")
+        lacks = compiler_of(target.platform).lacks
+        needs = f"\n  Hint: its compiler also needs {lacks}." if lacks else ""
+        raise TargetCompileError(f"{target}: {answer['error']}{needs}")
     return TargetProgram(body.decode(), answer["memory"], answer["cost"], answer["device"])
 
 

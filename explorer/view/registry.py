@@ -34,6 +34,7 @@ _VIEWS = {
     "OperationTimeline": "explorer.view.hotpath.log:OperationTimelineView",
     "Peaks": "explorer.view.measure.peaks:PeaksView",
     "Sweep": "explorer.view.measure.sweep:SweepView",
+    "TargetComparison": "explorer.view.target_comparison:TargetComparisonView",
     "Targets": "explorer.view.targets:TargetsView",
     "WhatIf": "explorer.view.measure.what_if:WhatIfView",
 }
@@ -48,6 +49,7 @@ _TERMINAL: dict[str, str] = {
     "Ledger": "explorer.view.ledger.terminal:tree",
     "Peaks": "explorer.view.measure.peaks:peaks_text",
     "Profile": "explorer.view.measure.profile.terminal:tree",
+    "TargetComparison": "explorer.view.target_comparison:comparison_text",
     "Targets": "explorer.view.targets:targets_text",
 }
 # What `to_text` gives where that is not what a terminal shows, by class: a function of the value and a width.

@@ -1,0 +1,96 @@
+"""compare_targets(): one program, compiled for several kinds of hardware, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis.cost.kernels import running_nodes
+from explorer.analysis.cost.least_time import least_times
+from explorer.capture.call import Call, takes_call
+from explorer.capture.explore import explore
+from explorer.errors import ExploreError, MissingCompilerError, OptionError
+from explorer.hardware.estimates import peaks_of
+from explorer.hardware.names import parse_target
+from explorer.model.capture import Capture
+from explorer.model.results.target_comparison import TargetComparison, TargetResult
+from explorer.model.target import Target
+
+
+@takes_call
+def compare_targets(
+    function: Callable[..., Any] | Call, /, *args: Any, targets: Sequence[str | Target], **kwargs: Any
+) -> TargetComparison:
+    """Compile a function for several kinds of hardware, none of which need be here, and put them side by side.
+
+    Time is an estimate by published figures: the least that the kernels and links can need, which no run reaches.
+    Memory is what each compiler says.
+
+    Args:
+        function: As for `explore`.
+        args, kwargs: Its arguments.
+        targets: What for: `["h100", "v5e:2x2"]`, of `explorer.targets()`.
+
+    Raises:
+        OptionError: `targets` is empty or no list.
+        UnknownTargetError: One of them names no hardware that is known.
+        ExploreError: The function can't be traced.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> compared = compare_targets(jnp.sin, jnp.ones(8), targets=["h100"])  # doctest: +SKIP
+        >>> compared["h100"].fits  # doctest: +SKIP
+        True
+    """
+    __tracebackhide__ = True
+    if isinstance(targets, str) or not targets:
+        raise OptionError(f"targets is {targets!r}; allowed is a list of them.\n  Hint: targets=['h100', 'v5e:2x2'].")
+    call = Call.of(function, args, kwargs)
+    meant = [parse_target(target) for target in targets]
+    rows = tuple(_result(call, target) for target in meant)
+    name = next((row.capture.function for row in rows if row.capture is not None), "")
+    return TargetComparison(name, rows)
+
+
+def _result(call: Call, target: Target) -> TargetResult:
+    __tracebackhide__ = True
+    device = target.device
+    try:
+        capture = explore(call, target=target)
+    except MissingCompilerError as error:
+        return TargetResult(str(target), device.name, None, _sentence(error), capacity=device.memory)
+    except ExploreError as error:
+        if not error.capture.stages:  # it can't be traced, for this target as for any
+            raise
+        cause = _sentence(error.__cause__ or error)
+        return TargetResult(str(target), device.name, error.capture, cause, capacity=device.memory)
+    return _row(capture, target)
+
+
+def _row(capture: Capture, target: Target) -> TargetResult:
+    graph, device = capture.hlo.graph, target.device
+    times = least_times(graph, peaks_of(device))
+    links = [row.seconds * row.runs for row in capture.collectives if row.seconds is not None]
+    lines, memory = capture.lines(), capture.memory
+    taken = memory.get("argument", 0) + memory.get("output", 0) + memory.get("temp", 0) - memory.get("alias", 0)
+    return TargetResult(
+        target=str(target),
+        device=device.name,
+        capture=capture,
+        memory=taken,
+        capacity=device.memory,
+        kernels=len(running_nodes(graph)),
+        flops=lines.flops,
+        bytes=lines.bytes,
+        wire=capture.collectives.wire,
+        seconds=float(np.nansum(times)) + math.fsum(links),
+        is_complete=not np.isnan(times).any(),
+    )
+
+
+def _sentence(error: BaseException) -> str:
+    """The first line of what a compiler says, without the hints behind it."""
+    return str(error).strip().partition("\n")[0]

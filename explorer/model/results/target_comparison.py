@@ -1,0 +1,88 @@
+"""One program, compiled for several kinds of hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from explorer.errors import UnknownNameError
+from explorer.model.attached import attached
+from explorer.model.capture import Capture
+from explorer.model.displayable import Displayable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class TargetResult:
+    """What became of the program for one target. Figures are of one device, and of one run of the program.
+
+    Args:
+        target: As it was named: `8xh100`.
+        device: The hardware's own name.
+        capture: Its stages; of a compile that failed those before it. None where nothing could be tried.
+        failure: Why there is no program, in a sentence; empty where there is one.
+        memory: Bytes that the program takes at most, as its compiler says: arguments, outputs and what it needs
+            between. 0 where there is none.
+        capacity: Bytes that a device has.
+        kernels: How many run.
+        flops, bytes: What they do.
+        wire: Bytes that a device sends to the others.
+        seconds: The least time that all kernels and links need by published figures: an estimate, never measured. NaN
+            where a kernel's work isn't known, as of a library's.
+        is_complete: Whether `seconds` has all kernels.
+    """
+
+    target: str
+    device: str
+    capture: Capture | None
+    failure: str = ""
+    memory: int = 0
+    capacity: int = 0
+    kernels: int = 0
+    flops: float = 0.0
+    bytes: float = 0.0
+    wire: float = 0.0
+    seconds: float = 0.0
+    is_complete: bool = True
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the program fits into a device's memory; None where that isn't known."""
+        if self.failure:
+            return False if "memory" in self.failure.lower() else None
+        return self.memory <= self.capacity if self.capacity and self.memory else None
+
+
+@dataclass(frozen=True)
+class TargetComparison(Displayable, Sequence[TargetResult]):  # pyright: ignore[reportUnsafeMultipleInheritance]
+    """One program for several targets, in the order asked for; by position, or by the target's name.
+
+    Args:
+        function: Its name.
+        rows: One for each target.
+    """
+
+    function: str
+    rows: tuple[TargetResult, ...]
+
+    @attached
+    def to_frame(self) -> pd.DataFrame:
+        """As a `pandas.DataFrame`, a row for each target."""
+        ...
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[TargetResult]:
+        return iter(self.rows)
+
+    def __getitem__(self, at: int | str) -> TargetResult:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if not isinstance(at, str):
+            return self.rows[at]
+        for row in self.rows:
+            if row.target == at:
+                return row
+        raise UnknownNameError(f"no target is {at!r}; there are: {', '.join(row.target for row in self.rows)}")

@@ -1,0 +1,63 @@
+"""How one program for several targets is shown: a sentence, and a table."""
+
+from __future__ import annotations
+
+from html import escape
+
+from explorer.model.results.target_comparison import TargetComparison, TargetResult
+from explorer.model.units import bytes_text, count_text, duration_text, rate_text
+from explorer.view.chart import Table, html_table
+from explorer.view.interface import View
+
+_HEAD = ("target", "hardware", "fits", "memory", "of", "kernels", "FLOPs", "bytes", "sent", "time, estimated")
+_FITS = {True: "yes", False: "no", None: "not known"}
+_NOTE = "Of one device and one run. Time is estimated by published figures, the least that kernels and links can need."
+
+
+class TargetComparisonView(View[TargetComparison]):
+    """A sentence, and a table."""
+
+    def title(self, value: TargetComparison) -> str:
+        return f"{value.function} on {count_text(len(value), 'target')}"
+
+    def html(self, value: TargetComparison) -> str:
+        table = html_table(Table(self.title(value), _HEAD, comparison_rows(value), more=_NOTE), is_open=True)
+        failures = "".join(f"<p>{escape(line)}</p>" for line in _failures(value))
+        return f'<div class="explorer-static"><p>{escape(headline(value))}</p>{table}{failures}</div>'
+
+
+def headline(comparison: TargetComparison) -> str:
+    """Where it fits, and where it would be fastest by published figures."""
+    fitting = [row for row in comparison if row.fits]
+    first = f"{comparison.function} fits on {len(fitting)} of {count_text(len(comparison), 'target')}"
+    if len(fitting) > 1 and all(row.is_complete for row in fitting):
+        best = min(fitting, key=lambda row: row.seconds)
+        return f"{first}; by published figures it needs least on {best.target}, {duration_text(best.seconds)} or more."
+    return f"{first}."
+
+
+def comparison_rows(comparison: TargetComparison) -> list[tuple[str, ...]]:
+    """One for each target."""
+    return [_row(row) for row in comparison]
+
+
+def _row(row: TargetResult) -> tuple[str, ...]:
+    capacity = bytes_text(row.capacity) if row.capacity else "not known"
+    if row.failure:
+        return (row.target, row.device, _FITS[row.fits], "", capacity, *[""] * 5)
+    seconds = f"≥ {duration_text(row.seconds)}" + ("" if row.is_complete else ", some kernels not known")
+    sent = bytes_text(row.wire) if row.wire else "none"
+    work = str(row.kernels), rate_text(row.flops, "").removesuffix("/s"), bytes_text(row.bytes)
+    return (row.target, row.device, _FITS[row.fits], bytes_text(row.memory), capacity, *work, sent, seconds)
+
+
+def _failures(comparison: TargetComparison) -> list[str]:
+    return [f"{row.target}: {row.failure.removeprefix(f'{row.target}: ')}" for row in comparison if row.failure]
+
+
+def comparison_text(comparison: TargetComparison) -> str:
+    """The sentence, a line for each target, and what failed."""
+    rows = [_HEAD, *comparison_rows(comparison)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([headline(comparison), *lines, *_failures(comparison), _NOTE])
