@@ -12,6 +12,20 @@ from explorer.model.hierarchy import Hierarchy
 _MADE = ("phase", "function", "scope", "inputs")  # may go again where they hold one thing; a computation's stay
 
 
+_AND = " ▸ "
+
+
+def join_names(outer: str, inner: str) -> str:
+    """One name for a group and all that is in it: of more than two its first and its last.
+
+    Example:
+        >>> join_names("Linear", "eqx.nn.Linear"), join_names("update ▸ adam", "update_fn")
+        ('Linear', 'update ▸ update_fn')
+    """
+    first = outer.split(_AND)[0]
+    return first if first.rpartition(".")[2] == inner.rpartition(".")[2] else f"{first}{_AND}{inner}"
+
+
 class Tree:
     """Groups by columns, and the group of each node; the group -1 is the top.
 
@@ -196,7 +210,7 @@ class Tree:
         name, kind = self.name[index], self.kind[index]
         if outer is None or not (may_go or kind == "repeat"):
             return name, kind
-        return f"{outer[0]} ▸ {name}", outer[1] if may_go else kind
+        return join_names(outer[0], name), outer[1] if may_go else kind
 
     def _order(self) -> list[int]:
         """The groups, each after its parent; what a node calls gets its parent here."""

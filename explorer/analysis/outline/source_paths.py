@@ -15,6 +15,7 @@ import numpy as np
 
 from explorer.model.cached import cached_property
 from explorer.model.graph import Graph, Ints
+from explorer.model.source import is_library_file
 
 _TRANSFORM = re.compile(r"^(?:jvp|transpose|vmap|pmap|remat|checkpoint|rematted_computation|custom_\w+)\((.*)\)$")
 _JIT = re.compile(r"^(?:p?jit|xla_call)\((.*)\)$")
@@ -131,7 +132,7 @@ class SourcePaths:
         entered = 0
         outer = ""
         for level, at in enumerate(stack):
-            name = self.graph.frames[at].function.rpartition(".")[2]
+            name = self._name(at)
             # A lambda or a comprehension is its function's own text, and recursion one function.
             if level and name and not name.startswith("<") and name != outer:
                 steps.append(Step(name, "function", stack[level - 1], level))
@@ -140,6 +141,13 @@ class SourcePaths:
                 steps.append(Step(scopes[entered], "scope", -1, level))
                 entered += 1
         return steps + [Step(name, "scope", -1, max(len(stack) - 1, 0)) for name in scopes[entered:]]
+
+    def _name(self, frame: int) -> str:
+        """What a frame's function is called; empty for what is a library's own affair. A call of a module is it."""
+        function, file = self.graph.frames[frame].function, self.graph.frames[frame].file
+        outer, _, name = function.rpartition(".")
+        name = (outer.rpartition(".")[2] or name) if name == "__call__" else name
+        return "" if name.startswith("_") and is_library_file(file) else name
 
     @cached_property
     def _opened_in(self) -> dict[tuple[str, ...], int]:
@@ -171,8 +179,11 @@ class SourcePaths:
 def _once(graph: Graph) -> list[tuple[int, ...]]:
     """For each frame its stack, outermost first; lines told apart, not columns, so that a line's calls are together.
 
-    Where a cached lowering put one stack onto another, the inner one.
+    Where a cached lowering put one stack onto another, the inner one. Frames of libraries on the way to the user's own
+    code are left out: launchers and wrappers tell nothing, and one function's stacks may start at different ones.
     """
+    own = {file: not is_library_file(file) for file in {frame.file for frame in graph.frames}}
+    is_own = [own[frame.file] for frame in graph.frames]
     texts = [(frame.file, frame.function, frame.line) for frame in graph.frames]
     frame_of_text: dict[tuple[int, tuple[str, str, int]], int] = {}  # by the frame of the caller
     result: list[tuple[int, ...]] = []
@@ -180,7 +191,11 @@ def _once(graph: Graph) -> list[tuple[int, ...]]:
         again = max((level for level, at in enumerate(stack) if texts[at] == texts[stack[0]]), default=0)
         parent = -1
         path: list[int] = []
-        for at in stack[again:]:
+        rest = stack[again:]
+        last_own = max((level for level, at in enumerate(rest) if is_own[at]), default=-1)
+        for level, at in enumerate(rest):
+            if level < last_own and not is_own[at]:
+                continue
             parent = frame_of_text.setdefault((parent, texts[at]), at)
             path.append(parent)
         result.append(tuple(path))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.cost.kernel_kind import kernel_kinds
 from explorer.analysis.profile.costs import op_costs
+from explorer.analysis.profile.waste import BOUNDS
 from explorer.model.results.peaks import Peaks
 from explorer.model.results.roofline import Point, Roofline
 from explorer.model.units import duration_text, rate_text
@@ -257,6 +258,15 @@ def test_seconds_wasted_are_the_same_in_profile_and_roofline():
     wasted = {op.name: op.wasted for op in profile.with_peaks(MACHINE).ops if op.seconds > 0}
     assert {point.name: point.wasted for point in roofline.points} == wasted
     assert sum(loss.seconds for loss in roofline.losses) == pytest.approx(roofline.seconds)
+    graph = profile.with_peaks(MACHINE).capture.hlo.graph
+    for point in roofline.points:
+        node = graph.names.index(point.name)
+        if point.bound == "unknown":
+            assert math.isnan(graph.measures["wasted"][node])
+        else:
+            assert BOUNDS[int(graph.measures["bound"][node])] == point.bound
+            assert graph.measures["wasted"][node] == point.wasted
+    assert "wasted" not in profile.capture.hlo.graph.measures, "nothing is said of a machine that wasn't given"
 
 
 def test_a_library_call_that_tells_no_costs_is_said_to_have_none():

@@ -180,6 +180,24 @@ export function isOneIteration(graph: Graph, item: Item, measure = "flops"): boo
   return false;
 }
 
+/** In the order of BOUNDS in explorer/analysis/profile/waste.py. */
+const BOUNDS = ["", "memory bound", "compute bound", "all overhead"];
+const WORTH = 0.1; // of its time
+
+/** What holds a kernel back, and the share of its time that the machine would not need; only of measured time. */
+export function judgedOf(graph: Graph, item: Item): { bound: string; wasted: number } {
+  const { bound, wasted, time } = graph.c.measures;
+  if (!bound || !wasted || !time || !isNode(item)) return { bound: "", wasted: 0 };
+  const { node } = item;
+  return { bound: BOUNDS[bound[node]!] ?? "", wasted: wasted[node]! / time[node]! || 0 };
+}
+
+/** `compute bound · 63% wasted`; empty where no machine's peaks are known. */
+export function judgedText(graph: Graph, item: Item): string {
+  const { bound, wasted } = judgedOf(graph, item);
+  return bound && wasted >= WORTH ? `${bound} · ${Math.round(100 * wasted)}% wasted` : bound;
+}
+
 export function shareText(graph: Graph, item: Item): string {
   const largest = shareOf(graph, item);
   if (!largest || !(largest.share >= LEAST)) return "";

@@ -2,7 +2,7 @@
 
 import type { Graph } from "./graph";
 import { type GroupItem, groupItem, type Item, isGroup, isRest } from "./item";
-import { computes, movesOnly, shareText, targetOf } from "./kernel_titles";
+import { computes, judgedText, movesOnly, shareText, targetOf } from "./kernel_titles";
 
 export const STAGE_TITLES: Record<string, string> = {
   jaxpr: "jaxpr",
@@ -59,6 +59,8 @@ export const opText = (op: string): string => op.replace(/^stablehlo\./, "");
 export interface Label {
   title: string;
   sub: string;
+  /** A line of its own below: what holds a measured kernel back. */
+  held?: string;
 }
 
 export function labelOf(graph: Graph, stage: string, item: Item): Label {
@@ -79,8 +81,13 @@ export function labelOf(graph: Graph, stage: string, item: Item): Label {
     // What it computes is clearer than the compiler's name, which the tip and the details have.
     const words = computes(graph, node);
     const onlyMoves = movesOnly(graph, node) ? "layout only" : "";
+    const held = judgedText(graph, item);
     return words
-      ? { title: cutMiddle(words, 34), sub: joined(share || cutMiddle(name, 30), onlyMoves) }
+      ? {
+          title: cutMiddle(words, 34),
+          sub: joined(share || cutMiddle(name, 30), onlyMoves),
+          ...(held ? { held } : {}),
+        }
       : { title: cutMiddle(name, 34), sub: joined(cut(type, 22), share) };
   }
   // The instruction's own name stays, so that it can be found in the text.

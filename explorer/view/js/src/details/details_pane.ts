@@ -6,7 +6,7 @@ import { copied } from "../core/clipboard";
 import { element } from "../core/dom";
 import type { Graph } from "../core/graph";
 import { groupItem, type Item, isGroup, isNode, nodeItem } from "../core/item";
-import { isOneIteration, total } from "../core/kernel_titles";
+import { isOneIteration, judgedOf, total } from "../core/kernel_titles";
 import {
   bytesOf,
   bytesText,
@@ -252,6 +252,8 @@ export class DetailsPane {
       const share = percent(value / total(graph, name));
       if (value > 0) rows.push([NAMES[measure], amountOf[measure](value) + (share ? ` · ${share}` : "")]);
     }
+    const { bound, wasted } = judgedOf(graph, nodeItem(node));
+    if (bound) rows.push(["held back", `${bound} · ${percent(wasted) || "0%"} of its time wasted`]);
     if (Number.isNaN(flops[node]!)) rows.push(["FLOPs", "only the backend knows"]);
     const intensity = flops[node]! / bytes[node]!;
     if (intensity > 0 && intensity < Infinity)

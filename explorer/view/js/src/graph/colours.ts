@@ -50,7 +50,12 @@ const CATEGORIES: Record<string, Category> = {
   fate: { title: "what became of it", of: (_, node, stage) => stage.fates?.kind(node) ?? "" },
 };
 const SHARDINGS = ["sharding", "sdy.sharding", "mhlo.sharding"]; // in a jaxpr and HLO, and in StableHLO
-const MEASURES: Record<string, string> = { bytes: "bytes", flops: "FLOPs", time: "time" };
+const MEASURES: Record<string, string> = {
+  bytes: "bytes",
+  flops: "FLOPs",
+  time: "time",
+  wasted: "time over the least",
+};
 const LOG_FROM = 1000; // times from the least to the most
 const DECADES = 1e4; // of a sum, that the ramp spans: what is less than a part of this size is dark
 // Viridis (Smith, van der Walt, Firing 2015): even steps of lightness, also to the colour-blind.
@@ -84,7 +89,8 @@ export function columnsOf(session: Session): [name: string, title: string][] {
     if (name === "sharding" ? isSharded() : name === "op" || name === "dtype" || hasTwo(session.stage, of))
       columns.push([name, title]);
   }
-  for (const name of Object.keys(graph.c.measures)) columns.push([name, MEASURES[name] ?? name]);
+  for (const name of Object.keys(graph.c.measures).filter((name) => name !== "bound"))
+    columns.push([name, MEASURES[name] ?? name]);
   return columns;
 }
 

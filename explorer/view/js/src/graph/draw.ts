@@ -119,11 +119,12 @@ function words({ item, label, open, pill, width }: Box): SVGElement[] {
     // In one text, so that they can't lie over each other however wide the letters are.
     const header = text(`${label.title}${mark} `, 12, 20, "title");
     const sub = svg("tspan.sub", { dx: 8 });
-    sub.textContent = label.sub;
+    sub.textContent = [label.sub, label.held].filter(Boolean).join(" · ");
     header.append(sub);
     return [header];
   }
-  return [text(label.title + mark, 11, 18, "title"), ...(label.sub ? [text(label.sub, 11, 34, "sub")] : [])];
+  const lines = [label.sub, label.held ?? ""].flatMap((line, i) => (line ? [text(line, 11, 34 + 16 * i, "sub")] : []));
+  return [text(label.title + mark, 11, 18, "title"), ...lines];
 }
 
 function chipsOf({ chips, height }: Box): SVGElement[] {

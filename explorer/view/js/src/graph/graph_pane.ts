@@ -16,6 +16,7 @@ import { criticalWay, nearWay, pathsBetween, reachedWay, type ShownWay } from ".
 import { GraphTools, type Way } from "./tools";
 import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, zoom } from "./viewport";
 
+const BESIDE = 90; // pixels beside a row of boxes that lines around it may take
 const TALLEST = 2.5; // times the pane: the phases, which are read from the top, may be so high at first
 const MOST_FIRST = 12; // groups opened at first
 const MOST_BOXES = 60; // in a group that is opened unasked
@@ -78,7 +79,7 @@ export class GraphPane {
         (builder = new SceneBuilder(
           stage,
           (input) => this.#layouter.layout(input),
-          () => this.#canvas.area.width / READABLE,
+          () => this.#canvas.area.width - BESIDE,
         )),
       );
     return builder;

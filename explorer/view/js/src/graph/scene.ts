@@ -57,7 +57,7 @@ const ROW = 7; // items of a phase that stand side by side
 const HEADER = 30;
 const PAD = 14;
 const TITLE_WIDTH = 7.15; // of one character, in the fonts of style.css
-const SUB_WIDTH = 6.1;
+const SUB_WIDTH = 6.35;
 const OP_WIDTH = 7.3; // in a pill and a chip
 
 interface Content extends Scene {
@@ -206,7 +206,10 @@ export class SceneBuilder {
 
   #plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
     const title = label.title.length * (pill ? OP_WIDTH : TITLE_WIDTH);
-    const text = Math.max(title + (hasInside ? 16 : 0), label.sub.length * SUB_WIDTH);
+    const text = Math.max(
+      title + (hasInside ? 16 : 0),
+      Math.max(label.sub.length, label.held?.length ?? 0) * SUB_WIDTH,
+    );
     const width = Math.max(text + (pill ? 20 : 24), pill ? 36 : 90);
     return {
       item,
@@ -214,7 +217,7 @@ export class SceneBuilder {
       x: 0,
       y: 0,
       width,
-      height: pill ? 24 : label.sub ? 44 : 30,
+      height: pill ? 24 : label.held ? 60 : label.sub ? 44 : 30,
       depth,
       open: undefined,
       pill,
@@ -307,8 +310,8 @@ export class SceneBuilder {
 
 const chip = (node: number, text: string): Chip => ({ node, text, width: text.length * OP_WIDTH + 10 });
 
-const headerWidth = ({ title, sub }: Label, steps: boolean): number =>
-  title.length * TITLE_WIDTH + sub.length * SUB_WIDTH + 60 + (steps ? 110 : 0);
+const headerWidth = ({ title, sub, held = "" }: Label, steps: boolean): number =>
+  title.length * TITLE_WIDTH + (sub.length + held.length) * SUB_WIDTH + 60 + (steps ? 110 : 0);
 
 /** Of the lines into each box, the one from the nearest box before it: enough to order them by. */
 function nearest(edges: number[]): number[] {

@@ -73,7 +73,7 @@ export class GraphTools {
     const { title, entries, ramp } = legend;
     const parts: Node[] = [element("b", title)];
     if (ramp) {
-      const format = title === "bytes" ? bytesText : title === "time" ? secondsText : amount;
+      const format = title === "bytes" ? bytesText : title.startsWith("time") ? secondsText : amount;
       const bar = element("span", {
         class: "ramp",
         role: "img",

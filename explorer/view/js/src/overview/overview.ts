@@ -128,7 +128,8 @@ export class Overview {
         const place = lines.place(graph, kernel);
         const isPart =
           target.of?.file && place && lineKey(place.file, place.line) !== lineKey(target.of.file, target.of.line);
-        const tip = `${title} (${graph.name(kernel)})${isPart ? `, this line's part of the kernel of line ${place.line}` : ""}`;
+        const part = isPart ? `, this line's part of the kernel of line ${place.line}` : "";
+        const tip = `${title} (${graph.name(kernel)})${part}`;
         return { text: title, tip, colour: lines.colour(place) };
       }
       default: {

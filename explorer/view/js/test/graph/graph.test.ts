@@ -410,7 +410,7 @@ test("numbers are coloured along a ramp, categories by how frequent they are", (
   assert.deepEqual([ops.of(nodeItem(0), -1).kind, ops.of(nodeItem(1), -1).kind], [0, 1]);
 });
 
-test("a colour is the line's unasked; a loop is as hot as what runs in it, and says its time where that was measured", () => {
+test("a colour is the line's unasked; a loop is as hot as what runs in it, and says its measured time", () => {
   const graph = graphOf(
     [
       { op: "while", values: { time: 1 } },
