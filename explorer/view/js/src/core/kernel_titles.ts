@@ -159,8 +159,8 @@ export function total(graph: Graph, measure: string, item?: Item): number {
 }
 
 /**
- * How much of the whole an item is, by the graph's measure; where it has none, of the time where that was measured, else
- * the larger of its FLOPs and its bytes.
+ * How much of the whole an item is, by the graph's measure; where it has none, of the time where that was measured,
+ * else the larger of its FLOPs and its bytes.
  */
 export function shareOf(graph: Graph, item: Item): Share | undefined {
   const { costBy } = graph;

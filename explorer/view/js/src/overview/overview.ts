@@ -83,17 +83,19 @@ export class Overview {
     const hasFigure = wide > LETTER * (figure.length + 4 + (number?.length ?? 0));
     const letters = Math.floor((wide - (hasFigure ? LETTER * (figure.length + 1) : 0)) / LETTER);
     const title = cutMiddle(text, letters - (number ? number.length + 1 : 0));
+    const hasNumber = number !== undefined && letters > number.length;
+    const hasText = letters > (number ? number.length + 3 : 2);
     const box = element(
       "button",
       {
         type: "button",
-        class: `part ${part.target.kind}${colour >= 0 ? ` k${colour}` : ""}`,
+        class: `part ${hasText || hasNumber ? "" : "bare "}${part.target.kind}${colour >= 0 ? ` k${colour}` : ""}`,
         tabindex: index ? "-1" : "0",
         title: `${tip}: ${figure} ${OF_WHOLE[session.costBy]}`,
         "aria-label": `${tip}, ${figure} ${OF_WHOLE[session.costBy]}`,
       },
-      ...(number && letters > number.length ? [element("b", number)] : []),
-      element("span", letters > (number ? number.length + 3 : 2) ? title : ""),
+      ...(hasNumber ? [element("b", number)] : []),
+      ...(hasText ? [element("span", title)] : []),
       ...(hasFigure ? [element("i", figure)] : []),
     );
     box.dataset.part = String(index);
