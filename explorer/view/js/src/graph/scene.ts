@@ -6,6 +6,7 @@ import { groupItem, type Item, isGroup, isNode, isRest, nodeItem, type RestItem,
 import { chainLabel, chipText, isInKernel, type Label, labelOf, moreLabel } from "../core/labels";
 import type { LayoutInput, LayoutResult } from "../layout/layout";
 import { chainsOf } from "./chains";
+import { textWidth } from "./text_width";
 
 export interface Box {
   item: Item;
@@ -56,9 +57,6 @@ const MOST_CHIPS = 3; // on one box
 const ROW = 7; // items of a phase that stand side by side
 const HEADER = 30;
 const PAD = 14;
-const TITLE_WIDTH = 7.15; // of one character, in the fonts of style.css
-const SUB_WIDTH = 6.35;
-const OP_WIDTH = 7.3; // in a pill and a chip
 
 interface Content extends Scene {
   /** Some of its own lines are left out. */
@@ -205,11 +203,9 @@ export class SceneBuilder {
   }
 
   #plainBox(item: Item, label: Label, depth: number, pill = false, hasInside = false): Box {
-    const title = label.title.length * (pill ? OP_WIDTH : TITLE_WIDTH);
-    const text = Math.max(
-      title + (hasInside ? 16 : 0),
-      Math.max(label.sub.length, label.held?.length ?? 0) * SUB_WIDTH,
-    );
+    const title = textWidth(label.title, pill ? "op" : "title");
+    const below = [label.sub, label.held ?? ""].map((line) => textWidth(line, "sub"));
+    const text = Math.max(title + (hasInside ? 16 : 0), ...below);
     const width = Math.max(text + (pill ? 20 : 24), pill ? 36 : 90);
     return {
       item,
@@ -308,10 +304,10 @@ export class SceneBuilder {
   }
 }
 
-const chip = (node: number, text: string): Chip => ({ node, text, width: text.length * OP_WIDTH + 10 });
+const chip = (node: number, text: string): Chip => ({ node, text, width: textWidth(text, "op") + 10 });
 
 const headerWidth = ({ title, sub, held = "" }: Label, steps: boolean): number =>
-  title.length * TITLE_WIDTH + (sub.length + held.length) * SUB_WIDTH + 60 + (steps ? 110 : 0);
+  textWidth(title, "title") + textWidth(`${sub} · ${held}`, "sub") + 60 + (steps ? 110 : 0);
 
 /** Of the lines into each box, the one from the nearest box before it: enough to order them by. */
 function nearest(edges: number[]): number[] {

@@ -4,7 +4,7 @@ import { lineKey } from "../core/attribution";
 import { element } from "../core/dom";
 import { nodeItem } from "../core/item";
 import { count, cutMiddle, kernelTitle, labelOf } from "../core/labels";
-import type { Session } from "../core/session";
+import type { Focus, Session } from "../core/session";
 import { amountOf, Costs, OF_WHOLE, percent } from "../lines/line_costs";
 import { type Icicle, icicle, type Part } from "./icicle";
 
@@ -15,9 +15,17 @@ const LEAST = 11; // pixels of a box; two of the gap are not seen
 const LETTER = 7.3; // pixels, on average
 const EDGE = 14; // pixels of a box that its text leaves
 
+interface Drawn {
+  part: Part;
+  box: HTMLElement;
+  /** As it is marked: a class that doesn't change isn't touched, as the pointer moves over hundreds of boxes. */
+  isLit?: boolean;
+  isOver?: boolean;
+}
+
 export class Overview {
   readonly root = element("section.overview", { "aria-label": "what it costs" });
-  readonly #boxes: { part: Part; box: HTMLElement }[] = [];
+  readonly #boxes: Drawn[] = [];
   readonly #picture = element("div.icicle", { role: "group", "aria-label": "cost by phase, line and kernel" });
   readonly #costs: Costs;
   #width = 0;
@@ -145,18 +153,25 @@ export class Overview {
 
   /** Mark what is in focus, and what the pointer is over. */
   light(): void {
-    const { focus, preview, stage } = this.session;
-    const isHlo = stage.name === "hlo";
-    for (const { part, box } of this.#boxes) {
-      const is = (of: typeof focus) => {
-        const { target } = part;
-        if (target.kind === "line") return of.lines.has(lineKey(target.file, target.line));
-        if (target.kind === "item") return of.item === target.item;
-        return target.kind === "kernel" && isHlo && of.nodes.has(target.kernel);
-      };
-      box.classList.toggle("lit", is(focus));
-      box.classList.toggle("over", is(preview));
+    for (const drawn of this.#boxes) {
+      const isLit = this.#isIn(drawn.part, this.session.focus);
+      if (isLit !== (drawn.isLit ?? false)) drawn.box.classList.toggle("lit", (drawn.isLit = isLit));
     }
+    this.hover();
+  }
+
+  /** Mark what the pointer is over. */
+  hover(): void {
+    for (const drawn of this.#boxes) {
+      const isOver = this.#isIn(drawn.part, this.session.preview);
+      if (isOver !== (drawn.isOver ?? false)) drawn.box.classList.toggle("over", (drawn.isOver = isOver));
+    }
+  }
+
+  #isIn({ target }: Part, { lines, nodes, item }: Focus): boolean {
+    if (target.kind === "line") return lines.size > 0 && lines.has(lineKey(target.file, target.line));
+    if (target.kind === "item") return item === target.item;
+    return target.kind === "kernel" && this.session.stage.name === "hlo" && nodes.has(target.kernel);
   }
 
   #choose({ target, kernels }: Part): void {

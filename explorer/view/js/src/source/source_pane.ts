@@ -47,7 +47,6 @@ export class SourcePane {
       const key = this.#keyOf(finding);
       this.#pits.set(key, [...(this.#pits.get(key) ?? []), badge(finding)]);
     }
-    this.fill();
     this.#listen();
   }
 

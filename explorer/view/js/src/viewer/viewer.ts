@@ -134,7 +134,7 @@ export class Viewer {
     session.listen((change) => {
       if (change === "preview") {
         this.#source.light();
-        this.#overview.light();
+        this.#overview.hover();
         if (this.#fresh.has(session.mode)) this.pane?.hover ? this.pane?.hover() : this.pane?.light();
       } else if (change === "cost") void this.#showCost();
       else if (change === "look") this.#light();
