@@ -27,6 +27,7 @@ WAYS: dict[Way, str] = {
 }
 _GAP = 2.5  # calls: how wide calls that aren't shown are
 _ROWS = 20  # of the table of calls, at each end
+_PLOT, _LABEL = 150, 12  # pixels: the height of the plot, as the style sheet has it, and of a label
 _MOST = 120  # points: more would lie on each other
 _BURSTS = 3.0  # times the median, from which the mean of a loop's turns shows that they come in bursts
 _AROUND = 20  # calls: what JAX runs ahead on a CPU is some 32
@@ -73,17 +74,18 @@ def curve(row: HotRow, events: Sequence[HotEvent]) -> str:
     shown = [seconds for seconds in (*times.seconds, *_levels(row)) if seconds > 0]
     low, high = min(shown) / 1.5, max(shown) * 1.5
     scale = Scale(low, high, (), (), True)
+    beside = list(_beside(row, events, points))
     marks = [
         *(_tick(tick, scale) for tick in log_ticks(low, high, 4)),
-        *_beside(row, events, points),
-        *(_level(name, seconds, scale) for name, seconds in zip(("eager", "compiled"), _levels(row), strict=True)),
+        *beside,
+        *_level_lines(row, scale),
         *(
             _point(number, took, way, at, scale)
             for (number, _, took, way), at in zip(times, points.across, strict=True)
         ),
         *(_gap(across, count) for across, count in points.gaps),
     ]
-    key = " ".join(_key(row, points))
+    key = " ".join(_key(row, points, bool(beside)))
     return (
         f'<div class="hp-curve"><div class="hp-plot" role="img" aria-label="{escape(describe(row))}">'
         f'{"".join(marks)}</div><div class="hp-key">{key}</div></div>'
@@ -190,11 +192,17 @@ def _tick(seconds: float, scale: Scale) -> str:
     return f'<i class="hp-tick" style="bottom:{_up(seconds, scale):.1f}%"><b>{duration_text(seconds)}</b></i>'
 
 
-def _level(name: str, seconds: float, scale: Scale) -> str:
-    if not seconds:
-        return ""
-    where = f"bottom:{_up(seconds, scale):.1f}%"
-    return f'<i class="hp-level hp-{name}" style="{where}"><b>{duration_text(seconds)}</b></i>'
+def _level_lines(row: HotRow, scale: Scale) -> Iterator[str]:
+    """The medians, their labels as far apart as their height needs."""
+    seconds = {name: one for name, one in zip(("eager", "compiled"), _levels(row), strict=True) if one}
+    ups = {name: _up(one, scale) for name, one in seconds.items()}
+    lowest = min(ups, key=lambda name: ups[name], default="")
+    between = (max(ups.values()) - min(ups.values())) * _PLOT / 100 if len(ups) > 1 else _LABEL
+    aside = max(_LABEL - between, 0) / 2
+    for name, up in ups.items():
+        where = f"bottom:{-_LABEL / 2 + (-aside if name == lowest else aside):.1f}px"
+        label = f'<b style="{where}">{duration_text(seconds[name])}</b>'
+        yield f'<i class="hp-level hp-{name}" style="bottom:{up:.1f}%">{label}</i>'
 
 
 def _point(number: int, seconds: float, way: Way, across: float, scale: Scale) -> str:
@@ -226,7 +234,7 @@ def _beside(row: HotRow, events: Sequence[HotEvent], points: Points) -> Iterator
             begun = None
 
 
-def _key(row: HotRow, points: Points) -> Iterator[str]:
+def _key(row: HotRow, points: Points, has_band: bool) -> Iterator[str]:
     """What stands below: the first and the last call, and between them what the shapes mean and how many there are."""
     numbers = points.times.numbers
     counts: dict[Way, int] = {}
@@ -237,7 +245,8 @@ def _key(row: HotRow, points: Points) -> Iterator[str]:
         yield f'<span><i class="hp-point hp-{way}"></i> {WAYS[way]}, {count:,}</span>'
     if row.compile_seconds:
         beside = " beside the program" if row.is_background else ""
-        yield f'<span><i class="hp-beside"></i> compiled in {duration_text(row.compile_seconds)}{beside}</span>'
+        swatch = '<i class="hp-beside"></i> ' if has_band else ""  # none of the calls that are drawn ran meanwhile
+        yield f"<span>{swatch}compiled in {duration_text(row.compile_seconds)}{beside}</span>"
 
 
 def _range(first: int, last: int) -> str:

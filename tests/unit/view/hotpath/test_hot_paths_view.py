@@ -170,6 +170,22 @@ def test_calls_that_ran_while_it_was_compiled_stand_on_a_band():
     assert not [a for a in Page(curve(replace(STEP, is_background=False), events)).of("hp-beside") if "style" in a]
 
 
+def test_a_band_that_no_call_stands_on_is_in_no_legend():
+    events = [HotEvent(0.05, "train_step", "compile"), HotEvent(0.11, "train_step", "compiled")]
+    assert len(Page(curve(STEP, events)).of("hp-beside")) == 2
+    waited = Page(curve(replace(STEP, is_background=False), events))
+    assert "compiled in 400 ms" in waited.text
+    assert waited.of("hp-beside") == []
+
+
+@pytest.mark.parametrize("compiled", [0.0130, 0.0131, 0.0120, 0.0016])
+def test_labels_of_two_levels_never_lie_on_each_other(compiled):
+    text = curve(replace(STEP, compiled_seconds=compiled), ())
+    levels = re.findall(r'hp-level hp-\w+" style="bottom:([\d.]+)%"><b style="bottom:([-\d.]+)px"', text)
+    bottoms = [float(up) * 1.5 + float(offset) for up, offset in levels]
+    assert abs(bottoms[0] - bottoms[1]) >= 11.5
+
+
 def test_where_jax_runs_ahead_the_mean_of_calls_is_shown_and_said():
     ways = ["eager"] * 10 + ["compiled"] * 61
     seconds = [0.01] * 10 + [1e-5] * 61
