@@ -90,6 +90,8 @@ _METHODS = {
     "Findings.recheck": "explorer.pitfalls.stale:recheck",
     "Findings.can_fix": "explorer.pitfalls.fixes.rewrite:can_fix",
     "Findings.of_trace": "explorer.pitfalls.passive_rules:check",
+    "Capture.what_if": "explorer.measure.what_if:what_if_of",
+    "Capture.can_change": "explorer.capture.origins:has_origin",
     "Capture.view": "explorer.view.capture:live_view",
     "Capture.widget": "explorer.view.widgets:Viewer",
     "Charted.chart": "explorer.view.display:chart",

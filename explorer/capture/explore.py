@@ -16,6 +16,7 @@ from explorer.capture.backends import Backend, HereBackend, TargetBackend
 from explorer.capture.call import Call, takes_call
 from explorer.capture.constants import name_constants, refuse_leaks
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
+from explorer.capture.origins import keep_origin
 from explorer.capture.readers.hlo import read_hlo
 from explorer.capture.readers.jaxpr import read_jaxpr
 from explorer.capture.readers.stablehlo import read_stablehlo
@@ -75,7 +76,10 @@ def explore(
         return subject.explore()
     backend = HereBackend() if target is None else TargetBackend(parse_target(target))
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: isinstance(leaf, Described))
-    return compile_stages(CompileRequest(function, args, kwargs, backend=backend)).capture
+    capture = compile_stages(CompileRequest(function, args, kwargs, backend=backend)).capture
+    if target is None:
+        keep_origin(capture, function, args, kwargs)
+    return capture
 
 
 @runtime_checkable

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from explorer._jax.suppress_recording import suppress_recording
 from explorer.capture.call import Call, takes_call
 from explorer.capture.differences import difference_of
+from explorer.capture.origins import origin_of
 from explorer.capture.prints import printed_once
 from explorer.capture.same_program import is_same_program
 from explorer.errors import NotCallableError, OptionError
@@ -21,6 +23,7 @@ from explorer.measure.naming import distinct_labels
 from explorer.measure.steady import check_seconds, steady
 from explorer.measure.subject import name_of
 from explorer.measure.variants import Change, Subject, changes_of, reusable, subject_of, together
+from explorer.model.capture import Capture
 from explorer.model.results.what_if import Variant, WhatIf
 from explorer.view.progress_bar import ProgressCallback, progress_bar
 
@@ -99,6 +102,35 @@ def what_if(
     changes = _changes(subject, wanted, combine)
     with progress_bar(f"trying {len(changes)} variants", progress) as notify, printed_once() as prints:
         tried = _Trial(subject, changes, seconds if time else 0.0, notify).run()
+    return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
+
+
+def what_if_of(
+    capture: Capture,
+    *,
+    donate: Any = None,
+    remat: Any = None,
+    precision: Any = None,
+    dtype: Any = None,
+    options: Any = None,
+    grad: bool = False,
+    time: bool = True,
+    seconds: float = 0.3,
+    progress: ProgressCallback | None = None,
+) -> WhatIf:
+    """What a capture shows, compiled once more as it is and once with all of this together: see `Capture.what_if`."""
+    __tracebackhide__ = True
+    check_seconds(seconds)
+    function, args, kwargs = origin_of(capture)
+    with suppress_recording(), printed_once() as prints:
+        subject = subject_of(function, args, kwargs, grad)
+        wanted = {"donate": donate, "remat": remat, "precision": precision, "dtype": dtype, "options": options}
+        changes = changes_of(subject, **wanted)
+        if not changes:
+            raise OptionError("nothing is asked for to be changed.\n  Hint: capture.what_if(donate=True).")
+        name = " + ".join(change.name for change in changes)
+        changes = [changes[0] if len(changes) == 1 else replace(together(changes), name=name, doing=name)]
+        tried = _Trial(subject, changes, seconds if time else 0.0, progress or (lambda fraction, text: None)).run()
     return replace(tried, notes=(*tried.notes, *(note for note in prints.notes if note not in tried.notes)))
 
 

@@ -458,6 +458,52 @@ class Capture(Pictured):
         ...
 
     @attached
+    def what_if(
+        self,
+        *,
+        donate: Any = None,
+        remat: Any = None,
+        precision: Any = None,
+        dtype: Any = None,
+        options: Any = None,
+        grad: bool = False,
+        time: bool = True,
+        seconds: float = 0.3,
+        progress: Callable[[float, str], None] | None = None,
+    ) -> Any:
+        """Compile the same function once more as it is and once with something changed, and hold one against the other.
+
+        It is what the switches of the view do. The arguments' values are not kept, so both run on ones.
+
+        Args:
+            donate, remat, precision, dtype, options, grad: As for `explorer.what_if`; all together are one variant.
+            time: Whether to run them; without, only what compiling tells is there.
+            seconds: To spend on the time of each.
+            progress: Called with the part that is done and what is being done.
+
+        Returns:
+            An `explorer.WhatIf` of one variant.
+
+        Raises:
+            NotRecordedError: The capture is from a file or from elsewhere, or the function is gone.
+            OptionError: Nothing is asked for, or something that can't be done.
+            ExploreError: The function itself can't be compiled any more.
+
+        Example:
+            >>> import explorer, jax.numpy as jnp
+            >>> tried = explorer.explore(lambda x: x * 2, jnp.ones(1000)).what_if(donate=0, time=False)
+            >>> tried["donate x"].saved(tried.plain)
+            4000
+        """
+        ...
+
+    @property
+    @attached
+    def can_change(self) -> bool:
+        """Whether `what_if` knows what this was compiled from."""
+        ...
+
+    @attached
     def widget(self) -> Any:
         """The view as an ipywidget, for composing layouts.
 

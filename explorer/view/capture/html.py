@@ -19,7 +19,7 @@ def _chunks(capture: Capture) -> tuple[str, ...]:
     """The parts of the viewer that this capture can show; a kernel sends others if they come to be needed."""
     kernels = any(stage.name == "hlo" for stage in capture.stages)
     panes = {"why_pane": len(capture.stages) > 1, "memory_pane": kernels, "passes_pane": capture.has_passes}
-    return ("viewer", "text_pane", "lines_pane", *(name for name, can_show in panes.items() if can_show))
+    return ("viewer", "text_pane", "lines_pane", "what_if", *(name for name, can_show in panes.items() if can_show))
 
 
 def _static(capture: Capture) -> str:

@@ -12,6 +12,7 @@ from explorer.errors import ViewError
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
 from explorer.model.stage import Stage
+from explorer.view.capture.what_if_link import WhatIfTrials
 
 Selectable = str | Node | Iterable[Node] | None
 """What to light up or to keep: a query, a node, nodes, or nothing."""
@@ -42,6 +43,7 @@ class LiveView:
         self._colour = ""
         self._values: dict[str, Any] = {}
         self._records = Lock()
+        self.trials = WhatIfTrials(capture)
 
     @property
     def selection(self) -> tuple[Node, ...]:
@@ -123,6 +125,8 @@ class LiveView:
                 Thread(target=view.record, daemon=True).start()
             elif view is not None and isinstance(message, dict) and message.get("ask") == "extract":  # pyright: ignore[reportUnknownMemberType]
                 wire.send(view.extract(message))  # pyright: ignore[reportUnknownArgumentType]
+            elif view is not None and isinstance(message, dict) and message.get("ask") in ("what-if", "cancel"):  # pyright: ignore[reportUnknownMemberType]
+                view.trials.receive(message, wire.send)  # pyright: ignore[reportUnknownArgumentType]
 
         wire.observe(keep, "selected")
         wire.on_msg(answer)
@@ -187,6 +191,7 @@ class LiveView:
             "filter": self._rows(self._filter),
             **({"colour": colour} if self._colour else {}),
             **({"records": True} if capture.record is not None and not capture.has_passes else {}),
+            **({"changes": True} if capture.can_change else {}),
         }
 
     def _rows(self, nodes: tuple[Node, ...]) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from explorer.view.scale import Scale, ratio_scale, rows_scale
 
 _WIDTH, _ROW = 960, 32
 _NAME, _LEFT, _RIGHT, _RATIO = 24, 216, 424, 440  # the names, the axis of ratios from and to, the ratios as text
-_TIME, _MEMORY, _BAR, _COMPILE, _KERNELS, _DIFFERENCE = 590, 614, 72, 820, 872, 936
+_TIME, _MEMORY, _BAR, _COMPILE, _KERNELS, _DIFFERENCE = 590, 612, 56, 784, 832, 936
 _FARTHEST = 4.0  # an interval is drawn no farther than this factor beyond the ratios
 _LETTER = 7.6
 _LARGE = 6_000  # instructions: of more, what differs is looked up when it is asked for, not whenever this is shown

@@ -70,11 +70,11 @@ def _row(row: SessionRow, widest: float) -> str:
     key = escape(f"{row.name}|{row.file}|{row.line}")
     why = _why(row)
     return (
-        f'<article class="sp-row sp-{row.basis}" role="listitem" data-key="{key}"><div class="sp-line">'
+        f'<div class="sp-row sp-{row.basis}" role="listitem" data-key="{key}"><div class="sp-line">'
         f"<h3><code>{escape(row.name)}</code>{where}</h3>"
         f'<p class="sp-count">{_count(row)}</p><div class="sp-cost">{_cost(row, widest)}</div>'
         f'<p class="sp-run">{_measured(row)}</p></div>{why}<div class="sp-items">{_items(row.items)}</div>'
-        f'<div class="sp-slot"></div></article>'
+        f'<div class="sp-slot"></div></div>'
     )
 
 

@@ -18,6 +18,8 @@ export interface Steering {
   colour?: ({ by: string } & Partial<NodesOfStage & { values: (number | null)[] }>) | null;
   /** The passes aren't recorded, and can be. */
   records?: boolean;
+  /** It is known what this was compiled from: the same can be compiled with something changed. */
+  changes?: boolean;
 }
 
 /** The traits of Python's models; each model has those that its view needs. */

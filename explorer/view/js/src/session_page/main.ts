@@ -53,8 +53,8 @@ function offer(host: HTMLElement, model: () => Model | undefined): void {
     if (!page && !model()) continue;
     item.dataset.offered = "";
     const slot = item.closest(".sp-row")!.querySelector<HTMLElement>(".sp-slot")!;
-    const is_open = slot.dataset.of === key;
-    const opener = element("button", { type: "button", "aria-expanded": String(is_open) }, item.textContent ?? "");
+    const isOpen = slot.dataset.of === key;
+    const opener = element("button", { type: "button", "aria-expanded": String(isOpen) }, item.textContent ?? "");
     opener.addEventListener("click", () => toggle(host, opener, slot, key, page, model()));
     item.replaceChildren(opener);
   }

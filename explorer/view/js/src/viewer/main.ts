@@ -2,6 +2,7 @@
 
 import type { AnyWidget } from "@anywidget/types";
 
+import type { Capture } from "../core/capture";
 import type { Traits } from "../core/kernel_link";
 import { addSheet, style } from "../core/style";
 import tokens from "../core/tokens.css";
@@ -9,9 +10,11 @@ import { captureOf, opened } from "../core/wire";
 import graphEdges from "../graph/edges.css";
 import graph from "../graph/graph.css";
 import rows from "../text/text.css";
+import type { WhatIf } from "../whatif/what_if";
 import bar from "./bar.css";
+import { morph, placesOf } from "./morph";
 import panes from "./panes.css";
-import type { Options } from "./viewer";
+import type { Options, Viewer } from "./viewer";
 import frame from "./viewer.css";
 
 export { has, load, provide, receive } from "../core/chunks";
@@ -22,23 +25,67 @@ for (const sheet of [tokens, frame, bar, panes, graph, graphEdges, rows]) addShe
 export async function mount(host: HTMLElement, wire: Uint8Array, options: Options): Promise<{ dispose(): void }> {
   style(host);
   const { header, blobs } = await opened(wire);
-  const replace = (wire: Uint8Array, shown: Pick<Options, "stage" | "mode">) => {
-    viewer.dispose();
-    void mount(host, wire, { ...options, ...shown }).then((next) => (shownNow = next));
-  };
-  const make = async () => {
-    if ("diff" in header) {
-      const { DiffViewer } = await import("./diff_viewer");
-      return new DiffViewer(header.diff, blobs, options.id);
-    }
+  if ("diff" in header) {
+    const { DiffViewer } = await import("./diff_viewer");
+    const viewer = new DiffViewer(header.diff, blobs, options.id);
+    host.replaceChildren(viewer.root);
+    await viewer.start();
+    return viewer;
+  }
+  const captures = new Captures(host, wire, options);
+  await captures.show(captureOf(header, blobs), {});
+  return captures;
+}
+
+/** What is shown in one place: a capture, as it is once its passes are recorded, and what its switches make of it. */
+class Captures {
+  #viewer: Viewer | undefined;
+  #whatIf: WhatIf | undefined;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private wire: Uint8Array,
+    private readonly options: Options,
+  ) {}
+
+  async show(capture: Capture, more: Partial<Options>): Promise<void> {
     const { Viewer } = await import("./viewer");
-    return new Viewer(captureOf(header, blobs), { ...options, recorded: replace });
-  };
-  const viewer = await make();
-  let shownNow: { dispose(): void } = viewer;
-  host.replaceChildren(viewer.root);
-  await viewer.start();
-  return { dispose: () => shownNow.dispose() };
+    const next = new Viewer(capture, {
+      ...this.options,
+      recorded: (wire, shown) => void this.#read((this.wire = wire), shown),
+      whatIf: () => this.#switches(capture),
+      ...more,
+    });
+    const before = this.#viewer;
+    const places = before && this.#whatIf && placesOf(before.root);
+    if (before && this.#whatIf && before.root.contains(this.#whatIf.root)) next.holdWhatIf(this.#whatIf.root);
+    before?.dispose();
+    this.#viewer = next;
+    this.host.replaceChildren(next.root);
+    await next.start();
+    if (places) morph(next.root, places);
+  }
+
+  dispose(): void {
+    this.#whatIf?.dispose();
+    this.#viewer?.dispose();
+  }
+
+  async #read(wire: Uint8Array, more: Partial<Options>): Promise<void> {
+    const { header, blobs } = await opened(wire);
+    if (!("diff" in header)) await this.show(captureOf(header, blobs), more);
+  }
+
+  async #switches({ header }: Capture): Promise<HTMLElement> {
+    const { WhatIf } = await import("../whatif/what_if");
+    const { id, model } = this.options;
+    // What they make of it is no capture that Python knows: what is selected there stays in the page.
+    const other = { id: `${id} what if`, model: undefined };
+    this.#whatIf ??= new WhatIf(id, model, header.function, header.signature, (wire) => {
+      void this.#read(wire ?? this.wire, { ...this.#viewer?.shown, ...(wire && other) });
+    });
+    return this.#whatIf.root;
+  }
 }
 
 /** What the module of `Capture.widget()` exports: anywidget calls this for each view of it. */

@@ -40,8 +40,13 @@ export interface Options {
   model?: Model;
   mode?: Mode;
   /** Called with the capture as it is once its passes are recorded, and with what was shown of it. */
-  recorded?: (wire: Uint8Array, shown: Pick<Options, "stage" | "mode">) => void;
+  recorded?: (wire: Uint8Array, shown: Shown) => void;
+  /** The switches over the function, which stay where what they made of it is shown in its place. */
+  whatIf?: () => Promise<HTMLElement>;
 }
+
+/** What is looked at, to be looked at in another capture too. */
+export type Shown = Pick<Options, "stage" | "mode">;
 
 export class Viewer {
   readonly root: HTMLElement;
@@ -156,8 +161,24 @@ export class Viewer {
   }
 
   #recorded(wire: Uint8Array): void {
+    this.options.recorded?.(wire, this.shown);
+  }
+
+  get shown(): Shown {
     const { stage, mode } = this.session;
-    this.options.recorded?.(wire, { stage: stage.name, mode });
+    return { stage: stage.name, mode };
+  }
+
+  /** Put the switches under the bar, where they are already if these are another capture's. */
+  holdWhatIf(switches: HTMLElement): void {
+    this.#bar.root.after(switches);
+  }
+
+  async #toggleWhatIf(): Promise<void> {
+    const switches = await this.options.whatIf!();
+    if (this.root.contains(switches)) return switches.remove();
+    this.holdWhatIf(switches);
+    switches.querySelector("input")?.focus();
   }
 
   dispose(): void {
@@ -205,6 +226,12 @@ export class Viewer {
       },
       { label: "keys and marks (?)", text: "?", words: "keys and marks", act: () => this.#help.toggle() },
     ];
+    if (this.options.whatIf)
+      tools.unshift({
+        label: "compile it with something changed, and see what that brings",
+        text: "what if",
+        act: () => void this.#toggleWhatIf(),
+      });
     if (findings.length && this.session.lines.sources.length)
       tools.unshift({
         label: `${count(findings.length, "pitfall")}: show the next`,

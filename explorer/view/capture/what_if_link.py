@@ -1,0 +1,118 @@
+"""The switches of the view: the page says what to change, a thread compiles it, the page gets what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+from threading import Event, Lock, Thread
+from typing import Any
+
+from explorer.model.capture import Capture
+from explorer.model.results.what_if import Variant, WhatIf
+
+Send = Callable[..., None]
+
+_NAMES = ("donate", "remat", "precision", "dtype")
+_SECONDS = 0.3  # of running each of the two
+
+
+class CancelledError(Exception):
+    """The person has changed their mind."""
+
+
+class WhatIfTrials:
+    """What the pages of one capture ask for, one at a time: two at once would time each other."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._running = Lock()
+        self._cancelled = Event()
+
+    def receive(self, message: Mapping[str, Any], send: Send) -> None:
+        """Begin what a page asks for, or end it: `{"ask": "what-if", "of": 3, "change": {…}}`, `{"ask": "cancel"}`."""
+        if message.get("ask") == "cancel":
+            self._cancelled.set()
+        else:
+            Thread(target=self._run, args=(message, send), daemon=True).start()
+
+    def _run(self, message: Mapping[str, Any], send: Send) -> None:
+        reply: dict[str, Any] = {"what_if": message.get("of")}
+        if not self._running.acquire(blocking=False):
+            send({**reply, "failed": "Another one is being compiled: cancel it, or wait."})
+            return
+        self._cancelled.clear()
+
+        def notify(fraction: float, text: str) -> None:
+            if self._cancelled.is_set():
+                raise CancelledError
+            send({**reply, "fraction": fraction, "doing": text})
+
+        try:
+            notify(0.0, "compiling it as it is")
+            tried = self._capture.what_if(
+                **change_of(message.get("change")), seconds=_SECONDS, progress=notify
+            )  # fmt: skip
+            notify(1.0, "")
+            row = tried.variants[0]
+            buffers: list[bytes] = []
+            if row.capture is not None and row.capture.stages:
+                row.capture.record_small()  # links as exact as those of the capture that it is shown in place of
+                buffers.append(row.capture.wire)
+            send({**reply, "tried": summarize(tried, row)}, buffers)
+        except CancelledError:
+            send({**reply, "failed": "cancelled"})
+        except Exception as error:  # what can't be tried is said where it was asked for
+            send({**reply, "failed": str(error).strip() or type(error).__name__})
+        finally:
+            self._running.release()
+
+
+def change_of(asked: Any) -> dict[str, Any]:
+    """The keywords of `Capture.what_if` for what a page asks; it is checked there, as what a user writes is."""
+    change: dict[str, Any] = dict(asked) if isinstance(asked, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
+    wanted = {name: change[name] for name in _NAMES if isinstance(change.get(name), (str, bool)) and change[name]}
+    if change.get("grad") is True:
+        wanted["grad"] = True
+    options = {
+        name.strip(): _scalar(value.strip())
+        for name, _, value in (part.partition("=") for part in str(change.get("options") or "").split(","))
+        if name.strip()
+    }
+    return {**wanted, "options": options} if options else wanted
+
+
+def _scalar(text: str) -> bool | int | float | str:
+    """An option's value as Python has it."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def summarize(tried: WhatIf, row: Variant) -> dict[str, Any]:
+    """What a page shows of a variant: its figures beside the plain one's, in words and numbers; None: not known."""
+    plain = tried.plain
+    pairs = {
+        "seconds": (plain.seconds, row.seconds),
+        "memory": (plain.peak, row.peak),
+        "compile": (plain.compile_seconds, row.compile_seconds),
+        "kernels": (plain.kernels, row.kernels),
+    }
+    ratio = row.ratio
+    return {
+        "name": row.name,
+        "error": row.error,
+        "verdict": row.verdict(plain),
+        "notes": [*row.notes, *tried.notes],
+        "pairs": {name: [_number(value) for value in pair] for name, pair in pairs.items()},
+        "ratio": None if ratio is None else [ratio.ratio, ratio.low, ratio.high],
+        "difference": str(row.difference or ""),
+    }
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None

@@ -1,0 +1,65 @@
+"""The switches over a function: each compiled for real in the kernel, and what a page without one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax.numpy as jnp
+from axe import violations
+from lab import Browser, Lab
+from playwright.sync_api import expect
+
+import explorer as ex
+
+SETUP = """
+%load_ext explorer
+import jax, jax.numpy as jnp
+def scaled(x):
+    return jnp.tanh(x) * 2
+""".strip()
+WHAT_IF = "compile it with something changed, and see what that brings"
+
+
+def test_a_switch_compiles_it_so_and_the_picture_and_figures_change(lab: Lab, browser: Browser):
+    notebook = browser.open(lab, lab.write("what_if.ipynb", SETUP, "%explore scaled(jnp.ones((256, 256)))"))
+    notebook.run_all()
+    view = notebook.page.locator(".jp-OutputArea .explorer").first
+    view.get_by_role("button", name=WHAT_IF).click()
+    panel = view.get_by_role("region", name="what if")
+    act = panel.locator(".act")
+    expect(act).to_be_disabled(timeout=60_000)
+    panel.get_by_label("donate what can be reused").check()
+    expect(act).to_have_text("compile it so")
+    act.click()
+    expect(panel.locator(".verdict")).to_contain_text("saves 262 kB of memory", timeout=120_000)
+    # The picture is now of the program with the donation: its figures say so, and the way back is one click.
+    expect(view).to_contain_text("alias memory")
+    browser.keep(notebook.page, "what-if-changed")
+    panel.get_by_role("button", name="as it is").click()
+    expect(view).not_to_contain_text("alias memory")
+    expect(panel).to_be_visible()
+    # What is selected in the variant's picture is not told to Python, where it would be another node.
+    panel.get_by_role("button", name="changed").click()
+    expect(view).to_contain_text("alias memory")
+    panel.get_by_label("options of XLA").fill("no_such_option=1")
+    panel.get_by_label("options of XLA").press("Tab")
+    act.click()
+    expect(panel.locator(".verdict")).to_contain_text("No such compile option", timeout=120_000)
+    notebook.set_theme("JupyterLab Dark")
+    browser.keep(notebook.page, "what-if-dark")
+
+
+def test_a_saved_page_says_what_to_run(browser: Browser, tmp_path: Path):
+    def scaled(x):
+        return jnp.tanh(x) * 2
+
+    page = browser.open_file(ex.explore(scaled, jnp.ones((8, 8))).to_html(tmp_path / "scaled.html"))
+    page.get_by_role("button", name=WHAT_IF).click()
+    panel = page.get_by_role("region", name="what if")
+    panel.get_by_label("precision").select_option("bfloat16")
+    panel.get_by_label("options of XLA").fill("xla_cpu_enable_fast_math=true")
+    call = 'ex.what_if(scaled, x, precision="bfloat16", options={"xla_cpu_enable_fast_math": True})'
+    expect(panel.locator(".status code")).to_have_text(call)
+    expect(panel.locator(".act")).to_have_text("copy what to run")
+    browser.keep(page, "what-if-saved")
+    assert not violations(page)
