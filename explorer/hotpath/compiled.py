@@ -65,7 +65,7 @@ def compiled_copy(
     """
     arrays, begun = call.arrays, perf_counter()
     with suppress_recording():  # the copy's own trace, which comes after it, stands for both
-        closed, structure = _traced(call, arrays)
+        closed, structure = traced(call, arrays)
     took = perf_counter() - begun
     approve(len(closed.jaxpr.eqns))
     guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
@@ -84,7 +84,7 @@ def compiled_copy(
     return guards, lambda read, arrays: assembly.assembled(program(read, arrays), read, arrays)
 
 
-def _traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
+def traced(call: Call, arrays: Sequence[Any]) -> tuple[Any, Any]:
     """A call's jaxpr, with all that it reads as constants, and the structure of its result."""
     with warnings_held() as warned:
         closed, shape = jax.make_jaxpr(call, return_shape=True)(*arrays)

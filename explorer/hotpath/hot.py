@@ -30,6 +30,7 @@ from explorer.hotpath.journal import Times
 from explorer.hotpath.kinds import Kinds, NoTree
 from explorer.hotpath.options import Options
 from explorer.hotpath.origin import Origin, call_stack
+from explorer.hotpath.padded import PaddedCopies
 from explorer.hotpath.proof import Proof, Refusal, prove
 from explorer.hotpath.proof.facts import check_of
 from explorer.hotpath.proof.reads import Read
@@ -84,6 +85,7 @@ class HotFunction:
         self.clock = Clock()
         self._options, self._parameters = options, parameters_of(self.original.__code__)
         self._kinds = Kinds()
+        self._padded = PaddedCopies(self, options, self._parameters)
         self._comparison = Comparison(self.original, self._parameters, options.is_forced)
         self._pending: set[Any] = set()
         self._changes: dict[Any, Read] = {}  # what a guard saw changed, by kinds of calls that aren't compiled now
@@ -216,7 +218,11 @@ class HotFunction:
             self.clock.settle()
             if self._is_time(key):
                 self._learn(values, key)
+            elif len(self.variants) >= _VARIANTS and key not in self.variants and self.state != "eager":
+                self._padded.serve(values, arrays, key)
             variant = self.variants.get(key)
+            if variant is not None and variant.is_trusted:  # it is padded, and these sizes are new
+                return self._served(variant, values, arrays, key)
             result = self._compared(variant, values, arrays, key) if variant is not None else None
         except Exception as error:  # a fault of ours is none of the user's
             self.leave(Refusal(f"looking at it failed: {error!r:.200}"))
@@ -226,6 +232,20 @@ class HotFunction:
             return None, self.clock.begin("eager", begun, self._stood_for(), hash(key) if is_before else None)
         self.clock.times.add(begun, perf_counter(), "both")
         return result, None
+
+    def _served(self, variant: Variant, values: tuple[Any, ...], arrays: list[Any], key: Any) -> tuple[Any, Any]:
+        """The first call at some sizes that a trusted copy serves."""
+        read = variant.guards.check()
+        if read is None or not variant.is_for(*self._parameters.handed(values)):
+            self._note_miss(variant, key)
+            return None, self.clock.begin("missed")
+        self._calls["eager"] -= 1
+        self._calls["compiled"] += 1
+        try:
+            return self._timed(variant, read, arrays, is_checked=False), None
+        except Exception as error:
+            failure = error
+        return self._failed(failure, key)
 
     def _stood_for(self) -> int:
         """For how many calls the one that is timed now stands; and whether the next ones go on unseen."""
@@ -253,8 +273,9 @@ class HotFunction:
 
     def _are_too_many(self) -> None:
         """Calls of so many kinds are compiled that others aren't. It ends where those are most."""
-        if self.calls["eager"] > _OTHERS + 2 * self.calls["compiled"]:
-            self.leave(Refusal(f"it is called in more than {_VARIANTS} ways", cure=_WAYS))
+        if self.calls["eager"] > _OTHERS + 2 * self.calls["compiled"] and not self._padded.is_any:
+            why = f", and can't be padded: {self._padded.why_not}" if self._padded.why_not else ""
+            self.leave(Refusal(f"it is called in more than {_VARIANTS} ways{why}", cure=_WAYS))
 
     def _learn(self, values: tuple[Any, ...], key: Any) -> None:
         """It is time: prove it, and have it compiled."""
@@ -325,7 +346,8 @@ class HotFunction:
         elif compared.outcome == "other settings":
             self._hold_back(variant.guards.retyped() or _SETTINGS, variant, key)
         elif compared.refusal is not None:
-            self.leave(compared.refusal)
+            if not self._padded.give_up(variant, compared.refusal.reason):
+                self.leave(compared.refusal)
         elif compared.outcome == "trusted":
             variant.is_trusted = True
             self.state = "compiled"
@@ -377,7 +399,7 @@ class HotFunction:
         if variant is None:
             return
         variant.is_trusted = False
-        if self.variants.get(key) is variant:
+        if not self._padded.give_up(variant) and self.variants.get(key) is variant:
             self.variants.pop(key, None)  # it may be compiled anew, for the world as it is now
         if count > _VARIANTS and name == _SETTINGS:
             self.leave(Refusal(f"{name} is another at each call"))
@@ -388,10 +410,10 @@ class HotFunction:
         """A compiled call raised: the function is what it was, and says what it has to say itself."""
         self._calls["compiled"] -= 1
         self._calls["eager"] += 1
+        variant = self.variants.get(key)
         if isinstance(error, OtherSettings):
-            variant = self.variants.get(key)
             self._hold_back((variant and variant.guards.retyped()) or _SETTINGS, variant, key)
-        else:
+        elif variant is None or not self._padded.give_up(variant, f"{error!r:.100}"):
             self.leave(refusal_of(error))
         return None, self.clock.begin("eager")
 

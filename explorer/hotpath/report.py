@@ -28,7 +28,7 @@ def row_of(hot: HotFunction, began: float, signal: str = "") -> HotRow:
         signal: The signal it belongs to.
     """
     code, refusal = hot.original.__code__, hot.refusal
-    variants = list(hot.variants.values())
+    variants = {id(variant) for variant in list(hot.variants.values())}  # a padded one serves many sizes
     costs = _costs_of(hot)
     return HotRow(
         hot.name,

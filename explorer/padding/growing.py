@@ -107,6 +107,26 @@ class GrowingProgram:
         with self._lock:
             self._alone.add(key)
 
+    def is_ready(self, sizes: Mapping[str, int]) -> bool:
+        """Whether there is a bucket for calls of these sizes."""
+        return self._fitting(tuple(sizes[symbol] for symbol in self._symbols)) is not None
+
+    def prepare(self, sizes: Mapping[str, int], arrays: Sequence[Any], *others: Any) -> None:
+        """Compile the bucket for calls of these sizes, of which there is one, without running it; `make` is jax.jit."""
+        key = tuple(sizes[symbol] for symbol in self._symbols)
+        if self._fitting(key) is not None:
+            return
+        own, begun = self._own(key), perf_counter()
+        there, target = Sizes(self._named(key), {}), Sizes(self._named(own), {})
+        pad = Resize([*map(there.shape, self._inputs)], [*map(target.shape, self._inputs)])
+        run: Any = self._make(self._named(own))
+        with unguarded():
+            padded = pad.pad(arrays, _device(arrays)[0])
+            run.lower(sizes_as_arrays(self._symbols, key), padded, *others).compile()  # which a call of the same finds
+        bucket = _Bucket(own, run, perf_counter() - begun)
+        with self._lock:
+            self._buckets[own] = bucket
+
     def _serve(self, key: Key) -> _Served:
         bucket = self._bucket(key)
         there, target = Sizes(self._named(key), {}), Sizes(self._named(bucket.sizes), {})
@@ -121,13 +141,20 @@ class GrowingProgram:
 
     def _bucket(self, key: Key) -> _Bucket:
         """The smallest bucket that there is, or a new one where that is far too large."""
-        own = tuple([max(least, _power(size)) for least, size in zip(self._least, key, strict=True)])
         with self._lock:
-            fitting = [each for each in self._buckets.values() if all(map(_holds, each.sizes, key))]
-            best = min(fitting, key=lambda each: self._work(each.sizes), default=None)
-            if best is None or self._work(best.sizes) > _WASTE * self._work(own):
+            best = self._fitting(key)
+            if best is None:
+                own = self._own(key)
                 best = self._buckets[own] = _Bucket(own, self._make(self._named(own)))
             return best
+
+    def _own(self, key: Key) -> Key:
+        return tuple([max(least, _power(size)) for least, size in zip(self._least, key, strict=True)])
+
+    def _fitting(self, key: Key) -> _Bucket | None:
+        fitting = [each for each in list(self._buckets.values()) if all(map(_holds, each.sizes, key))]
+        best = min(fitting, key=lambda each: self._work(each.sizes), default=None)
+        return None if best is None or self._work(best.sizes) > _WASTE * self._work(self._own(key)) else best
 
     def _work(self, key: Key) -> float:
         """How many numbers go in and come out: what a program's work is taken to grow with."""
@@ -147,11 +174,11 @@ def _holds(bucket: int, size: int) -> bool:
 
 
 def _device(arrays: Sequence[Any]) -> tuple[bool, Any]:
-    """Whether arrays are in the host's memory; and where there are several devices, the one that they are bound to."""
+    """Whether arrays are in the host's memory; and the device that they are bound to, if any is."""
     platform, device = jax.default_backend(), None
     for array in arrays:
         if isinstance(array, jax.Array):
             its = next(iter(array.devices()))
             platform = its.platform
-            device = its if array.committed and jax.device_count() > 1 else device
+            device = its if array.committed else device
     return platform == "cpu", device

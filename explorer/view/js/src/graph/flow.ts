@@ -20,6 +20,20 @@ export function flowText(graph: Graph, from: Item, to: Item): string {
     }
   if (!operands.size) return "";
   const bytes = [...operands].reduce((all, node) => all + bytesOf(graph.type(node)), 0);
-  const what = operands.size === 1 ? shortType(graph.type([...operands][0]!)) : count(operands.size, "array");
+  const what = operands.size === 1 ? typeText(graph, [...operands][0]!) : count(operands.size, "array");
   return `${what} · ${bytesText(bytes)}`;
+}
+
+/** `f32[b≤64,s≤32,8]`: of an array that is padded, with the dimensions that vary. */
+function typeText(graph: Graph, node: number): string {
+  const type = shortType(graph.type(node));
+  const padded = graph.attributes?.get(node, "padded");
+  if (!padded) return type;
+  const sizes = type.slice(type.indexOf("[") + 1, -1).split(",");
+  for (const part of padded.split(/,(?=\d+=)/)) {
+    const at = part.indexOf("=");
+    const axis = Number(part.slice(0, at));
+    sizes[axis] = `${part.slice(at + 1)}≤${sizes[axis]}`;
+  }
+  return `${type.slice(0, type.indexOf("["))}[${sizes.join(",")}]`;
 }

@@ -294,6 +294,14 @@ test("what flows along a line is shown by type and bytes", () => {
   assert.equal(flowText(graph, nodeItem(1), nodeItem(0)), "");
 });
 
+test("of an array that is padded, the line names the dimensions that vary", () => {
+  const graph = graphOf([
+    { op: "dot", type: "f32[64,96,8]", attributes: { padded: "0=b,1=max(s, 3*b)" } },
+    { op: "exp", operands: [0] },
+  ]);
+  assert.equal(flowText(graph, nodeItem(0), nodeItem(1)), "f32[b≤64,max(s, 3*b)≤96,8] · 197 kB");
+});
+
 const diamond = () =>
   graphOf([
     { op: "a", values: { flops: 1 } },

@@ -1,0 +1,258 @@
+"""Calls of a hot function at more sizes than are compiled: one padded copy serves the rest, where that is proven.
+
+It is made as any other copy is, beside the program, from a trace with symbols for the sizes that vary; its first calls
+run both ways and are compared. A size that no bucket holds runs eagerly until a larger bucket is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import local
+from time import perf_counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import jax
+
+from explorer._jax import at_sizes, local_settings, undecided_equalities, with_settings
+from explorer._jax.suppress_recording import suppress_recording
+from explorer.capture.agreement import differ
+from explorer.hotpath.arguments import Call, Parameters, struct_of, unfollowed
+from explorer.hotpath.compiled import NotCompiled, OtherSettings, traced
+from explorer.hotpath.costs import CallCosts
+from explorer.hotpath.guards import guards_of
+from explorer.hotpath.options import Options
+from explorer.hotpath.origin import Origin, hot_copy
+from explorer.hotpath.proof import Proof, Refusal, prove
+from explorer.hotpath.proof.facts import check_of
+from explorer.hotpath.results import assembly_of
+from explorer.hotpath.variant import Variant
+from explorer.model.events.hot_copy import mark_hot_copy
+from explorer.padding import padded
+from explorer.padding import prove as prove_padded
+from explorer.padding.growing import GrowingProgram
+from explorer.padding.patterns import Pattern, Shapes, patterns
+
+if TYPE_CHECKING:
+    from explorer.hotpath.hot import HotFunction
+
+_ALIASES = 512  # sizes that are known to be served by padded copies
+_HISTORY = 8  # calls whose shapes say what varies
+
+
+class _Making(local):
+    """Whether this thread compiles a bucket; a call that would is one under other settings."""
+
+    is_on = False
+
+
+_making = _Making()
+
+
+@dataclass(eq=False)
+class PaddedCopy:
+    """One padded copy.
+
+    Args:
+        variant: It, as any other.
+        program: Its buckets.
+        pattern: The sizes that vary.
+    """
+
+    variant: Variant
+    program: GrowingProgram
+    pattern: Pattern
+
+    def is_ready(self, shapes: Shapes) -> bool:
+        """Whether calls with such arrays can be served now."""
+        sizes = self.pattern.sizes(shapes)
+        return sizes is not None and self.program.is_ready(sizes)
+
+    def prepare(self, sizes: Mapping[str, int], arrays: Sequence[Any], read: tuple[Any, ...]) -> None:
+        """Compile the bucket for calls of these sizes, of which there is one."""
+        _making.is_on = True
+        try:
+            self.program.prepare(sizes, arrays, read)
+        finally:
+            _making.is_on = False
+
+    @property
+    def largest_text(self) -> str:
+        """The shapes of the bucket that was compiled last: `(64, 8)`."""
+        bucket = self.program.buckets[-1][0]
+        shapes = [tuple(bucket.get(str(size), size) for size in shape) for shape in self.pattern.shapes]
+        return ", ".join(map(str, shapes))
+
+
+class PaddedCopies:
+    """Those of one function, by kinds of calls that differ in sizes alone.
+
+    Args:
+        hot: The function.
+        options: How it is compiled.
+        parameters: Its.
+
+    Attributes:
+        why_not: Why there is none where there could be.
+    """
+
+    def __init__(self, hot: HotFunction, options: Options, parameters: Parameters) -> None:
+        self._hot, self._options, self._parameters = ref(hot), options, parameters
+        self._copies: dict[Any, PaddedCopy | None] = {}
+        self._is_pending = False
+        self.why_not = ""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is one, or it is being made."""
+        return self._is_pending or any(copy is not None for copy in self._copies.values())
+
+    def serve(self, values: tuple[Any, ...], arrays: Sequence[Any], key: Any) -> None:
+        """See to it that calls of a kind are served by a padded copy: this one, or later ones."""
+        hot, family = self._hot(), _family(key)
+        if hot is None or family is None or self._is_pending:
+            return
+        shapes = [tuple(array.shape) for array in arrays]
+        copy = self._copies.get(family)
+        if copy is not None and copy.is_ready(shapes):
+            self._drop_aliases(hot.variants)
+            hot.variants[key] = copy.variant
+        elif family not in self._copies or (copy is not None and copy.pattern.sizes(shapes) is not None):
+            self._submit(hot, values, family, copy)
+
+    def give_up(self, variant: Variant, why: str = "") -> bool:
+        """Let go of a copy: what it read has changed, or with a reason for good. Whether it was a padded one."""
+        hot = self._hot()
+        for family, copy in list(self._copies.items()):
+            if hot is not None and copy is not None and copy.variant is variant:
+                variant.is_trusted = False
+                for key in [key for key, one in list(hot.variants.items()) if one is variant]:
+                    hot.variants.pop(key, None)
+                if why:
+                    self._copies[family], self.why_not = None, why
+                else:
+                    del self._copies[family]
+                return True
+        return False
+
+    def _drop_aliases(self, variants: dict[Any, Variant]) -> None:
+        if len(variants) < _ALIASES:
+            return
+        padded = {id(copy.variant) for copy in self._copies.values() if copy is not None}
+        for key in [key for key, variant in list(variants.items()) if id(variant) in padded]:
+            variants.pop(key, None)
+
+    def _submit(self, hot: HotFunction, values: tuple[Any, ...], family: Any, copy: PaddedCopy | None) -> None:
+        """Have a copy made, or a larger bucket of one."""
+        call, settings = Call(hot.original, self._parameters, values), local_settings()
+        alike = [variant.call for key, variant in list(hot.variants.items()) if _family(key) == family]
+        history = [[tuple(array.shape) for array in each.arrays] for each in (*alike, call)][-_HISTORY:]
+        args, kwargs = call.arguments(call.arrays)
+        proof = unfollowed(values, hot.original.__code__.co_varnames) or prove(hot.original, args, kwargs)
+        if isinstance(proof, Refusal) or (copy is None and not alike):
+            return
+
+        def work() -> None:
+            begun = perf_counter()
+            try:
+                with with_settings(settings):
+                    made = copy or _made(call, proof, history, hot.clock.costs_of(hash(family)))
+                    sizes, read = made.pattern.sizes(history[-1]), made.variant.guards.check()
+                    if sizes is not None and read is not None:
+                        made.prepare(sizes, call.arrays, read)
+                took = perf_counter() - begun
+                hot.compile_seconds += took
+                self._copies[family] = made
+                self._options.journal.add("compiled", hot, f"padded: {made.largest_text}, and all below", seconds=took)
+            except Exception as error:  # it stays as it was: eager past the bound
+                self._copies[family] = copy
+                self.why_not = str(error).strip().partition("\n")[0] or type(error).__name__
+            finally:
+                call.forget()
+                self._is_pending = False
+
+        self._is_pending = True
+        try:
+            self._options.submit(work)
+        except BaseException:
+            self._is_pending = False
+            raise
+
+
+def _family(key: Any) -> Any:
+    """A kind of calls without its sizes; None where arrays lie on one of several devices."""
+    if key is None:
+        return None
+    structure, types, *others = key
+    if not types or any(isinstance(aval, tuple) for aval in types):
+        return None
+    kinds = tuple((len(aval.shape), aval.dtype, getattr(aval, "weak_type", False)) for aval in types)
+    return structure, kinds, tuple(others)
+
+
+def _made(call: Call, proof: Proof, history: Sequence[Shapes], costs: CallCosts) -> PaddedCopy:
+    """A padded copy, without a bucket yet.
+
+    Raises:
+        NotCompiled: It isn't proven to be exact.
+    """
+    begun = perf_counter()
+    with suppress_recording():
+        pattern, closed, structure = _symbolic(call, history)
+        exactness = prove_padded(closed, pattern.names)
+    if not exactness.is_exact:
+        refusal = exactness.refusals[0]
+        raise NotCompiled(f"{refusal.reason}: {refusal.equation}" if refusal.equation else refusal.reason)
+    guards = guards_of(proof.reads, frozenset(map(id, closed.consts)))
+    place = {id(value): at for at, value in enumerate(guards.arrays)}
+    assembly = assembly_of(closed, structure, call.results_order, place)
+    jaxpr, consts = getattr(closed, "jaxpr", closed), list(closed.consts)
+
+    def run(sizes: Mapping[str, Any], arrays: Sequence[Any], read: tuple[Any, ...]) -> Any:
+        if not _making.is_on:
+            raise OtherSettings
+        constants = [read[place[id(value)]] if id(value) in place else value for value in consts]
+        bucket = pattern.sizes([array.shape for array in arrays]) or {}
+        return padded(SimpleNamespace(jaxpr=jaxpr, consts=constants), bucket)(sizes, *arrays)
+
+    run.__name__ = run.__qualname__ = getattr(call.function, "__name__", "hot")
+    mark_hot_copy(run, hot_copy(call, guards, Origin(), perf_counter() - begun))
+    jitted: Any = jax.jit(run)
+    program = GrowingProgram(closed, dict.fromkeys(pattern.names, pattern.least), lambda _: jitted)
+
+    def serve(read: tuple[Any, ...], arrays: list[Any]) -> Any:
+        sizes = pattern.sizes([array.shape for array in arrays])
+        outputs = program.call(sizes or {}, arrays, read)
+        return assembly.assembled([outputs[at] for at in assembly.computed], read, arrays)
+
+    took = perf_counter() - begun
+    variant = Variant(guards, serve, took, call, costs, call.unpacker(), check_of(proof.facts))
+    return PaddedCopy(variant, program, pattern)
+
+
+def _symbolic(call: Call, history: Sequence[Shapes]) -> tuple[Pattern, Any, Any]:
+    """A trace for all sizes that vary, held against one at the sizes of the last call."""
+    reason = "its sizes don't vary"
+    structs = [struct_of(array) for array in call.arrays]
+    for pattern in patterns(history):
+        open_ = [
+            jax.ShapeDtypeStruct(shape, struct.dtype, weak_type=struct.weak_type)
+            for shape, struct in zip(pattern.symbolic(), structs, strict=True)
+        ]
+        try:
+            with undecided_equalities() as undecided:
+                closed, structure = traced(call, open_)
+            given = at_sizes(closed, pattern.sizes(history[-1]) or {})
+            single, of_single = traced(call, structs)
+        except Exception as error:
+            reason = f"{error}".strip().partition("\n")[0]
+            continue
+        if undecided:
+            reason = f"`{undecided[0].text}` holds for some sizes only"
+        elif structure != of_single or (str(given) != str(single) and differ(given, single)):
+            reason = "a size is asked for in a way that can't be seen"
+        else:
+            return pattern, closed, structure
+    raise NotCompiled(reason)
