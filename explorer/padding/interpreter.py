@@ -23,6 +23,8 @@ from explorer.padding.substitution import at_bucket, mentions_symbols
 from explorer.padding.values import UNIFORM, Fill, Layout, Value, make_value
 
 Notes = dict[Any, dict[str, str]]
+# Between a maximum and what it is subtracted from: of those rules too that have no padded axis left.
+_OF_MAXIMUM = frozenset(("broadcast_in_dim", "max", "stop_gradient"))
 HINT_OPAQUE = 'compile with dynamic="specialise", or keep this operation out of the compiled function'
 
 
@@ -134,7 +136,9 @@ class Interpreter:
     def _apply(self, equation: Any, inputs: list[Value]) -> Sequence[Value]:
         name, params = equation.primitive.name, equation.params
         avals = [variable.aval for variable in equation.outvars]
-        if not (any(value.padded_axes for value in inputs) or mentions_symbols(avals) or mentions_symbols(params)):
+        is_of_maximum = name in _OF_MAXIMUM and any(value.greatest_of is not None for value in inputs)
+        is_padded = any(value.padded_axes for value in inputs) or mentions_symbols(avals) or mentions_symbols(params)
+        if not (is_padded or is_of_maximum):
             arrays = bind_with(equation, params, [value.array for value in inputs])
             return [make_value(array, aval) for array, aval in zip(arrays, avals, strict=True)]
         if name not in RULES:

@@ -37,6 +37,8 @@ class Value:
         fills: What the padded positions of each axis hold.
         bare: The array and its fills before any mask; None if there was none.
         filled: Masked arrays, by fill and axes: each is made once.
+        greatest_of: Of a maximum the array that it is of, and along which axes; of what else it is the same all along.
+        or_nan: By axis, what fills it where not all valid elements of the same reduction are NaN; `softmax` has such.
     """
 
     array: Any
@@ -45,6 +47,8 @@ class Value:
     fills: tuple[Fill, ...]
     bare: tuple[Any, tuple[Fill, ...]] | None = None
     filled: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    greatest_of: tuple[Any, frozenset[int]] | None = None
+    or_nan: dict[int, Fill] = field(default_factory=dict[int, Fill])
 
     @property
     def shape(self) -> tuple[Any, ...]:

@@ -30,7 +30,29 @@ tanh threefry2x32 xor zeta
     shrinks=True,
 )
 def elementwise(call: Call) -> Sequence[Value]:
-    return apply_elementwise(call, call.bind)
+    results = apply_elementwise(call, call.bind)
+    if call.name in ("sub", "exp", "stop_gradient", "max"):
+        _follow_softmax(call, results[0])
+    return results
+
+
+def _follow_softmax(call: Call, result: Value) -> None:
+    """What padding holds in `exp(x - max(x))`, so that its sum needs no mask of its own, which takes as long again.
+
+    x is -inf there, for the maximum. Minus the maximum it is still -inf, and exp makes it 0; but NaN where the maximum
+    is NaN or -inf. Then all valid elements of which it is the maximum are NaN too: x - NaN, or -inf + inf.
+    """
+    first, *others = call.inputs
+    if call.name == "exp":
+        result.or_nan = {axis: 0 for axis, fill in first.or_nan.items() if fill == -np.inf}
+    elif call.name == "stop_gradient":
+        result.greatest_of = first.greatest_of
+    elif call.name == "max":  # softmax takes the maximum with -inf
+        (other,) = others
+        pairs = ((first, other), (other, first))
+        result.greatest_of = next((one.greatest_of for one, two in pairs if scalar_fill(two) == -np.inf), None)
+    elif (of := others[0].greatest_of) is not None and of[0] is first.array and others[0].rank == first.rank:
+        result.or_nan = {axis: -np.inf for axis in of[1] if first.is_padded(axis) and first.fills[axis] == -np.inf}
 
 
 @rule("igamma igamma_grad_a igammac random_gamma_grad regularized_incomplete_beta")

@@ -44,9 +44,19 @@ def reduction(call: Call) -> Value:
     kept = [axis for axis in range(value.rank) if axis not in axes]
     if kind == "prod" and _is_complex(value) and any(value.is_padded(axis) for axis in axes):
         return call.value(_product_of_valid(call, value, axes), _settled(value, kept))
-    array = call.masked(value, neutral, axes)
+    sums_alone = kind == "sum" and _sums_alone(value, axes, neutral)
+    array = value.array if sums_alone else call.masked(value, neutral, axes)
     fills = [_reduced(kind, value.fills[axis], neutral) for axis in kept]
-    return call.value(call.bind(array), _settled(value, kept), fills)
+    result = call.value(call.bind(array), _settled(value, kept), fills)
+    if kind == "max":
+        result.greatest_of = array, frozenset(axes)
+    return result
+
+
+def _sums_alone(value: Value, axes: Sequence[int], neutral: Fill) -> bool:
+    """Whether padding changes no sum: it is 0, or NaN only where all that is valid is NaN, and so is the sum."""
+    padded = [axis for axis in axes if value.is_padded(axis)]
+    return bool(padded) and all(axis in value.or_nan and value.or_nan[axis] == neutral for axis in padded)
 
 
 def _is_complex(value: Value) -> bool:

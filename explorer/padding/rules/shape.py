@@ -34,7 +34,11 @@ def broadcast(call: Call) -> Value:
     array = lax.broadcast_in_dim(
         value.array, call.sizes.shape(call.shape), [int(axis) for axis in call.params["broadcast_dimensions"]]
     )
-    return call.value(array, tuple(layout), fills)
+    result = call.value(array, tuple(layout), fills)
+    kept = [int(axis) for axis in call.params["broadcast_dimensions"]]
+    if value.greatest_of is not None and kept == [a for a in range(len(call.shape)) if a not in value.greatest_of[1]]:
+        result.greatest_of = value.greatest_of  # each maximum where its elements were
+    return result
 
 
 @rule("squeeze", "dimensions", shrinks=True)

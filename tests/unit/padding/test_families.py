@@ -169,3 +169,35 @@ def test_complex_numbers_that_arent_any_are_sorted_as_they_are_unpadded():
 )
 def test_what_newer_versions_keep_whole_is_taken_apart(function):
     check(function, MATRIX)
+
+
+WILD = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jax.nn.softmax(x, 1),
+        lambda x: jax.nn.log_softmax(x, 1),
+        lambda x: jax.nn.softmax(x, (0, 1)),
+        lambda x: jnp.exp(x - x.max(1, keepdims=True)).sum(),
+        lambda x: jnp.exp(x - x.max(1, keepdims=True)).sum(0),
+        lambda x: jnp.exp(x - x.max()).sum(1),
+        lambda x: jnp.exp(x - x.max(1, keepdims=True)).max(1),
+        lambda x: jnp.exp(x - x.max(1, keepdims=True)).prod(1),
+        lambda x: jnp.cumsum(jnp.exp(x - x.max(1, keepdims=True)), 1, dtype=x.dtype),
+        lambda x: jnp.exp(x - jnp.roll(x, 1, 0).max(1, keepdims=True)).sum(1),
+    ],
+)
+@pytest.mark.parametrize("row", [(-np.inf,), (np.inf, 1.0), (np.nan, 1.0), (-np.inf, 0.0), WILD], ids=str)
+def test_the_sum_of_a_softmax_needs_no_mask_of_its_own_whatever_is_in_it(function, row):
+    def arrays(rng, at, size):
+        return rng.choice(row, (size["b"], size["s"]))
+
+    check(function, (("b", "s"), float), arrays=arrays)
+
+
+def test_a_softmax_over_a_padded_axis_has_one_mask():
+    assert check(lambda x: jax.nn.softmax(x, 1), (("b", "s"), float)).masks == 1
+    # Of another array's maximum nothing is known.
+    assert check(lambda x: jnp.exp(x - jnp.sin(x).max(1, keepdims=True)).sum(1), (("b", "s"), float)).masks == 2
