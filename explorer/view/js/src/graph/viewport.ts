@@ -6,6 +6,7 @@ import type { Box, Scene } from "./scene";
 /** The least scale at which the smallest text, of 12 pixels, has 11: nothing unasked goes below. */
 export const READABLE = 11 / 12;
 const TOP = 32; // pixels that the tools take
+const NEAR_START = 100; // pixels that a picture isn't moved by: its start tells more
 const EDGE = 14; // pixels left around what is brought into sight
 const SMALLEST = 0.02;
 const LARGEST = 2.5;
@@ -26,8 +27,11 @@ export function fitReadable(canvas: GraphCanvas, box: Box | undefined): void {
   const scale = Math.min(Math.max(area.width / scene.width, READABLE), 1);
   const [width, height] = [scene.width * scale, scene.height * scale];
   // In the middle where it fits, else with the box in sight and no more empty space beside than needs be.
-  const at = (middle: number, size: number, room: number, start: number) =>
-    size <= room ? start + (room - size) / 2 : start + Math.min(Math.max(room / 2 - middle * scale, room - size), 0);
+  const at = (middle: number, size: number, room: number, start: number) => {
+    if (size <= room) return start + (room - size) / 2;
+    const moved = Math.min(Math.max(room / 2 - middle * scale, room - size), 0);
+    return start + (moved > -NEAR_START && middle * scale < room - NEAR_START ? 0 : moved);
+  };
   const [x, y] = box ? [box.x + box.width / 2, box.y + box.height / 2] : [scene.width / 2, 0];
   canvas.view = { scale, x: at(x, width, area.width, 0), y: at(y, height, area.height - TOP, TOP) };
   canvas.paint();

@@ -91,7 +91,7 @@ export class Overview {
     const hasFigure = wide > LETTER * (figure.length + 4 + (number?.length ?? 0));
     const letters = Math.floor((wide - (hasFigure ? LETTER * (figure.length + 1) : 0)) / LETTER);
     const title = cutMiddle(text, letters - (number ? number.length + 1 : 0));
-    const hasNumber = number !== undefined && letters > number.length;
+    const hasNumber = number !== undefined && letters >= number.length;
     const hasText = letters > (number ? number.length + 3 : 2);
     const box = element(
       "button",

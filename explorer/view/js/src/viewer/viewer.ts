@@ -3,6 +3,7 @@
 import { Ask } from "../ask/ask";
 import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
+import { isNode } from "../core/item";
 import { followPython, type Model, type Steering, sendSelection } from "../core/kernel_link";
 import { count } from "../core/labels";
 import { type Mode, Session } from "../core/session";
@@ -332,7 +333,7 @@ export class Viewer {
     const { focus, mode, firstNode } = this.session;
     if (firstNode === undefined) return;
     if (mode !== "graph") this.pane?.scroll?.();
-    else if (focus.item !== undefined) void this.#graph.reveal(firstNode);
+    else if (isNode(focus.item)) void this.#graph.reveal(firstNode); // a group is in sight where it was chosen
   }
 
   /** Go to the graph, where it isn't shown. */
