@@ -45,7 +45,9 @@ def test_a_switch_compiles_it_so_and_the_picture_and_figures_change(lab: Lab, br
     panel.get_by_label("options of XLA").press("Tab")
     act.click()
     expect(panel.locator(".verdict")).to_contain_text("No such compile option", timeout=120_000)
+    expect(view).not_to_contain_text("alias memory")  # it is shown as it is, for there is nothing else to show
     notebook.set_theme("JupyterLab Dark")
+    expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0, timeout=30_000)
     browser.keep(notebook.page, "what-if-dark")
 
 

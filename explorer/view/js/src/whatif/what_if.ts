@@ -195,7 +195,8 @@ export class WhatIf {
     if (!tried) return;
     const wire = buffers[0] && new Uint8Array(buffers[0].buffer, buffers[0].byteOffset, buffers[0].byteLength);
     this.#result.replaceChildren(...this.#told(tried, wire));
-    if (wire && !tried.error) this.show(wire);
+    // What a failed attempt leaves is the function as it is, not what was tried before.
+    this.show(tried.error ? undefined : wire);
   }
 
   #told(tried: Tried, wire: Uint8Array | undefined): Node[] {
