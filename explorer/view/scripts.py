@@ -1,6 +1,6 @@
 """The scripts of a page: code of the views, as each output carries it.
 
-An output holds all that it can show, and nothing else: it needs no other output, no kernel and no network. So the
+An output holds what it can show, and nothing else: it starts without another output, a kernel or a network. So the
 viewer is a core and a chunk for each pane (explorer/view/js/build.mjs makes them). Where a page holds several outputs,
 each piece of code runs once.
 """

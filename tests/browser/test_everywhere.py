@@ -87,6 +87,16 @@ def test_in_notebook_7_the_view_is_live_and_still_there_without_a_kernel(noteboo
     again.shut_down()
 
 
+PANES = ("text", "table", "lines", "why", "memory")
+
+
+def assert_panes(view: View, *modes: str) -> None:
+    for mode in modes:
+        view.show(mode)
+        expect(view.root.locator(".middle > .shown")).to_be_visible()
+        expect(view.root.locator(".explorer-missing")).to_have_count(0)
+
+
 def test_a_view_lives_whatever_became_of_the_outputs_before_it(lab: Lab, browser: Browser):
     """Cleared and saved, or a page that was reloaded without saving: code in another output would be gone."""
     name = lab.write("many.ipynb", *(CODE.format(rows=rows) for rows in (8, 9, 10)))
@@ -94,22 +104,31 @@ def test_a_view_lives_whatever_became_of_the_outputs_before_it(lab: Lab, browser
     opened.run_all()
     expect(opened.page.locator(READY)).to_have_count(3)
     assert opened.page.evaluate("Object.keys(window.explorerCore).length") == 1  # the code runs once
+    assert_panes(View(opened.page), *PANES)  # found in the first output
     opened.save()
-    opened.shut_down()
     saved = nbformat.read(lab.root / name, as_version=4)
     for cell in saved.cells[:2]:
         cell.outputs = []
     nbformat.write(saved, lab.root / name)
     lab.trust(name)
+    opened.page.close()  # the kernel lives on
     again = browser.open(lab, name)
     expect(again.page.locator(READY)).to_have_count(1, timeout=60_000)
     view = View(again.page)
     view.click_line("jnp.tanh")
-    for mode in ("text", "table", "lines", "why", "memory"):
-        view.show(mode)
-        expect(view.root.locator(".middle .shown")).to_be_visible()
-    expect(view.root.locator(".explorer-missing")).to_have_count(0)
+    assert_panes(view, *PANES)  # the kernel sends them
     again.shut_down()
+
+    alone = browser.open(lab, name)
+    view = View(alone.page)
+    view.click_line("jnp.tanh")
+    expect(view.lit_nodes.first).to_be_attached()
+    view.show("memory")
+    expect(view.root.locator(".explorer-missing")).to_contain_text("run this cell again")
+    view.show("graph")
+    alone.run_all()
+    assert_panes(View(alone.page), *PANES)
+    alone.shut_down()
 
 
 @contextmanager

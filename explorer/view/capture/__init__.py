@@ -9,6 +9,7 @@ from explorer.view.capture.html import fragment
 from explorer.view.capture.live_view import LiveView
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
+from explorer.view.chunk_placement import carries_all
 from explorer.view.interface import View
 from explorer.view.scripts import answer_code
 from explorer.view.session import in_kernel, open_wire
@@ -31,7 +32,7 @@ class CaptureView(View[Capture]):
     def output(self, value: Capture) -> dict[str, str]:
         value.record_small()
         _connect(value)
-        return {"text/html": fragment(value)}
+        return {"text/html": fragment(value, carries_all())}
 
     def svg(self, value: Capture) -> str:
         return picture(summarize(value))

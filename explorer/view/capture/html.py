@@ -9,14 +9,18 @@ from explorer.view.chart import Table, static_html
 from explorer.view.page import interactive
 
 
-def fragment(capture: Capture) -> str:
-    """The HTML of one output, with all the code that it can show."""
+def fragment(capture: Capture, with_all: bool = True) -> str:
+    """The HTML of one output; `with_all`: with every pane that it can show, not only those that it starts with."""
     static = _static(capture)
-    return interactive(capture.id, capture.wire, static, chunks=_chunks(capture)) if capture.stages else static
+    return (
+        interactive(capture.id, capture.wire, static, chunks=_chunks(capture, with_all)) if capture.stages else static
+    )
 
 
-def _chunks(capture: Capture) -> tuple[str, ...]:
-    """The parts of the viewer that this capture can show; a kernel sends others if they come to be needed."""
+def _chunks(capture: Capture, with_all: bool) -> tuple[str, ...]:
+    """The parts of the viewer that this capture can show; others come from other outputs, or from the kernel."""
+    if not with_all:
+        return ("viewer",)
     kernels = any(stage.name == "hlo" for stage in capture.stages)
     panes = {"why_pane": len(capture.stages) > 1, "memory_pane": kernels, "passes_pane": capture.has_passes}
     return ("viewer", "text_pane", "lines_pane", "what_if", *(name for name, can_show in panes.items() if can_show))

@@ -1,7 +1,7 @@
 // The viewer's code beyond its core: a chunk for each pane, in the outputs that can show it. build.mjs turns
 // `import("./x_pane")` into `load("x_pane")`, and what a chunk exports into what its maker returns.
 
-type Run = (packed: string, chunk: string) => Promise<unknown>;
+type Run = (chunk: string, packed?: string) => Promise<unknown>;
 
 const makers = new Map<string, () => object>();
 const loaded = new Map<string, object>();
@@ -14,16 +14,17 @@ export function provide(name: string, make: () => object): void {
 
 export const has = (name: string): boolean => makers.has(name);
 
-/** Called by the page's loader: what runs the text of a chunk that a kernel sends. */
+/** Called by the page's loader: what runs a chunk, as a kernel sends it or from another output. */
 export function receive(runner: Run): void {
   run = runner;
 }
 
-/** A chunk's exports. One that no output has brought (passes recorded after the picture was made) the kernel sends. */
+/** A chunk's exports. What this output has not brought is in another one of the page, or the kernel sends it. */
 export async function load(name: string): Promise<object> {
+  if (!makers.has(name)) await run?.(name);
   if (!makers.has(name)) await requested(name);
   const make = makers.get(name);
-  if (!make) throw new Error("The code of this pane is not in this output: run the cell again.");
+  if (!make) throw new Error("The code of this pane was in outputs that are gone: run this cell again to have it.");
   const chunk = loaded.get(name) ?? make();
   loaded.set(name, chunk);
   return chunk;
@@ -50,5 +51,5 @@ async function requested(name: string): Promise<void> {
     setTimeout(() => resolve(""), PATIENCE);
   });
   const code = await answer;
-  if (code) await run(code, name);
+  if (code) await run(name, code);
 }

@@ -12,7 +12,7 @@ declare const ALPHABET: string;
 interface Core {
   mount(host: HTMLElement, data: Uint8Array, options: { id: string }): Promise<unknown>;
   has?(chunk: string): boolean;
-  receive?(run: (packed: string, chunk: string) => Promise<unknown>): void;
+  receive?(run: (chunk: string, packed?: string) => Promise<unknown>): void;
 }
 
 interface Globals {
@@ -27,6 +27,7 @@ page.explorerViewers ??= new Map();
 const viewers = page.explorerViewers;
 page.explorerCore ??= {};
 const cores = page.explorerCore;
+const CARRIED = `[data-part="viewer"][data-version="${VERSION}"]`;
 const CORE = `window.explorerCore["${VERSION}"]`;
 
 const VALUE = new Uint8Array(128);
@@ -75,15 +76,22 @@ async function bring(packed: string, names: string[]): Promise<Core> {
       const text = `"use strict";${texts[i]}`;
       const code = name === "core" ? `${CORE}=(()=>{${text}return core})()` : `(core=>{${text}})(${CORE})`;
       await run(code, () => !missing(name));
-      if (name === "core") here()!.receive?.((late, chunk) => bring(late, [chunk]));
+      if (name === "core") here()!.receive?.(late);
     }
   }
   return here()!;
 }
 
+/** Run a chunk that the viewer lacks, from the kernel's answer or from another output; nothing where none has it. */
+async function late(chunk: string, packed?: string): Promise<void> {
+  if (packed) return void (await bring(packed, [chunk]));
+  const carrier = document.querySelector<HTMLElement>(`${CARRIED}[data-chunks~="${chunk}"]`);
+  if (carrier) await bring(carrier.textContent!, carrier.dataset.chunks!.split(" "));
+}
+
 /** The viewer with all the chunks that an output brings; outputs start together, and each waits for the one before. */
 function viewer(host: Element): Promise<Core> {
-  const { textContent, dataset } = host.querySelector<HTMLElement>('[data-part="viewer"]')!;
+  const { textContent, dataset } = host.querySelector<HTMLElement>(CARRIED)!;
   const before = Promise.resolve(viewers.get(VERSION)).catch(() => undefined);
   const now = before.then(() => bring(textContent!, dataset.chunks!.split(" ")));
   viewers.set(VERSION, now);
