@@ -30,7 +30,7 @@ class DiffView(View[Diff]):
 def fragment(diff: Diff) -> str:
     """The HTML of one notebook output."""
     data = encode_diff(diff)
-    static = f'<div class="explorer-static">{table(diff)}</div>'
+    static = f'<div class="explorer-static">{table(diff)}<p>Trust the notebook for the interactive view.</p></div>'
     return interactive(blake2b(data, digest_size=8).hexdigest(), data, static, "diff", ("diff_viewer", "passes_pane"))
 
 

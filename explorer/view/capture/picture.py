@@ -95,7 +95,7 @@ def _times(summary: CaptureSummary, y: float, invites: bool) -> list[str]:
         return [text(16, y + 12.5, cut_end(opened, 120), "m")]
     note = f"jax {environment.get('jax', '?')} · {environment.get('backend', '?')}"
     note += f" · {summary.peak}" if summary.peak else ""
-    note += " · run the cell to explore it" if invites and not capture.failure else ""
+    note += " · trust the notebook to explore it" if invites and not capture.failure else ""
     parts.append(text(x + 14, y + 12.5, note, "m"))
     return parts
 

@@ -63,7 +63,7 @@ def _key(y: float, invites: bool) -> list[str]:
         parts += [box(x, y, 12, 10, colour, 2), text(x + 18, y + 9, name, "m")]
         x += 34 + 7.3 * len(name)
     if invites:
-        parts.append(text(x + 12, y + 9, "run the cell for the interactive view", "m"))
+        parts.append(text(x + 12, y + 9, "trust the notebook for the interactive view", "m"))
     return parts
 
 

@@ -57,7 +57,7 @@ def picture(profile: Profile, invites: bool = False) -> str:
         parts.append(text(_SOURCE, y + 16, "no line is known", "m"))
         y += _ROW
     if invites:
-        parts.append(text(16, y + 18, "run the cell for the interactive view", "m"))
+        parts.append(text(16, y + 18, "trust the notebook for the interactive view", "m"))
         y += 20
     return canvas(WIDTH, y + 14, parts)
 

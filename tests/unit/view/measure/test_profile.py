@@ -356,7 +356,7 @@ def test_the_picture_is_svg_and_shows_the_hottest_line(profile: Profile):
     drawn = ElementTree.fromstring(picture(profile, invites=True))
     said = " ".join(text.text or "" for text in drawn.iter("{http://www.w3.org/2000/svg}text"))
     assert profile.lines[0].text in said
-    assert "run the cell" in said
+    assert "trust the notebook" in said
 
 
 def test_the_output_carries_picture_data_and_code_and_nothing_from_elsewhere(profile: Profile):
