@@ -3,6 +3,7 @@
 import type { AnyModel } from "@anywidget/types";
 
 import { element } from "./dom";
+import { whileInPage } from "./life";
 
 interface NodesOfStage {
   stage: string;
@@ -57,16 +58,27 @@ const SLOW = 600; // milliseconds after which a view says that the kernel is bus
 export const registeredModel = (id: string): Model | undefined => window.explorerModels?.get(id);
 
 /**
- * Call back now, with a view's own model or the one registered under an id, and whenever one is registered under it:
- * the model may come after the view. Returns what ends it.
+ * Call back with a view's own model or the one registered under an id, and whenever one is registered under it: the
+ * model may come after the view. Undefined where there is none, and when the view leaves the page, for a model must not
+ * keep what it calls. Returns what ends it.
  */
-export function onModel(id: string, callback: (model: Model | undefined) => void, own?: Model): () => void {
-  const listener = (event: Event) => {
-    if ((event as CustomEvent<string>).detail === id) callback(registeredModel(id));
-  };
-  callback(own ?? registeredModel(id));
-  window.addEventListener("explorer-wire", listener);
-  return () => window.removeEventListener("explorer-wire", listener);
+export function onModel(
+  root: HTMLElement,
+  id: string,
+  callback: (model: Model | undefined) => void,
+  own?: Model,
+): () => void {
+  return whileInPage(root, () => {
+    const listener = (event: Event) => {
+      if ((event as CustomEvent<string>).detail === id) callback(registeredModel(id));
+    };
+    callback(own ?? registeredModel(id));
+    window.addEventListener("explorer-wire", listener);
+    return () => {
+      window.removeEventListener("explorer-wire", listener);
+      callback(undefined);
+    };
+  });
 }
 
 /** Send the selection to Python; without a kernel nobody listens, and nothing is lost. */
@@ -82,7 +94,12 @@ export function sendSelection(id: string, model: Model | undefined, stage: strin
 }
 
 /** Call back with what Python sets, now and later, only what changed (null: taken back); returns what ends it. */
-export function followPython(id: string, model: Model | undefined, callback: (changed: Steering) => void): () => void {
+export function followPython(
+  root: HTMLElement,
+  id: string,
+  model: Model | undefined,
+  callback: (changed: Steering) => void,
+): () => void {
   let live: Model | undefined;
   let last: Steering = {};
   const update = () => {
@@ -93,17 +110,13 @@ export function followPython(id: string, model: Model | undefined, callback: (ch
     if (changed.length) callback(Object.fromEntries(changed.map((key) => [key, steering[key] ?? null])));
   };
   const follow = (next: Model | undefined) => {
-    if (!next || next === live) return;
+    if (next === live) return;
     live?.off("change:shown", update);
     live = next;
-    live.on("change:shown", update);
-    update();
+    live?.on("change:shown", update);
+    if (live) update();
   };
-  const stop = onModel(id, follow, model);
-  return () => {
-    live?.off("change:shown", update);
-    stop();
-  };
+  return onModel(root, id, follow, model);
 }
 
 /** Ask the kernel about one thing, which its answer names: for where answers may come in any order. */

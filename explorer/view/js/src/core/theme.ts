@@ -1,5 +1,7 @@
 // Light or dark, as the page around is; it may change while we are shown.
 
+import { whileInPage } from "./life";
+
 /** The host's theme, or else the system's: JupyterLab and Notebook, VS Code, Colab, plain pages. */
 function isDark(): boolean {
   const { dataset, classList } = document.body;
@@ -12,20 +14,23 @@ function isDark(): boolean {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
+/** Keep an element's class `dark` as the page's theme is, while it is in the page; returns what ends it. */
 export function followTheme(root: HTMLElement): () => void {
-  const apply = () => root.classList.toggle("dark", isDark());
-  apply();
-  const observer = new MutationObserver(apply);
-  const watched = {
-    attributes: true,
-    attributeFilter: ["class", "theme", "data-jp-theme-light", "data-vscode-theme-kind"],
-  };
-  observer.observe(document.body, watched);
-  observer.observe(document.documentElement, watched);
-  const query = matchMedia("(prefers-color-scheme: dark)");
-  query.addEventListener("change", apply);
-  return () => {
-    observer.disconnect();
-    query.removeEventListener("change", apply);
-  };
+  return whileInPage(root, () => {
+    const apply = () => root.classList.toggle("dark", isDark());
+    apply();
+    const observer = new MutationObserver(apply);
+    const watched = {
+      attributes: true,
+      attributeFilter: ["class", "theme", "data-jp-theme-light", "data-vscode-theme-kind"],
+    };
+    observer.observe(document.body, watched);
+    observer.observe(document.documentElement, watched);
+    const query = matchMedia("(prefers-color-scheme: dark)");
+    query.addEventListener("change", apply);
+    return () => {
+      observer.disconnect();
+      query.removeEventListener("change", apply);
+    };
+  });
 }

@@ -13,7 +13,7 @@ function start(host: HTMLElement): void {
   followTheme(host);
   adoptStyle(host);
   const id = host.dataset.explorerFindings ?? "";
-  onModel(id, (model) => {
+  onModel(host, id, (model) => {
     for (const place of host.querySelectorAll<HTMLElement>("[data-fix]:not([data-offered])")) {
       if (!place.querySelector(".xf-text") && !model) continue; // Python has it, and is not there
       place.dataset.offered = "";

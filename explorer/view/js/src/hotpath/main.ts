@@ -18,16 +18,17 @@ function start(host: HTMLElement): void {
     if (model) offerCaptures(host, model);
   };
   decorate();
-  onModel(host.dataset.explorerHot ?? "", (next) => {
-    if (!next || next === model) return;
+  const update = () => {
+    const html = model?.get("update");
+    if (html) rewrite(host.querySelector<HTMLElement>(".hp-live")!, html);
+    decorate();
+  };
+  onModel(host, host.dataset.explorerHot ?? "", (next) => {
+    if (next === model) return;
+    model?.off("change:update", update);
     model = next;
-    const update = () => {
-      const html = model?.get("update");
-      if (html) rewrite(host.querySelector<HTMLElement>(".hp-live")!, html);
-      decorate();
-    };
-    model.on("change:update", update);
-    update();
+    model?.on("change:update", update);
+    if (model) update();
   });
 }
 

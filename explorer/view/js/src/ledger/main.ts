@@ -1,11 +1,14 @@
 // The ledger's way in: `mount` puts it into an element, from the bytes that an output carries.
 
+import { whileInPage } from "../core/life";
 import type { Message } from "./data";
 import sheets from "./sheets";
 import { LedgerViewer } from "./viewer";
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(sheets);
+
+const ORPHANED = 10_000; // milliseconds in which a newer output takes over what a notebook has taken out of the page
 
 declare global {
   interface Window {
@@ -29,7 +32,10 @@ export async function mount(host: HTMLElement, bytes: Uint8Array, { id }: { id: 
     return orphan;
   }
   const viewer = new LedgerViewer(message, id);
-  all.push(viewer);
+  whileInPage(viewer.root, () => {
+    if (!all.includes(viewer)) all.push(viewer);
+    return () => setTimeout(() => viewer.root.isConnected || all.splice(all.indexOf(viewer), 1), ORPHANED);
+  });
   host.replaceChildren(viewer.root);
   viewer.start();
   return viewer;

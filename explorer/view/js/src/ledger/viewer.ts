@@ -62,7 +62,7 @@ export class LedgerViewer {
     this.#makeTools();
     this.root.append(this.#head.root, this.#timeline.root, this.#tools, this.#body);
     this.#stopTheme = followTheme(this.root);
-    this.#wire = new Wire(id, this.#data, () => this.#later(), model);
+    this.#wire = new Wire(this.root, id, this.#data, () => this.#later(), model);
   }
 
   start(): void {

@@ -10,17 +10,20 @@ interface LedgerAnswer extends Answer {
 
 export class Wire {
   #model: Model | undefined;
+  readonly #updated = () => this.#take(this.#model?.get("update"));
+  readonly #answered = (answer: LedgerAnswer) => this.#receive(answer);
   #requests = 0;
   #missing = false;
   readonly #waiting = new Map<Answer["of"], (answer: Answer) => void>();
 
   constructor(
+    root: HTMLElement,
     private readonly id: string,
     private readonly data: Data,
     private readonly changed: () => void,
     own?: Model,
   ) {
-    onModel(id, (model) => this.#follow(model), own);
+    onModel(root, id, (model) => this.#follow(model), own);
   }
 
   get isLive(): boolean {
@@ -28,11 +31,13 @@ export class Wire {
   }
 
   #follow(model: Model | undefined): void {
-    if (!model || this.#model === model) return;
+    if (this.#model === model) return;
+    this.#model?.off("change:update", this.#updated);
+    this.#model?.off("msg:custom", this.#answered);
     this.#model = model;
-    model.on("change:update", () => this.#take(model.get("update")));
-    model.on("msg:custom", (answer: LedgerAnswer) => this.#receive(answer));
-    this.#take(model.get("update"));
+    model?.on("change:update", this.#updated);
+    model?.on("msg:custom", this.#answered);
+    this.#updated();
   }
 
   #take(text: string | undefined): void {

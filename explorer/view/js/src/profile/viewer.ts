@@ -49,7 +49,7 @@ export class ProfileViewer {
     );
     if (message.timeline)
       this.#threads = new Threads(data, message.timeline, (kernel) => this.#choose(chosenKernel(kernel), true));
-    this.#wire = new Wire(id, () => this.#offer());
+    this.#wire = new Wire(this.root, id, () => this.#offer());
     const right = box("right", ...(this.#flame ? [this.#flame.root] : []), this.#kernels.root);
     this.root.append(
       this.#head.root,

@@ -8,12 +8,16 @@ export class Wire {
   #requests = 0;
   #waiting?: (answer: Answer) => void;
   #model: Model | undefined;
+  readonly #answered = (answer: Answer) => {
+    if (answer.of === `${this.#requests}`) this.#waiting?.(answer);
+  };
 
   constructor(
+    root: HTMLElement,
     private readonly id: string,
     private readonly changed: () => void,
   ) {
-    onModel(id, (model) => this.#follow(model));
+    onModel(root, id, (model) => this.#follow(model));
   }
 
   get isLive(): boolean {
@@ -21,12 +25,11 @@ export class Wire {
   }
 
   #follow(model: Model | undefined): void {
-    if (!model || model === this.#model) return;
+    if (model === this.#model) return;
+    this.#model?.off("msg:custom", this.#answered);
     this.#model = model;
-    model.on("msg:custom", (answer: Answer) => {
-      if (answer.of === `${this.#requests}`) this.#waiting?.(answer);
-    });
-    this.changed();
+    model?.on("msg:custom", this.#answered);
+    if (model) this.changed();
   }
 
   /** A button that opens the program of a kernel in the viewer, with its times. */

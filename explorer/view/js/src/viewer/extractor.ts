@@ -20,11 +20,12 @@ export class Extractor {
   };
 
   constructor(
+    root: HTMLElement,
     id: string,
     model: Model | undefined,
     private readonly changed: () => void,
   ) {
-    this.#stop = onModel(id, (model) => this.#follow(model), model);
+    this.#stop = onModel(root, id, (model) => this.#follow(model), model);
   }
 
   get isLive(): boolean {

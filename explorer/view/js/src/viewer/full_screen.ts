@@ -10,11 +10,7 @@ export class FullScreen {
     private readonly root: HTMLElement,
     private readonly changed: (isOn: boolean) => void,
   ) {
-    document.addEventListener("fullscreenchange", this.#left);
-  }
-
-  dispose(): void {
-    document.removeEventListener("fullscreenchange", this.#left);
+    root.addEventListener("fullscreenchange", this.#left);
   }
 
   get isOn(): boolean {

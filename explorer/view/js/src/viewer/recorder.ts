@@ -24,11 +24,12 @@ export class Recorder {
   readonly #heard = (message: Message, buffers: DataView[]) => this.#receive(message, buffers);
 
   constructor(
+    root: HTMLElement,
     id: string,
     model: Model | undefined,
     private readonly recorded: (wire: Uint8Array) => void,
   ) {
-    this.#stop = onModel(id, (model) => this.#follow(model), model);
+    this.#stop = onModel(root, id, (model) => this.#follow(model), model);
   }
 
   dispose(): void {

@@ -69,6 +69,8 @@ export class Viewer {
   readonly #kinds: PaneKind[];
   readonly #paneOf = new Map<Mode, Pane>();
   readonly #middle: HTMLElement;
+  /** What follows the kernel while this is in the page. */
+  readonly #links = element("span", { hidden: "" });
   readonly #frame: Frame;
   readonly #stops: (() => void)[];
   /** The modes whose pane shows the current stage. */
@@ -84,7 +86,7 @@ export class Viewer {
     this.#kinds = paneKinds(this.#graph, capture);
     this.#source = new SourcePane(session);
     this.#overview = new Overview(session, (node) => this.#reveal(node));
-    this.#extractor = new Extractor(options.id, options.model, () => this.#details?.fill());
+    this.#extractor = new Extractor(this.#links, options.id, options.model, () => this.#details?.fill());
     this.#details = new DetailsPane(
       session,
       (node) => this.#reveal(node),
@@ -94,7 +96,7 @@ export class Viewer {
       },
       this.#extractor,
     );
-    this.#recorder = new Recorder(options.id, options.model, (wire) => this.#recorded(wire));
+    this.#recorder = new Recorder(this.#links, options.id, options.model, (wire) => this.#recorded(wire));
     this.#foot = new Foot(session, this.#recorder.root);
     const id = `explorer-${++made}`;
     const panel = `${id}-panel`;
@@ -131,6 +133,7 @@ export class Viewer {
       this.#frame.height.root,
       this.#foot.root,
       this.#help.root,
+      this.#links,
     );
     this.root.classList.toggle("sourceless", !isRead);
     this.#full = new FullScreen(this.root, () => this.#fillTools());
@@ -157,7 +160,7 @@ export class Viewer {
     this.#frame.shrink(this.#needed);
     this.#graph.refit();
     this.#source.toCost();
-    this.#stops.push(followPython(this.options.id, this.options.model, (changed) => this.#show(changed)));
+    this.#stops.push(followPython(this.#links, this.options.id, this.options.model, (changed) => this.#show(changed)));
     requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
   }
 
@@ -184,7 +187,6 @@ export class Viewer {
 
   dispose(): void {
     this.#recorder.dispose();
-    this.#full.dispose();
     this.#frame.dispose();
     this.#extractor.dispose();
     for (const stop of this.#stops) stop();
