@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from explorer.view.session import ipython_shell
+from explorer.view.cell import parent_request
 
 _ENOUGH = 2
 _carriers: list[str] = []
@@ -19,7 +19,7 @@ _carriers: list[str] = []
 
 def carries_all() -> bool:
     """Whether the output that is about to be displayed shall carry every pane."""
-    request = _request()
+    request = parent_request()
     metadata: Any = request.get("metadata") or {}
     cell = metadata.get("cellId") or _text_of(request)
     if not isinstance(cell, str) or "google.colab" in sys.modules:
@@ -35,9 +35,3 @@ def _text_of(request: dict[str, Any]) -> str | None:
     """The cell's own text, where nobody is there to change it: nbclient runs a notebook once, and takes no input."""
     content: Any = request.get("content") or {}
     return content.get("code") if content.get("allow_stdin") is False else None
-
-
-def _request() -> dict[str, Any]:
-    """The message that asked to run this cell."""
-    kernel: Any = getattr(ipython_shell(), "kernel", None)
-    return kernel.get_parent() if hasattr(kernel, "get_parent") else {}

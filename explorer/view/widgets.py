@@ -10,6 +10,8 @@ from typing import Any
 
 import anywidget
 import traitlets
+from ipywidgets import Layout, widget_serialization  # pyright: ignore[reportUnknownVariableType]
+from ipywidgets.widgets.trait_types import InstanceDict
 
 from explorer.model.capture import Capture
 from explorer.view.scripts import module
@@ -31,6 +33,7 @@ class Wire(anywidget.AnyWidget):
     """A wire that the page knows by the name `capture`; it carries messages."""
 
     _esm = _REGISTER
+    layout = traitlets.Any(None).tag(sync=True)  # a model of its own, with a comm, of what is never laid out
     capture = traitlets.Unicode().tag(sync=True)
 
 
@@ -67,6 +70,7 @@ class Viewer(SelectionWire):
     """
 
     _esm = module()
+    layout = InstanceDict(Layout).tag(sync=True, **widget_serialization)
     wire = traitlets.Bytes().tag(sync=True)
     selection = traitlets.List(traitlets.Unicode())
     highlight, filter, colour, color, stage = _OfView(), _OfView(), _OfView(), _OfView(), _OfView()

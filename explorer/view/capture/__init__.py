@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from weakref import WeakSet
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 from explorer.model.capture import Capture
 from explorer.view.capture.html import fragment
 from explorer.view.capture.live_view import LiveView
 from explorer.view.capture.picture import picture
 from explorer.view.capture.summary import summarize
+from explorer.view.cell import shown
 from explorer.view.chunk_placement import carries_all
 from explorer.view.interface import View
 from explorer.view.scripts import answer_code
@@ -16,7 +19,7 @@ from explorer.view.session import in_kernel, open_wire
 
 __all__ = ["CaptureView", "live_view"]
 
-_connected: WeakSet[Capture] = WeakSet()
+_wires: WeakKeyDictionary[Capture, Any] = WeakKeyDictionary()
 
 
 class CaptureView(View[Capture]):
@@ -45,9 +48,19 @@ def live_view(capture: Capture) -> LiveView:
 
 def _connect(capture: Capture) -> None:
     """Open the wire for a capture that is about to be displayed; nothing where no kernel runs."""
-    if capture in _connected or not in_kernel():
+    if not in_kernel():
         return
-    _connected.add(capture)
-    wire = open_wire(capture.id, "SelectionWire")
-    wire.on_msg(answer_code)
-    capture.view.attach(wire)
+    wire = _wires.get(capture)
+    if wire is None:
+        wire = _wires[capture] = open_wire(capture.id, "SelectionWire")
+        wire.on_msg(answer_code)
+        capture.view.attach(wire)
+    shown.add(capture.id, partial(_disconnect, ref(capture), wire))
+
+
+def _disconnect(capture: ref[Capture], wire: Any) -> None:
+    """No cell shows the capture any more. It may be displayed anew."""
+    live = capture()
+    if live is not None and _wires.pop(live, None):
+        live.view.detach(wire)
+    wire.close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from explorer.model.capture import Capture
-from explorer.view.capture.picture import picture, table_rows
+from explorer.model.units import duration_text
+from explorer.view.capture.picture import compiled_by, picture, table_rows
 from explorer.view.capture.summary import CaptureSummary, summarize
 from explorer.view.chart import Table, static_html
+from explorer.view.drawing import STEPS
 from explorer.view.page import interactive
 
 
@@ -30,8 +34,17 @@ def _static(capture: Capture) -> str:
     summary = summarize(capture)
     head, *rows = table_rows(summary)
     tables = [Table(f"{capture.function}: stages and kernels as a table", head, rows)] if capture.stages else []
-    shown = static_html(picture(summary, invites=True), _description(summary), tables)
+    shown = static_html(picture(summary, with_times=False), _description(summary), tables, f"<p>{_note(summary)}</p>")
     return f'<div class="explorer-static">{shown}</div>'
+
+
+def _note(summary: CaptureSummary) -> str:
+    """What compiling took, and what brings the picture to life."""
+    durations = summary.capture.durations
+    steps = [(name, float(getattr(durations, step))) for step, name, _ in STEPS]
+    notes = [f"{name} {duration_text(seconds)}" for name, seconds in steps if seconds]
+    notes += [compiled_by(summary)] + ["trust the notebook to explore it"] * (not summary.capture.failure)
+    return escape(" · ".join(filter(None, notes)))
 
 
 def _description(summary: CaptureSummary) -> str:

@@ -131,6 +131,10 @@ class LiveView:
         wire.observe(keep, "selected")
         wire.on_msg(answer)
 
+    def detach(self, wire: Any) -> None:
+        """Follow a wire no longer."""
+        self._wires.remove(wire)
+
     def record(self) -> None:
         """Record the compiler's passes, unless it is being done, and show the capture anew in every live view.
 

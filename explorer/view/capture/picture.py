@@ -41,11 +41,12 @@ def _flat(part: Part, depth: int) -> list[tuple[str, str]]:
     return rows
 
 
-def picture(summary: CaptureSummary, invites: bool = False) -> str:
+def picture(summary: CaptureSummary, with_times: bool = True) -> str:
     """The picture as SVG, on its own light ground so that it reads on any page.
 
     Args:
-        invites: Whether it says that there is more to see where scripts run.
+        with_times: Whether it says what compiling took. Without, a program that is compiled again has the same
+            picture; a browser keeps every other one that it loads.
     """
     capture = summary.capture
     # All is laid out before anything is drawn.
@@ -71,13 +72,12 @@ def picture(summary: CaptureSummary, invites: bool = False) -> str:
         parts += [text(cell.x + 7, cell.y + 18.5, cell.label, "b")] if cell.label else []
         size_x = cell.x + 14 + 7.3 * len(cell.label)
         parts += [text(size_x, cell.y + 18.5, cell.size, "m")] if cell.size else []
-    y += 12
-    parts += _times(summary, y, invites)
-    height = y + 34
+    parts += _times(summary, y + 12) if with_times else []
+    height = y + (46 if with_times else 6)
     return canvas(_WIDTH, height, parts)
 
 
-def _times(summary: CaptureSummary, y: float, invites: bool) -> list[str]:
+def _times(summary: CaptureSummary, y: float) -> list[str]:
     capture, durations = summary.capture, summary.capture.durations
     steps = [(name, float(getattr(durations, step)), colour) for step, name, colour in STEPS]
     total = sum(seconds for _, seconds, _ in steps) or 1
@@ -89,15 +89,19 @@ def _times(summary: CaptureSummary, y: float, invites: bool) -> list[str]:
         if width > 80:
             parts.append(text(x + 6, y + 12.5, f"{name} {duration_text(seconds)}", "w"))
         x += width
-    environment = capture.environment
-    if "jax" not in environment:  # it was compiled by another program
-        opened = " · ".join(f"{name} {value}" for name, value in environment.items())
-        return [text(16, y + 12.5, cut_end(opened, 120), "m")]
-    note = f"jax {environment.get('jax', '?')} · {environment.get('backend', '?')}"
-    note += f" · {summary.peak}" if summary.peak else ""
-    note += " · trust the notebook to explore it" if invites and not capture.failure else ""
-    parts.append(text(x + 14, y + 12.5, note, "m"))
+    if "jax" not in capture.environment:
+        return [text(16, y + 12.5, cut_end(compiled_by(summary), 120), "m")]
+    parts.append(text(x + 14, y + 12.5, compiled_by(summary), "m"))
     return parts
+
+
+def compiled_by(summary: CaptureSummary) -> str:
+    """What compiled it, and the memory it takes."""
+    environment = summary.capture.environment
+    if "jax" not in environment:  # another program did
+        return " · ".join(f"{name} {value}" for name, value in environment.items())
+    note = f"jax {environment.get('jax', '?')} · {environment.get('backend', '?')}"
+    return note + (f" · {summary.peak}" if summary.peak else "")
 
 
 class _Cell(NamedTuple):

@@ -13,6 +13,7 @@ from weakref import ref
 from explorer.errors import ExplorerError, ViewError
 from explorer.model.findings.finding import Fix
 from explorer.model.findings.findings import Findings
+from explorer.view.cell import shown
 from explorer.view.session import in_kernel, ipython_shell, open_wire
 
 _KEPT = 8
@@ -30,7 +31,9 @@ def connect(findings: Findings) -> str:
         def answer(wire: Any, message: Any, _: object) -> None:
             wire.send(_answer(reference(), message))
 
-        open_wire(name).on_msg(answer)
+        wire = open_wire(name)
+        wire.on_msg(answer)
+        shown.add(name, wire.close)
     return name
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import uuid4
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from explorer.model.results.profile import Profile
+from explorer.view.cell import shown
 from explorer.view.session import open_wire
 
-_names: WeakKeyDictionary[Profile, str] = WeakKeyDictionary()
+_wires: WeakKeyDictionary[Profile, Any] = WeakKeyDictionary()
 
 
 def linked(profile: Profile) -> str:
     """The name that the page finds the profile's wire by, opened when it is displayed first."""
-    if profile not in _names:
+    if profile not in _wires:
         name = uuid4().hex[:16]
         wire = open_wire(name)
 
@@ -24,8 +26,18 @@ def linked(profile: Profile) -> str:
                 wire.send({"of": request.get("of"), **html_of_program(profile, request.get("program"))})
 
         wire.on_msg(answer)
-        _names[profile] = name
-    return _names[profile]
+        _wires[profile] = wire
+    wire = _wires[profile]
+    shown.add(wire.capture, partial(_disconnect, ref(profile), wire))
+    return wire.capture
+
+
+def _disconnect(profile: ref[Profile], wire: Any) -> None:
+    """No cell shows the profile any more. It may be displayed anew."""
+    live = profile()
+    if live is not None:
+        _wires.pop(live, None)
+    wire.close()
 
 
 def html_of_program(profile: Profile, program: object) -> dict[str, str]:
