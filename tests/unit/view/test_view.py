@@ -175,7 +175,7 @@ def test_what_a_page_does_not_show_is_not_in_it(capture):
     assert chunks_of(compared) == ["core", "diff_viewer", "passes_pane"]
     capture.record_small()
     everything = scripts_of(fragment(capture))
-    for html, absent in ((opened, "why-answer"), (opened, "history-place"), (compared, "save the picture")):
+    for html, absent in ((opened, "why-answer"), (opened, "pass-title"), (compared, "record the passes")):
         assert any(absent in text for text in everything)
         assert not any(absent in text for text in scripts_of(html))
 

@@ -13,16 +13,17 @@ function start(host: HTMLElement): void {
   adoptStyle(host);
   let model: Model | undefined;
   offer(host, () => model);
-  onModel(host.dataset.explorerSession ?? "", (next) => {
-    if (!next || next === model) return;
+  const update = () => {
+    const html = model?.get("update");
+    if (html) rewrite(host.querySelector<HTMLElement>(".sp-live")!, html);
+    offer(host, () => model);
+  };
+  onModel(host, host.dataset.explorerSession ?? "", (next) => {
+    if (next === model) return;
+    model?.off("change:update", update);
     model = next;
-    const update = () => {
-      const html = model?.get("update");
-      if (html) rewrite(host.querySelector<HTMLElement>(".sp-live")!, html);
-      offer(host, () => model);
-    };
-    model.on("change:update", update);
-    update();
+    model?.on("change:update", update);
+    if (model) update();
   });
 }
 
