@@ -52,7 +52,7 @@ def facts(diff: Diff, names: tuple[str, str] | None = None) -> str:
         ("fusion changed", _fusion_text(old), _fusion_text(new)) for old, new in diff.fusions_changed[:_MOST_FUSIONS]
     ]
     cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    head = f"<tr><th></th><th>{escape(one)}</th><th>{escape(other)}</th></tr>"
+    head = f"<tr><th>fact</th><th>{escape(one)}</th><th>{escape(other)}</th></tr>"
     verdict = "<p>Nothing differs.</p>" if diff.is_empty else ""
     return f"{verdict}<table><thead>{head}</thead><tbody>{cells}</tbody></table>"
 

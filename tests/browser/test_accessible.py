@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from view import View
 
 import explorer as ex
+from tests.support.displays import SAVED
 
 MODES = ("graph", "text", "table", "lines", "why", "memory", "passes")
 
@@ -187,3 +188,17 @@ def test_a_whole_task_by_keyboard_alone(browser: Browser, tmp_path: Path):
     made = [event.pass_name for event in capture.passes.history(kernel) if event.says == "is made"]
     expect(step).to_be_visible()
     expect(step.locator("b")).to_have_text(made[-1])
+
+
+# Results, as pages: what has a picture, and a table that says the same.
+FIGURES = ("Comparison", "MemoryUse", "Roofline", "Sweep", "Timing", "WhatIf")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_in_the_pages_of_results(browser: Browser, tmp_path: Path, dark: bool):
+    for name in FIGURES:
+        result = getattr(ex, name).load(SAVED[name])
+        page = browser.open_file(result.to_html(tmp_path / f"{name}.html"), dark=dark)
+        page.evaluate("document.querySelectorAll('details').forEach((details) => (details.open = true))")
+        assert violations(page) == [], name
+        page.close()

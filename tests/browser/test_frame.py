@@ -168,7 +168,7 @@ def test_every_part_is_on_the_page_at_every_width(browser: Browser, report: Path
 def test_the_bar_stays_where_it_is_whatever_is_chosen(browser: Browser, report: Path, width: int):
     view = opened(browser, report, width)
     places = "bar => [...bar.querySelectorAll('*')].map((part) => JSON.stringify(part.getBoundingClientRect()))"
-    bar, strip = view.root.locator(".bar"), view.root.locator(".panel-head")
+    bar, strip = view.root.locator("> .bar"), view.root.locator(".panel-head")
     before = bar.evaluate(places), height_of(strip)
     view.click_line("jnp.tanh")
     for mode in ("text", "table", "lines", "why", "memory", "passes", "graph"):

@@ -1,7 +1,8 @@
 // Under the panes: what the compile cost, how surely the stage is linked, and with what it was compiled.
 
 import { element } from "../core/dom";
-import { number, secondsText, units } from "../core/labels";
+import { number, opText, secondsText, units } from "../core/labels";
+import type { EquationSets } from "../core/links";
 import type { Session } from "../core/session";
 
 const STEPS = [
@@ -9,6 +10,10 @@ const STEPS = [
   ["lower", "lower"],
   ["compile", "XLA"],
 ] as const;
+
+// What does nothing that an equation does: explorer/model/graph.py has the same.
+const PASSIVE = /^(parameter|constant|tuple|get-tuple-element|(func\.)?return)$/;
+const MOST_NAMED = 5; // operations
 
 export class Foot {
   readonly root = element("div.explorer-foot");
@@ -20,16 +25,16 @@ export class Foot {
 
   fill(): void {
     const { header } = this.session.capture;
-    const { jax, backend } = header.environment;
-    const about =
-      header.failure || (jax ? `jax ${jax} · ${backend ?? "?"}` : Object.values(header.environment).join(" · "));
+    const { jax, backend, target, caveat } = header.environment;
+    const runs = target ? `for ${target}, which isn't here` : (backend ?? "?");
+    const about = header.failure || (jax ? `jax ${jax} · ${runs}` : Object.values(header.environment).join(" · "));
     this.root.replaceChildren(
       ...this.#times(),
       this.#links(),
       ...this.#fates(),
       this.recorder,
       element("span.stretch"),
-      element("span", about),
+      element("span", caveat ? { title: caveat } : {}, about),
     );
   }
 
@@ -58,12 +63,7 @@ export class Foot {
       part.style.width = `${Math.max((seconds / total) * 100, 1.5)}%`;
       bar.append(part);
     }
-    const texts = steps.map(([, name, seconds]) => [name, secondsText(seconds)] as const);
-    const text = texts.map(([name, duration], i) => {
-      const [value, unit] = duration.split(" ");
-      // A unit that the next one says too is said once.
-      return `${name} ${texts[i + 1]?.[1].split(" ")[1] === unit ? value : duration}`;
-    });
+    const text = steps.map(([, name, seconds]) => `${name} ${secondsText(seconds)}`);
     return [element("span.times", { title: "what the compile took" }, bar, text.join(" · "))];
   }
 
@@ -71,18 +71,33 @@ export class Foot {
   #links(): Node {
     const { coverage, sets, grades } = this.session.stage;
     // Never more than there is: what is not whole is not 100%.
-    const [lines, exact, inferred] = [coverage, grades?.exact ?? 0, grades?.inferred ?? 0].map(
-      (share) => `${Math.floor(share * 100 + 1e-6)}%`,
+    const [lines, exact, inferred] = [coverage, grades?.exact ?? 0, grades?.inferred ?? 0].map((share) =>
+      Math.floor(share * 100 + 1e-6),
     );
-    const title = `of what does something (no parameters, constants, tuples): ${lines} with a source line`;
-    if (!sets || !grades) return element("span", { title }, `source lines: ${lines}`);
-    const unknown = Math.ceil(grades.unknown * 100 - 1e-6);
+    const title = `of what does something (no parameters, constants, tuples): ${lines}% with a source line`;
+    if (!sets || !grades) return element("span", { title }, `source lines: ${lines}%`);
+    const none = Math.ceil(grades.unknown * 100 - 1e-6);
     return element(
       "span",
-      { title },
+      { title: title + (none ? this.#unlinked(sets) : "") },
       "links: ",
-      element("b", `exact ${exact}`),
-      ` · inferred ${inferred} · unknown ${unknown}%`,
+      element("b", `exact ${exact}%`),
+      inferred ? ` · inferred ${inferred}%` : "",
+      none ? ` · no link ${none}%` : "",
     );
+  }
+
+  /** What comes from no equation, by operation; who made it is known only of a recorded compile. */
+  #unlinked(sets: EquationSets): string {
+    const { graph, name } = this.session.stage;
+    const counts = new Map<string, number>();
+    for (let node = 0; node < graph.size; node++) {
+      const op = opText(graph.op(node));
+      if (sets.gradeOf(node) === "unknown" && !PASSIVE.test(op)) counts.set(op, (counts.get(op) ?? 0) + 1);
+    }
+    const ranked = [...counts].sort(([, a], [, b]) => b - a).slice(0, MOST_NAMED);
+    const ops = ranked.map(([op, amount]) => `${op} ×${number(amount)}`).join(", ");
+    const isRecorded = name === "hlo" && this.session.capture.passes !== undefined;
+    return `; no link: ${isRecorded ? "most often what XLA made itself, here" : "here"} ${ops}`;
   }
 }
