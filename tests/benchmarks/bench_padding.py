@@ -1,9 +1,16 @@
 """What padding gains over a compile for each size, and what it costs at a size that needs none.
 
-python -m tests.benchmarks.bench_padding [stream|stalls|cost|transfer [sizes]]
+python -m tests.benchmarks.bench_padding [stream|stalls|cost|transfer|peers [sizes]]
+
+`peers` takes the stream through torch.compile(dynamic=True) and mlx.compile(shapeless=True), by the interpreter that
+EXPLORER_PEERS names (`make bench-peers` makes one: .venv-peers/bin/python); who isn't installed there is left out.
 """
 
+import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -97,6 +104,38 @@ def streams(count):
         yield row(f"{count} sizes, padding over jax.jit, {name}", spent / plain, 1 / 10, "×")
 
 
+def peers(count):
+    """The stream by each: what it takes in all, compiling included, and at a call."""
+    python = os.environ.get("EXPLORER_PEERS", str(Path(sys.prefix).with_name(".venv-peers") / "bin" / "python"))
+    module = "tests.benchmarks.peers.dynamic_stream"
+    for name in ("torch", "mlx"):
+        command = [python, "-m", module, name, str(count)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            why = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+            print(f"    {name}: left out, {why}")
+            continue
+        shown(f"{name}, one program for all sizes", 0.0, json.loads(done.stdout)["seconds"])
+    arrays = list(stream(count))
+    for name, make in (
+        ("compile(dynamic='pad')", lambda: ex.compile(classifier(), args=[described()], dynamic="pad")),
+        ("jit(shapeless=True)", lambda: ex.jit(classifier(), shapeless=True)),
+        ("jax.jit", lambda: jax.jit(classifier())),
+    ):
+        _, made, seconds = timed(make, arrays)
+        shown(name, made, seconds)
+    return ()
+
+
+def shown(name, made, seconds):
+    later = seconds[1:]
+    print(
+        f"    {name}: {made + sum(seconds):.2f} s in all, first call {made + seconds[0]:.2f} s, then median "
+        f"{median(later) * 1e3:.1f} ms, p99 {float(np.quantile(later, 0.99)) * 1e3:.1f} ms"
+    )
+
+
 def stalls(count):
     """Of the calls after the first, while other binaries are compiled beside them."""
     for name, _, seconds, _ in padded_stream(count):
@@ -131,11 +170,11 @@ def at_bucket(function, shape, dimensions):
 def costs():
     kinds = {
         "classifier": (classifier(), (64, 64, WIDTH), (0, 1)),
-        "softmax over the padded axis": (lambda x: jax.nn.softmax(x, axis=1), (2048, 512), (1,)),
+        "softmax over the padded axis": (lambda x: jax.nn.softmax(x, axis=1), (2048, 2048), (1,)),
         "softmax over a whole axis": (lambda x: jax.nn.softmax(x, axis=1), (2048, 512), (0,)),
         "norm over the padded axis": (
             lambda x: (x - x.mean(1, keepdims=True)) / (x.std(1, keepdims=True) + 1e-5),
-            (2048, 512),
+            (2048, 2048),
             (1,),
         ),
         "merged axes": (
@@ -190,8 +229,11 @@ def main(only="", count=200):
         "stalls": lambda: stalls(count),
         "cost": costs,
         "transfer": transfer,
+        "peers": lambda: peers(count),
     }
-    return all([held for name, measure in rows.items() if only in ("", name) for held in measure()])
+    return all(
+        [held for name, measure in rows.items() if only == name or (not only and name != "peers") for held in measure()]
+    )
 
 
 if __name__ == "__main__":
