@@ -98,7 +98,7 @@ export class WhatIf {
     this.root.addEventListener("change", () => this.#offer());
     this.#options.addEventListener("input", () => this.#offer());
     this.#act.addEventListener("click", () => (this.#isBusy ? this.#cancel() : this.#try()));
-    this.#stop = onModel(id, (next) => this.#follow(next), model);
+    this.#stop = onModel(this.root, id, (next) => this.#follow(next), model);
     this.#offer();
   }
 
