@@ -77,6 +77,11 @@ class Recorder:
         self._thread = _Thread()
         self._calls: dict[int, Call] = {}  # what each thread is at
 
+    @property
+    def watches(self) -> tuple[Sink, ...]:
+        """Those that are on."""
+        return self._sinks
+
     def start(self, sink: Sink) -> None:
         """Emit events to a watch from now on."""
         with self._lock:

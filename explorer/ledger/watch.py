@@ -15,11 +15,13 @@ from explorer._jax.suppress_recording import suppress_recording
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.capture.sources import label
 from explorer.errors import OptionError
+from explorer.ledger.capture_answer import recompilations
 from explorer.ledger.cells import Cells
 from explorer.ledger.log import EventListener, LineLog
 from explorer.ledger.recorder import recorder
 from explorer.ledger.replay import Replay, Replays
 from explorer.ledger.storm_warning import StormWarning
+from explorer.model.answers import LIVE_ANSWERS
 from explorer.model.capture import Capture
 from explorer.model.events.event import Event
 from explorer.model.events.ledger import LIMIT, Ledger
@@ -76,6 +78,9 @@ def watch(
     _check("limit", limit, 1, "all are kept with None")
     _check("storm", storm, 0, "0 never warns")
     return Watch(limit, storm=storm, spill=spill, event_listeners=() if log is None else (LineLog(log),))
+
+
+LIVE_ANSWERS["recompiled"] = recompilations
 
 
 def _check(name: str, value: Any, least: int, hint: str) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 CERTAINTIES = ("exact", "inferred", "unknown")
 """`exact`: the compiler's own text or records say it. `inferred`: it follows from structure, counts or rules.
 `unknown`: nobody says it, and `Answer.hint` is what would."""
+
+
+LIVE_ANSWERS: dict[str, Callable[[Any], Answer | None]] = {}
+"""By a question's key, what answers it where something runs that knows more than a capture does, as a watch. It is
+given the capture, and gives None where it doesn't know either. A room puts its function here when it is loaded."""
 
 
 @dataclass(frozen=True, slots=True)

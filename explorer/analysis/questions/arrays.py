@@ -91,7 +91,10 @@ def _masks(capture: Capture, masks: Sequence[Buffer], live: LiveMemory) -> str:
         return f"{whose}; none that the program makes is in memory."
     equations = equations_of(capture)
     has_masks = equations is not None and any(map(_is_mask, equations.types))
-    return "No mask is in memory: it exists inside kernels only." if has_masks else ""
+    if not has_masks:
+        return ""
+    inside = any(map(_is_mask, capture.hlo.graph.types))
+    return "No mask is in memory: it exists inside kernels only." if inside else "No mask is left in the program."
 
 
 def _inside(capture: Capture) -> set[int]:

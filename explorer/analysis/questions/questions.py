@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from explorer.analysis.questions.arrays import donated, largest, materialised
@@ -12,9 +13,9 @@ from explorer.analysis.questions.kernels import made, slow, unfused
 from explorer.analysis.questions.moved import copies
 from explorer.analysis.questions.removed import by_line, removed
 from explorer.analysis.questions.reply import equations_of, optimised
-from explorer.analysis.questions.run import precision, printed, recompiled, remat
+from explorer.analysis.questions.run import precision, printed, recompiled, remat, takes_derivatives
 from explorer.errors import ForeignNodeError, UnknownNameError
-from explorer.model.answers import Answer, Question
+from explorer.model.answers import LIVE_ANSWERS, Answer, Question
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
 
@@ -57,7 +58,24 @@ def answer_question(capture: Capture, question: str, node: Node | None = None) -
 
 def live(capture: Capture, key: str) -> Answer:
     """The answer to what a capture alone doesn't know: with what runs beside it where something does."""
-    return _ANSWERS[key](capture)
+    static = _ANSWERS[key](capture)
+    if key == "remat":
+        return _tried(capture, static)
+    return (LIVE_ANSWERS[key](capture) if key in LIVE_ANSWERS else None) or static
+
+
+def _tried(capture: Capture, static: Answer) -> Answer:
+    """What `remat` brings, from a real compilation of the derivative, where the function can be compiled once more."""
+    if takes_derivatives(capture) or not getattr(capture, "can_change", False):
+        return static
+    try:
+        tried = capture.what_if(remat=True, grad=True, time=False)
+    except Exception as error:  # no scalar result, or a function that is gone
+        return replace(static, text=f"It could not be tried: {str(error).strip().splitlines()[0]}")
+    row = tried.variants[0]
+    if row.error:
+        return replace(static, text=f"It could not be tried: {row.error}")
+    return replace(static, text=f"In its derivative, remat {row.verdict(tried.plain)}.", certainty="exact")
 
 
 def _node_in(capture: Capture, question: str, node: Node | None) -> int | None:
@@ -95,10 +113,10 @@ def answers(capture: Capture) -> dict[str, Any]:
     ops = sorted(set(names.values()))
     return {
         "questions": [[each.key, each.title, list(each.words), list(each.hints)] for each in QUESTIONS],
-        "answers": {key: _plain(answer(capture)) for key, answer in _ANSWERS.items()},
+        "answers": {key: plain(answer(capture)) for key, answer in _ANSWERS.items()},
         "operations": dict(names),
-        "removed_ops": {op: _plain(removed(capture, op=op)) for op in ops[:_MOST]},
-        "removed_lines": [[file, line, *_plain(answer)] for (file, line), answer in by_line(capture).items()],
+        "removed_ops": {op: plain(removed(capture, op=op)) for op in ops[:_MOST]},
+        "removed_lines": [[file, line, *plain(answer)] for (file, line), answer in by_line(capture).items()],
     }
 
 
@@ -106,6 +124,7 @@ _MOST = 64  # operations
 _MOST_SELECTED = 500  # nodes: more are lit by nobody
 
 
-def _plain(answer: Answer) -> list[Any]:
+def plain(answer: Answer) -> list[Any]:
+    """As the viewer reads it: text, certainty, stage, nodes, hint."""
     nodes = list(answer.nodes) if len(answer.nodes) <= _MOST_SELECTED else []
     return [answer.text, answer.certainty, answer.stage, nodes, answer.hint]

@@ -74,9 +74,9 @@ def _answer(capture: Capture, graph: Graph, rows: Sequence[int], what: str) -> A
 
 def _by_fate(fates: Fates, rows: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
     """The rows that left no instruction of their own, those of unknown fate, and the others."""
-    kinds = [KINDS[code] for code in fates.kind[list(rows)].tolist()]
+    codes: list[int] = fates.kind[list(rows)].tolist()
     split: dict[str, list[int]] = {"gone": [], "unknown": [], "kept": []}
-    for row, kind in zip(rows, kinds, strict=True):
+    for row, kind in zip(rows, (KINDS[code] for code in codes), strict=True):
         split["gone" if kind in _GONE else "unknown" if kind == "unknown" else "kept"].append(row)
     return split["gone"], split["unknown"], split["kept"]
 

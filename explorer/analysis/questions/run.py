@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from explorer.analysis.facts.lines import lines_of
 from explorer.analysis.questions.reply import agree, equations_of, joined, optimised, reply
 from explorer.model.answers import Answer
@@ -106,12 +104,17 @@ def recompiled(capture: Capture) -> Answer:
     return reply("recompiled", text, "unknown", hint="with ex.watch() as ledger: …  records every one and its reason.")
 
 
+def takes_derivatives(capture: Capture) -> bool:
+    """Whether the function itself computes a gradient."""
+    graph = equations_of(capture)
+    return graph is not None and any("transpose(" in scope for scope in graph.scopes)
+
+
 def remat(capture: Capture) -> Answer:
     """What recomputing would save takes another compilation; what keeps memory full is here."""
     text = "That takes another compilation, which is not in this page."
-    graph = equations_of(capture)
     saves = "of what is differentiated"
-    if graph is not None and np.asarray(["transpose(" in scope for scope in graph.scopes], bool).any():
+    if takes_derivatives(capture):
         text += " It takes derivatives itself: remat belongs around the function inside that is differentiated."
         saves = "of that function"
     hint = f"ex.what_if(f, x, remat=True, grad=True) compiles and measures both, {saves}."

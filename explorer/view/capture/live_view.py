@@ -8,6 +8,7 @@ from threading import Lock, Thread
 from typing import Any
 from weakref import ref
 
+from explorer.analysis.questions.questions import plain
 from explorer.errors import ViewError
 from explorer.model.capture import Capture
 from explorer.model.graph import Node
@@ -123,6 +124,8 @@ class LiveView:
             view = reference()
             if view is not None and message == {"ask": "record"}:
                 Thread(target=view.record, daemon=True).start()
+            elif view is not None and isinstance(message, dict) and message.get("ask") == "question":  # pyright: ignore[reportUnknownMemberType]
+                Thread(target=view.answer, args=(str(message.get("of")), wire), daemon=True).start()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
             elif view is not None and isinstance(message, dict) and message.get("ask") == "extract":  # pyright: ignore[reportUnknownMemberType]
                 wire.send(view.extract(message))  # pyright: ignore[reportUnknownArgumentType]
             elif view is not None and isinstance(message, dict) and message.get("ask") in ("what-if", "cancel"):  # pyright: ignore[reportUnknownMemberType]
@@ -167,6 +170,13 @@ class LiveView:
             return {"extracted": key, "module": self._capture.extract(Node(graph, node), height)}
         except Exception as error:  # the page does without, and copies the call that says why
             return {"extracted": key, "why": str(error) or type(error).__name__}
+
+    def answer(self, question: str, wire: Any) -> None:
+        """Send what only a kernel knows the answer to; the page has what the capture says."""
+        try:
+            wire.send({"of": question, "answer": plain(self._capture.ask(question))})
+        except Exception as error:  # the page does without
+            wire.send({"of": question, "failed": str(error) or type(error).__name__})
 
     def _send(self, message: dict[str, Any], *buffers: bytes) -> None:
         for wire in self._wires:

@@ -203,3 +203,39 @@ def test_a_page_carries_the_same_answers(capture: ex.Capture):
     opened = ex.open_hlo(capture.hlo.text)
     assert opened.ask("biggest buffer").nodes == capture.ask("biggest buffer").nodes
     assert opened.ask("who removed line 3").certainty == "unknown"
+
+
+def test_why_it_recompiled_is_what_a_running_watch_saw():
+    @jax.jit
+    def double(x):
+        return x * 2
+
+    capture = ex.explore(double, jnp.ones(2))
+    with ex.watch():
+        arrays = [jnp.ones(n) for n in (2, 3, 4)]
+        assert capture.ask("why did it recompile?").text == "double was not compiled since the watch began."
+        for array in arrays:
+            double(array)
+        answer = capture.ask("why did it recompile?")
+        assert answer.certainty == "exact"
+        assert re.search(r"compiled \d times since .*The last time: `x.shape\[0\]` was 3 and is now 4", answer.text)
+    assert capture.ask("why did it recompile?").certainty == "unknown"
+
+
+def rolled(w, x):
+    for _ in range(6):
+        x = jnp.tanh(jnp.sin(x @ w))
+    return x.sum()
+
+
+def test_what_remat_brings_is_what_xla_reserves_for_the_derivative_with_and_without():
+    w, x = jnp.ones((64, 64)), jnp.ones((256, 64))
+
+    def reserved(function) -> int:
+        memory = jax.jit(jax.value_and_grad(function)).lower(w, x).compile().memory_analysis()
+        return memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+
+    answer = ex.explore(rolled, w, x).ask("what would remat bring?")
+    assert answer.certainty == "exact"
+    assert ("saves" in answer.text) == (reserved(jax.checkpoint(rolled)) < 0.99 * reserved(rolled))
+    assert ex.explore(jax.grad(rolled), w, x).ask("what would remat bring?").certainty == "unknown"

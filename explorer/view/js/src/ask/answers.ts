@@ -5,7 +5,7 @@ import { kernelsOf, opText } from "../core/labels";
 import type { FocusLine, Session } from "../core/session";
 import { type Question, rank, wordsOf } from "./matching";
 
-type Plain = [text: string, certainty: string, stage: string, nodes: number[], hint: string];
+export type Plain = [text: string, certainty: string, stage: string, nodes: number[], hint: string];
 
 /** What explorer/files/capture.py writes; nothing in files of before. */
 export interface AskHeader {

@@ -4,7 +4,7 @@ import { element } from "../core/dom";
 import { number } from "../core/labels";
 import type { Session } from "../core/session";
 import { addSheet } from "../core/style";
-import { type Answer, Answers, type Chosen, LIVE, plain } from "./answers";
+import { type Answer, Answers, type Chosen, LIVE, type Plain, plain } from "./answers";
 import sheet from "./ask.css";
 import { nearest, type Question } from "./matching";
 
@@ -21,7 +21,7 @@ interface Option {
 }
 
 /** Asks the kernel where one is alive; undefined where none answers. */
-export type AskKernel = (question: string) => Promise<Parameters<typeof plain>[2] | undefined> | undefined;
+export type AskKernel = (question: string) => Promise<Plain | undefined> | undefined;
 
 let fields = 0; // made so far: their lists have ids
 
@@ -215,7 +215,7 @@ export class Ask {
   async #reply(question: Question, text: string): Promise<void> {
     const answer = this.#answers.answer(question, text, this.#chosen);
     this.#tell(answer);
-    const asked = LIVE.includes(question[0]) ? this.kernel?.(question[0]) : undefined;
+    const asked = LIVE.includes(question[0]) ? this.kernel?.(question[1]) : undefined;
     if (!asked) return;
     this.#list.append(element("p.none", { role: "status" }, "asking the kernel…"));
     const live = await asked;

@@ -2,6 +2,7 @@
 
 import type { AnyModel } from "@anywidget/types";
 
+import type { Plain } from "../ask/answers";
 import { element } from "./dom";
 import { whileInPage } from "./life";
 
@@ -44,6 +45,8 @@ export interface Answer {
   code?: string;
   diff?: string;
   failed?: string;
+  /** To a question about the capture, as its file has them. */
+  answer?: Plain;
 }
 
 declare global {

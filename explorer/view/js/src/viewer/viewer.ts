@@ -4,7 +4,7 @@ import { Ask } from "../ask/ask";
 import type { Capture } from "../core/capture";
 import { element } from "../core/dom";
 import { isNode } from "../core/item";
-import { followPython, type Model, type Steering, sendSelection } from "../core/kernel_link";
+import { followPython, type Model, registeredModel, request, type Steering, sendSelection } from "../core/kernel_link";
 import { count } from "../core/labels";
 import { type Mode, Session } from "../core/session";
 import { addSheet } from "../core/style";
@@ -107,7 +107,14 @@ export class Viewer {
       () => `${capture.header.function}-${session.stage.name}-${session.mode}`.replace(/[^\w.-]+/g, "_"),
     );
     this.#head = new PanelHead(session, this.#kinds, panel, this.#graph, this.#save.root);
-    this.#ask = new Ask(session, (node) => this.#reveal(node));
+    this.#ask = new Ask(
+      session,
+      (node) => this.#reveal(node),
+      (question) => {
+        const model = options.model ?? registeredModel(options.id);
+        return model && request(model, "question", question).then(({ answer }) => answer);
+      },
+    );
     this.#bar = new Bar(session, this.#kinds, panel, [], this.#ask.root);
     const isRead = session.lines.sources.length > 0;
     const parts = { head: this.#head.root, tools: this.#head.tools, middle: this.#middle, sheet: this.#sheet.root };
