@@ -56,6 +56,9 @@ def test_the_timeline_tells_what_each_pass_did(timeline: Page, capture: ex.Captu
     title = timeline.locator(".pass-title")
     expect(title).to_contain_text(f"+{capture.passes[0].born}")
     expect(title).to_contain_text(f"of {len(capture.passes)} that changed something, of {len(capture.passes.all)}")
+    expect(title).to_contain_text(f"−{capture.passes[0].died}")
+    for shown in (title.locator(".gone"), timeline.locator(".cell .gone").first):
+        expect(shown).to_be_visible()
     timeline.locator(".change-text").press("ArrowRight")
     expect(title.locator("b")).to_have_text(capture.passes[1].name)
     timeline.locator(".pass-steps").press("End")
