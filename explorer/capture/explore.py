@@ -33,6 +33,7 @@ from explorer.model.graph import Graph
 from explorer.model.source import Source
 from explorer.model.stage import Stage
 from explorer.model.target import Target
+from explorer.view.progress_bar import step_progress
 
 
 @takes_call
@@ -227,6 +228,13 @@ def compile_stages(request: CompileRequest) -> Compilation:
     """
     __tracebackhide__ = True
     request.check_arguments()
+    with step_progress(f"{request.name} is compiled", ("trace", "lower", "XLA")) as begin:
+        return _compile_stages(request, begin)
+
+
+def _compile_stages(request: CompileRequest, begin: Callable[[str], None]) -> Compilation:
+    __tracebackhide__ = True
+    begin("trace")
     traced, capture = run_step("trace", request.trace, request, request.empty_capture())
     notes = request.notes  # the stage reads them later; of the request it would hold all that was compiled
     capture = replace(
@@ -236,9 +244,11 @@ def compile_stages(request: CompileRequest) -> Compilation:
         signature=_signature(traced.jaxpr),
         constants=name_constants(traced.jaxpr, request.unwrapped, request.named_arrays),
     )
+    begin("lower")
     lowered, capture = run_step("lower", partial(request.backend.lower, traced), request, capture)
     stablehlo = Stage("stablehlo", lambda: _read_text(lowered.as_text(debug_info=True), read_stablehlo))
     capture = replace(capture, stages=(*capture.stages, stablehlo))
+    begin("XLA")
     program, capture = run_step("compile", partial(request.backend.compile, lowered, request.options), request, capture)
     hlo = Stage("hlo", lambda: _read_text(program.text(), read_hlo))
     capture = replace(
@@ -267,6 +277,11 @@ def run_step(name: str, run: Callable[[], Any], request: CompileRequest, capture
     start = perf_counter()
     try:
         result = run()
+    except KeyboardInterrupt as interrupt:
+        kept = ", ".join(stage.name for stage in capture.stages) or "no stage"
+        interrupt.add_note(f"{request.name}: interrupted in {name}; kept in `sys.last_value.capture`: {kept}")
+        interrupt.capture = capture  # pyright: ignore[reportAttributeAccessIssue]
+        raise
     except Exception as error:
         capture = replace(
             capture,

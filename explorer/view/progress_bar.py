@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from time import perf_counter
 from typing import Any
 
 from explorer.errors import OptionError
+from explorer.model.units import duration_text
 from explorer.view.progress import Bar, notebook_bar, terminal_bar
 
 ProgressCallback = Callable[[float, str], None]
 
+_TICK = 0.5  # seconds between two updates of what takes no measurement
 _PATIENCE = 1.0  # seconds without a bar
 _EVERY = 0.2  # seconds between two updates: they take time that the machine might be measured in
 
@@ -46,6 +49,47 @@ def progress_bar(title: str, wanted: bool | None = None) -> Generator[ProgressCa
         if bar is not None:
             with suppress(Exception):
                 bar.close()
+
+
+@contextmanager
+def step_progress(title: str, steps: tuple[str, ...]) -> Generator[Callable[[str], None]]:
+    """A callback for the step that begins, of work whose steps can't say how far they are.
+
+    After a second the bar says which steps are done, and for how long the current one has run; a thread keeps it up to
+    date, for nothing here is measured.
+    """
+    done: list[str] = []
+    began: dict[str, float] = {}
+    ended = Event()
+
+    def describe() -> str:
+        now = perf_counter()
+        times = [*began.values(), now]
+        finished = [f"{step} ✓ {duration_text(times[at + 1] - times[at])}" for at, step in enumerate(done)]
+        current = [f"{step} … {now - began[step]:.0f} s" for step in [*began][len(done) :]]
+        return " · ".join(finished + current)
+
+    def follow() -> None:
+        bar: Bar | None = None
+        with suppress(Exception):  # a bar that can't be drawn must not cost the work
+            while not ended.wait(_TICK if bar else _PATIENCE):
+                bar = bar or _bar(title, None)
+                bar.show(len(done) / len(steps), describe())
+        if bar is not None:
+            with suppress(Exception):
+                bar.close()
+
+    def begin(step: str) -> None:
+        done[:] = began
+        began[step] = perf_counter()
+
+    thread = Thread(target=follow, name="explorer-progress", daemon=True)
+    thread.start()
+    try:
+        yield begin
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _bar(title: str, wanted: bool | None) -> Bar:

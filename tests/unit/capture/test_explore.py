@@ -180,3 +180,13 @@ def test_what_jax_refuses_is_one_clear_error(function, args):
     with pytest.raises(ex.ExploreError, match=r"could not be explored: (trace failed|it needs a value)") as caught:
         ex.explore(function, *args)
     assert caught.value.__cause__ is not None
+
+
+def test_an_interrupt_keeps_the_stages_before_it():
+    def f(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        ex.explore(f, jnp.ones(3))
+    assert raised.value.capture.function == "f"
+    assert raised.value.__notes__ == ["f: interrupted in trace; kept in `sys.last_value.capture`: no stage"]

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 
 import pytest
 
@@ -62,3 +63,25 @@ def test_it_waits_a_second_and_then_comes_five_times_a_second_at_most(drawn):
 def test_another_wish_is_refused():
     with pytest.raises(ex.ExplorerError, match="progress is 'yes'"), progress_bar.progress_bar("timing", "yes"):
         pass
+
+
+def test_steps_say_which_are_done_and_how_long_the_current_one_runs(monkeypatch):
+    bar = Drawn()
+    monkeypatch.setattr(progress_bar, "_PATIENCE", 0.02)
+    monkeypatch.setattr(progress_bar, "_TICK", 0.01)
+    monkeypatch.setattr(progress_bar, "_bar", lambda title, wanted: bar)
+    with progress_bar.step_progress("f is compiled", ("trace", "lower", "XLA")) as begin:
+        for step in ("trace", "lower"):
+            begin(step)
+            while not any(shown[1].split(" · ")[-1].startswith(f"{step} …") for shown in bar):
+                time.sleep(0.005)
+    *shown, last = bar
+    assert shown[0] == (0, "trace … 0 s")
+    assert shown[-1][0] == 1 / 3
+    assert shown[-1][1].startswith("trace ✓ ")
+    assert last == "closed"
+
+
+def test_quick_steps_show_nothing():
+    with progress_bar.step_progress("f is compiled", ("trace",)) as begin:
+        begin("trace")
