@@ -164,14 +164,14 @@ def chunks_of(html):
 def test_the_scripts_of_a_page_stay_small(capture):
     capture.record_small()
     assert chunks_of(fragment(capture)) == [
-        "core", "viewer", "text_pane", "lines_pane", "why_pane", "memory_pane", "passes_pane",
+        "core", "viewer", "text_pane", "lines_pane", "what_if", "why_pane", "memory_pane", "passes_pane",
     ]  # fmt: skip
     assert 100_000 < sum(len(text.encode()) for text in scripts_of(fragment(capture))) <= 275_000  # aim: 220 kB
 
 
 def test_what_a_page_does_not_show_is_not_in_it(capture):
     opened = fragment(ex.open_hlo(capture.hlo.text))
-    assert chunks_of(opened) == ["core", "viewer", "text_pane", "lines_pane", "memory_pane"]
+    assert chunks_of(opened) == ["core", "viewer", "text_pane", "lines_pane", "what_if", "memory_pane"]
     compared = diff_view.fragment(ex.diff(capture, capture))
     assert chunks_of(compared) == ["core", "diff_viewer", "passes_pane"]
     capture.record_small()
