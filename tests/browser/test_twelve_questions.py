@@ -194,6 +194,16 @@ def test_questions_are_proposed_while_one_types_and_chosen_by_keyboard(view: Vie
     expect(view.root.locator(".ask-list")).to_be_hidden()
 
 
+def test_on_a_page_of_its_own_the_keys_need_no_click_and_an_unfinished_word_finds_its_question(view, browser):
+    view.page.keyboard.press("Control+k")
+    expect(field(view)).to_be_focused()
+    view.page.keyboard.type("why are there trans")
+    options = view.root.locator(".ask [role=option]")
+    expect(options).to_have_text(["why are there transposes and copies?"])
+    view.page.keyboard.press("Enter")
+    expect(view.root.locator(".ask .answer small")).to_have_text("why are there transposes and copies?")
+
+
 def test_a_search_says_which_of_how_many_and_proposes_a_spelling(view: View, capture: ex.Capture):
     found = len(capture.hlo.graph.where("op:convert"))
     field(view).fill("op:convert")

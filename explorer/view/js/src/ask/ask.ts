@@ -6,7 +6,7 @@ import type { Session } from "../core/session";
 import { addSheet } from "../core/style";
 import { type Answer, Answers, type Chosen, LIVE, type Plain, plain } from "./answers";
 import sheet from "./ask.css";
-import { nearest, type Question } from "./matching";
+import { nearest, type Question, wordsOf } from "./matching";
 
 addSheet(sheet);
 
@@ -165,7 +165,7 @@ export class Ask {
   #suggest(): void {
     const text = this.#text;
     const { focus, stage } = this.session;
-    const questions = text ? this.#answers.ranked(text).map(([, question]) => question) : this.#answers.questions;
+    const questions = text ? this.#likely(text) : this.#answers.questions;
     const options: Option[] = questions.map((question) => ({
       text: question[1],
       act: () => void this.#reply(question, text || question[1]),
@@ -184,7 +184,21 @@ export class Ask {
           act: () => this.#search(text.replace(word, near)),
         });
     }
-    this.#show(options, text && !options.length && !this.#found.length ? this.#nothing(focus.fault) : undefined);
+    const isNone = text && !this.#isQuestion && !options.length && !this.#found.length; // a question may be unfinished
+    this.#show(options, isNone ? this.#nothing(focus.fault) : undefined);
+  }
+
+  /** The questions that have the words; while the last one is being typed, those that it may become. */
+  #likely(text: string): Question[] {
+    const ranked = this.#answers.ranked(text).map(([, question]) => question);
+    if (ranked.length) return ranked;
+    const typed = text.toLowerCase();
+    const last = wordsOf(text).at(-1) ?? "";
+    return this.#answers.questions.filter(
+      ([, title, words]) =>
+        title.toLowerCase().startsWith(typed) ||
+        (this.#isQuestion && last.length > 2 && words.some((word) => word.startsWith(last))),
+    );
   }
 
   #nothing(fault?: string): Node {
@@ -202,6 +216,7 @@ export class Ask {
   #ask(text: string): void {
     const question = this.#answers.meant(text);
     if (question) void this.#reply(question, text);
+    else if (this.#options.length === 1) this.#options[0]!.act();
     else if (!this.#options.length)
       this.#show(
         this.#answers.questions.map((question) => ({

@@ -4,9 +4,9 @@ export type Question = [key: string, title: string, words: string[], hints: stri
 
 const SILENT = new Set(
   (
-    "a an the it its this that these those my your our i me you we there here any some one is are was were be been do " +
-    "does did has have had can could would will not no please of in on at to for from by with and or what which who " +
-    "where when how why if so as all out up"
+    "a an the it its this that these those my your our i me you we there here any some one is are was were be been " +
+    "do does did has have had can could would will not no please of in on at to for from by with and or what which " +
+    "who where when how why if so as all out up"
   ).split(" "),
 );
 

@@ -147,6 +147,7 @@ export class Viewer {
     this.#fillTools();
     this.#stops = [followTheme(this.root)];
     this.root.addEventListener("keydown", (event) => this.#key(event));
+    this.#stops.push(this.#takePageKeys());
     session.listen((change) => {
       if (change === "preview") {
         this.#source.light();
@@ -158,6 +159,15 @@ export class Viewer {
       else if (change === "mode") void this.#showMode().then(() => this.#follow());
       else this.#showFocus();
     });
+  }
+
+  /** On a page of its own the keys are the view's before anything in it was clicked. */
+  #takePageKeys(): () => void {
+    const { body } = document;
+    if (!body.classList.contains("explorer-page")) return () => {};
+    const take = (event: KeyboardEvent) => event.target === body && this.#key(event);
+    body.addEventListener("keydown", take);
+    return () => body.removeEventListener("keydown", take);
   }
 
   /** Draw everything once; resolves when the graph is on the screen. */
