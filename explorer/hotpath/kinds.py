@@ -23,6 +23,31 @@ class NoTree(Exception):
     """JAX takes the arguments for no tree, with its reason."""
 
 
+class Variants(dict[Any, Variant]):
+    """The copies by kind, and how often one was put or taken: who remembers one looks whether it is still there.
+
+    Attributes:
+        changes: One number: how many there were.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = [0]
+
+    def __setitem__(self, key: Any, variant: Variant) -> None:
+        super().__setitem__(key, variant)
+        self.changes[0] += 1
+
+    def pop(self, key: Any, default: Any = None) -> Any:
+        taken = super().pop(key, default)
+        self.changes[0] += 1
+        return taken
+
+    def clear(self) -> None:
+        super().clear()
+        self.changes[0] += 1
+
+
 class Kinds:
     """The kinds of calls of one function.
 
@@ -31,7 +56,7 @@ class Kinds:
     """
 
     def __init__(self) -> None:
-        self.variants: dict[Any, Variant] = {}
+        self.variants = Variants()
         self._signature: list[Callable[[Any], Any]] = [attrgetter("aval")]
 
     def separate_devices(self) -> None:
@@ -43,12 +68,17 @@ class Kinds:
 
         A closure: its names are looked up faster than attributes. It raises `NoTree`.
         """
-        variants, signature = self.variants, self._signature
-        latest: tuple[Any, Any, Any, Any] = never, None, None, None  # most calls are of the kind of the one before
+        variants, signature, changes = self.variants, self._signature, self.variants.changes
+        nothing: tuple[Any, ...] = never, None, None, None, -1
+        latest = nothing  # most calls are of the kind of the one before
 
         def find(values: tuple[Any, ...]) -> Found:
             nonlocal latest
-            unpack, types, key, variant = latest  # at once: another thread may put another there
+            unpack, types, key, variant, seen = latest  # at once: another thread may put another there
+            now = changes[0]
+            if seen != now and variant is not None:  # it may be gone, and nothing else may hold it
+                latest = nothing
+                unpack, types, key, variant, _ = nothing
             try:
                 arrays = unpack(values)
                 if arrays is not None and tuple(map(signature[0], arrays)) == types:
@@ -66,7 +96,7 @@ class Kinds:
                 key = structure, types_now
             variant = variants.get(key)
             if variant is not None:
-                latest = variant.unpack, types_now, key, variant
+                latest = variant.unpack, types_now, key, variant, now
             return arrays, key, variant
 
         return find

@@ -180,7 +180,7 @@ def test_what_varied_and_what_did_not_is_told_by_argument():
 
 def test_the_page_needs_no_script_for_the_tables(tmp_path):
     html = ledgers.typical().to_html(tmp_path / "ledger.html").read_text(encoding="utf-8")
-    words = Tags(html.partition("<script")[0] + "</div></body></html>").words
+    words = Tags(html.partition("<script")[0] + "</div></main></body></html>").words
     for told in ("step", "batch['x'].shape[0]", "[step/9]", "cell [3], line 12", "fit(data)"):
         assert any(told in word for word in words), told
     assert "NamedDimension" in "".join(words)
