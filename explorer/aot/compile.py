@@ -21,11 +21,10 @@ from explorer.aot.program import Program
 from explorer.aot.symbols import Symbols
 from explorer.capture.sources import called_at
 from explorer.errors import ArgumentsError, ExploreError, NotCallableError, OptionError, TracedPerShapeWarning
-from explorer.model.remembered import remembered
+from explorer.model.remembered import remember
 from explorer.model.results.dynamic_report import DynamicChoice
 
 
-@remembered
 def compile(
     function: Callable[..., Any],
     optimization_level: int = 3,
@@ -125,7 +124,7 @@ def compile(
             TracedPerShapeWarning,
             stacklevel=2,
         )
-    return executable
+    return remember(executable)
 
 
 def _built(plan: Plan, options: Options | None) -> Executable:
