@@ -39,7 +39,7 @@ def f(x):
 ex.explore(f, jnp.ones(({rows}, 16)))
 """.strip()
 PICTURE = ".explorer-static img"
-NOTE = ".explorer-static p"
+NOTE = ".explorer-static p:last-of-type"
 
 
 def f(x):

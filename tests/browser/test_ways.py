@@ -28,8 +28,9 @@ def page_of_attention(tmp_path_factory) -> Path:
 
 def choose(view: View, place: int) -> None:
     """Click a kernel; they are numbered in the order of the picture as it was first drawn."""
+    view.root.get_by_role("button", name="fit").click()
     nodes = [
-        int(box.get_attribute("data-node")) for box in view.graph.locator('g[data-node][aria-label*="% of"]').all()
+        int(box.get_attribute("data-node")) for box in view.graph.locator('g[data-node][aria-label*=", fusion"]').all()
     ]
     box = view.graph.locator(f'g[data-node="{sorted(nodes)[place]}"]')
     box.dispatch_event("pointerdown", {"button": 0})

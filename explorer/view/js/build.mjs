@@ -19,7 +19,7 @@ const STATIC = resolve(ROOT, "../static");
 const LONGEST = 120; // characters of a line
 // Bytes at most: a bundle travels inside every saved output; of one with chunks, all of them together.
 const BUNDLES = [
-  { name: "viewer.js", from: "src/viewer/main.ts", limit: 267_000 },
+  { name: "viewer.js", from: "src/viewer/main.ts", limit: 268_000 },
   { name: "ledger.js", from: "src/ledger/main.ts", limit: 40_960 },
   { name: "profile.js", from: "src/profile/main.ts", limit: 40_960 },
   { name: "loader.js", from: "src/loader/loader.ts", limit: 4_096 },

@@ -206,10 +206,31 @@ export class GraphCanvas {
     return graph.iterations(group).filter((iteration) => this.#lit.has(...graph.range(groupItem(iteration)))).length;
   }
 
+  /** Of the closed boxes that the focus lights the first, where none of them is in sight below the tools. */
+  litOutOfSight(below: number): Box | undefined {
+    const { x, y, scale } = this.view;
+    const { width, height } = this.area;
+    const lit = this.scene.boxes.filter((box) => !box.open && this.#isLit(this.#rangesOf(box)));
+    const isSeen = (box: Box) => {
+      const [left, top] = [x + (box.x + box.width / 2) * scale, y + (box.y + box.height / 2) * scale];
+      return left > 0 && left < width && top > below && top < height - 3 * below; // the hint and the map lie below
+    };
+    return lit.some(isSeen) ? undefined : lit[0];
+  }
+
+  #rangesOf(box: Box): [number, number][] {
+    const { graph } = this.session.stage;
+    return (box.chain?.map(nodeItem) ?? [box.item]).map((item) => graph.range(item));
+  }
+
+  #isLit(ranges: [number, number][]): boolean {
+    return ranges.some(([from, to]) => this.#lit.any(from, to));
+  }
+
   #lightBox(box: Box, element: SVGElement): boolean {
-    const { focus, stage } = this.session;
-    const ranges = (box.chain?.map(nodeItem) ?? [box.item]).map((item) => stage.graph.range(item));
-    const isLit = ranges.some(([from, to]) => this.#lit.any(from, to));
+    const { focus } = this.session;
+    const ranges = this.#rangesOf(box);
+    const isLit = this.#isLit(ranges);
     element.classList.toggle("lit", isLit && !this.trace);
     element.classList.toggle("chosen", box.item === focus.item);
     element.classList.toggle("over", !box.open && ranges.some(([from, to]) => this.#over.any(from, to)));

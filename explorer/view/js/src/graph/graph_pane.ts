@@ -14,7 +14,7 @@ import { Minimap } from "./minimap";
 import { type Box, openable, type Scene, SceneBuilder } from "./scene";
 import { criticalWay, nearWay, pathsBetween, reachedWay, type ShownWay } from "./shown_way";
 import { GraphTools, type Way } from "./tools";
-import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, zoom } from "./viewport";
+import { bringIntoSight, centre, fitReadable, fitWhole, READABLE, TOP, zoom } from "./viewport";
 
 const BESIDE = 90; // pixels beside a row of boxes that lines around it may take
 const TALLEST = 2.5; // times the pane: the phases, which are read from the top, may be so high at first
@@ -269,6 +269,12 @@ export class GraphPane {
     const box = await this.#openTo(item);
     if (box) bringIntoSight(this.#canvas, box);
     this.session.focusItem(item);
+  }
+
+  /** Look at something that is lit, where nothing of it is in sight. */
+  seek(): void {
+    const box = this.#canvas.litOutOfSight(TOP);
+    if (box) centre(this.#canvas, box);
   }
 
   /** The whole picture if it can be read, else where the cost is at a readable size. */

@@ -5,7 +5,7 @@ import type { Box, Scene } from "./scene";
 
 /** The least scale at which the smallest text, of 12 pixels, has 11: nothing unasked goes below. */
 export const READABLE = 11 / 12;
-const TOP = 32; // pixels that the tools take
+export const TOP = 32; // pixels that the tools take
 const NEAR_START = 100; // pixels that a picture isn't moved by: its start tells more
 const EDGE = 14; // pixels left around what is brought into sight
 const SMALLEST = 0.02;

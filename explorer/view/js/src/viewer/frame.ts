@@ -7,6 +7,7 @@ import { Splitter } from "./splitter";
 // Pixels: below, the details have no column of their own; below, the source hasn't either.
 const WIDE = 820;
 const SIDE_BY_SIDE = 560;
+const [ROUND, GAP] = [200, 16]; // pixels of what else is in a document of one view; around it
 const HEIGHTS = [300, 2000] as const;
 
 interface Parts {
@@ -83,6 +84,15 @@ export class Frame {
   shrink(needed: number): void {
     if (recalled("height.across", ...HEIGHTS) === undefined && needed < this.root.clientHeight)
       this.root.style.setProperty("--height", `${needed}px`);
+  }
+
+  /** In a frame of its own that doesn't grow with it, as marimo's, no higher than that: the rest would be cut off. */
+  fitInto(view: HTMLElement): void {
+    const [whole, document_] = [view.offsetHeight, document.body.scrollHeight];
+    const isAlone = window !== window.parent && document_ >= whole && document_ < whole + ROUND;
+    const over = whole + GAP - window.innerHeight;
+    if (isAlone && over > 0)
+      this.root.style.setProperty("--height", `${Math.max(this.root.offsetHeight - over, HEIGHTS[0])}px`);
   }
 
   #arrange(): void {

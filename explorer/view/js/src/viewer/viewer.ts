@@ -178,7 +178,12 @@ export class Viewer {
     this.#graph.refit();
     this.#source.toCost();
     this.#stops.push(followPython(this.#links, this.options.id, this.options.model, (changed) => this.#show(changed)));
-    requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.ready = "true")));
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() => {
+        this.#frame.fitInto(this.root);
+        this.root.dataset.ready = "true";
+      }),
+    );
   }
 
   #recorded(wire: Uint8Array): void {
@@ -337,6 +342,7 @@ export class Viewer {
   #showFocus(): void {
     const { session } = this;
     this.#light();
+    if (session.focus.line && session.mode === "graph") this.#graph.seek();
     this.#overview.light();
     this.#source.light();
     this.#details.fill();
