@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explorer.analysis.collectives.collectives import collectives as collectives_of
 from explorer.model.capture import Capture
 from explorer.model.facts import Fact
 from explorer.model.units import bytes_text, count_text
@@ -14,7 +13,7 @@ _SLOWER = 8  # a link than memory: 7.4 times on an H100, 4.1 on a TPU v5e, more 
 
 def collectives(capture: Capture) -> Iterator[Fact]:
     """One fact where there is any; that a program of several devices has none is worth a sentence too."""
-    rows = collectives_of(capture)
+    rows = capture.collectives
     if rows.devices == 1:
         return
     if not rows:
