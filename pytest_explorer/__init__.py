@@ -1,4 +1,5 @@
-"""What Explorer gives to pytest: fixtures `ledger` and `no_recompiles`, marks `no_recompiles` and `max_compiles`.
+"""What Explorer gives to pytest: fixtures `ledger`, `no_recompiles` and `explorer_golden`, marks `no_recompiles` and
+`max_compiles`.
 
 A package of its own, because pytest imports it whenever Explorer is installed: `explorer` and JAX are only imported
 by a test that asks for one of these.
@@ -6,22 +7,40 @@ by a test that asks for one of these.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from explorer.golden.in_tests import GoldenTest
     from explorer.ledger.guards import Guard
     from explorer.ledger.watch import Watch
 
-__all__ = ["ledger", "no_recompiles", "pytest_configure", "pytest_runtest_call"]
+__all__ = [
+    "explorer_golden",
+    "ledger",
+    "no_recompiles",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_runtest_call",
+]
 
 _MARKS = (
     "no_recompiles(*functions, allow_first=True): fail if one of the functions (any, if none is given) compiles again",
     "max_compiles(function, n): fail if the function (or its name) compiles more than n times in the test",
 )
 _GUARDS = pytest.StashKey["list[Guard]"]()
+
+
+_UPDATE = "--update-golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "write the golden files of tests that use explorer_golden anew"
+    parser.getgroup("explorer").addoption(_UPDATE, action="store_true", help=about)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,6 +68,26 @@ def no_recompiles(request: pytest.FixtureRequest) -> Iterator[Watch]:
     guards.append(guard)
     yield watch
     watch.stop()  # if the test never ran, because a later fixture failed
+
+
+@pytest.fixture
+def explorer_golden(request: pytest.FixtureRequest) -> Iterator[GoldenTest]:
+    """Compares `explorer_golden(step, batch)` with `golden/TEST.step.golden` beside the test, and fails it if a
+    compiler makes more of it: see `explorer.record`. How often the test's functions compiled until then counts too.
+    """
+    import explorer
+    from explorer.golden.in_tests import GoldenTest
+
+    def path(function: str) -> Path:
+        name = re.sub(r"[^\w.=,-]+", "_", f"{request.node.name}.{function}")
+        return request.path.parent / "golden" / f"{name}.golden"
+
+    with explorer.watch() as watch:
+        yield GoldenTest(path, bool(request.config.getoption(_UPDATE)), watch, _fail)
+
+
+def _fail(text: str) -> None:
+    pytest.fail(text, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

@@ -1,0 +1,148 @@
+"""The golden file: a few hundred lines of TOML, made to be read in a pull request.
+
+Written by hand, because a table on one line, a comment on top and numbers with their thousands apart are what makes it
+readable, and no writer of TOML has all three; read by Python's own reader.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+from explorer.errors import GoldenFileError
+from explorer.files import validate
+from explorer.files.whole import write_whole
+from explorer.model.golden import MEASURES, TOLERANCE, Golden, LineRecord, ProgramRecord
+from explorer.model.text import did_you_mean
+
+_FORMAT = 1
+_HEAD = """\
+# What the compiler makes of a function, as `python -m explorer record` wrote it. `python -m explorer check` compares:
+# what grows by more than its tolerance fails. With --update it is written anew; commit that, and a reviewer sees it.
+"""
+_PLAIN = ("function", "place", "arguments", "jax")
+
+
+def save(golden: Golden, path: str | PathLike[str]) -> None:
+    """`Golden.save`."""
+    write_whole(path, to_toml(golden).encode())
+
+
+def load(path: str | PathLike[str]) -> Golden:
+    """`Golden.load`."""
+    try:
+        return from_toml(Path(path).read_text(encoding="utf-8"))
+    except GoldenFileError as error:
+        raise GoldenFileError(f"{path}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise GoldenFileError(f"{path}: it is no text: {error}") from None
+
+
+def to_toml(golden: Golden) -> str:
+    """The text of the file; the same for the same record."""
+    return "\n".join([_HEAD.rstrip(), *_lines(golden), ""])
+
+
+def _lines(golden: Golden) -> Iterator[str]:
+    yield f"format = {_FORMAT}"
+    yield from (f"{name} = {_value(getattr(golden, name))}" for name in _PLAIN if getattr(golden, name))
+    yield "\n[tolerance]"
+    yield from (f"{name} = {golden.tolerance[name]!r}" for name in MEASURES)
+    if golden.compiles:
+        yield "\n[compiles]"
+        yield from (f"{_value(name)} = {count}" for name, count in golden.compiles.items())
+    for program in golden.programs:
+        yield "\n[[program]]"
+        yield from _rows(program, ("lines",))
+        for line in program.lines:
+            yield "\n[[program.line]]"
+            yield from _rows(line, ())
+
+
+def _rows(record: ProgramRecord | LineRecord, without: Sequence[str]) -> Iterator[str]:
+    """The fields of a record; what is empty is left out, so that what is there can be seen."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.name not in without and (value or field.name in ("target", "kernels", "flops", "bytes", "line")):
+            yield f"{field.name} = {_value(value)}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        if '"' in value and value.isprintable() and "'" not in value:
+            return f"'{value}'"  # a literal string: code with quotes in it stays readable
+        # JSON's strings are TOML's, but for DEL, and for what is no character.
+        return json.dumps(value.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, int):
+        return f"{value:_}"
+    if isinstance(value, Mapping):
+        items = ", ".join(f"{_value(key)} = {_value(item)}" for key, item in cast(Any, value).items())
+        return f"{{ {items} }}" if items else "{}"
+    return "[" + ", ".join(_value(item) for item in cast(Sequence[object], value)) + "]"
+
+
+def from_toml(text: str) -> Golden:
+    """What `to_toml` wrote, perhaps with another tolerance or other arguments.
+
+    Raises:
+        GoldenFileError: It is none, or of a newer format.
+    """
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise GoldenFileError(f"it is no TOML: {error}") from None
+    if table.pop("format", None) != _FORMAT:
+        raise GoldenFileError(
+            f"it says no `format = {_FORMAT}`.\n  Hint: `python -m explorer record module:function -o FILE` writes one."
+        )
+    try:
+        return _golden(table)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise GoldenFileError(str(error)) from None
+
+
+def _golden(table: dict[str, Any]) -> Golden:
+    allowed = (*_PLAIN, "tolerance", "compiles", "program")
+    _refuse_others(table, allowed, "it")
+    tolerance = validate.floats(table.get("tolerance", {}))
+    _refuse_others(tolerance, MEASURES, "[tolerance]")
+    if any(not 0 <= share < float("inf") for share in tolerance.values()):
+        raise ValueError("a tolerance is a share, 0.02 for 2 %, and none below 0")
+    return Golden(
+        function=validate.text(table.get("function", "")),
+        place=validate.text(table.get("place", "")),
+        arguments=tuple(validate.texts(table.get("arguments", []))),
+        jax=validate.text(table.get("jax", "")),
+        compiles=_counts(table.get("compiles", {})),
+        tolerance={**TOLERANCE, **tolerance},
+        programs=tuple(_program(program) for program in table.get("program", [])),
+    )
+
+
+def _program(table: dict[str, Any]) -> ProgramRecord:
+    lines = tuple(_record(LineRecord, row) for row in table.pop("line", []))
+    return cast(ProgramRecord, _record(ProgramRecord, {**table, "lines": lines}))
+
+
+def _record(kind: type[ProgramRecord] | type[LineRecord], table: dict[str, Any]) -> ProgramRecord | LineRecord:
+    names = [field.name for field in fields(kind)]
+    _refuse_others(table, names, "[[program.line]]" if kind is LineRecord else "[[program]]")
+    values = {name: _counts(value) if isinstance(value, dict) else value for name, value in table.items()}
+    defaults = {"file": "", "line": 0, "code": ""} if kind is LineRecord else {"peak_memory": 0}
+    return validate.dataclass_from(kind, {**defaults, **values})
+
+
+def _counts(table: Any) -> dict[str, int]:
+    return validate.integers(table)
+
+
+def _refuse_others(table: Mapping[str, object], allowed: Sequence[str], where: str) -> None:
+    for name in table:
+        if name not in allowed:
+            hint = did_you_mean(name, allowed)
+            raise ValueError(f"{where} has {name!r}; allowed are {', '.join(allowed)}.{hint}")

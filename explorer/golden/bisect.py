@@ -1,0 +1,220 @@
+"""bisect: which commit, or which release of JAX, made a check fail that passed before.
+
+Each candidate is checked in a process of its own: a commit in a worktree beside the repository, a release of JAX from a
+folder of Explorer's own, which pip fills and the user's environment never sees.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from explorer.errors import OptionError
+from explorer.files.cache_folder import cache_folder
+
+_RELEASE = re.compile(r"\d+(\.\d+)+")
+_PATIENCE = 3600.0  # seconds for one candidate: its packages, and a compile
+PASSES, FAILS, UNKNOWN = "passes", "fails", "can't be checked"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one candidate gave.
+
+    Args:
+        candidate: A commit, or a release of JAX.
+        outcome: `PASSES`, `FAILS` or `UNKNOWN`.
+        text: What the check says of it; of one that can't be checked, why.
+    """
+
+    candidate: str
+    outcome: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """Where a check began to fail.
+
+    Args:
+        first: The first candidate that fails.
+        last: The last one before it that passes.
+        between: Those in between that can't be checked: it may have been any of them.
+        tried: In the order in which they were.
+    """
+
+    first: Verdict
+    last: str
+    between: Sequence[str]
+    tried: Sequence[Verdict]
+
+    def to_text(self) -> str:
+        """A sentence, what was not known, and what the check says of the first that fails."""
+        tried = f"{len(self.tried)} tried"
+        lines = [f"{self.first.candidate} is the first that fails; {self.last} passes ({tried})."]
+        if self.between:
+            lines.append(f"It may also be one of these, which can't be checked: {', '.join(self.between)}.")
+        return "\n".join([*lines, "", self.first.text])
+
+
+def bisect(candidates: Sequence[str], check: Callable[[str], Verdict]) -> Bisection:
+    """The first of `candidates` that fails, where the first one passes and the last one fails.
+
+    Those that can't be checked are left out, and named where they stand at the border.
+
+    Raises:
+        OptionError: The first doesn't pass, or the last doesn't fail.
+    """
+    tried: list[Verdict] = []
+
+    def verdict(at: int) -> Verdict:
+        tried.append(check(candidates[at]))
+        return tried[-1]
+
+    low, high = 0, len(candidates) - 1
+    first, last = verdict(low), verdict(high)
+    for end, wanted in ((first, PASSES), (last, FAILS)):
+        if end.outcome != wanted:
+            raise OptionError(
+                f"{end.candidate} {end.outcome}; between A and B is searched where A passes and B fails.\n{end.text}"
+            )
+    unknown: set[int] = set()
+    while open_ := [at for at in range(low + 1, high) if at not in unknown]:
+        at = _nearest(open_, (low + high) / 2)
+        middle = verdict(at)
+        if middle.outcome == PASSES:
+            low = at
+        elif middle.outcome == FAILS:
+            high, last = at, middle
+        else:
+            unknown.add(at)
+    between = [candidates[at] for at in range(low + 1, high)]
+    return Bisection(last, candidates[low], between, tried)
+
+
+def _nearest(numbers: Sequence[int], to: float) -> int:
+    return min(numbers, key=lambda number: abs(number - to))
+
+
+def bisect_golden(path: Path, start: str, end: str) -> Bisection:
+    """Between which commits, or releases of JAX, a golden file's check began to fail.
+
+    Args:
+        path: The golden file.
+        start, end: Two releases of JAX (`0.10.2`), or two commits of the repository that this folder is in.
+
+    Raises:
+        OptionError: There are no such; or the check fails at the start, or passes at the end.
+    """
+    path = path.resolve()
+    if _RELEASE.fullmatch(start) and _RELEASE.fullmatch(end):
+        return bisect(_releases(start, end), lambda release: _at_release(path, release))
+    return bisect(_commits(start, end), lambda commit: _at_commit(path, commit))
+
+
+def _check(path: Path, candidate: str, folder: Path, python_path: Sequence[str]) -> Verdict:
+    """Run the check in a process of its own."""
+    # Explorer itself is this one: what it says of them is compared.
+    here = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*python_path, here])}
+    command = [sys.executable, "-P", "-m", "explorer", "check", str(path), "--format", "json"]
+    done = _run(command, folder, environment)
+    if done.returncode not in (0, 1):
+        return Verdict(candidate, UNKNOWN, done.stderr.strip()[-2000:])
+    try:
+        (checked,) = json.loads(done.stdout)["checks"]
+    except (ValueError, KeyError):
+        return Verdict(candidate, UNKNOWN, done.stderr.strip()[-2000:])
+    text = "\n".join(
+        f"{_place(change)}{change['text']}\n  cause: {change['cause']}" for change in checked["regressions"]
+    )
+    return Verdict(candidate, PASSES if checked["passed"] else FAILS, text)
+
+
+def _place(change: Mapping[str, Any]) -> str:
+    return f"{change['file']}:{change['line']}: " if change["file"] else ""
+
+
+def _run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=_PATIENCE
+    )
+
+
+# Commits -------------------------------------------------------------------------------------------------------------
+
+
+def _commits(start: str, end: str) -> Sequence[str]:
+    done = _run(["git", "rev-list", "--first-parent", "--reverse", "--abbrev-commit", f"{start}..{end}"], Path.cwd())
+    commits = done.stdout.split()
+    if done.returncode or not commits:
+        raise OptionError(
+            f"there is nothing between {start!r} and {end!r}: {done.stderr.strip() or 'none follows from the other'}.\n"
+            "  Hint: two releases of JAX, as 0.10.2 0.12.0, or two commits, the older one first."
+        )
+    return [start, *commits]
+
+
+def _at_commit(path: Path, commit: str) -> Verdict:
+    top = Path(_run(["git", "rev-parse", "--show-toplevel"], Path.cwd()).stdout.strip())
+    with _worktree(top, commit) as tree:
+        return _check(path, commit, tree / Path.cwd().relative_to(top), ())
+
+
+@contextmanager
+def _worktree(top: Path, commit: str) -> Generator[Path]:
+    with TemporaryDirectory(prefix="explorer-bisect-") as folder:
+        tree = Path(folder, "tree")
+        done = _run(["git", "worktree", "add", "--detach", str(tree), commit], top)
+        if done.returncode:
+            raise OptionError(f"{commit} can't be checked out: {done.stderr.strip()}.")
+        try:
+            yield tree
+        finally:
+            _run(["git", "worktree", "remove", "--force", str(tree)], top)
+
+
+# Releases of JAX -----------------------------------------------------------------------------------------------------
+
+
+def _releases(start: str, end: str) -> Sequence[str]:
+    """The releases that pip offers for this Python, from the older to the newer."""
+    done = _run([sys.executable, "-m", "pip", "index", "versions", "jax"], Path.cwd())
+    offered = re.search(r"Available versions: (.*)", done.stdout)
+    names = [name.strip() for name in offered[1].split(",")] if offered else []
+    releases = sorted((name for name in names if _RELEASE.fullmatch(name)), key=_order)
+    missing = [each for each in (start, end) if each not in releases]
+    if missing:
+        raise OptionError(
+            f"pip offers no JAX {' and '.join(missing)} for this Python; it has: {', '.join(releases) or 'none'}."
+        )
+    at, to = releases.index(start), releases.index(end)
+    return releases[at : to + 1] if at <= to else releases[to : at + 1][::-1]
+
+
+def _order(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
+
+
+def _at_release(path: Path, release: str) -> Verdict:
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    folder = cache_folder() / "jax" / f"{release}-{python}"
+    done = folder / "installed-by-explorer"  # written last: a folder without it is half of one
+    if not done.is_file():
+        install = ["-m", "pip", "install", "--quiet", "--upgrade", "--target", str(folder), f"jax=={release}"]
+        installed = _run([sys.executable, *install], Path.cwd())
+        if installed.returncode:
+            return Verdict(release, UNKNOWN, installed.stderr.strip()[-2000:])
+        done.touch()
+    return _check(path, release, Path.cwd(), [str(folder)])

@@ -1,0 +1,119 @@
+"""`python -m explorer record module:function -o step.golden`, and `python -m explorer check`: a guard for CI."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import explorer as ex  # which loads a room where it is first used: the other verbs start without JAX
+from explorer.analysis.golden.compare import compared
+from explorer.capture.command_target import add_target, arguments_of, function_of
+from explorer.errors import ExplorerError, OptionError
+from explorer.files.check_report import check_json, check_markdown, check_sarif
+from explorer.golden.bisect import bisect_golden
+from explorer.golden.configuration import golden_files
+from explorer.model.golden import CheckResult, Golden
+
+_NOT_CHECKED = 2
+
+
+def add_record(verbs: Any) -> None:
+    """Add `record` to the command line."""
+    about = (
+        "Compile a function and write what the compiler made of it as a small text file, for `check` to compare with."
+    )
+    verb = verbs.add_parser("record", help="write what a function compiles to, to be kept", description=about)
+    add_target(verb)
+    verb.add_argument(
+        "--target", dest="hardware", metavar="HARDWARE", action="append", default=[],
+        help="compile for h100, v5e:4x4, …; may be given several times; `cpu` or `gpu` is what is here",
+    )  # fmt: skip
+    verb.add_argument("-o", "--output", metavar="FILE", type=Path, help="FUNCTION.golden if not given")
+    verb.set_defaults(run=_record)
+
+
+def add_check(verbs: Any) -> None:
+    """Add `check` to the command line."""
+    about = (
+        "Compile each function that a golden file records, and compare. Exit status: 1 if something grew beyond its "
+        "tolerance, 2 if it could not be compared."
+    )
+    verb = verbs.add_parser("check", help="compare functions with what was recorded of them", description=about)
+    verb.add_argument("files", metavar="FILE", nargs="*", type=Path, help="the project's if none is given")
+    verb.add_argument("--update", action="store_true", help="write those that are different anew")
+    verb.add_argument("--format", choices=tuple(_FORMATS), default="text", help="text if not given")
+    verb.set_defaults(run=_check)
+
+
+def add_bisect(verbs: Any) -> None:
+    """Add `bisect` to the command line."""
+    about = "Say which commit, or which release of JAX, made the check of a golden file fail; each is tried apart."
+    verb = verbs.add_parser("bisect", help="find what made a check fail", description=about)
+    verb.add_argument("file", metavar="FILE", type=Path, help="the golden file")
+    verb.add_argument(
+        "--between", nargs=2, metavar=("A", "B"), required=True,
+        help="two commits, the older one first; or two releases of JAX, as 0.10.2 0.12.0. A passes, and B fails",
+    )  # fmt: skip
+    verb.set_defaults(run=_bisect)
+
+
+def _bisect(given: argparse.Namespace) -> int:
+    print(bisect_golden(given.file, *given.between).to_text())
+    return 0
+
+
+def _record(given: argparse.Namespace) -> int:
+    golden = _recorded(given.target, given.arg, given.hardware)
+    path = given.output or Path(f"{given.target.rpartition(':')[2]}.golden")
+    golden.save(path)
+    print(f"{path}: {path.stat().st_size:,} bytes")
+    return 0
+
+
+def _recorded(function: str, arguments: list[str], targets: list[str]) -> Golden:
+    # What the user's code prints while it is imported and traced is no part of the report.
+    with contextlib.redirect_stdout(sys.stderr):
+        called, module = function_of(function)
+        args, kwargs = arguments_of(called, arguments, vars(module))
+        golden = ex.record(ex.Call(called, *args, **kwargs), targets=targets)
+    return replace(golden, function=function, arguments=tuple(arguments))
+
+
+def _check(given: argparse.Namespace) -> int:
+    try:
+        files = given.files or golden_files(Path.cwd())
+        if not files:
+            raise OptionError(
+                "there is no golden file here.\n  Hint: `python -m explorer record module:function` writes one."
+            )
+        results = [_compared(path) for path in files]
+    except (ExplorerError, OSError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return _NOT_CHECKED
+    print(_FORMATS[given.format](*results))
+    if not given.update:
+        return 0 if all(result.passed for result in results) else 1
+    for path, result in zip(files, results, strict=True):
+        if result.now != Golden.load(path):
+            result.now.save(path)
+            print(f"{path}: written anew", file=sys.stderr)
+    return 0
+
+
+def _compared(path: Path) -> CheckResult:
+    before = Golden.load(path)
+    if not before.function.rpartition(":")[0]:
+        raise OptionError(f"{path} was recorded in a test: run that test, with --update-golden to write it anew.")
+    now = _recorded(before.function, list(before.arguments), [program.target for program in before.programs])
+    return compared(before, now, str(path))
+
+
+def _text(*results: CheckResult) -> str:
+    return "\n\n".join(result.to_text() for result in results)
+
+
+_FORMATS = {"text": _text, "json": check_json, "sarif": check_sarif, "markdown": check_markdown}

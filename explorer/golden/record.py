@@ -1,0 +1,90 @@
+"""record() and check(): what the compiler makes of a function, kept as a small file, and compared with it later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import jax
+
+from explorer.analysis.golden.compare import compared
+from explorer.analysis.golden.program_record import file_label, program_record
+from explorer.capture.call import Call, takes_call
+from explorer.capture.explore import explore
+from explorer.errors import OptionError
+from explorer.files.golden import load
+from explorer.model.golden import CheckResult, Golden
+from explorer.model.target import Target
+from explorer.pitfalls.lint import LintOptions, run_rules
+
+
+@takes_call
+def record(
+    function: Callable[..., Any] | Call, /, *args: Any, targets: Sequence[str | Target] = (), **kwargs: Any
+) -> Golden:
+    """What the compiler makes of a function now: kernels, FLOPs, bytes, memory, collectives and findings, by line.
+
+    It is compiled once for each target, and not run.
+
+    Args:
+        function, args, kwargs: As for `explore`.
+        targets: Hardware to compile for, as `explore(target=)` takes it, and `cpu` or `gpu` for what is here. Only
+            that if none is given.
+
+    Raises:
+        OptionError: `targets` is no list.
+        ExploreError: The function can't be compiled.
+        MissingCompilerError: The compiler of a target is not installed.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> golden = record(lambda x: jnp.tanh(x @ x), jnp.ones((64, 64)))
+        >>> golden.program("cpu").flops
+        528384
+    """
+    __tracebackhide__ = True
+    if isinstance(targets, str):
+        raise OptionError(f"targets is {targets!r}; allowed is a list of them.\n  Hint: targets=[{targets!r}].")
+    call = Call.of(function, args, kwargs)
+    here = jax.default_backend()
+    captures = [explore(call, target=None if target == here else target) for target in targets or (here,)]
+    findings = run_rules(call.function, call.args, call.kwargs, LintOptions())
+    folder, first = os.getcwd(), captures[0]
+    names = [str(target) for target in targets or (here,)]
+    return Golden(
+        function=first.function,
+        jax=first.environment.get("jax", ""),
+        programs=tuple(
+            program_record(capture, findings, folder, name) for capture, name in zip(captures, names, strict=True)
+        ),
+        place=f"{file_label(first.file, folder)}:{first.line}" if first.file else "",
+    )
+
+
+@takes_call
+def check(
+    function: Callable[..., Any] | Call, /, *args: Any, golden: Golden | str | PathLike[str], **kwargs: Any
+) -> CheckResult:
+    """Hold a function against what was recorded of it: what grew beyond its tolerance, on which line, and why.
+
+    Args:
+        function, args, kwargs: As for `record`; it is compiled for the targets that were recorded.
+        golden: What `record` gave, or the file that it was saved as.
+
+    Raises:
+        GoldenFileError: The file can't be read.
+        ExploreError: The function can't be compiled.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> golden = record(lambda x: x * 2 + 1, jnp.ones(1024))
+        >>> result = check(lambda x: jnp.sort(x) * 2 + 1, jnp.ones(1024), golden=golden)
+        >>> result.passed, result.regressions[0].text.split(";")[0]
+        (False, 'kernels: 2, 1 before')
+    """
+    __tracebackhide__ = True
+    before = golden if isinstance(golden, Golden) else load(golden)
+    now = record(Call.of(function, args, kwargs), targets=[program.target for program in before.programs])
+    return compared(before, now, before.function if isinstance(golden, Golden) else os.fspath(golden))

@@ -1,0 +1,74 @@
+"""Which candidate made a check fail: among any verdicts, and among real commits."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import explorer as ex
+from explorer.__main__ import main
+from explorer.golden.bisect import FAILS, PASSES, UNKNOWN, Verdict, bisect
+
+STEP = """\
+import jax.numpy as jnp
+
+def step(x):
+    y = jnp.tanh(x)
+    return y @ y.T
+"""
+
+
+@given(st.integers(1, 20), st.data())
+def test_the_first_that_fails_is_found_and_those_that_cant_be_checked_are_named(passing, data):
+    failing = data.draw(st.integers(1, 20))
+    outcomes = [PASSES] * passing + [FAILS] * failing
+    for at in data.draw(st.sets(st.integers(1, max(passing + failing - 2, 1)), max_size=6)):
+        if at < len(outcomes) - 1:
+            outcomes[at] = UNKNOWN
+    names = [str(at) for at in range(len(outcomes))]
+    bisection = bisect(names, lambda name: Verdict(name, outcomes[int(name)]))
+    first, last = int(bisection.first.candidate), int(bisection.last)
+    assert first == outcomes.index(FAILS)
+    assert last == max(at for at in range(first) if outcomes[at] == PASSES)
+    assert [*bisection.between] == names[last + 1 : first]
+    assert all(outcomes[int(name)] == UNKNOWN for name in bisection.between)
+    assert len({verdict.candidate for verdict in bisection.tried}) == len(bisection.tried)  # none is compiled twice
+
+
+@pytest.mark.parametrize("outcomes", [[FAILS, FAILS], [PASSES, PASSES], [UNKNOWN, FAILS], [PASSES, UNKNOWN]])
+def test_ends_that_are_not_as_said_are_refused(outcomes):
+    with pytest.raises(ex.OptionError, match="where A passes and B fails"):
+        bisect(["0", "1"], lambda name: Verdict(name, outcomes[int(name)]))
+
+
+@pytest.mark.slow
+def test_the_commit_that_made_it_worse_is_found(tmp_path, monkeypatch, capsys):
+    def git(*arguments):
+        command = ["git", "-c", "user.name=A", "-c", "user.email=a@b.c", *arguments]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(text):
+        (tmp_path / "train.py").write_text(text)
+        git("add", "train.py")
+        git("commit", "-m", "a step", "--allow-empty")
+        return git("rev-parse", "--short", "HEAD")
+
+    git("init", "-q")
+    monkeypatch.chdir(tmp_path)
+    texts = [STEP, "# a comment\n" + STEP, "this is no Python\n", STEP.replace("tanh(x)", "tanh(jnp.sort(x))")]
+    commits = [commit(text) for text in (*texts, "\n" + texts[-1])]
+    git("checkout", "-q", commits[0])
+    assert main(["record", "train.py:step", "--arg", "f32[8,8]"]) == 0
+    git("checkout", "-q", commits[-1])
+    (tmp_path / "train.py").write_text("what is not committed stays as it is")
+    capsys.readouterr()
+    assert main(["bisect", "step.golden", "--between", commits[0], commits[-1]]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{commits[3]} is the first that fails; {commits[1]} passes")
+    assert f"can't be checked: {commits[2]}." in printed
+    assert "sort f32[8,8]" in printed
+    assert (tmp_path / "train.py").read_text() == "what is not committed stays as it is"
+    assert git("worktree", "list").count("\n") == 0
