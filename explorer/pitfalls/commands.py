@@ -20,7 +20,7 @@ _NOT_LINTED = 2
 def add_lint(verbs: Any) -> None:
     """Add `lint` to the command line."""
     about = (
-        "Trace a function once, compile and run nothing, and say what may go wrong with it. Exit status: 1 if "
+        "Trace a function once, run nothing, and say what may go wrong with it. Exit status: 1 if "
         "something as grave as --fail-on was found, 2 if it could not be looked at, or traced."
     )
     verb = verbs.add_parser("lint", help="find the pitfalls of a function", description=about)
@@ -30,6 +30,7 @@ def add_lint(verbs: Any) -> None:
     verb.add_argument("--ignore", metavar="RULES", default="", help="don't ask these")
     verb.add_argument("--thorough", action="store_true", help="trace twice, and compare: finds what was baked in")
     verb.add_argument("--fix", action="store_true", help="show rewrites; each is proven by one more trace")
+    verb.add_argument("--target", dest="hardware", metavar="HARDWARE", help="also compile for it: h100, v5e:4x4, …")
     verb.add_argument(
         "--fail-on", choices=(*SEVERITIES, _NEVER), default="error", help="from where on the exit status is 1: error"
     )
@@ -44,7 +45,7 @@ def _lint(given: argparse.Namespace) -> int:
         with contextlib.redirect_stdout(sys.stderr):
             function, module = function_of(given.target)
             args, kwargs = arguments_of(function, given.arg, vars(module))
-            options = LintOptions(given.rules, given.ignore, given.thorough, given.fix)
+            options = LintOptions(given.rules, given.ignore, given.thorough, given.fix, target=given.hardware)
             findings = run_rules(function, args, kwargs, options)
     except (ExplorerError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -8,13 +8,12 @@ impure-print = "off"
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, cast
 
 from explorer.errors import OptionError
+from explorer.files.project_settings import project_settings
 from explorer.model.findings.finding import SEVERITIES
 from explorer.pitfalls.rule import Rule, all_rules
 
@@ -66,12 +65,7 @@ def severities(file: str) -> Mapping[str, str]:
 
 @lru_cache(maxsize=32)
 def _read(path: str, changed: int) -> Mapping[str, str]:
-    try:
-        table: Any = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise OptionError(f"{path} can't be read: {error}.") from None
-    for name in ("tool", "explorer", "lint"):
-        table = cast(dict[str, Any], table).get(name, {}) if isinstance(table, dict) else {}
+    table = project_settings(path, "lint")
     place = f"[tool.explorer.lint] of {path}"
     if not isinstance(table, dict):
         raise OptionError(f'{place} is no table.\n  Hint: write [tool.explorer.lint], and below it EX001 = "note".')

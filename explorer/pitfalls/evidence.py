@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,11 +15,13 @@ from typing import Any
 import jax
 
 from explorer._jax import Undecided
+from explorer.analysis.sharding.subject import Waste
 from explorer.capture.frames import Step, users_steps
 from explorer.capture.safe_reading import is_tracer
 from explorer.capture.sources import Span
 from explorer.capture.state import HoldsState
 from explorer.model.cached import cached_property
+from explorer.model.capture import Capture
 from explorer.model.events.event import Event
 from explorer.pitfalls.equations import Program
 from explorer.pitfalls.function_source import FunctionSource, function_source
@@ -62,6 +65,8 @@ class Evidence:
         warnings: What Python and JAX warned of meanwhile: message, file, line.
         undecided: The comparisons of symbolic dimensions that hold for some sizes only.
         events: The compiles in a ledger, where one was passed.
+        capture: Of the compiled program, where it spans several devices or is for a target; rules look at it then.
+        waste: What `sharded.wastes` found in it; None before it looked.
     """
 
     function: Callable[..., Any]
@@ -76,6 +81,8 @@ class Evidence:
     warnings: Sequence[tuple[str, str, int]] = ()
     undecided: Sequence[Undecided] = ()
     events: Sequence[Event] = ()
+    capture: Capture | None = None
+    waste: Sequence[Waste] | None = None
 
     @property
     def name(self) -> str:
@@ -207,11 +214,13 @@ class Evidence:
 
     @cached_property
     def lowered(self) -> Any:
-        """The `jax.stages.Lowered`; None if that failed. Nothing is compiled."""
-        try:
-            return None if self.traced is None else self.traced.lower()
-        except Exception:
-            return None
+        """The `jax.stages.Lowered`; None if that failed. Nothing is compiled, and nobody is warned: rules say it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return None if self.traced is None else self.traced.lower()
+            except Exception:
+                return None
 
     def is_traced(self, value: Any) -> bool:
         return is_tracer(value)

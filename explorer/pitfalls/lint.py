@@ -17,21 +17,25 @@ import jax
 from explorer._jax import undecided_equalities
 from explorer._jax.jitted import is_jitted
 from explorer._jax.uncached_traces import uncached_traces
+from explorer.capture.backends import TargetBackend
 from explorer.capture.call import Call, takes_call
 from explorer.capture.explore import Described
 from explorer.capture.filtered import arrays_of, filtered, is_filtered
 from explorer.capture.safe_reading import is_users_object, kind_of
 from explorer.errors import NotCallableError
+from explorer.hardware.names import parse_target
 from explorer.model.events.ledger import Ledger
 from explorer.model.findings.finding import SEVERITIES, Finding
 from explorer.model.findings.findings import Findings
 from explorer.model.source import is_library_file
+from explorer.model.target import Target
 from explorer.pitfalls.config import select_rules, severities
 from explorer.pitfalls.evidence import Evidence
 from explorer.pitfalls.jits import hash_of
 from explorer.pitfalls.reach import reachable
 from explorer.pitfalls.recorder import record_calls
 from explorer.pitfalls.rule import Rule, all_rules
+from explorer.pitfalls.sharded import SHARDED, compile_for, compile_if_sharded
 from explorer.pitfalls.state import snapshot
 from explorer.pitfalls.suppress import is_suppressed
 from explorer.pitfalls.symbolic_arguments import symbolic_arguments
@@ -48,13 +52,15 @@ def lint(
     thorough: bool = False,
     fixes: bool = False,
     ledger: Ledger | None = None,
+    target: str | Target | None = None,
     **kwargs: Any,
 ) -> Findings:
     """Find what may go wrong with a function when it is compiled.
 
-    The function's Python runs once, to be traced. Its program isn't compiled; pieces of it are, and run, where a
-    gradient may be NaN. A comment `# explorer: ignore[EX001]` silences a rule in a statement, or on a `def` in all of
-    it; `[tool.explorer.lint]` of the nearest pyproject.toml says how grave a rule is: `EX012 = "error"`, `"warning"`,
+    The function's Python runs once, to be traced. Its program isn't compiled, unless it is one for several devices: of
+    these, rules look at what each device has. Pieces of it are compiled, and run, where a gradient may be NaN.
+    A comment `# explorer: ignore[EX001]` silences a rule in a statement, or on a `def` in all of it;
+    `[tool.explorer.lint]` of the nearest pyproject.toml says how grave a rule is: `EX012 = "error"`, `"warning"`,
     `"note"` or `"off"`.
 
     Args:
@@ -69,10 +75,13 @@ def lint(
         fixes: Also rewrite the function for each finding where a rewrite is certain, and prove it by another trace
             each. `Findings.fix(finding)` does so for one.
         ledger: What a watch saw: its compiles of functions made anew are findings too.
+        target: Hardware that need not be here, as for `explorer.explore`: its compiler compiles the program, and the
+            rules that look at a compiled program look at that one. What it refuses is an ExploreError, as of `explore`.
 
     Raises:
         NotCallableError: `function` can't be called.
         OptionError: There is no such rule, or pyproject.toml says of one what can't be.
+        UnknownTargetError, MissingCompilerError, ExploreError: With a `target`, as for `explore`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -85,7 +94,7 @@ def lint(
     """
     __tracebackhide__ = True
     call = Call.of(function, args, kwargs)
-    return run_rules(call.function, call.args, call.kwargs, LintOptions(rules, ignore, thorough, fixes, ledger))
+    return run_rules(call.function, call.args, call.kwargs, LintOptions(rules, ignore, thorough, fixes, ledger, target))
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,7 @@ class LintOptions:
     thorough: bool = False
     fixes: bool = False
     ledger: Ledger | None = None
+    target: str | Target | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,6 +140,7 @@ def run_rules(
             f"lint takes a function and its arguments; it got {type(function).__name__}. "
             "Hint: write lint(f, x), not lint(f(x))."
         )
+    backend = None if options.target is None else TargetBackend(parse_target(options.target))
     levels = severities(file_of(unwrap(function)))
     rules = select_rules(options.rules, options.ignore, levels)
     plain = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda leaf: issubclass(type(leaf), Described))
@@ -140,6 +151,10 @@ def run_rules(
         args, kwargs = plain
         evidence = gather(function, args, kwargs)
     evidence.events = () if options.ledger is None else options.ledger.events
+    if backend is not None:
+        evidence.capture = compile_for(evidence, plain, backend)
+    elif any(rule.name in SHARDED for rule in rules):
+        evidence.capture = compile_if_sharded(evidence)
     findings = check_rules(evidence, rules, levels)
     if options.thorough:
         second = gather(function, args, kwargs, record=False)

@@ -30,7 +30,7 @@ class Rule:
             objects in ways that could.
         passive: It needs no recording: it looks at the jaxpr, the text and the state alone, so that it can ride on
             every compile.
-        compiles: It compiles and runs pieces of the program, which takes too long to ride on a compile.
+        compiles: It compiles pieces of the program, or looks at all of it compiled: nothing for every trace.
     """
 
     name: str

@@ -29,7 +29,7 @@ from tests.corpus_pitfalls import (
     wanted,
 )
 
-__all__ = ["GROUPS", "Outcome", "outcomes", "precision", "recall", "table"]
+__all__ = ["GROUPS", "Outcome", "outcomes", "precision", "recall", "snippets", "table"]
 
 GROUPS = {
     "snippets": (effects, state, arrays, use, clean),
@@ -67,7 +67,7 @@ class Outcome:
 def outcomes(*groups: str) -> Iterator[Outcome]:
     """One for each snippet of some groups, or of all of them."""
     for module in (module for group in groups or GROUPS for module in GROUPS[group]):
-        for name, snippet in _snippets(module):
+        for name, snippet in snippets(module):
             lines, first = inspect.getsourcelines(snippet)
             expected = {
                 (rule.strip(), first + i)
@@ -81,7 +81,8 @@ def outcomes(*groups: str) -> Iterator[Outcome]:
             yield Outcome(name, expected, {(one.rule, one.line): one.severity for one in findings}, findings.faults)
 
 
-def _snippets(module: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:
+def snippets(module: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The functions of a module that give a function and its arguments, by name."""
     for name, value in list(vars(module).items()):
         if inspect.isfunction(value) and value.__module__ == module.__name__:
             yield name, value

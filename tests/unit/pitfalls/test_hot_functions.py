@@ -63,3 +63,15 @@ def test_why_a_function_stays_eager_is_a_finding_with_its_line_and_cure(hot):
 def test_it_can_be_silenced_and_is_no_matter_of_a_jit(hot):
     assert not ex.lint(printing, X, ignore="stays-eager").of("stays-eager")
     assert not ex.lint(jax.jit(printing), X).of("stays-eager")
+
+
+def test_a_callable_that_cant_be_hashed_is_looked_at_as_any_other():
+    class Unhashable:
+        __hash__ = None
+
+        def __call__(self, x):
+            return jnp.sin(x) * 2
+
+    with ex.auto_compile():
+        pass
+    assert ex.lint(Unhashable(), jnp.ones(3)).faults == ()

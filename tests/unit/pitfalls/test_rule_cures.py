@@ -6,6 +6,7 @@ One of the programs is fast; `python -m tests.corpus_pitfalls.rule_cures` judges
 import pytest
 
 from explorer.pitfalls.rule import all_rules
+from explorer.pitfalls.sharded import SHARDED
 from tests.corpus_pitfalls.rule_cures import CASES, judgements, table
 
 SAMPLE = [next(case for case in CASES if case.rule == "boolean-mask")]
@@ -21,7 +22,8 @@ def test_each_rule_has_its_cures_judged():
     judged = {case.rule for case in CASES} | {
         "nan-gradient",
         "stays-eager",
-    }  # whose judges are `gradient_cures`, `test_cures`
+        *SHARDED,
+    }  # whose judges are `gradient_cures`, `test_cures`, `test_sharded`
     assert {rule.name for rule in all_rules()} == judged
 
 

@@ -1,0 +1,85 @@
+"""What each collective does to how an array lies on the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from explorer.analysis.sharding.operation import Operation, known_dims
+from explorer.analysis.sharding.spread import gathered, gathers, union
+from explorer.model.device_groups import axes_of_pairs, parse_groups
+from explorer.model.shardings import COMPUTED, Spread
+
+
+def _groups_axes(operation: Operation) -> int:
+    groups = parse_groups(operation.attributes.get("replica_groups", ""))
+    return operation.mesh.joined(groups) if groups else operation.mesh.full
+
+
+def _all_reduce(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    along = _groups_axes(operation)
+    spread = spreads[0]
+    axes = union(spreads) & ~along
+    return Spread(
+        axes, known_dims(spread.dims, ~along), COMPUTED, gathered(spreads, axes) & ~along, gathers(spreads, axes)
+    )
+
+
+def _all_gather(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    along = _groups_axes(operation)
+    spread, (at,) = spreads[0], operation.numbers("dimensions")
+    dims = spread.dims
+    if dims is not None:
+        split = dims[at]
+        inside = {axis for axis in split if along >> axis & 1}
+        is_fastest = set(split[len(split) - len(inside) :]) == inside
+        dims = (*dims[:at], split[: len(split) - len(inside)], *dims[at + 1 :]) if is_fastest else None
+    here = tuple(axis for axis in range(len(operation.mesh.sizes)) if (along & spread.axes) >> axis & 1)
+    marks = spread.marks or ((),) * len(operation.array.dims)
+    return Spread(
+        spread.axes & ~along,
+        known_dims(dims, ~along),
+        spread.source,
+        spread.gathered | along & spread.axes,
+        spread.gathers,
+        marks=(*marks[:at], here, *marks[at + 1 :]),
+    )
+
+
+def _reduce_scatter(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    along, (at,) = _groups_axes(operation), operation.numbers("dimensions")
+    axes = union(spreads) | along
+    dims = known_dims(spreads[0].dims, ~along)
+    if dims is not None:
+        added = tuple(axis for axis in range(len(operation.mesh.sizes)) if along >> axis & 1)
+        dims = (*dims[:at], dims[at] + added, *dims[at + 1 :])
+    return Spread(axes, dims, COMPUTED, gathered(spreads, axes), gathers(spreads, axes))
+
+
+def _exchange(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    """An all-to-all: every device of a group has other parts of what they had before."""
+    axes = union(spreads) | _groups_axes(operation)
+    return Spread(axes, None, COMPUTED, gathered(spreads, axes), gathers(spreads, axes))
+
+
+def _permute(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    """Along an axis where all had the same, all have it afterwards; who is sent nothing has zeros."""
+    spread, mesh = spreads[0], operation.mesh
+    pairs = parse_groups(operation.attributes.get("source_target_pairs", ""))
+    names = axes_of_pairs(pairs, list(zip(mesh.names, mesh.sizes, strict=True)))
+    along = sum(1 << mesh.names.index(name) for name in names) if names else mesh.full
+    is_complete = len({pair[1] for pair in pairs if len(pair) == 2}) == mesh.count
+    axes = spread.axes if is_complete and not spread.axes & along else spread.axes | along
+    return Spread(
+        axes, spread.dims if axes == spread.axes else None, COMPUTED, spread.gathered & ~axes, gathers(spreads, axes)
+    )
+
+
+COLLECTIVES: Mapping[str, Callable[[Operation, Sequence[Spread]], Spread]] = {
+    "all-reduce": _all_reduce,
+    "all-gather": _all_gather,
+    "reduce-scatter": _reduce_scatter,
+    "all-to-all": _exchange,
+    "ragged-all-to-all": _exchange,
+    "collective-permute": _permute,
+    "collective-broadcast": _all_reduce,
+}

@@ -1,0 +1,255 @@
+"""What each operation of HLO does to how its operands lie on the devices.
+
+An operation that has no rule here gives a value that differs wherever an operand does, split nobody knows how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from explorer.analysis.sharding.collective_operations import COLLECTIVES
+from explorer.analysis.sharding.device_values import constant, device_values
+from explorer.analysis.sharding.operation import Dims, Operation, known_dims
+from explorer.analysis.sharding.reshaping import bitcast, reshaped
+from explorer.analysis.sharding.spread import distinct_dims, gathered, gathers, merged_dims, source_of, union
+from explorer.model.mesh import Axes, DeviceMesh
+from explorer.model.shardings import COMPUTED, Spread
+
+_Rule = Callable[["Operation", Sequence[Spread]], Dims]
+
+_KEPT = frozenset(["copy", "convert", "optimization-barrier", "domain", "reduce-precision", "bitcast-convert"])
+_SAME = frozenset(["iota", "constant", "rng-get-and-update-state", "after-all"])
+
+
+def spread_of(operation: Operation, spreads: Sequence[Spread]) -> Spread:
+    """How the result of an operation on arrays lies on the devices; of several results, each lies so."""
+    if operation.op in _SAME:
+        return constant(operation)
+    if operation.op in ("partition-id", "replica-id"):
+        devices = np.arange(operation.mesh.count) if operation.op == "partition-id" else None
+        return Spread(operation.mesh.full if devices is not None else 0, (), COMPUTED, values=devices)
+    if operation.op in COLLECTIVES:
+        return COLLECTIVES[operation.op](operation, spreads)
+    axes = union(spreads)
+    rule = _RULES.get(operation.op, _elementwise)
+    try:
+        dims = rule(operation, spreads)
+    except (IndexError, KeyError, ValueError):  # an attribute that isn't there, or another notation
+        dims = None
+    if operation.op in ("dynamic-slice", "dynamic-update-slice"):
+        axes = _sliced_axes(operation, spreads)
+    is_kept = operation.op in _LAYOUT
+    source = spreads[0].source if is_kept and spreads else source_of(spreads)
+    values = device_values(operation, spreads)
+    if values is not None and operation.array.elements == 1:
+        axes = operation.mesh.differing(values) if values.shape == (operation.mesh.count,) else 0
+        dims = ((),) * len(operation.array.dims)
+    dims = dims if dims is None or len(dims) == len(operation.array.dims) else None
+    whole, by = gathered(spreads, axes), gathers(spreads, axes)
+    return Spread(axes, known_dims(dims, axes), source, whole, by, values, _marks(operation, spreads, rule))
+
+
+def _marks(operation: Operation, spreads: Sequence[Spread], rule: _Rule) -> tuple[Axes, ...] | None:
+    """Where the dimensions went that were gathered: as those go that are split."""
+    if all(spread.marks is None for spread in spreads):
+        return None
+    marked = [
+        replace(spread, dims=spread.marks or ((),) * len(type_.arrays[0].dims if type_.arrays else ()))
+        for spread, type_ in zip(spreads, operation.operands, strict=False)
+    ]
+    try:
+        return rule(operation, marked)
+    except (IndexError, KeyError, ValueError):
+        return None
+
+
+def _sliced_axes(operation: Operation, spreads: Sequence[Spread]) -> int:
+    """An index counts only where it can move the slice."""
+    first, rest = (1, spreads[1:]) if operation.op == "dynamic-slice" else (2, spreads[2:])
+    whole, part = operation.operand(0), operation.array if first == 1 else operation.operand(1)
+    axes = union(spreads[:first])
+    for size, length, index in zip(whole.shape, part.shape, rest, strict=False):
+        axes |= index.axes if length < size else 0
+    return axes
+
+
+def _elementwise(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    shape = operation.array.dims
+    if any(
+        not type_.arrays or (type_.arrays[0].dims and type_.arrays[0].dims != shape) for type_ in operation.operands
+    ):
+        return None
+    return merged_dims([spread.dims for spread in spreads if spread.dims != ()] or [((),) * len(shape)])
+
+
+def _transpose(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    dims = spreads[0].dims
+    return None if dims is None else tuple(dims[at] for at in operation.numbers("dimensions"))
+
+
+def _broadcast(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    if spreads[0].dims is None:
+        return None
+    dims: list[Axes] = [()] * len(operation.array.dims)
+    for at, split in zip(operation.numbers("dimensions"), spreads[0].dims, strict=True):
+        dims[at] = split
+    return tuple(dims)
+
+
+def _reduce(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    removed = operation.numbers("dimensions")
+    merged = merged_dims([spread.dims for spread in spreads[: len(spreads) // 2]])
+    return None if merged is None else tuple(split for at, split in enumerate(merged) if at not in removed)
+
+
+def _dot(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    left, right = spreads[0].dims, spreads[1].dims
+    if left is None or right is None:
+        return None
+    batch = list(zip(operation.numbers("lhs_batch_dims"), operation.numbers("rhs_batch_dims"), strict=True))
+    shared = [left[one] or right[other] for one, other in batch]
+    return distinct_dims((*shared, *_free(operation, left, "lhs"), *_free(operation, right, "rhs")))
+
+
+def _free(operation: Operation, dims: tuple[Axes, ...], side: str) -> list[Axes]:
+    """The dimensions of an operand that a product neither sums over nor batches."""
+    gone = {*operation.numbers(f"{side}_contracting_dims"), *operation.numbers(f"{side}_batch_dims")}
+    return [split for at, split in enumerate(dims) if at not in gone]
+
+
+def _convolution(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    """Of `dim_labels=b0f_0io->b0f`: TPUs write products so, with a dimension of a batch as one of the window."""
+    left, right = spreads[0].dims, spreads[1].dims
+    if left is None or right is None:
+        return None
+    inputs, _, result = operation.attributes["dim_labels"].partition("->")
+    lhs, _, rhs = inputs.partition("_")
+    dims: list[Axes] = []
+    for at, label in enumerate(result):
+        if label in "bf":
+            dims.append(left[lhs.index("b")] if label == "b" else right[rhs.index("o")])
+            continue
+        one, other = lhs.index(label), rhs.index(label)
+        is_lefts = operation.array.shape[at] == operation.operand(0).shape[one]
+        if not is_lefts and operation.array.shape[at] != operation.operand(1).shape[other]:
+            return None
+        dims.append(left[one] if is_lefts else right[other])
+    return distinct_dims(tuple(dims))
+
+
+def _reshape(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    dims = spreads[0].dims
+    return None if dims is None else reshaped(dims, operation.operand(0).shape, operation.array.shape)
+
+
+def _bitcast(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    dims = spreads[0].dims
+    return None if dims is None else bitcast(dims, operation.operand(0), operation.array)
+
+
+def _window(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    """A slice, a pad, a reverse: what they change must not be split."""
+    dims, before, after = spreads[0].dims, operation.operand(0).shape, operation.array.shape
+    if dims is None:
+        return None
+    turned = operation.numbers("dimensions") if operation.op == "reverse" else ()
+    is_whole = (not split or (before[at] == after[at] and at not in turned) for at, split in enumerate(dims))
+    return dims if all(is_whole) else None
+
+
+def _concatenate(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    merged = merged_dims([spread.dims for spread in spreads])
+    (along,) = operation.numbers("dimensions")
+    return None if merged is None or merged[along] else merged
+
+
+def _dynamic_slice(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    whole, *indices = spreads
+    before, after = operation.operand(0).shape, operation.array.shape
+    if whole.dims is None:
+        return None
+    dims: list[Axes] = []
+    for at, split in enumerate(whole.dims):
+        if before[at] == after[at]:
+            dims.append(split)
+            continue
+        axes = indices[at].axes
+        if split:
+            return None
+        if axes and not _is_part(indices[at], after[at], operation.mesh):
+            return None
+        dims.append(tuple(axis for axis in range(len(operation.mesh.sizes)) if axes >> axis & 1))
+    return tuple(dims)
+
+
+def _is_part(index: Spread, length: int, mesh: DeviceMesh) -> bool:
+    """Whether each device takes the part of its place along the axes, the first axis the slowest."""
+    if index.values is None:
+        return False
+    axes = [axis for axis in range(len(mesh.sizes)) if index.axes >> axis & 1]
+    along = index.values.reshape(mesh.sizes)[tuple(slice(None) if at in axes else 0 for at in range(len(mesh.sizes)))]
+    return bool(np.array_equal(along.reshape(-1), np.arange(along.size) * length))
+
+
+def _dynamic_update(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    """What is written into a dimension that is split, or at a place that is another on each device, is anywhere."""
+    whole, part, *indices = spreads
+    sizes, lengths = operation.operand(0).shape, operation.operand(1).shape
+    merged = merged_dims([whole.dims, part.dims])
+    if merged is None:
+        return None
+    is_whole = (
+        lengths[at] == sizes[at] or not (split or index.axes)
+        for at, (split, index) in enumerate(zip(merged, indices, strict=True))
+    )
+    return merged if all(is_whole) else None
+
+
+def _sort(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    merged = merged_dims([spread.dims for spread in spreads])
+    along = operation.numbers("dimensions")
+    return None if merged is None or any(merged[at] for at in along) else merged
+
+
+def _gather(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    operand, indices = spreads[0].dims, spreads[1].dims
+    if operand is None or indices is None:
+        return None
+    offsets = operation.numbers("offset_dims")
+    sizes, whole = operation.numbers("slice_sizes"), operation.operand(0).shape
+    gone = {*operation.numbers("collapsed_slice_dims"), *operation.numbers("operand_batching_dims")}
+    (vector,) = operation.numbers("index_vector_dim") or (len(indices),)
+    if any(split and sizes[at] != whole[at] for at, split in enumerate(operand)):
+        return None
+    batch = iter([split for at, split in enumerate(indices) if at != vector])
+    kept = iter([split for at, split in enumerate(operand) if at not in gone])
+    return distinct_dims(tuple(next(kept if at in offsets else batch) for at in range(len(operation.array.dims))))
+
+
+def _scatter(operation: Operation, spreads: Sequence[Spread]) -> Dims:
+    return spreads[0].dims if not any(spread.axes for spread in spreads[1:]) else None
+
+
+_RULES: Mapping[str, _Rule] = {
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "reduce": _reduce,
+    "dot": _dot,
+    "convolution": _convolution,
+    "reshape": _reshape,
+    "bitcast": _bitcast,
+    "slice": _window,
+    "pad": _window,
+    "reverse": _window,
+    "concatenate": _concatenate,
+    "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update,
+    "sort": _sort,
+    "gather": _gather,
+    "scatter": _scatter,
+    "reduce-window": _window,
+}
+_LAYOUT = _KEPT | {"transpose", "reshape", "bitcast", "slice", "dynamic-slice", "reverse"}

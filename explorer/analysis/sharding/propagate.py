@@ -1,0 +1,271 @@
+"""How every value of the optimised program lies on the devices: the rules of `operations`, along the instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from explorer.analysis.collectives.collectives import mesh_of
+from explorer.analysis.sharding.given import GivenArgument, given_arguments, spread_of_argument
+from explorer.analysis.sharding.operation import Operation
+from explorer.analysis.sharding.operations import spread_of
+from explorer.analysis.sharding.spread import joined, replicated, union, unknown
+from explorer.model.capture import Capture
+from explorer.model.graph import Graph
+from explorer.model.mesh import DeviceMesh
+from explorer.model.shardings import Shardings, Spread
+from explorer.model.types import Type, parse_type
+
+Leaves = tuple[Spread, ...]
+"""Of each array of a type, in order."""
+
+_SEVERAL = 8  # rounds of a loop until nothing changes; each can only add axes, of which a mesh has few
+_PASSED = frozenset(["optimization-barrier", "domain", "add-dependency", "opt-barrier"])
+_CALLS = ("fusion", "call", "async-start")
+_START, _DONE = "-start", "-done"
+
+
+def shardings(capture: Capture) -> Shardings:
+    """How each value of a capture's optimised program lies on the devices; see `Capture.shardings`."""
+    graph = capture.hlo.graph
+    mesh = DeviceMesh.of(mesh_of(capture), int(graph.attributes.get("num_partitions", "1")))
+    if mesh.count == 1:
+        return Shardings(graph, mesh, [()] * len(graph))
+    return Shardings(graph, mesh, propagate(graph, mesh, given_arguments(capture)))
+
+
+def propagate(graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument] = ()) -> Sequence[Leaves]:
+    """For each node how the arrays of its type lie on the devices.
+
+    Args:
+        graph: Of the optimised program.
+        mesh: What the program is sharded by.
+        given: The arguments as they were lowered: what counts where the program's parameters carry no sharding.
+    """
+    return _Propagation(graph, mesh, given).run()
+
+
+class _Propagation:
+    leaves: list[Leaves]
+
+    def __init__(self, graph: Graph, mesh: DeviceMesh, given: Sequence[GivenArgument]) -> None:
+        self.graph, self.mesh, self.given = graph, mesh, given
+        self.leaves = [() for _ in range(len(graph))]
+        order = np.argsort(graph.group, kind="stable")
+        groups = graph.group[order]
+        starts = np.searchsorted(groups, np.arange(len(graph.groups) + 1))
+        self.members: list[list[int]] = [order[starts[i] : starts[i + 1]].tolist() for i in range(len(graph.groups))]
+        self.types = [parse_type(text) for text in graph.types]
+        self.type: list[int] = graph.type.tolist()
+        self.op: list[int] = graph.op.tolist()
+        self.start: list[int] = graph.operand_start.tolist()
+        self.operand: list[int] = graph.operand.tolist()
+        self.number: list[int] = graph.parameter_number.tolist()
+        self.root = set(np.flatnonzero(graph.is_root).tolist())
+        self.called: dict[int, list[tuple[str, int]]] = {}
+        for call in graph.calls:
+            self.called.setdefault(call.node, []).append((call.role, call.group))
+        self.evaluated: set[int] = set()
+
+    def run(self) -> Sequence[Leaves]:
+        entries = [at for at, group in enumerate(self.graph.groups) if group.kind == "entry"]
+        for entry in entries:
+            self.evaluate(entry, None)
+        return self.leaves
+
+    def evaluate(self, group: int, arguments: Sequence[Leaves] | None) -> Leaves:
+        """What a computation returns; the nodes in it get what they are for these arguments, or any earlier ones."""
+        is_again = group in self.evaluated
+        self.evaluated.add(group)
+        result: Leaves = ()
+        for node in self.members[group]:
+            leaves = self.node(node, arguments)
+            before = self.leaves[node]
+            if is_again and len(before) == len(leaves):
+                self.leaves[node] = tuple(map(joined, before, leaves))
+            else:
+                self.leaves[node] = leaves
+            if node in self.root:
+                result = leaves
+        return result
+
+    def node(self, node: int, arguments: Sequence[Leaves] | None) -> Leaves:
+        op = self.graph.ops[self.op[node]]
+        type_ = self.types[self.type[node]]
+        operands = self.operand[self.start[node] : self.start[node + 1]]
+        if op == "parameter":
+            return self.parameter(node, type_, arguments)
+        given = [self.leaves[operand] for operand in operands]
+        if op == "tuple":
+            return tuple(leaf for leaves in given for leaf in leaves)
+        if op == "get-tuple-element":
+            index = self.graph.attribute_table.of(node).get("index", "0")
+            return given[0][self.types[self.type[operands[0]]].element(int(index))] if given else ()
+        if op.endswith(_DONE):
+            return _finished(op, given[0], type_) if given else ()
+        return self.called_or_computed(node, op, type_, operands, given)
+
+    def called_or_computed(
+        self, node: int, op: str, type_: Type, operands: Sequence[int], given: Sequence[Leaves]
+    ) -> Leaves:
+        called = dict(self.called.get(node, ()))
+        if op in _CALLS and len(called) == 1:
+            (group,) = called.values()
+            return self.started(op, self.evaluate(group, given), given, type_)
+        if op == "while" and "body" in called and given:
+            return self.loop(called["body"], called.get("condition", -1), given[0])
+        if op == "conditional" and given:
+            return self.branches([group for _, group in self.called[node]], given)
+        if op in _PASSED:
+            return given[0]
+        return self.computed(node, op, type_, operands, given) if type_.arrays else ()
+
+    def computed(self, node: int, op: str, type_: Type, operands: Sequence[int], given: Sequence[Leaves]) -> Leaves:
+        spreads = [leaf for leaves in given for leaf in leaves]
+        if op == "copy-start":
+            return tuple(spreads[0] for _ in type_.arrays) if spreads else ()
+        base = op.removesuffix(_START)
+        operation = Operation(
+            base,
+            _result_type(op, type_),
+            [self.types[self.type[operand]] for operand in operands],
+            _attributes(self.graph, node, base),
+            self.mesh,
+        )
+        is_from_outside = op in ("custom-call", "rng", "infeed", "recv", "send") and not spreads
+        result = unknown(self.mesh, spreads) if is_from_outside else spread_of(operation, spreads)
+        results = self.each_result(base, operation, spreads, result)
+        if base == "all-gather":
+            results = tuple(replace(each, gathers=each.gathers | {node}) for each in results)
+        return self.started(op, results, given, type_)
+
+    def each_result(self, op: str, operation: Operation, spreads: Sequence[Spread], result: Spread) -> Leaves:
+        """Several results of one instruction: collectives that were combined have one for each operand."""
+        count = len(operation.type.arrays)
+        if count > 1 and count == len(spreads) and op in ("all-reduce", "all-gather", "reduce-scatter"):
+            parts = zip(operation.type.arrays, operation.operands, spreads, strict=True)
+            return tuple(
+                spread_of(Operation(op, Type((array,), (0,)), [type_], operation.attributes, self.mesh), [spread])
+                for array, type_, spread in parts
+            )
+        if count > 1:
+            axes = union(spreads)
+            return tuple(
+                Spread(axes, result.dims if len(result.dims or ()) == len(array.dims) else None)
+                for array in operation.type.arrays
+            )
+        return (result,)
+
+    def started(self, op: str, results: Leaves, given: Sequence[Leaves], type_: Type) -> Leaves:
+        """What a start gives: its operands, its results, and what the hardware needs besides."""
+        if not op.endswith(_START) or len(type_.arrays) == len(results):
+            return _fitted(results, type_)
+        operands = tuple(leaf for leaves in given for leaf in leaves)
+        rest = tuple(replicated(len(array.dims)) for array in type_.arrays[len(operands) + len(results) :])
+        return _fitted((*operands, *results, *rest), type_)
+
+    def parameter(self, node: int, type_: Type, arguments: Sequence[Leaves] | None) -> Leaves:
+        number = self.number[node]
+        if arguments is not None:
+            return _fitted(arguments[number] if 0 <= number < len(arguments) else (), type_)
+        text = self.graph.attribute_table.of(node).get("sharding", "")
+        if not text:  # JAX 0.12's XLA prints none
+            return tuple(spread_of_argument(self.mesh, self.given, number, array) for array in type_.arrays)
+        shardings = _shardings(text, len(type_.arrays))
+        leaves: list[Spread] = []
+        for sharding, array in zip(shardings, type_.arrays, strict=True):
+            split = self.mesh.split(sharding, len(array.dims))
+            axes, dims = (self.mesh.full, None) if split is None else split
+            leaves.append(Spread(axes, dims, number))
+        return tuple(leaves)
+
+    def loop(self, body: int, condition: int, carried: Leaves) -> Leaves:
+        for _ in range(_SEVERAL):
+            after = self.evaluate(body, [carried])
+            if len(after) != len(carried):
+                break
+            both = tuple(map(_joined_in_loop, carried, after))
+            if both == carried:
+                break
+            carried = both
+        else:
+            carried = tuple(unknown(self.mesh, ()) for _ in carried)
+            self.evaluate(body, [carried])
+        if condition >= 0:
+            self.evaluate(condition, [carried])
+        return carried
+
+    def branches(self, groups: Sequence[int], given: Sequence[Leaves]) -> Leaves:
+        results = [self.evaluate(group, [given[at + 1]]) for at, group in enumerate(groups) if at + 1 < len(given)]
+        if not results or any(len(result) != len(results[0]) for result in results):
+            return ()
+        either = results[0]
+        for result in results[1:]:
+            either = tuple(map(joined, either, result))
+        chosen = union(given[0])  # who takes which branch
+        return tuple(leaf.with_axes(leaf.axes | chosen, leaf.dims if not chosen else None) for leaf in either)
+
+
+def _joined_in_loop(before: Spread, after: Spread) -> Spread:
+    """A counter has other values in each round."""
+    both = joined(before, after)
+    return both if before == after else replace(both, values=None)
+
+
+def _fitted(leaves: Leaves, type_: Type) -> Leaves:
+    """As many as the type has arrays; where the text says otherwise nothing is known of them."""
+    if len(leaves) == len(type_.arrays):
+        return leaves
+    axes = union(leaves) if leaves else -1
+    return tuple(Spread(axes & 0xFFFF, None) for _ in type_.arrays)
+
+
+def _finished(op: str, leaves: Leaves, type_: Type) -> Leaves:
+    """What was started gives in the end: the last as many arrays as fit, before what the hardware needs."""
+    count = len(type_.arrays)
+    if len(leaves) == count:
+        return leaves
+    if op == "copy-done":
+        return leaves[:1]
+    return _fitted(leaves[count : 2 * count] if len(leaves) >= 2 * count else leaves[:count], type_)
+
+
+def _result_type(op: str, type_: Type) -> Type:
+    """Of a start, the type of what it gives in the end."""
+    if not op.endswith(_START) or len(type_.arrays) < 2:
+        return type_
+    if op == "all-reduce-start":  # it gives its results alone
+        return type_
+    return Type((type_.arrays[1],), (0,))
+
+
+def _attributes(graph: Graph, node: int, op: str) -> Mapping[str, str]:
+    return graph.attribute_table.of(node) if op not in _PLAIN else _NONE
+
+
+_NONE: Mapping[str, str] = {}
+_PLAIN = frozenset(
+    [
+        *("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "exponential", "select", "convert"),
+        *("copy", "tanh", "power", "rsqrt", "sqrt", "log", "and", "or", "not", "bitcast", "reshape", "abs", "sign"),
+    ]
+)
+
+
+@lru_cache(maxsize=1 << 10)
+def _shardings(text: str, count: int) -> tuple[str, ...]:
+    """Of a tuple `{{replicated}, {devices=…}}`, each; of an array, one."""
+    if count == 1 and not text.startswith("{{"):
+        return (text,)
+    parts: list[str] = []
+    depth, begin = 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter == "{") - (letter == "}")
+        if letter == "{" and depth == 2:
+            begin = at
+        if letter == "}" and depth == 1:
+            parts.append(text[begin : at + 1])
+    return tuple(parts) if len(parts) == count else ("",) * count
