@@ -53,6 +53,7 @@ class Call:
     executable: Any = None
     seconds = 0.0  # of its trace, as JAX reports it
     cause: Any = None  # why, if a listener was called before its end
+    lines: str | None = None  # what its program does, line by line
     doing = ""  # the step that began last
     ours = 0.0  # seconds that the ledger took
 

@@ -30,7 +30,12 @@ def add_ledger(verbs: Any) -> None:
     """Add the verb that shows saved ledgers."""
     about = "Show a saved ledger, or several processes' ledgers as one."
     verb = verbs.add_parser("ledger", help="show a saved ledger, or several as one", description=about)
-    verb.add_argument("paths", metavar="FILE", nargs="+", help="what ledger.save, --save or a spill wrote")
+    verb.add_argument("paths", metavar="FILE", nargs="+", help="what ledger.save, --save or a spill wrote; or a folder")
+    verb.add_argument(
+        "--by-process",
+        action="store_true",
+        help="each program once, who compiled it, and who another one: of thousands of files, a process each",
+    )
     verb.add_argument("--function", metavar="NAME", help="show this function alone")
     verb.add_argument(
         "-o",
@@ -62,14 +67,22 @@ def _recompiles(given: argparse.Namespace) -> int:
 
 
 def _ledger(given: argparse.Namespace) -> int:
+    if given.by_process or any(Path(path).is_dir() for path in given.paths):
+        from explorer.ledger.processes import merge_ledgers
+
+        return _write(merge_ledgers(given.paths), given.output)
     ledgers = [Ledger.load(path) for path in given.paths]
     ledger = ledgers[0] if len(ledgers) == 1 else Ledger.merge(*ledgers, names=_names(given.paths))
     if given.function:
         ledger = ledger.only(given.function)
-    for path in given.output:
+    return _write(ledger, given.output)
+
+
+def _write(ledger: Any, paths: Sequence[Path]) -> int:
+    for path in paths:
         (ledger.to_html if path.suffix == ".html" else ledger.save)(path)
         print(f"{path}: {path.stat().st_size:,} bytes")
-    if not given.output:
+    if not paths:
         _show(ledger, sys.stdout)
     return 0
 

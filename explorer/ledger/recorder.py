@@ -12,6 +12,8 @@ from time import perf_counter, thread_time
 from typing import Any, Protocol
 
 from explorer._jax.calls import hooks, is_inside_a_trace
+from explorer._jax.distributed import processes
+from explorer._jax.program_lines import program_lines
 from explorer._jax.suppress_recording import suppression
 from explorer.capture.call_sites import user_places
 from explorer.ledger.call import OVER, RUN, TRACE, WAITING, Call, Step, device_of, thread_name
@@ -275,7 +277,7 @@ class Recorder:
             replay = Replay(call, call.key)
             for sink in self._sinks:
                 sink.keep(cause.call, replay)
-        self._emit(call.name, cause, steps, call.device, error)
+        self._emit(call.name, cause, steps, call.device, error, _program_of(call))
         if not call.runs and error is None:
             self._causes.traced_ahead(call.name, cause, happened)
 
@@ -287,7 +289,7 @@ class Recorder:
         steps = [*(call.steps or ()), Step("compile", 0.0, perf_counter())]
         if call.cause is None:
             call.cause = self._causes.explain_call(call.key, call.name, [step.kind for step in steps])
-        *done, starting = self._events(call.name, call.cause, steps, call.device)
+        *done, starting = self._events(call.name, call.cause, steps, call.device, program=_program_of(call))
         for listener in event_listeners:
             listener.starting(tuple(done), starting)
 
@@ -316,15 +318,29 @@ class Recorder:
         cause = self._causes.explain_step(step.kind, name)
         self._emit(name, cause, [step], device_of(cause.key), None)
 
-    def _emit(self, name: str, cause: CallCause, steps: list[Step], device: str, error: BaseException | None) -> None:
-        self._send(self._events(name, cause, steps, device, error))
+    def _emit(
+        self,
+        name: str,
+        cause: CallCause,
+        steps: list[Step],
+        device: str,
+        error: BaseException | None,
+        program: str = "",
+    ) -> None:
+        self._send(self._events(name, cause, steps, device, error, program))
 
     def _send(self, events: tuple[Event, ...]) -> None:
         for sink in self._sinks if events else ():
             self._guarded(sink.add, events)
 
     def _events(
-        self, name: str, cause: CallCause, steps: list[Step], device: str, error: BaseException | None = None
+        self,
+        name: str,
+        cause: CallCause,
+        steps: list[Step],
+        device: str,
+        error: BaseException | None = None,
+        program: str = "",
     ) -> tuple[Event, ...]:
         stack = cause.stack or user_places(inspect.currentframe())
         thread = thread_name()
@@ -344,6 +360,7 @@ class Recorder:
                 device,
                 step.saved,
                 error=_type_name(error) if step is steps[-1] else "",
+                program=program if step.kind in ("compile", "cache-hit") else "",
             )
             for step in steps
         )
@@ -358,6 +375,17 @@ class Recorder:
         for sink in self._sinks:
             with suppress(Exception):
                 sink.fault(error)
+
+
+def _program_of(call: Call) -> str:
+    """What a call's program does, line by line; empty where it can't be seen, or no other process compiles."""
+    if call.lines is None:
+        call.lines = ""
+        params: Any = call.derived or getattr(call.program, "params", None) or {}
+        with suppress(Exception):  # a jaxpr of another JAX: then programs are told apart by their arguments alone
+            if processes() is not None and "jaxpr" in params:
+                call.lines = program_lines(params["jaxpr"])
+    return call.lines
 
 
 def _type_name(error: BaseException | None) -> str:

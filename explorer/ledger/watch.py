@@ -11,6 +11,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
+from explorer._jax.distributed import processes
 from explorer._jax.suppress_recording import suppress_recording
 from explorer.analysis.diff.diff import Diff, diff
 from explorer.capture.sources import label
@@ -18,6 +19,7 @@ from explorer.errors import OptionError
 from explorer.ledger.capture_answer import recompilations
 from explorer.ledger.cells import Cells
 from explorer.ledger.log import EventListener, LineLog
+from explorer.ledger.processes import ProcessComparison
 from explorer.ledger.recorder import recorder
 from explorer.ledger.replay import Replay, Replays
 from explorer.ledger.storm_warning import StormWarning
@@ -46,6 +48,9 @@ def watch(
     `stop()`, whether or not anybody holds what is returned. Several may be on at once; each sees everything. Calls that
     JAX knows are not slowed down: they stay in its C++. One that leaves it each time, though nothing is compiled, is a
     `miss`: the 1st, 10th, 100th, … of a `jax.jit` are events, and their `count` says for how many calls each stands.
+
+    Where `jax.distributed` connects processes, each of which watches, a `ProcessWarning` comes as soon as one compiles
+    another program over devices of several of them than the first one; `explorer.gather_ledgers` has what all compiled.
 
     Args:
         limit: How many events are kept; of more than that the oldest are dropped, and counted in `.dropped`. None keeps
@@ -77,7 +82,10 @@ def watch(
     """
     _check("limit", limit, 1, "all are kept with None")
     _check("storm", storm, 0, "0 never warns")
-    return Watch(limit, storm=storm, spill=spill, event_listeners=() if log is None else (LineLog(log),))
+    shared = processes()
+    event_listeners: list[EventListener] = [] if log is None else [LineLog(log)]
+    event_listeners += [] if shared is None else [ProcessComparison(shared)]
+    return Watch(limit, storm=storm, spill=spill, event_listeners=event_listeners)
 
 
 LIVE_ANSWERS["recompiled"] = recompilations

@@ -158,6 +158,7 @@ class Compactor:
             _text(event.kind), _text(event.function), self.share(event.call_site), event.seconds, reason, event.id,
             event.call, event.start, self.share(event.stack), key, _text(event.thread), _text(event.device),
             event.saved, event.total or total, _text(event.error), _text(event.process), event.count,
+            _text(event.program),
         )  # fmt: skip
 
     def key(self, key: Key) -> Key:

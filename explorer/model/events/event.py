@@ -82,6 +82,8 @@ class Event:
         error: What stopped it (`KeyboardInterrupt`); empty if it went well.
         process: Which process it was in, where several were merged.
         count: How many calls it stands for; of a `miss`, all since the one before, as a function may miss at each call.
+        program: Of a compile beside other processes, what each of the user's lines does, a text line for each; else
+            empty.
     """
 
     kind: str
@@ -101,6 +103,7 @@ class Event:
     error: str = ""
     process: str = ""
     count: int = 1
+    program: str = ""
 
     def __repr__(self) -> str:
         where = f" at {self.call_site}" if self.call_site is not None else ""

@@ -34,6 +34,8 @@ def peaks_rows(peaks: Peaks) -> list[tuple[str, str]]:
         rows += [(title, ", ".join(f"{dtype} {rate_text(rate)}" for dtype, rate in rates.items()))] if rates else []
     if peaks.special:
         rows.append(("functions", ", ".join(f"{op} {rate_text(rate, '')}" for op, rate in peaks.special.items())))
+    if not peaks.overhead and not peaks.call_overhead:  # published figures have none
+        return rows
     overheads = f"{duration_text(peaks.overhead)} a kernel, {duration_text(peaks.call_overhead)} a call"
     return [*rows, ("overhead", overheads)]
 

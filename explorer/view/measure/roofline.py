@@ -49,6 +49,9 @@ class RooflineView(FigureView[Roofline]):
         """Every kernel and every peak."""
         head = ("kernel", "line", "seconds", "share", "bound", "efficiency", "least", "FLOPs", "bytes", "FLOP/byte")
         rows = [_row(point, value.seconds or 1.0) for point in value.points]
+        if value.is_estimated:  # each is as fast as the peaks allow
+            head = (*head[:2], "least, estimated", *head[3:5], *head[7:])
+            rows = [(*row[:5], *row[7:]) for row in rows]
         machine = [row.split(None, 1) for row in value.peaks.to_text().splitlines()[1:]]
         return [
             Table(f"{value.function}: {len(rows):,} kernels as a table", head, rows, " · ".join(value.notes)),

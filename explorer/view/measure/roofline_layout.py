@@ -117,6 +117,8 @@ def unknown_text(roofline: Roofline, most: int = 3) -> str:
         return ""
     named = [f"{point.name} {duration_text(point.seconds)}" for point in without[:most]]
     more = f" and {len(without) - most:,} more" if len(without) > most else ""
+    if roofline.is_estimated:
+        return f"Nothing is known of: {', '.join(point.name for point in without[:most])}{more}"
     share = share_text(roofline.unknown / roofline.seconds)
     return f"No costs are known of: {', '.join(named)}{more} ({share} of the time)"
 

@@ -66,9 +66,7 @@ def figure(what_if: WhatIf) -> Figure:
     top = add_headline(page, first, rest, _subtitle(what_if)) + 22
     bottom = top + _ROW * len(what_if)
     is_timed = what_if.plain.steady is not None
-    heads = [("memory", _MEMORY, "start"), ("compile", _COMPILE, "end"), ("kernels", _KERNELS, "end")]
-    heads += [("difference", _DIFFERENCE, "end"), *([("time", _TIME, "end")] if is_timed else [])]
-    for head, x, anchor in heads:
+    for head, x, anchor in _heads(what_if, is_timed):
         page.text(x, top - 12, head, size=11.5, colour=GREY, anchor=anchor)
     if is_timed:
         page.panels.append(_times(what_if, top, bottom))
@@ -78,6 +76,13 @@ def figure(what_if: WhatIf) -> Figure:
     y = bottom + (38 if is_timed else 22)
     page.height = rows_of_text(page, y, [f"note: {note}" for note in notes]) + 4
     return page
+
+
+def _heads(what_if: WhatIf, is_timed: bool) -> list[tuple[str, float, str]]:
+    """Above each column of figures: what it is, where, and on which side of that."""
+    heads = [("memory", _MEMORY, "start"), ("compile", _COMPILE, "end"), ("kernels", _KERNELS, "end")]
+    time = "time" if is_timed else "least time, estimated" if isfinite(what_if.plain.least) else ""
+    return [*heads, ("difference", _DIFFERENCE, "end"), *([(time, _TIME, "end")] if time else [])]
 
 
 def _subtitle(what_if: WhatIf) -> str:
@@ -135,6 +140,8 @@ def _row(page: Figure, what_if: WhatIf, row: Variant, y: float, is_timed: bool) 
     if is_timed:
         page.text(_TIME, y + 4, known_text(row.seconds, duration_text), anchor="end")
         page.text(_RATIO, y + 4, _ratio_text(row), colour=_colour(row.time_saved), bold=row.time_saved != 0)
+    elif isfinite(row.least):
+        page.text(_TIME, y + 4, duration_text(row.least), anchor="end")
     kernels = "–" if row.kernels is None else f"{row.kernels:,}"
     compile_seconds = known_text(row.compile_seconds, duration_text)
     for x, text in ((_COMPILE, compile_seconds), (_KERNELS, kernels), (_DIFFERENCE, str(row.difference or ""))):

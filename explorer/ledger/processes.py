@@ -1,0 +1,210 @@
+"""One ledger of many processes: of saved files, of the processes of `jax.distributed`, and a warning as they differ."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from queue import SimpleQueue
+
+import jax
+
+from explorer._jax.distributed import Processes, processes
+from explorer.analysis.recompiles.process_programs import ProcessFold
+from explorer.errors import LedgerFileError, NotRecordedError, OptionError, ProcessWarning, ResultFileError
+from explorer.files import results
+from explorer.files.ledger_reader import read_into
+from explorer.files.process_files import process_names, with_files
+from explorer.model.events.event import Event
+from explorer.model.events.ledger import Ledger
+from explorer.model.events.prediction import Prediction
+from explorer.model.events.process_ledger import ProcessLedger
+
+_PATIENCE = 60.0  # seconds that one process may be ahead of another in what it compiles
+_gathers = count()
+_watches = count()
+
+Source = Ledger | ProcessLedger | str | PathLike[str]
+
+
+def merge_ledgers(ledgers: Source | Iterable[Source], /, *, names: Iterable[str] | None = None) -> ProcessLedger:
+    """What many processes compiled, each program once, and who compiled another one than most.
+
+    Files are read one after another and not kept: memory is that of the distinct programs, however many events there
+    are.
+
+    Args:
+        ledgers: One for each process: a `Ledger`, what `Ledger.save` or a spill wrote, a folder of such files; or what
+            this returned before, also saved.
+        names: What to call the processes; without it as their files are called, or 0, 1, ….
+
+    Raises:
+        OptionError: There is nothing to merge, or not a name for each.
+        LedgerFileError: A file is none of a ledger, was altered, or is of a newer Explorer.
+        OSError: A file can't be read.
+
+    Example:
+        >>> from explorer.model.events.event import Reason
+        >>> first, second = Ledger(), Ledger()
+        >>> for ledger in (first, second):
+        ...     ledger.add((Event("compile", "step", reason=Reason("first"), seconds=0.5, call=1),))
+        >>> merge_ledgers([first, second])
+        ProcessLedger(1 program of 2 processes, 1 compiled by all; no process compiled another program than the others)
+    """
+    alone = isinstance(ledgers, (Ledger, ProcessLedger, str, PathLike))
+    sources = with_files([ledgers] if alone else ledgers)
+    wanted = None if names is None else [str(name) for name in names]
+    if not sources:
+        raise OptionError("merge_ledgers got no ledger.\n  Hint: merge_ledgers('folder'), of files of Ledger.save.")
+    if wanted is not None and len(wanted) != len(sources):
+        raise OptionError(f"merge_ledgers got {len(sources):,} ledgers and {len(wanted):,} names; one for each.")
+    fold = ProcessFold()
+    own = process_names(sources)
+    for at, source in enumerate(sources):
+        _take(fold, source, wanted[at] if wanted is not None else own[at])
+    return fold.ledger()
+
+
+def gather_ledgers(ledger: Ledger, /, *, seconds: float = 60.0) -> ProcessLedger:
+    """One ledger of all processes of `jax.distributed`: every one of them calls this, and each gets the whole.
+
+    Args:
+        ledger: What this process saw: what `watch` gave.
+        seconds: How long to wait for the others.
+
+    Raises:
+        NotRecordedError: There are no other processes; or some process didn't come in time.
+    """
+    shared = processes()
+    if shared is None:
+        raise NotRecordedError(
+            "there are no other processes here.\n  Hint: gather_ledgers is for those that jax.distributed.initialize() "
+            "connects; merge_ledgers takes saved files."
+        )
+    fold = ProcessFold(jax.local_device_count())
+    _take(fold, ledger, str(shared.index))
+    turn = next(_gathers)
+    try:
+        shared.write(f"explorer/ledger/{turn}/{shared.index}", results.encode(fold.ledger()))
+        if shared.index == 0:
+            whole = ProcessFold()
+            for index in range(shared.count):
+                data = shared.read(f"explorer/ledger/{turn}/{index}", seconds)
+                whole.add_ledger(results.decode(ProcessLedger, data))
+            shared.write(f"explorer/ledger/{turn}/all", results.encode(whole.ledger()))
+        data = shared.read(f"explorer/ledger/{turn}/all", (shared.count + 1) * seconds)
+    except TimeoutError as error:
+        raise NotRecordedError(
+            f"not every process gathered its ledger: {error}.\n  Hint: all {shared.count} of them call gather_ledgers."
+        ) from error
+    return results.decode(ProcessLedger, data)
+
+
+class _Sink:
+    """Takes a file's events for a fold."""
+
+    def __init__(self, fold: ProcessFold) -> None:
+        self.add = fold.add
+
+    def predict(self, predictions: Iterable[Prediction]) -> None:
+        """What one process foresees is not of interest here."""
+
+
+def _take(fold: ProcessFold, source: Ledger | ProcessLedger | Path, name: str) -> None:
+    if isinstance(source, ProcessLedger):
+        fold.add_ledger(source)
+        return
+    if isinstance(source, Ledger):
+        fold.begin(name)
+        fold.add(source.events)
+        fold.notes += [f"{name}: {source.note}"] if source.note else []
+        return
+    with source.open("rb") as file:
+        is_merged = file.read(20).startswith(b'{"explorer":"result"')
+    if is_merged:
+        try:
+            fold.add_ledger(ProcessLedger.load(source))
+        except ResultFileError as error:
+            raise LedgerFileError(f"{source}: {error}") from error
+        return
+    fold.begin(name)
+    try:
+        dropped, note = read_into(_Sink(fold), source)
+    except LedgerFileError as error:
+        raise LedgerFileError(f"{source}: {error}") from error
+    fold.notes += [f"{name}: {dropped:,} older events were dropped"] if dropped else []
+    fold.notes += [f"{name}: {note}"] if note else []
+
+
+class ProcessComparison:
+    """Holds what this process compiles against what the first one does, as soon as either begins to compile it.
+
+    Before the program runs, that is: two processes that run different programs over devices of both wait for each other
+    for ever, and no ledger is looked at any more. Only programs that are known to reach over several processes count.
+    """
+
+    def __init__(self, shared: Processes) -> None:
+        self._shared = shared
+        self._local_devices = jax.local_device_count()
+        self._prefix = f"explorer/programs/{next(_watches)}"
+        self._counts: Counter[str] = Counter()
+        self._queue: SimpleQueue[tuple[str, ProcessLedger] | None] = SimpleQueue()
+        if shared.index:
+            threading.Thread(target=self._compare, name="explorer-processes", daemon=True).start()
+
+    def starting(self, done: tuple[Event, ...], event: Event) -> None:
+        """XLA begins to compile, on this thread."""
+        fold = ProcessFold(self._local_devices)
+        fold.begin(str(self._shared.index))
+        fold.add((event,))
+        ledger = fold.ledger()
+        if not ledger.rows or ledger.rows[0].eager or not ledger.rows[0].is_shared:
+            return
+        row = ledger.rows[0]
+        name = f"{row.file}:{row.line}:{row.function}"
+        self._counts[name] += 1
+        key = f"{self._prefix}/{name}/{self._counts[name]}"
+        if self._shared.index == 0:
+            self._shared.write(key, results.encode(ledger))
+        else:
+            self._queue.put((key, ledger))
+
+    def ended(self, events: tuple[Event, ...]) -> None:
+        """A call that had to be traced, lowered or compiled is over: it was looked at as it began."""
+
+    def close(self) -> None:
+        """The watch is over."""
+        self._queue.put(None)
+
+    def _compare(self) -> None:
+        while (item := self._queue.get()) is not None:
+            key, ledger = item
+            try:
+                first = results.decode(ProcessLedger, self._shared.read(key, _PATIENCE))
+            except TimeoutError:
+                row = ledger.rows[0]
+                text = (
+                    f"process 0 compiled no program for {row.place} in the {_PATIENCE:g} s since process "
+                    f"{self._shared.index} did; its arrays lie on devices of several processes, which may wait for ever"
+                )
+                _warn(text, row.file, row.line)
+                continue
+            except Exception:  # the service is gone, and JAX with it
+                return
+            fold = ProcessFold()
+            fold.add_ledger(first)
+            fold.add_ledger(ledger)
+            for difference in fold.ledger().differences:
+                _warn(difference.text, ledger.rows[0].file, difference.line)
+
+
+def _warn(text: str, file: str, line: int) -> None:
+    place = (file or "<explorer>", max(line, 1))
+    try:
+        warnings.warn_explicit(text, ProcessWarning, *place)
+    except ProcessWarning as error:  # there is no call here that it could end
+        warnings.showwarning(error, ProcessWarning, *place)

@@ -1,0 +1,53 @@
+"""merge_profiles(): the profiles of many processes as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+
+from explorer.analysis.profile import across_processes
+from explorer.errors import OptionError
+from explorer.files.process_files import process_names, with_files
+from explorer.model.results.process_profile import ProcessProfile
+from explorer.model.results.profile import Profile
+
+Source = Profile | str | PathLike[str]
+
+
+def merge_profiles(
+    profiles: Iterable[Source] | str | PathLike[str], /, *, names: Iterable[str] | None = None
+) -> ProcessProfile:
+    """Where the time goes in many processes that run one function, and what they lose as they wait for each other.
+
+    Files are read one after another and not kept.
+
+    Args:
+        profiles: One for each process: a `Profile`, what its `save` wrote, or a folder of such files.
+        names: What to call the processes; without it as their files are called, or 0, 1, ….
+
+    Raises:
+        OptionError: There is nothing to merge, or not a name for each.
+        ResultFileError: A file is none of a profile.
+        FileNotFoundError: There is none.
+
+    Example:
+        >>> from explorer.model.results.profile import Profile
+        >>> alone = Profile("step", "()", 1, 0.002, 0.001, 0.001, (), (), 0.0)
+        >>> merge_profiles([alone, alone])
+        ProcessProfile(step in 2 processes: a call takes 2 ms in process 0; no time is seen to be lost in collectives)
+    """
+    alone = isinstance(profiles, (str, PathLike))
+    sources = with_files([profiles] if alone else profiles)
+    wanted = [str(name) for name in names] if names is not None else process_names(sources)
+    if not sources or len(wanted) != len(sources):
+        raise OptionError(
+            f"merge_profiles got {len(sources):,} profiles and {len(wanted):,} names.\n"
+            "  Hint: merge_profiles('folder'), of files of Profile.save."
+        )
+    return across_processes.merge_profiles(zip(wanted, _read(sources), strict=True))
+
+
+def _read(sources: Iterable[Profile | Path]) -> Iterator[Profile]:
+    for source in sources:
+        yield source if isinstance(source, Profile) else Profile.load(source)
